@@ -1,0 +1,100 @@
+"""Request bodies: which format they are in, and their bytes as plain values."""
+
+from typing import Any, Final, TypeVar
+
+from fastapi import Request
+
+from app.domain.decoding import JsonValue, decode_json, decode_yaml
+from app.domain.dialects.spec_model import SpecModel, read_spec
+from app.domain.errors import FieldError, InvalidManifest, MalformedDocument, Problems, UnsupportedMediaType
+
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/vnd.yaml")
+_MANIFEST_TYPES: Final = (JSON, *YAML_TYPES)
+
+_Model = TypeVar("_Model", bound=SpecModel)
+
+
+async def read_manifest(request: Request) -> dict[str, Any]:
+    """The one manifest that the body holds, as JSON or YAML.
+
+    Raises:
+        UnsupportedMediaType, MalformedDocument, InvalidManifest.
+    """
+    media_type = _media_type(request, _MANIFEST_TYPES)
+    body = await request.body()
+    if media_type == JSON:
+        return _an_object(decode_json(body))
+    documents = decode_yaml(body)
+    if len(documents) != 1:
+        error = FieldError(
+            pointer="", code="TooManyDocuments", detail=f"there are {len(documents)} documents", accepted="exactly one"
+        )
+        raise MalformedDocument("a submission holds one manifest", errors=[error])
+    return _an_object(documents[0])
+
+
+async def read_merge_patch(request: Request) -> dict[str, Any]:
+    _media_type(request, (MERGE_PATCH,))
+    return _an_object(decode_json(await request.body()))
+
+
+async def read_options(request: Request, model: type[_Model]) -> _Model:
+    """The body of an action: JSON, and it may be absent."""
+    body = await request.body()
+    if not body:
+        return model()
+    _media_type(request, (JSON,))
+    problems = Problems()
+    options = read_spec(model, _an_object(decode_json(body)), "", problems)
+    problems.raise_if_any("the body is not valid")
+    assert options is not None, "without problems there is a value"
+    return options
+
+
+def _media_type(request: Request, accepted: tuple[str, ...]) -> str:
+    _refuse_encoding(request)
+    content_type = request.headers.get("content-type")
+    choice = " or ".join(accepted)
+    if content_type is None:
+        raise UnsupportedMediaType(f"the request has no Content-Type: send {choice}", errors=[_type_error(choice)])
+    media_type, _, parameters = content_type.partition(";")
+    media_type = media_type.strip().lower()
+    charset = parameters.strip().lower().replace('"', "")
+    if media_type not in accepted or (charset.startswith("charset=") and charset not in _UTF8):
+        raise UnsupportedMediaType(f"this Content-Type is not read here: send {choice}", errors=[_type_error(choice)])
+    return media_type
+
+
+def _refuse_encoding(request: Request) -> None:
+    """Compressed bodies would grow beyond the limit of their size: said here, not as bytes that are no UTF-8."""
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if coding in ("identity", ""):
+        return
+    error = FieldError(
+        pointer="/header/Content-Encoding",
+        code="UnsupportedMediaType",
+        detail="encoded bodies are not read here",
+        accepted="identity, or leave it out",
+    )
+    raise UnsupportedMediaType("the body must come as it is, without a Content-Encoding", errors=[error])
+
+
+_UTF8: Final = ("charset=utf-8", "charset=utf8", "charset=us-ascii")
+
+
+def _type_error(accepted: str) -> FieldError:
+    return FieldError(
+        pointer="/header/Content-Type",
+        code="UnsupportedMediaType",
+        detail="missing or not supported",
+        accepted=accepted,
+    )
+
+
+def _an_object(value: JsonValue) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    error = FieldError(pointer="", code="InvalidType", detail="the document is not an object", accepted="an object")
+    raise InvalidManifest("the body must be one object", errors=[error])

@@ -1,0 +1,91 @@
+"""What a handler gets with every request: the services, the caller, and what the caller may do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from app.api.parameters import check_namespace, refuse_unknown_query
+from app.api.polling import Poller
+from app.domain.errors import NotFound
+from app.services.access import Principal, Verb, require
+from app.services.gateway import Services
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """One an app: the services and what the API itself keeps."""
+
+    services: Services
+    poller: Poller
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One a request."""
+
+    request: Request
+    api: Api
+    principal: Principal
+
+    @property
+    def services(self) -> Services:
+        return self.api.services
+
+    @property
+    def name(self) -> str:
+        """The actor in history rows."""
+        return self.principal.name
+
+    def require(self, verb: Verb, namespace: str) -> None:
+        """Let pass who may.
+
+        Raises:
+            InvalidParameter, NotFound, Forbidden.
+        """
+        check_namespace(namespace)
+        if self.services.namespaces is not None and namespace not in self.services.namespaces:
+            raise NotFound("there is no such namespace")
+        require(self.principal, verb, namespace)
+
+    def require_seen(self, namespace: str) -> None:
+        """For a job that was asked for by uid: where it is not to be seen, it does not exist."""
+        visible = self.visible
+        if visible is not None and namespace not in visible:
+            raise NotFound("there is no such job")
+
+    @property
+    def visible(self) -> frozenset[str] | None:
+        """The namespaces that this caller sees here; None is all."""
+        served, own = self.services.namespaces, self.principal.namespaces
+        if served is None or own is None:
+            return own if served is None else served
+        return served & own
+
+    def narrowed(self, asked: Sequence[str] | None) -> frozenset[str] | None:
+        """Of the visible namespaces those that are asked for; None is all.
+
+        Raises:
+            InvalidParameter, NotFound.
+        """
+        if not asked:
+            return self.visible
+        for namespace in asked:
+            self.require(Verb.READ, namespace)
+        return frozenset(asked)
+
+
+def api_of(request: Request) -> Api:
+    api: Api = request.app.state.api
+    return api
+
+
+async def caller(request: Request) -> Caller:
+    api = api_of(request)
+    principal = await api.services.access.authenticate(request.headers.get("authorization"))
+    refuse_unknown_query(request)
+    return Caller(request, api, principal)
+
+
+CallerDep = Annotated[Caller, Depends(caller)]

@@ -1,0 +1,170 @@
+"""Every refusal as RFC 9457 problem details. The table below is the only place where refusals meet HTTP statuses."""
+
+# ruff: noqa: N818 - a refusal is named for what it says
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from app.db.errors import DatabaseUnavailable, LeaseLost, NotStorable
+from app.domain import errors
+from app.domain.errors import DomainError, FieldError, Problems, pointer_to
+
+PROBLEM_TYPE: Final = "application/problem+json"
+MOMENT: Final = "RFC 3339, for example 2026-01-31T12:00:00Z"
+_TYPE_PREFIX: Final = "urn:jobgate:problem:"
+_RETRY_AFTER: Final = {HTTPStatus.SERVICE_UNAVAILABLE: "1", HTTPStatus.TOO_MANY_REQUESTS: "1"}
+
+
+class InvalidParameter(DomainError):
+    """A query parameter, header or path segment is not acceptable."""
+
+    default_code = "InvalidParameter"
+
+
+STATUSES: Final[Mapping[type[DomainError], HTTPStatus]] = {
+    errors.MalformedDocument: HTTPStatus.BAD_REQUEST,
+    errors.InvalidManifest: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.NotFound: HTTPStatus.NOT_FOUND,
+    errors.Gone: HTTPStatus.GONE,
+    errors.Conflict: HTTPStatus.CONFLICT,
+    errors.PreconditionFailed: HTTPStatus.PRECONDITION_FAILED,
+    errors.PreconditionRequired: HTTPStatus.PRECONDITION_REQUIRED,
+    errors.Unauthenticated: HTTPStatus.UNAUTHORIZED,
+    errors.Forbidden: HTTPStatus.FORBIDDEN,
+    errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    errors.TooManyRequests: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    DatabaseUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    NotStorable: HTTPStatus.UNPROCESSABLE_ENTITY,
+    LeaseLost: HTTPStatus.SERVICE_UNAVAILABLE,
+    InvalidParameter: HTTPStatus.BAD_REQUEST,
+}
+
+# Of the kinds of error that pydantic finds in parameters, and what we call them.
+_PARAMETER_CODES: Final = {"missing": "Required", "extra_forbidden": "UnknownParameter"}
+# What each kind would take instead; the fields are those of the error's context.
+_ACCEPTED: Final = {
+    "missing": "a value",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+    "greater_than_equal": "{ge} or more",
+    "less_than_equal": "{le} or less",
+    "string_too_short": "{min_length} characters or more",
+    "string_too_long": "{max_length} characters or fewer",
+    "string_pattern_mismatch": "text that matches {pattern}",
+    "too_long": "{max_length} values or fewer",
+    "int_parsing": "an integer",
+    "int_parsing_size": "an integer of 64 bits",
+    "bool_parsing": "true or false",
+    "uuid_parsing": "a UUID",
+}
+_HTTP_CODES: Final = {404: "RouteNotFound", 405: "MethodNotAllowed"}
+
+log = logging.getLogger(__name__)
+
+
+def refuse_parameter(place: str, name: str, code: str, detail: str, accepted: str | None = None) -> InvalidParameter:
+    """The error for one parameter; `place` is query, header or path."""
+    error = FieldError(pointer=pointer_to("", place, name), code=code, detail=detail, accepted=accepted)
+    return InvalidParameter(f"the {place} parameter {name} is not acceptable", code=code, errors=[error])
+
+
+def status_of(kind: type[DomainError]) -> HTTPStatus:
+    """The status of a refusal, or of the nearest one that it is a case of."""
+    for ancestor in kind.__mro__:
+        if ancestor in STATUSES:
+            return STATUSES[ancestor]
+    return HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def problem(
+    status: HTTPStatus | int,
+    code: str,
+    detail: str,
+    *,
+    errors: Sequence[FieldError] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """A problem as the response to send."""
+    status = HTTPStatus(status)
+    body: dict[str, Any] = {
+        "type": _TYPE_PREFIX + code,
+        "title": status.phrase,
+        "status": status.value,
+        "detail": detail,
+        "code": code,
+    }
+    if errors:
+        body["errors"] = [_field_error(error) for error in errors]
+    sent = {"Cache-Control": "no-store"} | dict(headers or {})
+    if status in _RETRY_AFTER:
+        sent.setdefault("Retry-After", _RETRY_AFTER[status])
+    if status is HTTPStatus.UNAUTHORIZED:
+        sent.setdefault("WWW-Authenticate", 'Bearer realm="jobgate"')
+    return Response(msgspec.json.encode(body), status_code=status, headers=sent, media_type=PROBLEM_TYPE)
+
+
+def problem_of(error: DomainError) -> Response:
+    return problem(status_of(type(error)), error.code, error.message, errors=error.errors)
+
+
+def internal_problem() -> Response:
+    """Says nothing of what happened: that is in our log, under the request's id."""
+    detail = "something went wrong on our side; the log has it under this X-Request-Id"
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", detail)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of this app as a problem."""
+    app.add_exception_handler(DomainError, _on_domain_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+
+
+def _field_error(error: FieldError) -> dict[str, str]:
+    shown = {"pointer": error.pointer, "code": error.code, "detail": error.detail}
+    return shown if error.accepted is None else shown | {"accepted": error.accepted}
+
+
+async def _on_domain_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, DomainError)
+    response = problem_of(error)
+    if response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.warning("%s %s: %s", request.method, request.url.path, error)
+    return response
+
+
+async def _on_http_exception(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    status = HTTPStatus(error.status_code)
+    detail = {404: "there is no such route", 405: "this route does not take this method"}.get(
+        error.status_code, status.description or status.phrase
+    )
+    code = _HTTP_CODES.get(error.status_code, "".join(word.capitalize() for word in status.phrase.split()))
+    return problem(status, code, detail, headers=error.headers)
+
+
+def _accepted(item: Mapping[str, Any]) -> str | None:
+    kind = item["type"]
+    if kind.startswith(("datetime_", "timezone_")):
+        return MOMENT
+    return _ACCEPTED[kind].format(**item.get("ctx", {})) if kind in _ACCEPTED else None
+
+
+async def _on_validation_error(_: Request, error: Exception) -> Response:
+    """Pydantic's findings about parameters in our words; what was sent is never repeated."""
+    assert isinstance(error, RequestValidationError)
+    found = Problems()
+    for item in error.errors():
+        code = _PARAMETER_CODES.get(item["type"], "InvalidParameter")
+        found.add(pointer_to("", *item["loc"]), code, item["msg"], _accepted(item))
+    detail = "the request's parameters are not acceptable"
+    return problem(HTTPStatus.BAD_REQUEST, "InvalidParameter", detail, errors=found.errors)

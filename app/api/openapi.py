@@ -1,0 +1,198 @@
+"""The OpenAPI document: what FastAPI derives from the routes, made true and fit for generators."""
+
+import json
+from typing import Any, Final
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+from typing_extensions import override
+
+from app.api.bodies import JSON, MERGE_PATCH, YAML_TYPES
+from app.api.errors import PROBLEM_TYPE
+from app.api.openapi_examples import MANIFEST, PROBLEM
+from app.api.views import ProblemView, WatchEventView
+
+TAGS: Final = [
+    {"name": "jobs", "description": "Submit, list, read and edit jobs."},
+    {"name": "actions", "description": "Pause, resume, cancel and retry."},
+    {"name": "logs", "description": "What containers wrote."},
+    {"name": "watch", "description": "Server-sent events."},
+    {"name": "system", "description": "Kinds, health and metrics."},
+]
+
+_METHODS: Final = ("get", "put", "post", "patch", "delete")
+_OPEN: Final = frozenset({"/livez", "/readyz", "/metrics"})
+_DESCRIPTIONS: Final = {
+    "400": "The request cannot be read, or a parameter is not acceptable.",
+    "401": "No token, or an unknown one.",
+    "403": "The token's role does not allow it.",
+    "404": "There is no such thing, or none that the token may see.",
+    "409": "A name is in use, or the job's phase does not allow it.",
+    "412": "The job has changed since it was read.",
+    "413": "The body is too large.",
+    "415": "The body's format is not read here.",
+    "422": "The manifest is not valid; all errors are listed.",
+    "503": "The database, or the cluster where it is needed, does not answer; repeat it.",
+    "default": "Any other error.",
+}
+_ALWAYS: Final = ("400", "401", "404", "503", "default")
+_WITH_CHANGE: Final = ("403", "409", "412", "413", "415", "422")
+
+
+def _text_header(description: str) -> dict[str, Any]:
+    return {"description": description, "schema": {"type": "string"}}
+
+
+_ETAG: Final = _text_header("Changes with everything that the answer shows.")
+_POLLED_HEADERS: Final = {
+    "ETag": _ETAG,
+    "Jobgate-Observed-At": _text_header("When the controller last had contact with the cluster."),
+    "Jobgate-Stale": _text_header("true when that is too long ago, or the controller says that it is out of touch."),
+}
+_TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
+
+
+class Documented(FastAPI):
+    """An app whose document is the one below."""
+
+    @override
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = _finished(super().openapi())
+        return self.openapi_schema
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    return app.openapi()
+
+
+def text(app: FastAPI) -> str:
+    """The document as it is committed in openapi/openapi.json."""
+    return json.dumps(document(app), indent=2, ensure_ascii=False) + "\n"
+
+
+def _finished(found: dict[str, Any]) -> dict[str, Any]:
+    found["info"]["description"] = (
+        "Submit distributed jobs in the formats of five systems, and follow them to their end."
+    )
+    found["info"]["license"] = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
+    found["servers"] = [{"url": "/", "description": "The gateway that serves this document."}]
+    found["security"] = [{"bearer": []}]
+    components = found.setdefault("components", {})
+    components["securitySchemes"] = {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "A token made by `jobgate token create`."}
+    }
+    schemas = components.setdefault("schemas", {})
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    schemas.update(_schemas(ProblemView, WatchEventView))
+    schemas["Manifest"] = _manifest_schema()
+    for path, item in found["paths"].items():
+        for method in _METHODS:
+            if method in item:
+                _finish_operation(path, method, item[method])
+    _name_schemas(found)
+    return found
+
+
+def _schemas(*models: type[BaseModel]) -> dict[str, Any]:
+    _, definitions = models_json_schema(
+        [(model, "serialization") for model in models], ref_template="#/components/schemas/{model}"
+    )
+    defined: dict[str, Any] = definitions["$defs"]
+    return defined
+
+
+def _finish_operation(path: str, method: str, operation: dict[str, Any]) -> None:
+    if path in _OPEN:
+        operation["security"] = []
+        operation["responses"].pop("422", None)
+        operation["responses"]["400"] = _problem_response("400")
+        return
+    if method in ("put", "patch") or (path.endswith("/jobs") and method == "post"):
+        operation["requestBody"] = _request_body(method)
+    elif method == "post":
+        operation["requestBody"] = _action_body(path)
+    responses = operation["responses"]
+    responses.pop("422", None)
+    codes = _ALWAYS if method == "get" else (*_ALWAYS, *_WITH_CHANGE)
+    for code in codes:
+        responses[code] = _problem_response(code)
+    if method == "get" and any(name["name"] == "If-None-Match" for name in operation.get("parameters", ())):
+        responses["200"]["headers"] = _POLLED_HEADERS
+        responses["304"] = {"description": "It is still what the ETag says.", "headers": _POLLED_HEADERS}
+    if "201" in responses:
+        responses["201"]["headers"] = {"Location": _text_header("Where the job is."), "ETag": _ETAG}
+        responses["200"]["headers"] = {"Idempotency-Replayed": _text_header("true for a repeated request.")}
+
+
+def _problem_response(code: str) -> dict[str, Any]:
+    content: dict[str, Any] = {"schema": {"$ref": "#/components/schemas/ProblemView"}}
+    if code == "422":
+        content["example"] = PROBLEM
+    return {"description": _DESCRIPTIONS[code], "content": {PROBLEM_TYPE: content}}
+
+
+def _request_body(method: str) -> dict[str, Any]:
+    if method == "patch":
+        patch = {"schema": {"type": "object"}, "example": {"metadata": {"labels": {"team": "vision"}}}}
+        return {"required": True, "content": {MERGE_PATCH: patch}}
+    schema = {"$ref": "#/components/schemas/Manifest"}
+    content: dict[str, Any] = {JSON: {"schema": schema, "example": MANIFEST}}
+    content |= {media_type: {"schema": schema} for media_type in YAML_TYPES[:1]}
+    return {"required": True, "content": content}
+
+
+def _action_body(path: str) -> dict[str, Any]:
+    retry = path.endswith("/retry")
+    name, about = ("name", "The new job's name.") if retry else ("reason", "For the job's history.")
+    properties = {name: {"type": "string", "description": about}}
+    schema = {"type": "object", "additionalProperties": False, "properties": properties}
+    return {"required": False, "content": {JSON: {"schema": schema}}}
+
+
+def _manifest_schema() -> dict[str, Any]:
+    metadata = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "generateName": {"type": "string"},
+            "namespace": {"type": "string"},
+            "labels": _TEXTS,
+            "annotations": _TEXTS,
+        },
+    }
+    return {
+        "title": "Manifest",
+        "description": "A job as its own system takes it; GET /api/v1/kinds has the schema of each kind.",
+        "type": "object",
+        "required": ["apiVersion", "kind", "metadata", "spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": metadata,
+            "spec": {"type": "object", "additionalProperties": True},
+        },
+    }
+
+
+def _name_schemas(found: dict[str, Any]) -> None:
+    """Clients get `Job` and `Problem`: the suffix tells our layers apart and means nothing to them."""
+    schemas = found["components"]["schemas"]
+    names = {name: name.removesuffix("View") for name in schemas}
+    found["components"]["schemas"] = {names[name]: schema for name, schema in sorted(schemas.items())}
+    for name, schema in found["components"]["schemas"].items():
+        schema["title"] = name
+    _rename(found, {f"#/components/schemas/{old}": f"#/components/schemas/{new}" for old, new in names.items()})
+
+
+def _rename(value: Any, references: dict[str, str]) -> None:
+    if isinstance(value, dict):
+        if isinstance(reference := value.get("$ref"), str):
+            value["$ref"] = references[reference]
+        for child in value.values():
+            _rename(child, references)
+    elif isinstance(value, list):
+        for child in value:
+            _rename(child, references)

@@ -1,0 +1,41 @@
+"""Examples in the OpenAPI document: what a newcomer pastes first, and what a refusal looks like."""
+
+from typing import Any, Final
+
+MANIFEST: Final[dict[str, Any]] = {
+    "apiVersion": "batch.tensorstack.dev/v1beta1",
+    "kind": "GenericJob",
+    "metadata": {"name": "hello"},
+    "spec": {
+        "replicaSpecs": [
+            {
+                "type": "worker",
+                "replicas": 2,
+                "restartPolicy": {"policy": "OnFailure", "limit": 3},
+                "template": {
+                    "spec": {
+                        "containers": [
+                            {"name": "main", "image": "busybox:1.36", "command": ["sh", "-c", "echo rank $(rank)"]}
+                        ]
+                    }
+                },
+            }
+        ]
+    },
+}
+
+PROBLEM: Final[dict[str, Any]] = {
+    "type": "urn:jobgate:problem:InvalidManifest",
+    "title": "Unprocessable Entity",
+    "status": 422,
+    "detail": "the GenericJob is not valid",
+    "code": "InvalidManifest",
+    "errors": [
+        {
+            "pointer": "/spec/replicaSpecs/0/replica",
+            "code": "UnknownField",
+            "detail": 'unknown field "replica"; did you mean "replicas"?',
+            "accepted": "one of type, replicas, restartPolicy, template",
+        }
+    ],
+}

@@ -1,0 +1,128 @@
+"""The hot reads: a job or its status as stored bytes, 304, and the wait for something new.
+
+version (one small statement) ─▶ cached bytes?  ─▶ 304 or 200
+                                 └ no: read and render once a version
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from fastapi import Response
+
+from app.api.conditional import job_tag, status_tag, unchanged
+from app.api.rendering import RenderCache, job_bytes, status_bytes
+from app.db.job_rows import JobRow
+from app.domain.status.records import Replica
+from app.services.freshness import Freshness
+from app.services.gateway import Services
+from app.services.reading import Address
+from app.services.watching import Interest
+
+JSON: Final = "application/json"
+_MAX_KNOWN: Final = 100_000
+
+
+class Shown(StrEnum):
+    """Which view of a job."""
+
+    JOB = "job"
+    STATUS = "status"
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A view of a job at one version."""
+
+    namespace: str
+    uid: UUID
+    version: int
+    tag: str
+    body: bytes
+
+
+class Poller:
+    """Reads for those who ask often."""
+
+    def __init__(self, services: Services, cache: RenderCache[Rendered]) -> None:
+        self._services = services
+        self._cache = cache
+        self._known: OrderedDict[tuple[Shown, Address], None] = OrderedDict()
+
+    async def read(self, address: Address, shown: Shown) -> Rendered:
+        """The job as it is now. What was shown before is asked for by version first."""
+        place = (shown, address)
+        if place in self._known:
+            now = await self._services.reading.version(address)
+            kept = self._cache.get((shown, now.uid, now.version))
+            if kept is not None:
+                return kept
+        rendered = await self._render(address, shown)
+        self._known[place] = None
+        if len(self._known) > _MAX_KNOWN:
+            self._known.popitem(last=False)
+        return rendered
+
+    async def wait_for_news(
+        self, address: Address, shown: Shown, present: Rendered, if_none_match: str | None, seconds: int
+    ) -> Rendered:
+        """For a caller who has the present version: the next one, or the same when the time is over."""
+        if not unchanged(if_none_match, present.tag):
+            return present
+        clock, watcher = self._services.clock, self._services.watcher
+        until = clock.monotonic() + seconds
+        with watcher.waiting(Interest(job_uid=present.uid)) as waiter:
+            while not watcher.closing:
+                present = await self.read(address, shown)
+                left = until - clock.monotonic()
+                if left <= 0 or not unchanged(if_none_match, present.tag):
+                    break
+                await waiter.wait(left)
+        return present
+
+    def of_row(self, row: JobRow, replicas: tuple[Replica, ...] | list[Replica]) -> Rendered:
+        """Render the whole job, or take what was rendered."""
+        return self.kept(row) or self._keep(Shown.JOB, row, job_tag(row.uid, row.version), job_bytes(row, replicas))
+
+    def kept(self, row: JobRow) -> Rendered | None:
+        return self._cache.get((Shown.JOB, row.uid, row.version))
+
+    async def of_job(self, row: JobRow) -> Rendered:
+        """The whole job for a row just read or written; its replicas are read unless it was rendered before."""
+        kept = self.kept(row)
+        if kept is not None:
+            return kept
+        present, replicas = await self._services.reading.whole(row.uid)
+        return self.of_row(present, list(replicas))
+
+    async def _render(self, address: Address, shown: Shown) -> Rendered:
+        if shown is Shown.STATUS:
+            row = await self._services.reading.job(address)
+            return self._keep(shown, row, status_tag(row.uid, row.version), status_bytes(row))
+        uid = address.uid or (await self._services.reading.version(address)).uid
+        row, replicas = await self._services.reading.whole(uid)
+        return self.of_row(row, list(replicas))
+
+    def _keep(self, shown: Shown, row: JobRow, tag: str, body: bytes) -> Rendered:
+        rendered = Rendered(row.namespace, row.uid, row.version, tag, body)
+        self._cache.put((shown, row.uid, row.version), rendered)
+        return rendered
+
+
+def freshness_headers(freshness: Freshness) -> dict[str, str]:
+    headers = {"Jobgate-Stale": "true" if freshness.stale else "false"}
+    if freshness.observed_at is not None:
+        headers["Jobgate-Observed-At"] = freshness.observed_at.isoformat().replace("+00:00", "Z")
+    return headers
+
+
+def answer(body: bytes, tag: str | None, freshness: Freshness, if_none_match: str | None = None) -> Response:
+    """200 with the bytes, or 304 without them; the headers are the same."""
+    headers = freshness_headers(freshness) | {"Cache-Control": "private, no-cache", "Vary": "Authorization, Accept"}
+    if tag is not None:
+        headers["ETag"] = tag
+        if unchanged(if_none_match, tag):
+            return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type=JSON)

@@ -1,0 +1,294 @@
+"""Records to views, and the bytes that pollers read: rendered once a version, kept while there is room."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from app.api.views import (
+    AggregateView,
+    AttemptView,
+    ConditionView,
+    ContainerView,
+    DryRunView,
+    EventView,
+    HistoryView,
+    JobStatusView,
+    JobView,
+    PendingReasonView,
+    PlanView,
+    ReplicaView,
+    ScaleRecordView,
+    StatusView,
+    TaskPlanView,
+)
+from app.db.history import HistoryRow
+from app.db.job_rows import JobRow
+from app.db.scale_records import ScaleRecord
+from app.domain.dialects import registry
+from app.domain.dialects.base import StatusFacts
+from app.domain.status.observed import ObservedContainer
+from app.domain.status.records import Attempt, Condition, JobStatus, Replica
+from app.services.planning import objects
+from app.services.reading import PodEvent, ReplicaStory
+from app.services.submitting import DryRun
+
+CACHE_BYTES: Final = 64 * 1024 * 1024
+# What an entry costs beside its bytes.
+_OVERHEAD: Final = 256
+
+Key: TypeAlias = tuple[str, UUID, int]  # which view, of which job, at which version
+
+
+class Sized(Protocol):
+    """What the cache keeps: something with a body."""
+
+    @property
+    def body(self) -> bytes: ...
+
+
+_T = TypeVar("_T", bound=Sized)
+
+
+class RenderCache(Generic[_T]):
+    """Least recently used views go first; the bound is bytes, because jobs differ by a factor of a thousand."""
+
+    def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._entries: OrderedDict[Key, _T] = OrderedDict()
+
+    def get(self, key: Key) -> _T | None:
+        found = self._entries.get(key)
+        if found is not None:
+            self._entries.move_to_end(key)
+        return found
+
+    def put(self, key: Key, entry: _T) -> None:
+        if key in self._entries or len(entry.body) > self._max_bytes // 8:
+            return
+        self._entries[key] = entry
+        self._bytes += len(entry.body) + _OVERHEAD
+        while self._bytes > self._max_bytes:
+            _, dropped = self._entries.popitem(last=False)
+            self._bytes -= len(dropped.body) + _OVERHEAD
+
+
+def job_bytes(job: JobRow, replicas: Sequence[Replica] = ()) -> bytes:
+    """The whole job; its native status is made of its replicas."""
+    metadata = job.manifest["metadata"]
+    view = JobView(
+        uid=job.uid,
+        namespace=job.namespace,
+        name=job.name,
+        kind=job.kind,
+        api_version=job.api_version,
+        labels=metadata.get("labels", {}),
+        annotations=metadata.get("annotations", {}),
+        generation=job.generation,
+        created_at=job.created_at,
+        created_by=job.created_by,
+        retry_of=job.retry_of,
+        deleted_at=job.deleted_at,
+        spec=job.manifest["spec"],
+        status=_status(job.status),
+        native_status=_native_status(job, replicas),
+        conditions=[_condition(condition) for condition in job.status.conditions],
+    )
+    return view.model_dump_json(by_alias=True).encode()
+
+
+def status_view(job: JobRow) -> JobStatusView:
+    return JobStatusView(
+        uid=job.uid,
+        namespace=job.namespace,
+        name=job.name,
+        kind=job.kind,
+        generation=job.generation,
+        deleted_at=job.deleted_at,
+        status=_status(job.status),
+        conditions=[_condition(condition) for condition in job.status.conditions],
+    )
+
+
+def status_bytes(job: JobRow) -> bytes:
+    return status_view(job).model_dump_json(by_alias=True).encode()
+
+
+def list_bytes(items: Iterable[bytes], next_page_token: str | None) -> bytes:
+    """A list of items that are bytes already."""
+    return b'{"items":[' + b",".join(items) + b'],"nextPageToken":' + msgspec.json.encode(next_page_token) + b"}"
+
+
+def replica_view(story: ReplicaStory) -> ReplicaView:
+    replica = story.stored.replica
+    now = replica.attempt
+    return ReplicaView(
+        name=story.stored.pod_name or "",
+        task=replica.key.task,
+        rank=replica.key.rank,
+        phase=replica.phase,
+        attempt=now.number,
+        restart_count=replica.restarts,
+        disruptions=replica.disruptions,
+        leaving=replica.leaving,
+        retry_at=replica.retry_at,
+        node=now.node,
+        pod_ip=now.pod_ip,
+        started_at=now.started_at,
+        finished_at=now.finished_at,
+        exit_code=now.exit_code,
+        reason=now.reason,
+        message=now.message,
+        containers=[_container(container) for container in now.containers],
+        attempts=[_attempt(attempt) for attempt in (*(a for a in story.ended if a.number != now.number), now)],
+    )
+
+
+def history_view(row: HistoryRow) -> HistoryView:
+    entry = row.entry
+    task, rank = entry.key or (None, None)
+    return HistoryView(
+        seq=row.seq,
+        at=entry.at,
+        phase=entry.phase,
+        reason=entry.reason,
+        message=entry.message,
+        actor=entry.actor,
+        task=task,
+        rank=rank,
+        attempt=entry.attempt,
+    )
+
+
+def scale_record_view(record: ScaleRecord) -> ScaleRecordView:
+    return ScaleRecordView(
+        seq=record.seq,
+        task=record.task,
+        from_replicas=record.from_replicas,
+        to_replicas=record.to_replicas,
+        actor=record.actor,
+        reason=record.reason,
+        requested_at=record.requested_at,
+        settled_at=record.settled_at,
+        outcome=record.outcome,
+    )
+
+
+def event_view(event: PodEvent) -> EventView:
+    task, rank = event.key or (None, None)
+    return EventView(
+        source=event.source,
+        task=task,
+        rank=rank,
+        attempt=event.attempt,
+        type=event.type,
+        reason=event.reason,
+        message=event.message,
+        count=event.count,
+        first_seen_at=event.first_seen_at,
+        last_seen_at=event.last_seen_at,
+    )
+
+
+def _native_status(job: JobRow, replicas: Sequence[Replica]) -> dict[str, Any]:
+    facts = StatusFacts(
+        status=job.status, replicas=replicas, created_at=job.created_at, deleted=job.deleted_at is not None
+    )
+    return registry.find(job.api_version, job.kind).native_status(job.manifest, facts)
+
+
+def _status(status: JobStatus) -> StatusView:
+    return StatusView(
+        phase=status.phase,
+        reason=status.reason,
+        message=status.message,
+        aggregate=AggregateView(**{str(phase): count for phase, count in status.aggregate.items()}),
+        pending_reasons=[
+            PendingReasonView(
+                code=reason.code,
+                message=reason.message,
+                since=reason.since,
+                replicas=list(reason.replicas),
+                count=reason.count,
+            )
+            for reason in status.pending_reasons
+        ],
+        observed_generation=status.observed_generation,
+        started_at=status.started_at,
+        finished_at=status.finished_at,
+        observed_at=status.observed_at,
+    )
+
+
+def _condition(condition: Condition) -> ConditionView:
+    return ConditionView(
+        type=condition.type,
+        status=condition.status,
+        reason=condition.reason,
+        message=condition.message,
+        last_transition_time=condition.last_transition_at,
+        observed_generation=condition.observed_generation,
+    )
+
+
+def _attempt(attempt: Attempt) -> AttemptView:
+    return AttemptView(
+        number=attempt.number,
+        pod_uid=attempt.pod_uid,
+        phase=attempt.phase,
+        outcome=attempt.outcome,
+        evidence=attempt.evidence,
+        evidence_reason=attempt.evidence_reason,
+        node=attempt.node,
+        pod_ip=attempt.pod_ip,
+        created_at=attempt.created_at,
+        started_at=attempt.started_at,
+        finished_at=attempt.finished_at,
+        exit_code=attempt.exit_code,
+        reason=attempt.reason,
+        message=attempt.message,
+        containers=[_container(container) for container in attempt.containers],
+    )
+
+
+def _container(container: ObservedContainer) -> ContainerView:
+    return ContainerView(
+        name=container.name,
+        init=container.init,
+        state=container.state,
+        ready=container.ready,
+        image=container.image,
+        restart_count=container.restart_count,
+        exit_code=container.exit_code,
+        signal=container.signal,
+        reason=container.reason,
+        message=container.message,
+        started_at=container.started_at,
+        finished_at=container.finished_at,
+    )
+
+
+def dry_run_view(run: DryRun) -> DryRunView:
+    plan = run.plan
+    tasks = [
+        TaskPlanView(
+            name=task.name,
+            replicas=len(task.replicas),
+            restart_policy=task.restart.policy,
+            restart_limit=task.restart.limit,
+        )
+        for task in plan.tasks
+    ]
+    own = [replica.service.name for replica in plan.replicas.values() if replica.service]
+    view = PlanView(
+        tasks=tasks,
+        pods=[replica.pod_name for replica in plan.replicas.values()],
+        services=[service.name for service in plan.services] + own,
+        active_deadline_seconds=plan.active_deadline,
+        pending_deadline_seconds=plan.pending_deadline,
+        ttl_seconds_after_finished=plan.ttl_after_finished,
+    )
+    return DryRunView(dry_run=True, manifest=run.manifest, plan=view, manifests=objects(plan))

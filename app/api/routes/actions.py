@@ -1,0 +1,110 @@
+"""Verbs: shorthands of edits, and a retry, which makes a new job."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+
+from app.api.bodies import read_options
+from app.api.dependencies import CallerDep
+from app.api.parameters import IdempotencyKeyHeader, IfMatch, Name, Namespace
+from app.api.rendering import job_bytes
+from app.api.routes.jobs import changed_response, created_response, precondition, request_key
+from app.api.views import JobView
+from app.domain.dialects.spec_model import SpecModel
+from app.services.access import Verb
+
+router = APIRouter(tags=["actions"])
+
+_JOB = "/api/v1/namespaces/{namespace}/jobs/{name}"
+_CHANGED: dict[int | str, dict[str, Any]] = {
+    200: {"model": JobView, "description": "It is so already."},
+    202: {"model": JobView, "description": "Stored; the cluster has yet to carry it out."},
+}
+_Reason = Annotated[str, Field(max_length=1024)]
+
+
+class ActionOptions(SpecModel):
+    """The body of an action, which may be absent."""
+
+    reason: _Reason = ""
+    """For the job's history."""
+
+
+class RetryOptions(SpecModel):
+    """The body of a retry, which may be absent."""
+
+    name: str | None = None
+    """The new job's name; by default the old one with a random suffix."""
+
+
+@router.post(f"{_JOB}/pause", response_model=None, responses=_CHANGED)
+async def pause_job(
+    request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
+) -> Response:
+    """Stop the pods gracefully and keep the job."""
+    caller.require(Verb.CONTROL, namespace)
+    options = await read_options(request, ActionOptions)
+    changed = await caller.services.control.pause(
+        namespace, name, paused=True, actor=caller.name, message=options.reason, precondition=precondition(if_match)
+    )
+    return await changed_response(caller, changed)
+
+
+@router.post(f"{_JOB}/resume", response_model=None, responses=_CHANGED)
+async def resume_job(
+    request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
+) -> Response:
+    """Run a paused job again; ranks that have succeeded stay as they are."""
+    caller.require(Verb.CONTROL, namespace)
+    options = await read_options(request, ActionOptions)
+    changed = await caller.services.control.pause(
+        namespace, name, paused=False, actor=caller.name, message=options.reason, precondition=precondition(if_match)
+    )
+    return await changed_response(caller, changed)
+
+
+@router.post(f"{_JOB}/cancel", response_model=None, responses=_CHANGED)
+async def cancel_job(
+    request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
+) -> Response:
+    """End the job as Cancelled."""
+    caller.require(Verb.CONTROL, namespace)
+    options = await read_options(request, ActionOptions)
+    changed = await caller.services.control.cancel(
+        namespace, name, actor=caller.name, reason=options.reason, precondition=precondition(if_match)
+    )
+    return await changed_response(caller, changed)
+
+
+@router.post(
+    f"{_JOB}/retry",
+    status_code=201,
+    response_model=None,
+    responses={
+        201: {"model": JobView, "description": "The new job."},
+        200: {"model": JobView, "description": "A repeated request with its first answer."},
+    },
+)
+async def retry_job(
+    request: Request,
+    namespace: Namespace,
+    name: Name,
+    caller: CallerDep,
+    idempotency_key: IdempotencyKeyHeader = None,
+) -> Response:
+    """Submit the manifest of a job that has ended again, as a new job with retryOf."""
+    caller.require(Verb.SUBMIT, namespace)
+    options = await read_options(request, RetryOptions)
+    key = request_key(caller, idempotency_key, {"name": options.name})
+    services = caller.services
+    job = await services.control.current(namespace, name)
+    created = await services.submitter.submit(
+        services.control.retry_document(job, options.name),
+        namespace,
+        actor=caller.name,
+        key=key,
+        render=job_bytes,
+        retry_of=job.uid,
+    )
+    return created_response(created, namespace)

@@ -1,0 +1,137 @@
+"""Submitting jobs and editing them."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.api.bodies import read_manifest, read_merge_patch
+from app.api.conditional import check_if_match, job_tag
+from app.api.dependencies import Caller, CallerDep
+from app.api.parameters import IdempotencyKeyHeader, IfMatch, Name, Namespace
+from app.api.polling import JSON, answer
+from app.api.rendering import dry_run_view, job_bytes
+from app.api.views import DryRunView, JobView
+from app.db.job_rows import JobRow
+from app.services.access import Verb
+from app.services.control import Changed, Precondition
+from app.services.submitting import Created, RequestKey, fingerprint
+
+router = APIRouter(tags=["jobs"])
+
+COLLECTION = "/api/v1/namespaces/{namespace}/jobs"
+_JOB = "/api/v1/namespaces/{namespace}/jobs/{name}"
+_CHANGED: dict[int | str, dict[str, Any]] = {
+    200: {"model": JobView, "description": "Nothing is left to do."},
+    202: {"model": JobView, "description": "Stored; the cluster has yet to carry it out."},
+}
+
+
+@router.post(
+    COLLECTION,
+    status_code=201,
+    response_model=None,
+    responses={
+        201: {"model": JobView, "description": "The job is stored durably."},
+        200: {"model": JobView | DryRunView, "description": "A repeated request with its first answer, or a dry run."},
+    },
+)
+async def submit_job(
+    request: Request,
+    namespace: Namespace,
+    caller: CallerDep,
+    idempotency_key: IdempotencyKeyHeader = None,
+    dry_run: Annotated[
+        Literal["All"] | None, Query(alias="dryRun", description="Validate and show what would be made; store nothing.")
+    ] = None,
+) -> Response:
+    """Submit a job: the manifest of one of the kinds, as its own system takes it."""
+    if not dry_run:
+        return await submit(caller, namespace, idempotency_key)
+    caller.require(Verb.SUBMIT, namespace)
+    view = dry_run_view(caller.services.submitter.dry_run(await read_manifest(request), namespace))
+    return Response(view.model_dump_json(by_alias=True), media_type=JSON, headers={"Cache-Control": "no-store"})
+
+
+async def submit(caller: Caller, namespace: str, idempotency_key: str | None) -> Response:
+    """Answers once the job is durable."""
+    caller.require(Verb.SUBMIT, namespace)
+    document = await read_manifest(caller.request)
+    key = request_key(caller, idempotency_key, document)
+    created = await caller.services.submitter.submit(document, namespace, actor=caller.name, key=key, render=job_bytes)
+    return created_response(created, namespace)
+
+
+@router.put(_JOB, response_model=None, responses=_CHANGED)
+async def replace_job(
+    request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
+) -> Response:
+    """Replace the manifest, within what the kind lets be changed."""
+    caller.require(Verb.CONTROL, namespace)
+    document = await read_manifest(request)
+    changed = await caller.services.control.replace(
+        namespace, name, document, actor=caller.name, precondition=precondition(if_match)
+    )
+    return await changed_response(caller, changed)
+
+
+@router.patch(_JOB, response_model=None, responses=_CHANGED)
+async def patch_job(
+    request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
+) -> Response:
+    """Merge into the manifest (RFC 7396), within what the kind lets be changed."""
+    caller.require(Verb.CONTROL, namespace)
+    patch = await read_merge_patch(request)
+    changed = await caller.services.control.merge(
+        namespace, name, patch, actor=caller.name, precondition=precondition(if_match)
+    )
+    return await changed_response(caller, changed)
+
+
+@router.delete(_JOB, response_model=None, responses=_CHANGED)
+async def delete_job(
+    namespace: Namespace,
+    name: Name,
+    caller: CallerDep,
+    if_match: IfMatch = None,
+    reason: Annotated[str, Query(max_length=1024, pattern=r"^[^\x00]*$", description="For the job's history.")] = "",
+) -> Response:
+    """Cancel the job if it lives and remove all its objects; its record and history stay, and deletedAt is set."""
+    caller.require(Verb.CONTROL, namespace)
+    changed = await caller.services.control.delete(
+        namespace, name, actor=caller.name, reason=reason, precondition=precondition(if_match)
+    )
+    return await changed_response(caller, changed)
+
+
+def request_key(caller: Caller, key: str | None, body: object) -> RequestKey | None:
+    """Whose key it is, for which request."""
+    if key is None:
+        return None
+    request = caller.request
+    scope = f"{caller.principal.id} {request.method} {request.url.path}"
+    return RequestKey(scope=scope, key=key, fingerprint=fingerprint(body, dict(request.query_params)))
+
+
+def precondition(if_match: str | None) -> Precondition:
+    def check(job: JobRow) -> None:
+        check_if_match(if_match, job_tag(job.uid, job.version))
+
+    return check
+
+
+def created_response(created: Created, namespace: str) -> Response:
+    headers = {
+        "Location": f"/api/v1/namespaces/{namespace}/jobs/{created.name}",
+        "ETag": job_tag(created.uid, created.version),
+        "Cache-Control": "no-store",
+    }
+    if created.replayed:
+        headers["Idempotency-Replayed"] = "true"
+    return Response(created.body, status_code=200 if created.replayed else 201, headers=headers, media_type=JSON)
+
+
+async def changed_response(caller: Caller, changed: Changed) -> Response:
+    rendered = await caller.api.poller.of_job(changed.job)
+    response = answer(rendered.body, rendered.tag, await caller.services.freshness.read())
+    response.status_code = 202 if changed.pending else 200
+    return response

@@ -1,0 +1,200 @@
+"""Lists of jobs: filters, pages, and bytes that are joined rather than rendered."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from app.api import paging
+from app.api.conditional import list_tag, unchanged, wait_seconds
+from app.api.dependencies import Caller, CallerDep
+from app.api.errors import refuse_parameter
+from app.api.parameters import IfNoneMatch, Moment, Namespace, NamespaceFilter, PageSize, PageToken, Prefer, aware
+from app.api.polling import Rendered, answer
+from app.api.rendering import list_bytes
+from app.api.views import JobPage as JobPageView
+from app.db.jobs import Cursor, JobFilter, JobPage
+from app.domain.errors import InvalidManifest
+from app.domain.selectors import Requirement, parse_selector
+from app.domain.vocabulary import JobPhase
+from app.services.access import Verb
+from app.services.watching import Interest, Position
+
+router = APIRouter(tags=["jobs"])
+
+_MAX_UIDS: Final = 100
+_MAX_TEXT: Final = 253
+# Changes that come together wake a long poll once: its list is read again for all of them.
+_COALESCED: Final = 0.05
+# A page ends early rather than growing beyond this; jobs may be a megabyte each.
+_PAGE_BYTES: Final = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A list that was asked for."""
+
+    where: JobFilter
+    size: int
+    after: Cursor | None
+    asked: str
+
+
+def listing(  # noqa: PLR0913 - one argument a query parameter
+    *,
+    phase: Annotated[list[JobPhase] | None, Query(description="One of these phases.")] = None,
+    kind: Annotated[list[str] | None, Query(description="One of these kinds.", max_length=20)] = None,
+    uid: Annotated[list[UUID] | None, Query(description="One of these uids; deleted jobs included.")] = None,
+    label_selector: Annotated[
+        str | None, Query(alias="labelSelector", description="As kubectl takes it: `team=vision,tier!=test`.")
+    ] = None,
+    search: Annotated[
+        str | None, Query(description="Part of the name.", min_length=1, max_length=_MAX_TEXT, pattern=r"^[^\x00]*$")
+    ] = None,
+    created_after: Annotated[Moment, Query(alias="createdAfter")] = None,
+    created_before: Annotated[Moment, Query(alias="createdBefore")] = None,
+    finished_after: Annotated[Moment, Query(alias="finishedAfter")] = None,
+    finished_before: Annotated[Moment, Query(alias="finishedBefore")] = None,
+    deleted: Annotated[bool, Query(description="Show deleted jobs too.")] = False,
+    page_size: PageSize = None,
+    page_token: PageToken = None,
+) -> Listing:
+    """All of the query but the namespace.
+
+    Raises:
+        InvalidParameter.
+    """
+    if uid and len(uid) > _MAX_UIDS:
+        raise refuse_parameter("query", "uid", "TooMany", "is given too often", f"at most {_MAX_UIDS} times")
+    where = JobFilter(
+        phases=phase or (),
+        kinds=_plain(kind),
+        uids=uid or (),
+        labels=_requirements(label_selector),
+        search=search,
+        created_after=aware("createdAfter", created_after),
+        created_before=aware("createdBefore", created_before),
+        finished_after=aware("finishedAfter", finished_after),
+        finished_before=aware("finishedBefore", finished_before),
+        deleted=deleted,
+    )
+    asked = paging.question([where])
+    place = paging.decode(page_token, paging.JobPlace, asked) if page_token else None
+    after = None if place is None else Cursor(place.created_at, place.uid)
+    return Listing(where=where, size=paging.page_size(page_size), after=after, asked=asked)
+
+
+ListingDep = Annotated[Listing, Depends(listing)]
+
+
+@router.get("/api/v1/jobs", response_model=None, responses={200: {"model": JobPageView}})
+async def list_jobs(
+    caller: CallerDep,
+    listed: ListingDep,
+    namespace: NamespaceFilter = None,
+    if_none_match: IfNoneMatch = None,
+    prefer: Prefer = None,
+) -> Response:
+    """List jobs of all namespaces that you may see, the newest first."""
+    seen = caller.narrowed(namespace)
+    return await _answer(caller, listed, seen, if_none_match, wait_seconds(prefer or ()))
+
+
+@router.get("/api/v1/namespaces/{namespace}/jobs", response_model=None, responses={200: {"model": JobPageView}})
+async def list_namespace_jobs(
+    namespace: Namespace,
+    caller: CallerDep,
+    listed: ListingDep,
+    if_none_match: IfNoneMatch = None,
+    prefer: Prefer = None,
+) -> Response:
+    """List the jobs of a namespace, the newest first."""
+    caller.require(Verb.READ, namespace)
+    return await _answer(caller, listed, frozenset({namespace}), if_none_match, wait_seconds(prefer or ()))
+
+
+async def _answer(
+    caller: Caller, listed: Listing, namespaces: frozenset[str] | None, if_none_match: str | None, wait: int
+) -> Response:
+    watcher, clock = caller.services.watcher, caller.services.clock
+    until = clock.monotonic() + wait
+    with watcher.waiting(Interest(namespaces=namespaces)) as waiter:
+        while True:
+            # Read before the list: the list may know more than this position, never less.
+            position = watcher.position
+            page = await _page(caller, listed, namespaces)
+            tag = _tag(listed, namespaces, page)
+            left = until - clock.monotonic()
+            if not wait or left <= 0 or watcher.closing or not unchanged(if_none_match, tag):
+                break
+            await waiter.wait(left)
+            await asyncio.sleep(_COALESCED)
+    return await _rendered(caller, listed, page, tag, if_none_match, position)
+
+
+async def _page(caller: Caller, listed: Listing, namespaces: frozenset[str] | None) -> JobPage:
+    if namespaces is not None and not namespaces:
+        return JobPage(rows=(), next=None)
+    where = replace(listed.where, namespaces=None if namespaces is None else sorted(namespaces))
+    return await caller.services.reading.page(where, listed.after, listed.size)
+
+
+def _tag(listed: Listing, namespaces: frozenset[str] | None, page: JobPage) -> str:
+    seen = "*" if namespaces is None else ",".join(sorted(namespaces))
+    return list_tag(((row.uid, row.version) for row in page.rows), f"{listed.asked} {seen} {listed.after} {page.next}")
+
+
+async def _rendered(
+    caller: Caller, listed: Listing, page: JobPage, tag: str, if_none_match: str | None, position: Position | None
+) -> Response:
+    freshness = await caller.services.freshness.read()
+    if unchanged(if_none_match, tag):
+        response = answer(b"", tag, freshness, if_none_match)
+    else:
+        items = await _items(caller, page)
+        token = _next_token(listed, page, len(items))
+        response = answer(list_bytes((item.body for item in items), token), tag, freshness)
+    if position is not None:
+        response.headers["Jobgate-Feed-Position"] = str(position)
+    return response
+
+
+async def _items(caller: Caller, page: JobPage) -> list[Rendered]:
+    """As many jobs of the page as fit an answer, at least one."""
+    poller = caller.api.poller
+    missing = [row for row in page.rows if poller.kept(row) is None]
+    replicas = await caller.services.reading.replicas_of(missing) if missing else {}
+    items: list[Rendered] = []
+    size = 0
+    for row in page.rows:
+        item = poller.of_row(row, list(replicas.get(row.uid, ())))
+        size += len(item.body)
+        if items and size > _PAGE_BYTES:
+            break
+        items.append(item)
+    return items
+
+
+def _next_token(listed: Listing, page: JobPage, shown: int) -> str | None:
+    if shown == len(page.rows) and page.next is None:
+        return None
+    last = page.rows[shown - 1]
+    return paging.encode(paging.JobPlace(question=listed.asked, created_at=last.created_at, uid=last.uid))
+
+
+def _requirements(label_selector: str | None) -> tuple[Requirement, ...]:
+    if label_selector is None:
+        return ()
+    try:
+        return parse_selector(label_selector, "/query/labelSelector")
+    except InvalidManifest as error:
+        first = error.errors[0]
+        raise refuse_parameter("query", "labelSelector", first.code, first.detail, first.accepted) from error
+
+
+def _plain(kinds: list[str] | None) -> list[str]:
+    if kinds and any("\0" in kind for kind in kinds):
+        raise refuse_parameter("query", "kind", "InvalidParameter", "contains a NUL character", "a kind")
+    return kinds or []

@@ -1,0 +1,11 @@
+"""What of HTTP can be set."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSettings:
+    """`max_body_bytes` bounds request bodies; browsers may call from `cors_origins`, none by default."""
+
+    max_body_bytes: int = 3 * 1024 * 1024
+    cors_origins: tuple[str, ...] = ()

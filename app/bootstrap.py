@@ -1,0 +1,360 @@
+"""The composition root: from settings to a running gateway. Nothing else builds services, loops or connections.
+
+settings -> database, cluster -> services -> HTTP        (role api, all)
+                              -> controller              (role controller, all)
+"""
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import uuid4
+
+import structlog
+import uvicorn
+from typing_extensions import override
+
+from app import faultpoints
+from app.clock import Clock, SystemClock
+from app.db import installation, migrations
+from app.db.engine import Database
+from app.db.errors import DatabaseUnavailable
+from app.db.notifications import FEED, INTENT, Listener, Notifier
+from app.db.publisher import Publisher
+from app.k8s.api import KubeApi
+from app.k8s.connection import connect
+from app.k8s.errors import ClusterNotConfigured
+from app.loops.controller import Controller
+from app.loops.leadership import Leadership
+from app.loops.parts import Parts
+from app.loops.supervisor import Loop, Supervisor
+from app.loops.uninstall import uninstall as remove_everything
+from app.main import create_app
+from app.services.access import Access, OpenAccess, TokenAccess
+from app.services.gateway import Assembly, Check, Hints, Services
+from app.services.logs import ClusterLogs
+from app.services.planning import Planner
+from app.settings import ENV_PREFIX, Settings
+
+log = structlog.get_logger()
+
+GRACEFUL_SHUTDOWN = 5  # seconds that open requests get; streams are told at once
+FEED_POLL = 1.0  # seconds; the safety net under lost notifications
+
+
+class NotConfigured(Exception):  # noqa: N818 - a message for the operator
+    """A setting without which nothing can start, or with which nothing should."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foundation:
+    """What every role stands on. `api` is None in an API process that knows no cluster."""
+
+    settings: Settings
+    clock: Clock
+    db: Database
+    api: KubeApi | None
+    listener: Listener
+    notifier: Notifier
+    publisher: Publisher
+    installation: installation.Installation
+
+
+async def serve(
+    settings: Settings, *, on_ready: Callable[[str], None], stop: asyncio.Event, migrate: bool = False
+) -> None:
+    """Run the role that the settings name until `stop`. `on_ready` gets the URL once requests are answered.
+
+    Raises:
+        NotConfigured: a setting is missing or forbidden.
+    """
+    faultpoints.arm(os.environ)
+    _refuse_open_access_to_others(settings)
+    async with foundation(settings, migrate=migrate) as base:
+        controller = _controller(base) if settings.role != "api" else None
+        services = _services(base, controller)
+        loops: dict[str, Loop] = {
+            "notifications": base.listener.run,
+            "notifier": base.notifier.run,
+            "publisher": base.publisher.run,
+            "services": services.run,
+        }
+        if controller is not None:
+            loops["controller"] = controller.run
+        async with asyncio.TaskGroup() as group:
+            supervisor = group.create_task(Supervisor(loops, base.clock).run())
+            await _serve_http(settings, services, on_ready, stop)
+            supervisor.cancel()
+
+
+@asynccontextmanager
+async def foundation(settings: Settings, *, migrate: bool) -> AsyncIterator[Foundation]:
+    """Connections, opened in order and closed in reverse."""
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        url, api = await _required(settings, stack)
+        if migrate:
+            await asyncio.to_thread(migrations.migrate, url)
+        elif pending := await asyncio.to_thread(migrations.check, url):
+            raise NotConfigured(f"the database's schema is not current ({'; '.join(pending)}): run `jobgate migrate`")
+        db = await Database.open(url, pool_size=settings.database_pool_size)
+        stack.push_async_callback(db.close)
+        notifier = Notifier(db)
+        yield Foundation(
+            settings=settings,
+            clock=clock,
+            db=db,
+            api=api,
+            listener=Listener(url),
+            notifier=notifier,
+            publisher=Publisher(db, notifier),
+            installation=await installation.get_or_create(db, uuid4(), clock.now()),
+        )
+
+
+async def uninstall(settings: Settings) -> Mapping[str, int]:
+    """Take everything of this installation out of the cluster; how many objects of each kind that was.
+
+    Raises:
+        NotConfigured: a setting is missing, or a controller is at work.
+        KubeError: the cluster did not answer.
+    """
+    async with foundation(settings, migrate=False) as base:
+        assert base.api is not None
+        leadership = Leadership(base.db, base.clock, ttl=settings.lease_seconds, renew_every=1.0)
+        try:
+            async with asyncio.timeout(settings.lease_seconds + 1.0):
+                await leadership.acquire()
+        except TimeoutError:
+            raise NotConfigured("a controller of this installation is running: stop it first") from None
+        try:
+            async with asyncio.TaskGroup() as group:
+                keeper = group.create_task(leadership.keep())
+                deleted = await remove_everything(
+                    base.api,
+                    leadership,
+                    str(base.installation.id),
+                    namespaces=_own_namespaces(settings),
+                    request_seconds=settings.request_timeout,
+                )
+                keeper.cancel()
+        finally:
+            await leadership.release()
+        return deleted
+
+
+def _own_namespaces(settings: Settings) -> tuple[str, ...]:
+    """Where this installation has objects, narrowed or not: its jobs' namespaces and its own."""
+    return (*settings.namespaces, settings.system_namespace) if settings.namespaces else ()
+
+
+async def _required(settings: Settings, stack: AsyncExitStack) -> tuple[str, KubeApi | None]:
+    """The database's URL and the cluster; everything that is missing of them is named at once."""
+    missing: list[str] = []
+    if settings.database_url is None:
+        missing.append(f"no database: set {ENV_PREFIX}DATABASE_URL to postgresql://user:password@host/database")
+    api: KubeApi | None = None
+    try:
+        api = await _cluster(settings)
+    except NotConfigured as error:
+        missing.append(str(error))
+    if api is not None:
+        stack.push_async_callback(api.close)
+    if settings.database_url is None or missing:
+        raise NotConfigured("; ".join(missing))
+    return settings.database_url, api
+
+
+async def _cluster(settings: Settings) -> KubeApi | None:
+    """The cluster; only an API process may do without one, and then serves stored logs alone."""
+    try:
+        return await connect(kubeconfig=settings.kubeconfig, context=settings.kube_context)
+    except ClusterNotConfigured as error:
+        if settings.role == "api":
+            log.warning("cluster.not_configured", error=str(error))
+            return None
+        raise NotConfigured(f"{error}; {ENV_PREFIX}KUBECONFIG names a kubeconfig") from error
+
+
+def _controller(base: Foundation) -> Controller:
+    assert base.api is not None
+    settings = base.settings
+    if settings.request_timeout > settings.lease_seconds / 2:
+        raise NotConfigured(
+            f"{ENV_PREFIX}REQUEST_TIMEOUT ({settings.request_timeout:g} s) may be at most half of "
+            f"{ENV_PREFIX}LEASE_SECONDS ({settings.lease_seconds:g} s): no request starts that could outlive the lease"
+        )
+    return Controller(
+        Parts(
+            api=base.api,
+            db=base.db,
+            listener=base.listener,
+            publisher=base.publisher,
+            clock=base.clock,
+            installation_id=base.installation.id,
+            settings=settings.controller(),
+            timing=settings.timing(),
+            evidence=settings.evidence(),
+            clusters=settings.clusters(),
+        )
+    )
+
+
+def _services(base: Foundation, controller: Controller | None) -> Services:
+    settings = base.settings
+    planner = Planner(installation=str(base.installation.id), limits=settings.limits(), clusters=settings.clusters())
+
+    def intent_hint() -> None:
+        base.notifier.hint(INTENT)
+        base.publisher.hint()
+
+    async def feed_hint() -> None:
+        with base.listener.subscribe(FEED) as hints:
+            await hints.wait(FEED_POLL)
+
+    async def readiness() -> Sequence[Check]:
+        return await _checks(base, controller)
+
+    return Assembly(
+        db=base.db,
+        clock=base.clock,
+        access=_access(base),
+        planner=planner,
+        hints=Hints(intent=intent_hint, feed=feed_hint),
+        readiness=readiness,
+        log_reader=ClusterLogs(base.api) if base.api is not None else None,
+        namespaces=frozenset(settings.namespaces) or None,
+        stale_after=timedelta(seconds=settings.stale_after),
+    ).build()
+
+
+def _access(base: Foundation) -> Access:
+    return OpenAccess() if base.settings.open_access else TokenAccess(base.db, base.clock)
+
+
+def _refuse_open_access_to_others(settings: Settings) -> None:
+    if settings.open_access and not _is_loopback(settings.host):
+        raise NotConfigured(
+            f"{ENV_PREFIX}OPEN_ACCESS serves everybody as an admin, so it is refused on {settings.host}; "
+            "serve on 127.0.0.1, or make tokens with `jobgate token create`"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+async def _checks(base: Foundation, controller: Controller | None) -> Sequence[Check]:
+    """The database, and where a controller runs, what it says of itself.
+
+    An apiserver that does not answer keeps nobody from submitting and reading, so it does not make a process unready.
+    """
+    checks = []
+    try:
+        await installation.get_or_create(base.db, base.installation.id, base.clock.now())
+        checks.append(Check(name="database", ok=True))
+    except DatabaseUnavailable as error:
+        checks.append(Check(name="database", ok=False, detail=str(error)))
+    if controller is not None:
+        state = controller.state
+        checks.append(
+            Check(name="controller", ok=state.state != "WrongCluster", detail=f"{state.state} {state.message}".strip())
+        )
+    return checks
+
+
+class _Server(uvicorn.Server):
+    """Says when it serves, and leaves signals to the caller, who stops it with `should_exit`."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    @override
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._on_ready()
+
+    async def serve_on(self, listening: socket.socket) -> None:
+        """Serve; cancelled, leave nothing registered on a file descriptor that somebody else will get."""
+        self.servers: list[asyncio.Server] = []
+        try:
+            await self.serve(sockets=[listening])
+        finally:
+            for server in self.servers:
+                server.close()
+
+    @override
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _serve_http(
+    settings: Settings, services: Services, on_ready: Callable[[str], None], stop: asyncio.Event
+) -> None:
+    """Serve until `stop`; a controller alone serves its health and metrics the same way."""
+    with _bound(settings.host, settings.port) as listening:
+        host, port = listening.getsockname()[:2]
+        config = uvicorn.Config(
+            create_app(services, settings.http(), serves_jobs=settings.role != "controller"),
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=GRACEFUL_SHUTDOWN,
+            server_header=False,
+            lifespan="off",
+        )
+        server = _Server(config, lambda: on_ready(f"http://{host}:{port}"))
+        async with asyncio.TaskGroup() as group:
+            serving = group.create_task(server.serve_on(listening))
+            waiting = group.create_task(stop.wait())
+            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            services.close()
+            server.should_exit = True
+
+
+@contextlib.contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio turns Nagle's algorithm off only where the protocol is named; with it a body waits 40 ms for an ACK.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, port))
+        except OSError as error:
+            raise NotConfigured(f"cannot serve on {host}:{port}: {error.strerror}") from error
+        yield listening
+    finally:
+        listening.close()
+
+
+@contextlib.contextmanager
+def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
+    """Set `stop` on SIGINT and SIGTERM; a second signal gets the default treatment."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def on_signal() -> None:
+        stop.set()
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

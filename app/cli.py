@@ -1,0 +1,261 @@
+"""The command `jobgate`."""
+
+import asyncio
+import gc
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from app import bootstrap, telemetry
+from app import dev as development
+from app.bootstrap import NotConfigured
+from app.clock import SystemClock
+from app.db import migrations
+from app.db import tokens as token_store
+from app.db.engine import Database
+from app.db.errors import DatabaseUnavailable, LeaseLost
+from app.demo import run as demonstration
+from app.dev import NotStarted
+from app.devcluster import __main__ as cluster_command
+from app.devcluster.node import __main__ as node_command
+from app.embedded_postgres.binaries import EmbeddedPostgresError
+from app.k8s.errors import KubeError
+from app.main import create_app
+from app.services.access import Role
+from app.settings import ENV_PREFIX, Settings
+
+app = typer.Typer(
+    help="One HTTP API in front of Kubernetes for distributed training jobs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+tokens = typer.Typer(help="Bearer tokens, kept hashed in Postgres.", no_args_is_help=True)
+app.add_typer(tokens, name="token")
+
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+Stoppable = Callable[[asyncio.Event], Awaitable[int | None]]
+
+
+def _settings_help() -> str:
+    """Every setting with its default, for `jobgate serve --help`."""
+    lines = ["Every setting is an environment variable:"]
+    for name, field in Settings.model_fields.items():
+        default = ",".join(field.default) if isinstance(field.default, tuple) else field.default
+        shown = "" if default in (None, "") else f" (default: {default})"  # brackets would be read as markup
+        lines.append(f"{ENV_PREFIX}{name.upper()}{shown}: {field.description}")
+    return "\n\n".join(lines)
+
+
+def _settings(**given: Any) -> Settings:
+    """The environment, and over it the options that were given."""
+    try:
+        settings = Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        for problem in error.errors():
+            name = f"{ENV_PREFIX}{'.'.join(map(str, problem['loc'])).upper()}"
+            typer.echo(f"jobgate: {name}: {problem['msg']}", err=True)
+        raise typer.Exit(2) from None
+    telemetry.configure_logging(settings.log_format, settings.log_level)
+    return settings
+
+
+def _run(work: Stoppable) -> None:
+    """Run until it ends or a signal comes; what an operator can mend is told in one sentence."""
+
+    async def main() -> int:
+        stop = asyncio.Event()
+        with bootstrap.stop_on_signals(stop):
+            return await work(stop) or 0
+
+    try:
+        code = asyncio.run(main())
+    except* (NotConfigured, NotStarted, EmbeddedPostgresError, DatabaseUnavailable, KubeError, LeaseLost) as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        typer.echo(f"jobgate: {error}", err=True)
+        code = 2
+    raise typer.Exit(code)
+
+
+def _say_ready(url: str) -> None:
+    print(f"jobgate is ready at {url}", flush=True)
+
+
+@app.command(epilog=_settings_help())
+def serve(
+    host: Annotated[str | None, typer.Option(help="address to serve on")] = None,
+    port: Annotated[int | None, typer.Option(help="port to serve on; 0 takes a free one")] = None,
+    role: Annotated[str | None, typer.Option(help="api, controller or all")] = None,
+) -> None:
+    """Serve against a Postgres and a cluster that exist."""
+    settings = _settings(host=host, port=port, role=role)
+    _run(lambda stop: bootstrap.serve(settings, on_ready=_serve_ready, stop=stop))
+
+
+def _serve_ready(url: str) -> None:
+    """What start-up has made stays to the end: the garbage collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)  # a request makes thousands of objects and hardly a cycle
+    _say_ready(url)
+
+
+@app.command()
+def dev(
+    data_dir: Annotated[Path, typer.Option(help="state is kept here and survives a restart")] = Path(".jobgate"),
+    port: Annotated[int, typer.Option(help="0 takes a free one")] = 8080,
+    kubeconfig: Annotated[str | None, typer.Option(help="a cluster to use instead of the embedded one")] = None,
+) -> None:
+    """Serve from an embedded database and an embedded cluster, without tokens, on loopback."""
+    settings = _dev_settings(port=port, kubeconfig=kubeconfig)
+    _run(lambda stop: development.run(settings, data_dir.absolute(), on_ready=_say_ready, stop=stop))
+
+
+@app.command()
+def demo(
+    data_dir: Annotated[Path, typer.Option(help="state is kept here")] = Path(".jobgate"),
+    port: Annotated[int, typer.Option(help="0 takes a free one")] = 8080,
+    kubeconfig: Annotated[str | None, typer.Option(help="a cluster to use instead of the embedded one")] = None,
+    exit_: Annotated[bool, typer.Option("--exit", help="end after the last example instead of serving on")] = False,
+) -> None:
+    """Run every example and show what happens; status 0 when each ended as it should."""
+    settings = _dev_settings(port=port, kubeconfig=kubeconfig, log_level="error", restart_backoff=1.0)
+    _run(lambda stop: demonstration.run(settings, data_dir.absolute(), stop=stop, keep_serving=not exit_))
+
+
+# One process alone: nobody else waits for its lease but itself, after it was killed.
+DEV_DEFAULTS = {"lease_seconds": 6.0, "request_timeout": 2.5}
+
+
+def _dev_settings(**given: Any) -> Settings:
+    defaults = {name: value for name, value in DEV_DEFAULTS.items() if ENV_PREFIX + name.upper() not in os.environ}
+    return _settings(host="127.0.0.1", role="all", open_access=True, log_format="text", **defaults, **given)
+
+
+@app.command()
+def migrate(
+    check: Annotated[bool, typer.Option("--check", help="change nothing; status 1 when something is due")] = False,
+) -> None:
+    """Bring the schema of the database up to date."""
+    url = _database_url()
+    try:
+        pending = migrations.check(url)
+        if pending and check:
+            typer.echo("\n".join(pending))
+            raise typer.Exit(1)
+        migrations.migrate(url)
+    except DatabaseUnavailable as error:
+        typer.echo(f"jobgate: {error}", err=True)
+        raise typer.Exit(2) from None
+    typer.echo("the schema is current")
+
+
+def _database_url() -> str:
+    url = _settings(log_format="text").database_url
+    if url is None:
+        typer.echo(f"jobgate: no database: set {ENV_PREFIX}DATABASE_URL", err=True)
+        raise typer.Exit(2)
+    return url
+
+
+def _with_database(work: Callable[[Database], Awaitable[None]]) -> None:
+    url = _database_url()
+
+    async def run(_: asyncio.Event) -> None:
+        db = await Database.open(url, pool_size=1)
+        try:
+            await work(db)
+        finally:
+            await db.close()
+
+    _run(run)
+
+
+@tokens.command("create")
+def create_token(
+    name: Annotated[str, typer.Argument(help="whose it is; the actor in history rows")],
+    role: Annotated[Role, typer.Option(help="what it may do")] = Role.SUBMITTER,
+    namespace: Annotated[list[str] | None, typer.Option(help="may be repeated; without it all namespaces")] = None,
+) -> None:
+    """Make a token and print it; only its hash is kept."""
+
+    async def work(db: Database) -> None:
+        _, secret = await token_store.create(
+            db, name=name, role=role, namespaces=namespace or ["*"], now=SystemClock().now()
+        )
+        typer.echo(secret)
+
+    _with_database(work)
+
+
+@tokens.command("list")
+def list_tokens() -> None:
+    """Show every token, never its secret."""
+
+    async def work(db: Database) -> None:
+        for token in await token_store.list_all(db):
+            state = f"revoked {token.revoked_at:%Y-%m-%d}" if token.revoked_at else "valid"
+            typer.echo(f"{token.id}  {token.name}  {token.role}  {','.join(token.namespaces)}  {state}")
+
+    _with_database(work)
+
+
+@tokens.command("revoke")
+def revoke_token(token_id: Annotated[str, typer.Argument(help="as `jobgate token list` shows it")]) -> None:
+    """Make a token invalid; processes that know it stop believing it within seconds."""
+
+    async def work(db: Database) -> None:
+        if not await token_store.revoke(db, token_id, SystemClock().now()):
+            typer.echo(f"jobgate: there is no valid token {token_id}", err=True)
+            raise typer.Exit(1)
+
+    _with_database(work)
+
+
+@app.command()
+def uninstall(
+    yes: Annotated[bool, typer.Option("--yes", help="really: running jobs are killed")] = False,
+) -> None:
+    """Delete every object of this installation from the cluster; what Postgres holds stays."""
+    if not yes:
+        typer.echo("jobgate: this kills running jobs and deletes their objects: say --yes", err=True)
+        raise typer.Exit(2)
+    settings = _settings(log_format="text", log_level="error")
+
+    async def work(_: asyncio.Event) -> None:
+        deleted = await bootstrap.uninstall(settings)
+        typer.echo("deleted: " + (", ".join(f"{count} {kind}" for kind, count in deleted.items()) or "nothing"))
+
+    _run(work)
+
+
+@app.command(context_settings=PASS_ON)
+def devcluster(context: typer.Context) -> None:
+    """The embedded cluster alone (prints KUBECONFIG=…); `devcluster node` is the node agent for any cluster."""
+    if context.args[:1] == ["node"]:
+        node_command.main(context.args[1:])
+    else:
+        cluster_command.main(context.args)
+
+
+@app.command()
+def openapi() -> None:
+    """Print the OpenAPI document."""
+    json.dump(create_app().openapi(), sys.stdout, indent=2, ensure_ascii=False)
+    print()
+
+
+def main() -> None:
+    app()
+
+
+if __name__ == "__main__":
+    main()

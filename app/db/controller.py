@@ -1,0 +1,119 @@
+"""What the controller reads of jobs, and the only statement that writes what it concluded.
+
+How it finds out that people want something: whatever they ask for (a new job, an edit, cancel, remove) raises
+`jobs.intent_version` and sets `intent_at`; a write that was decided on that version sets `intent_at` to null.
+`pending_intents` reads the partial index on the rows where it is not null, whose size is the backlog and not the number
+of jobs; a status update does not change the column, so the index costs it nothing. A notification on
+`notifications.INTENT` only says "look now": lost hints cost a poll interval, never a job.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from app.db import codec, leases
+from app.db.controller_writes import JobWrite, StoredJob, store
+from app.db.engine import Connection, Database
+from app.db.leases import Lease
+from app.db.rows import load_conditions, load_replicas
+from app.domain.status.records import Intent, Recorded
+
+__all__ = ["JobWrite", "LiveJob", "StoredJob", "due", "existing", "live", "load", "pending_intents", "persist"]
+
+
+class LiveJob(NamedTuple):
+    uid: UUID
+    namespace: str
+    wake_at: datetime | None
+
+
+_LOAD = """
+SELECT uid, namespace, name, kind, api_version, manifest, generation, version, intent_version, intent_at,
+       status_version, observed_generation, created_at, deleted_at, phase, reason, message, status, started_at,
+       finished_at, gone_at, quiet, wake_at,
+       cancel_requested_at, cancel_requested_by, cancel_reason, remove_requested_at
+FROM jobs WHERE uid = ANY($1::uuid[])
+"""
+_LIVE = "SELECT uid, namespace, wake_at FROM jobs WHERE NOT quiet"
+_DUE = "SELECT uid, namespace, wake_at FROM jobs WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2"
+_EXISTING = "SELECT uid FROM jobs WHERE uid = ANY($1::uuid[])"
+_PENDING_INTENTS = """
+SELECT uid, namespace, wake_at FROM jobs WHERE intent_at IS NOT NULL ORDER BY intent_at LIMIT $1
+"""
+
+
+async def live(db: Database) -> list[LiveJob]:
+    """Every job that needs the controller: it has not ended, or something of it is still to be done."""
+    async with db.read() as connection:
+        return [LiveJob(*row) for row in await connection.fetch(_LIVE)]
+
+
+async def due(db: Database, now: datetime, limit: int) -> list[LiveJob]:
+    """Jobs whose `wake_at` has come, the longest overdue first."""
+    async with db.read() as connection:
+        return [LiveJob(*row) for row in await connection.fetch(_DUE, now, limit)]
+
+
+async def pending_intents(db: Database, limit: int) -> list[LiveJob]:
+    """Jobs of which people want something that no decision has known yet, the longest waiting first."""
+    async with db.read() as connection:
+        return [LiveJob(*row) for row in await connection.fetch(_PENDING_INTENTS, limit)]
+
+
+async def existing(db: Database, uids: Sequence[UUID]) -> set[UUID]:
+    """Those of the jobs that this database knows."""
+    async with db.read() as connection:
+        return {row["uid"] for row in await connection.fetch(_EXISTING, uids)}
+
+
+async def load(db: Database, uids: Sequence[UUID]) -> dict[UUID, StoredJob]:
+    """All that a pass over each of these jobs needs; those that do not exist are left out.
+
+    The job rows are read first: what is read after them and is newer makes the write be rejected, never accepted.
+    """
+    async with db.read() as connection:
+        rows = await connection.fetch(_LOAD, uids)
+        conditions = await load_conditions(connection, uids)
+        replicas = await load_replicas(connection, uids)
+    return {
+        row["uid"]: _stored(
+            row,
+            Recorded(
+                status=codec.status_from(row, conditions.get(row["uid"], ())),
+                replicas={stored.replica.key: stored.replica for stored in replicas.get(row["uid"], ())},
+                created_at=row["created_at"],
+            ),
+        )
+        for row in rows
+    }
+
+
+def _stored(row: Any, recorded: Recorded) -> StoredJob:
+    intent = Intent(
+        generation=row["generation"],
+        cancel=row["cancel_requested_at"] is not None,
+        cancel_actor=row["cancel_requested_by"],
+        cancel_reason=row["cancel_reason"],
+        remove=row["remove_requested_at"] is not None,
+    )
+    names = ("uid", "namespace", "name", "kind", "api_version", "manifest", "generation", "version", "created_at")
+    more = ("intent_version", "intent_at", "status_version", "deleted_at", "wake_at")
+    return StoredJob(**{name: row[name] for name in (*names, *more)}, intent=intent, recorded=recorded)
+
+
+async def persist(db: Database, lease: Lease, writes: Sequence[JobWrite]) -> list[UUID]:
+    """Write decisions, all in one transaction. Returns the jobs whose rows have moved since: decide those again.
+
+    Raises:
+        LeaseLost: another controller is at work; nothing was written.
+        NotStorable: something in the batch cannot be stored and nothing was written: repeat it job by job.
+    """
+    async with db.begin() as connection:
+        return await persist_in(connection, lease, writes)
+
+
+async def persist_in(connection: Connection, lease: Lease, writes: Sequence[JobWrite]) -> list[UUID]:
+    """`persist` inside the caller's transaction."""
+    await leases.fence(connection, lease)
+    return await store(connection, writes)

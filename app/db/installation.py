@@ -1,0 +1,66 @@
+"""Who this database is, which cluster it belongs to, and how far that cluster has seen it come.
+
+The cluster stores the same epoch. Where it has seen a higher one than this row has, the database is older than the
+cluster: restored from a backup, or another one.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from app.db import leases
+from app.db.engine import Database
+from app.db.leases import Lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """`cluster_uid` is the uid of kube-system, None until a controller has bound the two."""
+
+    id: UUID
+    cluster_uid: str | None
+    cluster_epoch: int
+    created_at: datetime
+
+
+_CREATE = """
+INSERT INTO installation (id, created_at) VALUES ($1, $2) ON CONFLICT (singleton) DO NOTHING
+"""
+_READ = "SELECT id, cluster_uid, cluster_epoch, created_at FROM installation"
+_BIND = """
+UPDATE installation SET cluster_uid = COALESCE(cluster_uid, $1) RETURNING id, cluster_uid, cluster_epoch, created_at
+"""
+_ADVANCE = "UPDATE installation SET cluster_epoch = GREATEST(cluster_epoch, $1) RETURNING cluster_epoch"
+
+
+async def get_or_create(db: Database, new_id: UUID, now: datetime) -> Installation:
+    """The installation of this database; `new_id` is its id if it has none yet."""
+    async with db.read() as connection:
+        row = await connection.fetchrow(_READ)
+        if row is None:
+            await connection.execute(_CREATE, new_id, now)
+            row = await connection.fetchrow(_READ)
+    return Installation(**row)
+
+
+async def bind_cluster(db: Database, lease: Lease, cluster_uid: str) -> Installation:
+    """Tie an unbound installation to this cluster. A bound one stays as it is: compare the answer.
+
+    Raises:
+        LeaseLost: the caller is not the controller any more.
+    """
+    async with db.begin() as connection:
+        await leases.fence(connection, lease)
+        return Installation(**await connection.fetchrow(_BIND, cluster_uid))
+
+
+async def advance_epoch(db: Database, lease: Lease, epoch: int) -> int:
+    """Remember that the cluster has seen `epoch`; it never falls.
+
+    Raises:
+        LeaseLost: the caller is not the controller any more.
+    """
+    async with db.begin() as connection:
+        await leases.fence(connection, lease)
+        reached = await connection.fetchval(_ADVANCE, epoch)
+    return int(reached)

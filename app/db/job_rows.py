@@ -1,0 +1,56 @@
+"""A job as the API reads it: one row, its conditions with it, in one statement."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.db import codec
+from app.domain.plan import Manifest
+from app.domain.status.records import Condition, JobStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """`version` changes with everything that can be read of a job, replicas and evidence included."""
+
+    uid: UUID
+    namespace: str
+    name: str
+    kind: str
+    api_version: str
+    labels: Mapping[str, str]
+    manifest: Manifest
+    generation: int
+    version: int
+    created_at: datetime
+    created_by: str
+    retry_of: UUID | None
+    cancel_requested_at: datetime | None
+    cancel_requested_by: str | None
+    cancel_reason: str | None
+    remove_requested_at: datetime | None
+    deleted_at: datetime | None
+    status: JobStatus
+
+    @property
+    def finished(self) -> bool:
+        return self.status.phase.is_terminal
+
+
+_PLAIN = (
+    *("uid", "namespace", "name", "kind", "api_version", "labels", "manifest", "generation", "version", "created_at"),
+    *("created_by", "retry_of", "cancel_requested_at", "cancel_requested_by", "cancel_reason", "remove_requested_at"),
+    "deleted_at",
+)
+
+COLUMNS = f"""{", ".join(f"j.{name}" for name in (*_PLAIN, *codec.STATUS_COLUMNS))}, j.status,
+    (SELECT jsonb_agg(to_jsonb(c) - 'job_uid' - 'position' ORDER BY c.position)
+     FROM conditions AS c WHERE c.job_uid = j.uid) AS conditions"""  # noqa: S608  columns of our own
+"""What to select, or to return, of `jobs AS j` for `job_row`."""
+
+
+def job_row(row: Mapping[str, Any]) -> JobRow:
+    conditions = codec.load(row["conditions"] or (), tuple[Condition, ...])
+    return JobRow(status=codec.status_from(row, conditions), **{name: row[name] for name in _PLAIN})

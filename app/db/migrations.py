@@ -1,0 +1,146 @@
+"""Bring a database to the schema of this version, or say how it differs.
+
+Alembic is synchronous and its configuration global, and callers may have an event loop running: each command runs on a
+thread of its own with a loop and a connection of its own, one at a time in a process. Other processes wait for the
+advisory lock that `migrations/env.py` takes.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from importlib.resources import as_file, files
+from typing import TypeVar
+
+import asyncpg
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+from app.db.engine import driver_url
+from app.db.errors import translated
+from app.domain.errors import Conflict
+from app.models import metadata
+
+_T = TypeVar("_T")
+_CONNECT_TIMEOUT = 10.0
+_one_at_a_time = threading.Lock()
+
+
+def migrate(url: str, revision: str = "head") -> None:
+    """Run what is missing, in one transaction. Safe to call from several processes at once.
+
+    Raises:
+        DatabaseUnavailable: no server answers there, or others hold its tables.
+        Conflict: a newer version has migrated it.
+    """
+    _run(url, lambda configuration, connection: _upgrade(configuration, connection, revision))
+
+
+def downgrade(url: str, revision: str) -> None:
+    """Undo migrations down to `revision`; "base" leaves nothing."""
+    _run(url, lambda configuration, _: command.downgrade(configuration, revision))
+
+
+def check(url: str) -> list[str]:
+    """Why this version cannot use the database; empty when its schema is current."""
+    return _run(url, _behind)
+
+
+def drift(url: str) -> list[str]:
+    """Where the tables of a migrated database differ from `app.models`; empty when they do not."""
+    return _run(url, lambda _, connection: _differences(connection))
+
+
+def _upgrade(configuration: Config, connection: Connection, revision: str) -> None:
+    unknown = _present(connection) - _known(configuration)
+    if unknown:
+        raise Conflict(_newer(unknown), code="DatabaseNewer")
+    connection.rollback()  # looking has begun a transaction, and Alembic would leave it to us to commit
+    command.upgrade(configuration, revision)
+
+
+def _behind(configuration: Config, connection: Connection) -> list[str]:
+    wanted = set(ScriptDirectory.from_config(configuration).get_heads())
+    present = _present(connection)
+    if wanted == present:
+        return []
+    unknown = present - _known(configuration)
+    if unknown:
+        return [_newer(unknown)]
+    has = ", ".join(sorted(present)) or "no schema of jobgate"
+    return [f"the database has {has} and this version needs {', '.join(sorted(wanted))}: run `jobgate migrate`"]
+
+
+def _present(connection: Connection) -> set[str]:
+    return set(MigrationContext.configure(connection).get_current_heads())
+
+
+def _known(configuration: Config) -> set[str]:
+    return {script.revision for script in ScriptDirectory.from_config(configuration).walk_revisions()}
+
+
+def _newer(unknown: set[str]) -> str:
+    return f"the database has {', '.join(sorted(unknown))}, which this version does not know: a newer one migrated it"
+
+
+def _differences(connection: Connection) -> list[str]:
+    context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+    return [repr(difference) for difference in compare_metadata(context, metadata)]
+
+
+def _run(url: str, work: Callable[[Config, Connection], _T]) -> _T:
+    """Do `work` on a fresh thread and hand over its result or its exception."""
+    results: list[_T] = []
+    errors: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            with _one_at_a_time, translated():
+                results.append(asyncio.run(_connected(url, work)))
+        except BaseException as error:  # noqa: BLE001  it is raised again on the caller's thread
+            errors.append(error)
+
+    thread = threading.Thread(target=target, name="migrations")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+async def _connected(url: str, work: Callable[[Config, Connection], _T]) -> _T:
+    # SQLAlchemy never sees the URL: it reads sockets and options differently from the driver.
+    engine = create_async_engine(
+        "postgresql+asyncpg://",
+        poolclass=NullPool,
+        async_creator=lambda: asyncpg.connect(
+            driver_url(url), timeout=_CONNECT_TIMEOUT, server_settings={"application_name": "jobgate migrate"}
+        ),
+    )
+    try:
+        async with engine.connect() as connection:
+            return await connection.run_sync(_with_configuration, work)
+    except DBAPIError as error:
+        cause = error.orig.__cause__ if error.orig else None
+        raise cause or error from error
+    finally:
+        await engine.dispose()
+
+
+def _with_configuration(connection: Connection, work: Callable[[Config, Connection], _T]) -> _T:
+    """`migrations` is a package: beside `app` in a checkout, and installed beside it by the wheel."""
+    with as_file(files("migrations")) as scripts:
+        configuration = Config()
+        configuration.set_main_option("script_location", str(scripts).replace("%", "%%"))
+        configuration.set_main_option("path_separator", "os")
+        configuration.set_main_option(
+            "file_template", "%%(year)d_%%(month).2d_%%(day).2d_%%(hour).2d%%(minute).2d_%%(slug)s"
+        )
+        configuration.attributes["connection"] = connection
+        return work(configuration, connection)

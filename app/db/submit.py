@@ -1,0 +1,322 @@
+"""Store new jobs, several in one transaction, each with an answer of its own.
+
+    claim idempotency keys ─▶ reserve names ─▶ jobs, history, feed ─▶ ask predecessors' leftovers to go
+         │ known: replay or conflict   │ taken: take the key back
+
+Uniqueness is decided by indexes, never by looking first. Who comes second waits for the first one's commit and then
+sees its outcome. Keys and names are taken in sorted order and rows of other jobs are locked last, so that two such
+transactions do not wait for each other.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from app.db import codec, events
+from app.db.engine import Connection, Database
+from app.db.errors import DatabaseContended
+from app.db.reasons import REMOVE_REQUESTED
+from app.domain.plan import Manifest
+from app.domain.status.records import ACTOR_CONTROLLER, JobStatus
+
+
+class NameKind(StrEnum):
+    JOB = "job"
+    POD = "pod"
+    SERVICE = "service"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdempotencyKey:
+    """`answer` is the body that a repetition with the same fingerprint gets."""
+
+    scope: str
+    key: str
+    fingerprint: str
+    answer: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """`names` are what it reserves in its namespace beside its own name. `status` has no conditions yet."""
+
+    uid: UUID
+    namespace: str
+    name: str
+    kind: str
+    api_version: str
+    manifest: Manifest
+    created_at: datetime
+    created_by: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    names: Sequence[tuple[str, str]] = ()
+    retry_of: UUID | None = None
+    idempotency: IdempotencyKey | None = None
+    status: JobStatus = field(default_factory=JobStatus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    uid: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameTaken:
+    """A live job uses the name `name` of this `kind` (a NameKind)."""
+
+    job_name: str
+    job_uid: UUID
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """The same request has succeeded before; this is what it was answered."""
+
+    uid: UUID
+    answer: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyConflict:
+    """The key has been used for another request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyInFlight:
+    """A request with this key has not been decided yet."""
+
+
+Answer: TypeAlias = Submitted | NameTaken | Replayed | KeyConflict | KeyInFlight
+
+_Key: TypeAlias = tuple[str, str]  # scope, key
+_Name: TypeAlias = tuple[str, str, str]  # namespace, kind, name
+
+_CLAIM_KEYS = """
+INSERT INTO idempotency_keys (scope, key, fingerprint, job_uid, answer, created_at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::bytea[], $6::timestamptz[])
+  AS k(scope, key, fingerprint, job_uid, answer, created_at) ORDER BY scope, key
+ON CONFLICT DO NOTHING RETURNING scope, key
+"""
+_READ_KEYS = """
+SELECT k.scope, k.key, k.fingerprint, k.job_uid, k.answer
+FROM unnest($1::text[], $2::text[]) AS w(scope, key) JOIN idempotency_keys AS k USING (scope, key)
+"""
+_GIVE_KEYS_BACK = (
+    "DELETE FROM idempotency_keys USING unnest($1::text[], $2::text[]) AS w(s, k) WHERE scope = s AND key = k"
+)
+_RESERVE = """
+INSERT INTO names (job_uid, namespace, kind, name)
+SELECT job_uid, namespace, kind, name
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS w(job_uid, namespace, kind, name, place)
+ORDER BY namespace, name, kind, place
+ON CONFLICT (namespace, name, kind) WHERE NOT released DO NOTHING RETURNING job_uid, namespace, kind, name
+"""
+_HOLDERS = """
+SELECT n.namespace, n.kind, n.name, n.job_uid, j.name AS job_name
+FROM unnest($1::text[], $2::text[], $3::text[]) AS w(namespace, kind, name)
+JOIN names AS n ON (n.namespace, n.kind, n.name) = (w.namespace, w.kind, w.name) AND NOT n.released
+LEFT JOIN jobs AS j ON j.uid = n.job_uid
+ORDER BY n.kind, n.name
+"""
+_GIVE_NAMES_BACK = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
+_JOBS = """
+WITH w AS (
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+                         $8::timestamptz[], $9::text[], $10::uuid[], $11::text[], $12::text[], $13::text[], $14::text[])
+    WITH ORDINALITY AS t(uid, namespace, name, kind, api_version, labels, manifest, created_at, created_by, retry_of,
+                         phase, reason, message, status, place)
+), job AS (
+    INSERT INTO jobs (uid, namespace, name, kind, api_version, labels, manifest, created_at, created_by, retry_of,
+                      phase, reason, message, status, history_count, intent_at)
+    SELECT uid, namespace, name, kind, api_version, labels::jsonb, manifest::json, created_at, created_by, retry_of,
+           phase, reason, message, status::jsonb, 1, created_at
+    FROM w
+), history AS (
+    INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor)
+    SELECT uid, 1, created_at, phase, reason, message, created_by FROM w
+)
+INSERT INTO job_events (at, type, namespace, job_uid, version)
+SELECT clock_timestamp(), 'created', namespace, uid, 1 FROM w ORDER BY place
+"""
+_CLEAR_THE_WAY = """
+WITH locked AS MATERIALIZED (
+    SELECT uid FROM jobs
+    WHERE remove_requested_at IS NULL AND uid IN (
+        SELECT n.job_uid FROM unnest($1::text[], $2::text[], $3::text[]) AS w(namespace, kind, name)
+        JOIN names AS n ON (n.namespace, n.kind, n.name) = (w.namespace, w.kind, w.name) AND n.released)
+    ORDER BY uid FOR UPDATE
+), removed AS (
+    UPDATE jobs AS j
+    SET remove_requested_at = clock_timestamp(), version = j.version + 1, intent_version = j.intent_version + 1,
+        intent_at = clock_timestamp(), history_count = j.history_count + 1
+    FROM locked WHERE j.uid = locked.uid
+    RETURNING j.namespace, j.uid, j.version, j.history_count, j.phase, j.remove_requested_at
+), history AS (
+    INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor)
+    SELECT uid, history_count, remove_requested_at, phase, $4, 'a new job uses its names', $5 FROM removed
+)
+SELECT namespace, uid, version FROM removed
+"""
+# A job may be found in the way and gone when it is looked at; more often than this it is not chance.
+_MAX_TRIES = 5
+
+
+async def submit(db: Database, jobs: Sequence[NewJob]) -> list[Answer]:
+    """Store what can be stored, durably, and answer in the order of `jobs`.
+
+    Raises:
+        NotStorable: one of them cannot be stored, and none was: repeat them one by one.
+        DatabaseContended: a key or name is in the hands of a transaction that does not end; none was stored.
+    """
+    async with db.begin() as connection:
+        batch = _Batch(connection, jobs)
+        undecided = await batch.attempt(range(len(jobs)))
+        for place in undecided:
+            await _decide(batch, place)
+        await batch.clear_the_way()
+        return [batch.answers[place] for place in range(len(jobs))]
+
+
+async def _decide(batch: "_Batch", place: int) -> None:
+    """One alone: two that stood in each other's way cannot do so again."""
+    for _ in range(_MAX_TRIES):
+        if not await batch.attempt([place]):
+            return
+    raise DatabaseContended("the names of this job change hands too fast")
+
+
+class _Batch:
+    """One transaction's jobs, by their place in it, and what has been decided about them."""
+
+    def __init__(self, connection: Connection, jobs: Sequence[NewJob]) -> None:
+        self._connection = connection
+        self._jobs = jobs
+        self._names = [_names_of(job) for job in jobs]
+        self._known: dict[_Key, Mapping[str, Any]] = {}
+        self.answers: dict[int, Answer] = {}
+
+    async def attempt(self, places: Sequence[int]) -> list[int]:
+        """Decide what can be decided now, and return the rest."""
+        places = self._answer_known(places)
+        claimed = await self._claim_keys(places)
+        winners, blocked = await self._reserve_names(claimed)
+        if winners:
+            await self._connection.execute(_JOBS, *codec.columns([_job_row(self._jobs[place]) for place in winners]))
+        for place in winners:
+            self._win(place)
+        await self._name_the_holders(blocked)
+        return [place for place in places if place not in self.answers]
+
+    def _answer_known(self, places: Sequence[int]) -> list[int]:
+        """Answer those whose key is decided, and return the others."""
+        unknown = []
+        for place in places:
+            key = self._jobs[place].idempotency
+            record = self._known.get((key.scope, key.key)) if key else None
+            if key is None or record is None:
+                unknown.append(place)
+            elif record["fingerprint"] != key.fingerprint:
+                self.answers[place] = KeyConflict()
+            else:
+                self.answers[place] = Replayed(uid=record["job_uid"], answer=record["answer"])
+        return unknown
+
+    async def _claim_keys(self, places: Sequence[int]) -> list[int]:
+        """Take the keys and return the places that may go on: without a key, or first with it."""
+        keyed = self._first_with_key(places)
+        free = [place for place in places if self._jobs[place].idempotency is None]
+        if not keyed:
+            return free
+        rows = [_key_row(self._jobs[place]) for place in keyed.values()]
+        taken = {tuple(row) for row in await self._connection.fetch(_CLAIM_KEYS, *codec.columns(rows))}
+        refused = [key for key in keyed if key not in taken]
+        if refused:
+            for row in await self._connection.fetch(_READ_KEYS, *codec.columns(refused)):
+                self._known[row["scope"], row["key"]] = row
+            self._answer_known([keyed[key] for key in refused])
+        return free + [keyed[key] for key in keyed if key in taken]
+
+    def _first_with_key(self, places: Sequence[int]) -> dict[_Key, int]:
+        first: dict[_Key, int] = {}
+        for place in places:
+            key = self._jobs[place].idempotency
+            if key is not None:
+                first.setdefault((key.scope, key.key), place)
+        return first
+
+    async def _reserve_names(self, places: Sequence[int]) -> tuple[list[int], dict[int, list[_Name]]]:
+        """All names of a job or none. Returns the places that have theirs, and what the others lack."""
+        if not places:
+            return [], {}
+        rows = [(self._jobs[place].uid, *name) for place in places for name in self._names[place]]
+        got: dict[UUID, set[_Name]] = {self._jobs[place].uid: set() for place in places}
+        for uid, *name in await self._connection.fetch(_RESERVE, *codec.columns(rows)):
+            got[uid].add((name[0], name[1], name[2]))
+        lacking = {place: sorted(self._names[place] - got[self._jobs[place].uid]) for place in places}
+        blocked = {place: names for place, names in lacking.items() if names}
+        if blocked:
+            await self._connection.execute(_GIVE_NAMES_BACK, [self._jobs[place].uid for place in blocked])
+            keys = [(key.scope, key.key) for place in blocked if (key := self._jobs[place].idempotency)]
+            if keys:
+                await self._connection.execute(_GIVE_KEYS_BACK, *codec.columns(keys))
+        return [place for place in places if place not in blocked], blocked
+
+    def _win(self, place: int) -> None:
+        job = self._jobs[place]
+        self.answers[place] = Submitted(uid=job.uid)
+        if job.idempotency:
+            self._known[job.idempotency.scope, job.idempotency.key] = {
+                "fingerprint": job.idempotency.fingerprint,
+                "job_uid": job.uid,
+                "answer": job.idempotency.answer,
+            }
+
+    async def _name_the_holders(self, blocked: Mapping[int, Sequence[_Name]]) -> None:
+        """A name that was lost to another job of this batch that lost as well has no holder: that one is undecided."""
+        if not blocked:
+            return
+        wanted = sorted({name for names in blocked.values() for name in names})
+        found = await self._connection.fetch(_HOLDERS, *codec.columns(wanted))
+        holders = {(row["namespace"], row["kind"], row["name"]): row for row in found}
+        for place, names in blocked.items():
+            holder = next((holders[name] for name in names if name in holders), None)
+            if holder is not None:
+                self.answers[place] = NameTaken(
+                    job_name=holder["job_name"], job_uid=holder["job_uid"], kind=holder["kind"], name=holder["name"]
+                )
+
+    async def clear_the_way(self) -> None:
+        """Have the objects of finished jobs removed whose names the new jobs are going to use."""
+        new = [place for place, answer in self.answers.items() if isinstance(answer, Submitted)]
+        names = sorted({name for place in new for name in self._names[place]})
+        if names:
+            removed = await self._connection.fetch(
+                _CLEAR_THE_WAY, *codec.columns(names), REMOVE_REQUESTED, ACTOR_CONTROLLER
+            )
+            await events.announce(self._connection, events.REMOVED, [tuple(row) for row in removed])
+
+
+def _names_of(job: NewJob) -> set[_Name]:
+    return {(job.namespace, kind, name) for kind, name in (*job.names, (NameKind.JOB.value, job.name))}
+
+
+def _key_row(job: NewJob) -> tuple[Any, ...]:
+    key = job.idempotency
+    assert key is not None
+    return (key.scope, key.key, key.fingerprint, job.uid, key.answer, job.created_at)
+
+
+def _job_row(job: NewJob) -> tuple[Any, ...]:
+    return (
+        *(job.uid, job.namespace, job.name, job.kind, job.api_version),
+        codec.text_of(job.labels),
+        codec.text_of(job.manifest),
+        *(job.created_at, job.created_by, job.retry_of),
+        *(job.status.phase, job.status.reason, job.status.message),
+        codec.text_of(codec.status_document(job.status)),
+    )

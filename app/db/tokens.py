@@ -1,0 +1,106 @@
+"""API tokens. The secret is told once, at creation; the database keeps its hash.
+
+A token reads `jg_<id>_<secret>`. The secret has 190 random bits, so a plain hash is as good as a slow one.
+"""
+
+import hashlib
+import hmac
+import secrets
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from app.db.engine import Database
+
+PREFIX = "jg"
+_ALPHABET = string.ascii_letters + string.digits
+_ID_LENGTH = 10
+_SECRET_LENGTH = 32
+_TOUCH_INTERVAL = timedelta(minutes=1)
+# Compared against where there is no such token, so that the answer takes as long.
+_NO_HASH = bytes(hashlib.sha256().digest_size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """`namespaces` may hold "*" for all."""
+
+    id: str
+    name: str
+    role: str
+    namespaces: Sequence[str]
+    created_at: datetime
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+
+_COLUMNS = "id, name, role, namespaces, created_at, revoked_at, last_used_at"
+_CREATE = """
+INSERT INTO api_tokens (id, name, secret_hash, role, namespaces, created_at) VALUES ($1, $2, $3, $4, $5, $6)
+"""
+_LIST = f"SELECT {_COLUMNS} FROM api_tokens ORDER BY created_at, id"  # noqa: S608  columns of our own
+_REVOKE = "UPDATE api_tokens SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1 RETURNING id"
+_VERIFY = f"SELECT secret_hash, {_COLUMNS} FROM api_tokens WHERE id = $1 AND revoked_at IS NULL"  # noqa: S608  as above
+_TOUCH = "UPDATE api_tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $3)"
+
+
+class NewToken(NamedTuple):
+    """`secret` is the whole text of the token, which nobody can ask for again."""
+
+    token: Token
+    secret: str
+
+
+async def create(db: Database, *, name: str, role: str, namespaces: Sequence[str], now: datetime) -> NewToken:
+    """Make a token."""
+    token = Token(id=_random(_ID_LENGTH), name=name, role=role, namespaces=list(namespaces), created_at=now)
+    secret = _random(_SECRET_LENGTH)
+    async with db.read() as connection:
+        await connection.execute(_CREATE, token.id, name, _hash(secret), role, list(namespaces), now)
+    return NewToken(token, f"{PREFIX}_{token.id}_{secret}")
+
+
+async def list_all(db: Database) -> list[Token]:
+    """Every token, revoked ones included, the oldest first."""
+    async with db.read() as connection:
+        return [Token(**row) for row in await connection.fetch(_LIST)]
+
+
+async def revoke(db: Database, token_id: str, now: datetime) -> bool:
+    """False when there is no such token."""
+    async with db.read() as connection:
+        return await connection.fetchval(_REVOKE, token_id, now) is not None
+
+
+async def verify(db: Database, text: str) -> Token | None:
+    """Whose token this is; None for one that is malformed, unknown or revoked."""
+    prefix, _, rest = text.partition("_")
+    token_id, _, secret = rest.partition("_")
+    if prefix != PREFIX or not _is_plain(token_id) or not _is_plain(secret):
+        return None
+    async with db.read() as connection:
+        row = await connection.fetchrow(_VERIFY, token_id)
+    right = hmac.compare_digest(_hash(secret), _NO_HASH if row is None else row["secret_hash"])
+    if row is None or not right:
+        return None
+    return Token(**{name: value for name, value in row.items() if name != "secret_hash"})
+
+
+async def touch(db: Database, token_id: str, now: datetime) -> None:
+    """Remember that it was used, once a minute at most."""
+    async with db.read() as connection:
+        await connection.execute(_TOUCH, token_id, now, now - _TOUCH_INTERVAL)
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+
+
+def _is_plain(text: str) -> bool:
+    return 0 < len(text) <= 64 and text.isascii() and text.isalnum()
+
+
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()

@@ -1,0 +1,117 @@
+"""Plays one story against a gateway and tells what happens, line by line."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import httpx2
+
+from app.demo.stories import Act, Story
+
+TERMINAL = {"Succeeded", "Failed", "TimedOut", "Cancelled"}
+LONGEST = 120.0  # seconds one example may take
+POLL = 10  # seconds the server may hold a poll back while nothing changes
+
+Say = Callable[[str, str], None]
+
+
+class DemoError(Exception):
+    """The gateway answered what no example expects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a story went."""
+
+    story: Story
+    name: str
+    phase: str
+    message: str
+    seconds: float
+    restarts: int
+
+    @property
+    def as_it_should(self) -> bool:
+        return self.phase == self.story.ends
+
+
+class Player:
+    """`client` speaks to the gateway; `say` gets the job's name and a line."""
+
+    def __init__(self, client: httpx2.AsyncClient, namespace: str, say: Say) -> None:
+        self._client = client
+        self._jobs = f"/api/v1/namespaces/{namespace}/jobs"
+        self._say = say
+
+    async def play(self, story: Story) -> Ending:
+        """Submit, act, follow to the end."""
+        started = time.monotonic()
+        manifest = resources.files("examples").joinpath(story.file).read_bytes()
+        job = await self._call("POST", "", content=manifest, headers={"Content-Type": "application/yaml"})
+        name, uid = job["name"], job["uid"]
+        self._say(name, f"submitted: {story.shows}")
+        job = await self._follow(name, uid, list(story.acts), started + LONGEST)
+        replicas = await self._call("GET", f"/{name}/replicas")
+        for task, rank, attempt in story.logs:
+            await self._show_log(name, task, rank, attempt)
+        return Ending(
+            story=story,
+            name=name,
+            phase=job["status"]["phase"],
+            message=job["status"]["message"],
+            seconds=time.monotonic() - started,
+            restarts=sum(replica["restartCount"] for replica in replicas["items"]),
+        )
+
+    async def _follow(self, name: str, uid: str, acts: list[Act], deadline: float) -> dict[str, Any]:
+        """Long-poll the job, telling every change, until it has ended."""
+        etag, told = "", ""
+        while time.monotonic() < deadline:
+            answer = await self._client.get(
+                f"{self._jobs}/{name}", headers={"If-None-Match": etag, "Prefer": f"wait={POLL}"}
+            )
+            if answer.status_code == httpx2.codes.NOT_MODIFIED:
+                continue
+            job: dict[str, Any] = _checked(answer)
+            etag = answer.headers["ETag"]
+            if job["uid"] != uid:
+                raise DemoError(f"{name} is another job now")
+            line = _line(job["status"])
+            if line != told:
+                self._say(name, line)
+                told = line
+            if job["status"]["phase"] in TERMINAL:
+                return job
+            if acts and job["status"]["phase"] == acts[0].phase:
+                act = acts.pop(0)
+                self._say(name, f"asking it to {act.action}")
+                await self._call("POST", f"/{name}/{act.action}")
+        raise DemoError(f"{name} has not ended within {LONGEST:g} s; it is {told}")
+
+    async def _show_log(self, name: str, task: str, rank: int, attempt: int) -> None:
+        query: dict[str, str | int] = {"task": task, "rank": rank, "attempt": attempt, "tailLines": 3}
+        answer = await self._client.get(f"{self._jobs}/{name}/logs", params=query)
+        if answer.is_error:
+            self._say(name, f"  {task}[{rank}] attempt {attempt}: no log ({answer.json().get('detail')})")
+            return
+        for line in answer.text.splitlines():
+            self._say(name, f"  {task}[{rank}] attempt {attempt} | {line}")
+
+    async def _call(self, method: str, path: str, **given: Any) -> dict[str, Any]:
+        return _checked(await self._client.request(method, self._jobs + path, **given))
+
+
+def _checked(answer: httpx2.Response) -> dict[str, Any]:
+    if answer.is_error:
+        raise DemoError(f"{answer.request.method} {answer.request.url.path} was answered {answer.text}")
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def _line(status: dict[str, Any]) -> str:
+    counts = "  ".join(f"{count} {phase}" for phase, count in status["aggregate"].items() if count)
+    why = "; ".join(f"{reason['code']}: {reason['message']}" for reason in status["pendingReasons"][:1])
+    words = why or status["message"]
+    return f"{status['phase']:<10} {counts:<28} {words}".rstrip()

@@ -1,0 +1,97 @@
+"""The demo as a whole: a development server, all stories at once, and a table of how they ended."""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+import httpx2
+
+from app import dev
+from app.demo.player import DemoError, Ending, Player
+from app.demo.stories import STORIES, Story
+from app.settings import Settings
+
+NAMESPACE = "default"
+CLIENT_TIMEOUT = 30.0  # seconds; longer than a long poll
+INTERRUPTED = 130  # as a shell reports Ctrl-C
+
+
+async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_serving: bool) -> int:
+    """0 when every example ended as it should."""
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    print("starting Postgres, a cluster and the gateway …", flush=True)  # noqa: T201
+    started = time.monotonic()
+    async with asyncio.TaskGroup() as group:
+        serving = group.create_task(dev.run(settings, data_dir, on_ready=ready.set_result, stop=stop))
+        serving.add_done_callback(lambda _: ready.cancel())
+        url = await ready
+        print(f"jobgate is ready at {url} ({time.monotonic() - started:.1f} s)\n", flush=True)  # noqa: T201
+        playing = group.create_task(_play_all(url))
+        stopped = group.create_task(stop.wait())
+        await asyncio.wait({playing, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not playing.done():
+            playing.cancel()
+            return INTERRUPTED
+        if keep_serving:
+            _say_goodbye(url, data_dir)
+            await stopped
+        stop.set()
+    return playing.result()
+
+
+async def _play_all(url: str) -> int:
+    teller = _Teller(time.monotonic())
+    endings: list[Ending] = []
+    failures: list[str] = []
+    async with httpx2.AsyncClient(base_url=url, timeout=CLIENT_TIMEOUT) as client:
+        player = Player(client, NAMESPACE, teller.say)
+
+        async def play(story: Story) -> None:
+            try:
+                endings.append(await player.play(story))
+            except (DemoError, httpx2.HTTPError) as error:
+                failures.append(f"{story.file}: {str(error) or type(error).__name__}")
+
+        async with asyncio.TaskGroup() as group:
+            for story in STORIES:
+                group.create_task(play(story))
+    _print_table(endings, failures)
+    return 0 if not failures and all(ending.as_it_should for ending in endings) else 1
+
+
+class _Teller:
+    """Prints lines with the time since the start and the job they are about."""
+
+    def __init__(self, started: float) -> None:
+        self._started = started
+
+    def say(self, name: str, line: str) -> None:
+        print(f"{time.monotonic() - self._started:6.1f} s  {name:<21} {line}", flush=True)  # noqa: T201
+
+
+def _print_table(endings: list[Ending], failures: list[str]) -> None:
+    lines = ["", f"   {'example':<22} {'ended':<10} {'expected':<10} {'restarts':>8} {'seconds':>8}"]
+    for ending in sorted(endings, key=lambda ending: ending.name):
+        mark = "ok" if ending.as_it_should else "!!"
+        lines.append(
+            f"{mark} {ending.name:<22} {ending.phase:<10} {ending.story.ends:<10} {ending.restarts:>8} "
+            f"{ending.seconds:>8.1f}   {ending.message}"
+        )
+    lines += [f"!! {failure}" for failure in failures]
+    print("\n".join(lines), flush=True)  # noqa: T201
+
+
+def _say_goodbye(url: str, data_dir: Path) -> None:
+    jobs = f"{url}/api/v1/namespaces/{NAMESPACE}/jobs"
+    print(  # noqa: T201
+        f"\nstill serving; Ctrl-C ends it\n\n"
+        f"  curl {jobs}\n"
+        f"  curl {jobs}/flaky/replicas\n"
+        f"  curl '{jobs}/flaky/logs?task=main&rank=0&attempt=1'\n"
+        f"  curl {jobs}/pausable/history\n"
+        f"  curl -N {url}/api/v1/watch\n"
+        f"  KUBECONFIG={data_dir}/cluster/kubeconfig kubectl get pods\n",
+        file=sys.stdout,
+        flush=True,
+    )

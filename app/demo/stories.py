@@ -1,0 +1,63 @@
+"""What the examples show: how each is to end, and what a person would do to it meanwhile."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """Once the job is in `phase`, send `action`."""
+
+    phase: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """`file` is below examples/; `logs` names a replica, and an attempt of it, whose last words are worth showing."""
+
+    file: str
+    shows: str
+    ends: str
+    acts: tuple[Act, ...] = ()
+    logs: tuple[tuple[str, int, int], ...] = ()
+
+
+STORIES = (
+    Story(
+        file="generic-job/distributed-training.yaml",
+        shows="two workers and a chief train over TCP, finding each other by Service name",
+        ends="Succeeded",
+        logs=(("chief", 0, 1),),
+    ),
+    Story(
+        file="generic-job/flaky.yaml",
+        shows="fails, is restarted, succeeds; the first attempt can still be read",
+        ends="Succeeded",
+        logs=(("main", 0, 1), ("main", 0, 2)),
+    ),
+    Story(
+        file="generic-job/init-and-service.yaml",
+        shows="an init container, a volume, a readiness probe and a Service",
+        ends="Succeeded",
+        logs=(("client", 0, 1),),
+    ),
+    Story(
+        file="generic-job/pausable.yaml",
+        shows="paused while it runs, then resumed with other arguments",
+        ends="Succeeded",
+        acts=(Act(phase="Running", action="pause"), Act(phase="Paused", action="resume")),
+        logs=(("trainer", 0, 1), ("trainer", 0, 2)),
+    ),
+    Story(
+        file="generic-job/debug.yaml",
+        shows="debug mode: the pods sleep instead of failing, until they are cancelled",
+        ends="Cancelled",
+        acts=(Act(phase="Running", action="cancel"),),
+    ),
+    Story(
+        file="generic-job/failing.yaml",
+        shows="a failure rule that fires, and why",
+        ends="Failed",
+        logs=(("worker", 1, 1),),
+    ),
+)

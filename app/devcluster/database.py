@@ -1,0 +1,77 @@
+"""Objects on disk: one SQLite file, written in the same breath as memory, so a killed process loses nothing."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+_LOCK_SECONDS = 2.0
+_SCHEMA = """
+create table if not exists objects (
+    resource text not null, namespace text not null, name text not null, version integer not null,
+    body blob not null, primary key (resource, namespace, name)
+) without rowid;
+create table if not exists counters (name text primary key, value integer not null) without rowid;
+"""
+
+
+class DatabaseInUseError(Exception):
+    """Two clusters on one data directory would overwrite one another."""
+
+
+class Row(NamedTuple):
+    resource: str
+    namespace: str
+    name: str
+    version: int
+    body: bytes
+
+
+class Database:
+    """A write-ahead log keeps the file whole under SIGKILL; each change is one transaction."""
+
+    def __init__(self, path: Path | None) -> None:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._connection = sqlite3.connect(path or ":memory:", isolation_level=None, timeout=_LOCK_SECONDS)
+        self._persistent = path is not None
+        try:
+            if self._persistent:
+                self._connection.execute("pragma locking_mode=exclusive")
+                self._connection.execute("pragma journal_mode=wal")
+                self._connection.execute("pragma synchronous=normal")
+            self._connection.executescript(_SCHEMA)
+        except sqlite3.OperationalError as error:
+            self._connection.close()
+            raise DatabaseInUseError(f"{path}: {error}; is another embedded cluster using it?") from error
+
+    def rows(self) -> Iterator[Row]:
+        for row in self._connection.execute("select resource, namespace, name, version, body from objects"):
+            yield Row(*row)
+
+    def version(self) -> int:
+        row = self._connection.execute("select value from counters where name = 'version'").fetchone()
+        return int(row[0]) if row else 0
+
+    def put(self, row: Row) -> None:
+        if not self._persistent:
+            return
+        self._transaction(
+            "insert or replace into objects (resource, namespace, name, version, body) values (?, ?, ?, ?, ?)",
+            row,
+            row.version,
+        )
+
+    def remove(self, row: Row) -> None:
+        if not self._persistent:
+            return
+        self._transaction("delete from objects where resource = ? and namespace = ? and name = ?", row[:3], row.version)
+
+    def _transaction(self, statement: str, values: tuple[object, ...], version: int) -> None:
+        self._connection.execute("begin immediate")
+        self._connection.execute(statement, values)
+        self._connection.execute("insert or replace into counters values ('version', ?)", (version,))
+        self._connection.execute("commit")
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,156 @@
+"""Failures in the API server's own words: a Status object and its HTTP code."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One entry of a Status' details.causes."""
+
+    reason: str
+    message: str
+    field: str
+
+    def as_dict(self) -> dict[str, str]:
+        return {"reason": self.reason, "message": self.message, "field": self.field}
+
+
+class ApiError(Exception):
+    """A request refused; `body()` is what the client reads."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: dict[str, Any] | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.retry_after = retry_after
+
+    def body(self) -> dict[str, Any]:
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            status["reason"] = self.reason
+        if self.details is not None:
+            status["details"] = self.details
+        status["code"] = self.code
+        return status
+
+
+def success(code: int | None = None, details: dict[str, Any] | None = None) -> dict[str, Any]:
+    status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if details is not None:
+        status["details"] = details
+    if code is not None:
+        status["code"] = code
+    return status
+
+
+def required(field: str, hint: str = "") -> Cause:
+    return Cause("FieldValueRequired", f"Required value: {hint}" if hint else "Required value", field)
+
+
+def invalid_value(field: str, value: object, why: str) -> Cause:
+    shown = f'"{value}"' if isinstance(value, str) else str(value)
+    return Cause("FieldValueInvalid", f"Invalid value: {shown}: {why}", field)
+
+
+def unsupported(field: str, value: str, allowed: tuple[str, ...]) -> Cause:
+    names = ", ".join(f'"{name}"' for name in allowed)
+    return Cause("FieldValueNotSupported", f'Unsupported value: "{value}": supported values: {names}', field)
+
+
+def duplicate(field: str, value: str) -> Cause:
+    return Cause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)
+
+
+def unknown_reference(field: str, value: str) -> Cause:
+    return Cause("FieldValueNotFound", f'Not found: "{value}"', field)
+
+
+def forbidden_field(field: str, why: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {why}", field)
+
+
+def _details(resource: str, name: str, group: str = "") -> dict[str, Any]:
+    details = {"name": name, "group": group, "kind": resource}
+    return {key: value for key, value in details.items() if value}
+
+
+def _qualified(resource: str, group: str) -> str:
+    return f"{resource}.{group}" if group else resource
+
+
+def not_found(resource: str, name: str, group: str = "") -> ApiError:
+    message = f'{_qualified(resource, group)} "{name}" not found'
+    return ApiError(404, "NotFound", message, details=_details(resource, name, group))
+
+
+def already_exists(resource: str, name: str, group: str = "") -> ApiError:
+    message = f'{_qualified(resource, group)} "{name}" already exists'
+    return ApiError(409, "AlreadyExists", message, details=_details(resource, name, group))
+
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def conflict(resource: str, name: str, why: str = MODIFIED, group: str = "") -> ApiError:
+    message = f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details=_details(resource, name, group))
+
+
+def precondition_failed(kind: str, name: str, why: str) -> ApiError:
+    """Name the kind, not the resource, as the real server does for preconditions."""
+    message = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details=_details(kind, name))
+
+
+def forbidden(resource: str, name: str, why: str, *, group: str = "", causes: tuple[Cause, ...] = ()) -> ApiError:
+    details = _details(resource, name, group)
+    if causes:
+        details["causes"] = [cause.as_dict() for cause in causes]
+    message = f'{_qualified(resource, group)} "{name}" is forbidden: {why}'
+    return ApiError(403, "Forbidden", message, details=details)
+
+
+def invalid(kind: str, name: str, causes: list[Cause], group: str = "") -> ApiError:
+    texts = [f"{cause.field}: {cause.message}" for cause in causes]
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details = _details(kind, name, group) | {"causes": [cause.as_dict() for cause in causes]}
+    message = f'{_qualified(kind, group)} "{name}" is invalid: {listed}'
+    return ApiError(422, "Invalid", message, details=details)
+
+
+def bad_request(message: str) -> ApiError:
+    return ApiError(400, "BadRequest", message)
+
+
+def expired(message: str) -> ApiError:
+    return ApiError(410, "Expired", message)
+
+
+def method_not_allowed() -> ApiError:
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, "MethodNotAllowed", message, details={})
+
+
+def unsupported_media_type(message: str) -> ApiError:
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def unknown_resource() -> ApiError:
+    return ApiError(404, "NotFound", "the server could not find the requested resource", details={})

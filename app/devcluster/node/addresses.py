@@ -1,0 +1,87 @@
+"""Addresses of pods: a block 127.<block>.0.0/16 a node, held by a file lock so that no other agent here has it."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+import tempfile
+from pathlib import Path
+from zlib import crc32
+
+FIRST_BLOCK, BLOCKS = 2, 250
+SHARED = "127.0.0.1"
+
+
+class AddressBlock:
+    """Gives each pod uid an address; the lock goes with the process, so that a crash frees the block."""
+
+    def __init__(self, name: str, folder: Path | None = None) -> None:
+        self._folder = folder or Path(tempfile.gettempdir()) / "jobgate-dev-addresses"
+        self._taken: dict[str, str] = {}
+        self._used: set[str] = set()
+        self._next = 0
+        self._lock, self._block = self._take_block(crc32(name.encode()) % BLOCKS)
+
+    def _take_block(self, start: int) -> tuple[int | None, int | None]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(PermissionError):
+            # Agents of several users share it.
+            self._folder.chmod(0o1777)
+        for i in range(BLOCKS):
+            block = FIRST_BLOCK + (start + i) % BLOCKS
+            if not _can_bind(f"127.{block}.0.1"):
+                break
+            if (lock := _try_lock(self._folder / str(block))) is not None:
+                return lock, block
+        return None, None
+
+    @property
+    def distinct(self) -> bool:
+        """False where the system has only 127.0.0.1 (macOS): all pods then share it."""
+        return self._block is not None
+
+    def acquire(self, uid: str) -> str:
+        if uid in self._taken or not self.distinct:
+            return self._taken.get(uid, SHARED)
+        while True:
+            # Round the block before an address returns, so that a late client does not meet a stranger.
+            self._next = self._next % 65000 + 1
+            address = f"127.{self._block}.{self._next // 250}.{self._next % 250 + 1}"
+            if address not in self._used:
+                break
+        self._used.add(address)
+        self._taken[uid] = address
+        return address
+
+    def release(self, uid: str) -> None:
+        self._used.discard(self._taken.pop(uid, ""))
+
+    def close(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _can_bind(address: str) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
+def _try_lock(path: Path) -> int | None:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except PermissionError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return None
+        raise
+    return descriptor

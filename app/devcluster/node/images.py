@@ -1,0 +1,106 @@
+"""What stands in for images: a table from image patterns to local commands.
+
+images:
+  - match: "python:*"
+    words: {python: "{python}", python3: "{python}"}    # the command's first word, replaced
+    cmd: [python3]                                      # for a container without a command
+  - match: "registry.example/train:*"
+    entrypoint: [python3, -m, train]
+    env: {TRAIN_HOME: /srv/train}
+"""
+
+import fnmatch
+import hashlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FIELDS = frozenset({"match", "words", "entrypoint", "cmd", "env"})
+HUB = ("docker.io/library/", "docker.io/", "index.docker.io/library/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    match: str
+    words: Mapping[str, str] = field(default_factory=dict)
+    entrypoint: tuple[str, ...] = ()
+    cmd: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+PYTHON_WORDS = {"python": "{python}", "python3": "{python}"}
+BUILT_IN = (
+    Image(match="python:*", words=PYTHON_WORDS, cmd=("python3",)),
+    *(Image(match=f"{name}:*", cmd=("sh",)) for name in ("busybox", "alpine", "debian", "ubuntu", "bash")),
+)
+
+
+class NoCommandError(Exception):
+    """Neither the container nor the table says what to run."""
+
+
+def load_images(path: Path | None) -> tuple[Image, ...]:
+    """The table of a YAML or JSON file, before the built-in one.
+
+    Raises:
+        ValueError: the file is not such a table; names the entry and the field.
+    """
+    if path is None:
+        return BUILT_IN
+    content = yaml.safe_load(path.read_text())
+    entries = content.get("images") if isinstance(content, dict) else None
+    if not isinstance(entries, list):
+        raise ValueError(f"{path}: expected a list under 'images'")  # noqa: TRY004
+    return (*(_image(entry, f"{path}: images[{i}]") for i, entry in enumerate(entries)), *BUILT_IN)
+
+
+def _image(entry: Any, where: str) -> Image:
+    if not isinstance(entry, dict) or not isinstance(entry.get("match"), str):
+        raise ValueError(f"{where}: expected an object with the string 'match'")  # noqa: TRY004
+    if unknown := entry.keys() - FIELDS:
+        raise ValueError(f"{where}: unknown field {min(unknown)!r}; known are {', '.join(sorted(FIELDS))}")
+    lists = {name: tuple(map(str, entry.get(name) or ())) for name in ("entrypoint", "cmd")}
+    maps = {name: {str(k): str(v) for k, v in (entry.get(name) or {}).items()} for name in ("words", "env")}
+    return Image(match=entry["match"], entrypoint=lists["entrypoint"], cmd=lists["cmd"], **maps)
+
+
+def find_image(images: Sequence[Image], name: str) -> Image | None:
+    full = _normal(name)
+    return next((i for i in images if fnmatch.fnmatchcase(full, i.match) or fnmatch.fnmatchcase(name, i.match)), None)
+
+
+def _normal(name: str) -> str:
+    for prefix in HUB:
+        name = name.removeprefix(prefix)
+    last = name.rpartition("/")[2]
+    return name if ":" in last or "@" in last else f"{name}:latest"
+
+
+def image_id(name: str) -> str:
+    return f"{_normal(name)}@sha256:{hashlib.sha256(_normal(name).encode()).hexdigest()}"
+
+
+def argv_for(image: Image | None, name: str, command: Sequence[str], args: Sequence[str]) -> tuple[str, ...]:
+    """What to run: a command replaces the entrypoint, args replace cmd, as with real images.
+
+    Raises:
+        NoCommandError: nothing says what to run.
+    """
+    if command:
+        argv = [*command, *args]
+    elif image:
+        argv = [*image.entrypoint, *(args or image.cmd)]
+    else:
+        argv = []
+    if not argv:
+        raise NoCommandError(
+            f"the embedded node has no images: {name!r} matches no entry of its images file and the container has"
+            " no command. Set command, or add an entry with match, entrypoint and cmd to the images file"
+        )
+    words = image.words if image else {}
+    first = words.get(argv[0], argv[0]).replace("{python}", sys.executable)
+    return (first, *argv[1:])

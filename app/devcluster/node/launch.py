@@ -1,0 +1,215 @@
+"""Turns itself into a container's process: namespaces, mounts, working directory, exec.
+
+Run as a program of its own, `python -I -S launch.py <spec> <status fd>`, and therefore with the standard
+library only. What fails before the exec is written to the status descriptor, which the exec closes. It imports
+little on purpose: pathlib, json, typing and signal would treble the time that each container takes to start.
+
+    agent ─fork─▶ launch.py ─unshare, mount, pivot_root─▶ exec the command (same pid)
+"""
+
+# ruff: noqa: PTH101, PTH102, PTH103, PTH108, PTH110, PTH112, PTH115, PTH116, PTH120, PTH123, PTH211
+
+import ctypes
+import marshal
+import os
+import sys
+from os.path import exists, isdir, realpath
+
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWUSER = 0x00020000, 0x04000000, 0x10000000
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
+MNT_DETACH = 2
+PR_SET_PDEATHSIG = 1
+SIGKILL, SIGPIPE = 9, 13
+PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+# What statvfs reports and a read-only remount in a user namespace must repeat.
+KEPT_FLAGS = os.ST_NOSUID | getattr(os, "ST_NODEV", 0) | getattr(os, "ST_NOEXEC", 0)
+# A container's /dev, instead of the hundreds of entries that a host has.
+DEVICES = frozenset({"null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "shm", "mqueue"})
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int) -> None:
+    encoded = kind.encode() if kind else None
+    done = libc.mount(os.fsencode(source), os.fsencode(target), encoded, ctypes.c_ulong(flags), None)
+    check(done, f"mount {source} on {target}")
+
+
+def write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def enter_namespaces(hostname: str) -> None:
+    """Private mounts and hostname; without privileges inside a user namespace of its own."""
+    user, group = os.geteuid(), os.getegid()
+    flags = CLONE_NEWNS | CLONE_NEWUTS
+    if user != 0:
+        flags |= CLONE_NEWUSER
+    check(libc.unshare(flags), "unshare")
+    if user != 0:
+        write("/proc/self/setgroups", "deny")
+        write("/proc/self/uid_map", f"0 {user} 1")
+        write("/proc/self/gid_map", f"0 {group} 1")
+    mount("none", "/", None, MS_REC | MS_PRIVATE)
+    name = os.fsencode(hostname)
+    check(libc.sethostname(name, len(name)), "sethostname")
+
+
+def join_namespaces(pid: int) -> None:
+    """Enter the namespaces of a running container, for probes and hooks."""
+    kinds = ["mnt", "uts"] if os.geteuid() == 0 else ["user", "mnt", "uts"]
+    opened = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY) for kind in kinds]
+    for descriptor in opened:
+        check(libc.setns(descriptor, 0), "setns")
+        os.close(descriptor)
+
+
+class Mounts:
+    """Mounts volumes at their paths, making the missing mount points without touching the host.
+
+    A directory of the host that lacks a child is covered by a private tmpfs in which every present child is
+    bind-mounted; the new child is made there. Below that, and inside volumes, mkdir suffices.
+    """
+
+    def __init__(self, stage: str) -> None:
+        self._stage = stage
+        self._covers = 0
+        self._ours: list[str] = []
+
+    def bind(self, source: str, target: str, *, read_only: bool) -> None:
+        target = self.make(target, folder=isdir(source))
+        mount(source, target, None, MS_BIND | MS_REC)
+        if read_only:
+            kept = os.statvfs(target).f_flag & KEPT_FLAGS
+            mount("none", target, None, MS_BIND | MS_REMOUNT | MS_RDONLY | kept)
+        else:
+            self._ours.append(target)
+
+    def make(self, wanted: str, *, folder: bool) -> str:
+        """The real path of `wanted`, made when it is missing."""
+        path = realpath(wanted)
+        if exists(path):
+            return path
+        parent = os.path.dirname(path)
+        while not exists(parent):
+            parent = os.path.dirname(parent)
+        if not self._is_ours(parent):
+            self._cover(parent)
+        made = path if folder else os.path.dirname(path)
+        os.makedirs(made, exist_ok=True)
+        if not folder:
+            write(path, "")
+        self._ours.append(made)
+        return path
+
+    def _is_ours(self, path: str) -> bool:
+        return any(path == own or (own != "/" and path.startswith(own + "/")) for own in self._ours)
+
+    def _cover(self, folder: str) -> None:
+        self._covers += 1
+        stage = f"{self._stage}/{self._covers}"
+        os.makedirs(stage, exist_ok=True)
+        mount("tmpfs", stage, "tmpfs", 0)
+        os.chmod(stage, os.stat(folder).st_mode & 0o7777)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if folder != "/dev" or entry.name in DEVICES or entry.is_symlink():
+                    self._carry_over(entry, f"{stage}/{entry.name}")
+        if folder == "/":
+            self._pivot(stage)
+        else:
+            mount(stage, folder, None, MS_BIND | MS_REC)
+        self._ours.append(folder)
+
+    def _carry_over(self, entry: "os.DirEntry[str]", target: str) -> None:
+        if entry.is_symlink():
+            os.symlink(os.readlink(entry.path), target)
+            return
+        if entry.is_dir():
+            os.mkdir(target)
+        else:
+            write(target, "")
+        mount(entry.path, target, None, MS_BIND | MS_REC)
+
+    def _pivot(self, stage: str) -> None:
+        number = PIVOT_ROOT.get(os.uname().machine)
+        if number is None:
+            os.chroot(stage)
+        else:
+            # Stacked on itself: the old root is then taken off from under the new one.
+            os.chdir(stage)
+            check(libc.syscall(number, b".", b"."), "pivot_root")
+            check(libc.umount2(b".", MNT_DETACH), "umount of the old root")
+        os.chdir("/")
+
+
+def die_with_parent(parent: int) -> None:
+    """After the namespaces: gaining capabilities clears the setting."""
+    if not sys.platform.startswith("linux"):
+        return
+    libc.prctl(PR_SET_PDEATHSIG, SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), SIGKILL)
+
+
+def prepare(
+    folder: str,
+    join: "int | None",
+    own_mounts: bool,  # noqa: FBT001
+    hostname: str,
+    stage: str,
+    mounts: list[tuple[str, str, bool]],
+) -> None:
+    """Make the surroundings; the working directory last, as it may lie in a volume."""
+    if join:
+        join_namespaces(join)
+    elif own_mounts:
+        enter_namespaces(hostname)
+        table = Mounts(stage)
+        for source, target, read_only in mounts:
+            table.bind(source, target, read_only=read_only)
+        table.make(folder, folder=True)
+    os.chdir(folder)
+
+
+def execute(argv: list[str], env: dict[str, str]) -> None:
+    """Exec with the container's own PATH; the wording of a failure is runc's."""
+    try:
+        os.execvpe(argv[0], argv, env)  # noqa: S606
+    except FileNotFoundError:
+        where = "no such file or directory" if "/" in argv[0] else "executable file not found in $PATH"
+    except PermissionError:
+        where = "permission denied"
+    except OSError as error:
+        where = (error.strerror or str(error)).lower()
+    prefix = f'exec: "{argv[0]}": ' if where != "permission denied" or "/" not in argv[0] else f"exec {argv[0]}: "
+    raise RuntimeError(f"error during container init: {prefix}{where}")
+
+
+def main() -> None:
+    status = int(sys.argv[2])
+    try:
+        with open(sys.argv[1], "rb") as file:
+            spec = marshal.load(file)  # noqa: S302
+        # It holds the environment, secrets included.
+        os.unlink(sys.argv[1])
+        os.set_inheritable(status, False)  # noqa: FBT003
+        prepare(*spec["surroundings"])
+        die_with_parent(spec["parent"])
+        # Python ignores it from its start, and the command would inherit that.
+        libc.signal(SIGPIPE, None)
+        execute(spec["argv"], spec["env"])
+    except (OSError, RuntimeError, ValueError) as error:
+        os.write(status, str(error).encode(errors="replace")[:4000])
+    os._exit(128)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""The embedded cluster as one coroutine: API server, controllers and nodes until told to stop."""
+
+import asyncio
+import logging
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryDirectory
+from typing import Protocol
+
+import yaml
+from aiohttp import web
+
+from app.devcluster.admission import Admission
+from app.devcluster.controllers.accounting import QuotaController
+from app.devcluster.controllers.events import EventExpiry
+from app.devcluster.controllers.garbage import GarbageCollector, OrphanPods
+from app.devcluster.controllers.namespaces import NamespaceController
+from app.devcluster.controllers.nodes import NodeLifecycle
+from app.devcluster.controllers.scheduler import Scheduler
+from app.devcluster.registry import Registry
+from app.devcluster.resources import Catalog
+from app.devcluster.server.api import ApiServer, ApiSettings
+from app.devcluster.settings import DevClusterSettings
+from app.devcluster.store import Store
+
+_logger = logging.getLogger(__name__)
+_RESTART_SECONDS = 1.0
+
+
+class _Loop(Protocol):
+    async def run(self) -> None: ...
+
+
+async def run(settings: DevClusterSettings, stop: asyncio.Event, *, ready: asyncio.Event | None = None) -> None:
+    """Serve until `stop`; prints `KUBECONFIG=<path>` and sets `ready` once requests are answered."""
+    with _home(settings.data_dir) as home:
+        store = _open_store(settings)
+        try:
+            registry = Registry(store, Admission(store, settings.timings.eviction_toleration))
+            token = settings.token or _kept_token(home)
+            api = ApiServer(registry, ApiSettings(token, settings.timings.bookmark))
+            timeout = settings.timings.shutdown
+            runner = web.AppRunner(
+                api.application(), access_log=None, shutdown_timeout=timeout, handler_cancellation=True
+            )
+            await runner.setup()
+            try:
+                await _serve(settings, runner, _Cluster(home, registry, token), stop, ready)
+            finally:
+                await runner.cleanup()
+        finally:
+            store.close()
+
+
+@contextmanager
+def _home(data_dir: Path | None) -> Iterator[Path]:
+    """The data directory; a cluster in memory gets one that goes with it."""
+    if data_dir is not None:
+        yield data_dir.absolute()
+        return
+    with TemporaryDirectory(prefix="devcluster-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """What a started cluster is made of."""
+
+    home: Path
+    registry: Registry
+    token: str
+
+
+async def _serve(
+    settings: DevClusterSettings,
+    runner: web.AppRunner,
+    cluster: _Cluster,
+    stop: asyncio.Event,
+    ready: asyncio.Event | None,
+) -> None:
+    site = web.TCPSite(runner, settings.host, settings.port)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_keep_running(loop)) for loop in _controllers(settings, cluster.registry)]
+        await site.start()
+        port = runner.addresses[0][1]
+        path = settings.kubeconfig or cluster.home / "kubeconfig"
+        kubeconfig = write_kubeconfig(path, f"http://{settings.host}:{port}", cluster.token)
+        tasks += [group.create_task(node.run()) for node in _nodes(settings, cluster.home, kubeconfig)]
+        print(f"KUBECONFIG={kubeconfig}", flush=True)  # noqa: T201  the line that callers wait for
+        if ready is not None:
+            ready.set()
+        await stop.wait()
+        for task in tasks:
+            task.cancel()
+
+
+async def _keep_running(loop: _Loop) -> None:
+    """One object that a controller cannot digest must not end the cluster."""
+    while True:
+        try:
+            await loop.run()
+        except Exception:
+            _logger.exception("%s failed and starts again", type(loop).__name__)
+            await asyncio.sleep(_RESTART_SECONDS)
+
+
+def _open_store(settings: DevClusterSettings) -> Store:
+    path = settings.data_dir / "cluster.sqlite3" if settings.data_dir else None
+    return Store(Catalog(pod_groups=settings.pod_groups), path, settings.watch_window)
+
+
+def _controllers(settings: DevClusterSettings, registry: Registry) -> list[_Loop]:
+    timings = settings.timings
+    return [
+        Scheduler(registry, settings.scheduler_names),
+        GarbageCollector(registry),
+        OrphanPods(registry, timings.orphan_pod_grace),
+        NamespaceController(registry),
+        NodeLifecycle(registry, timings),
+        QuotaController(registry),
+        EventExpiry(registry, timings.event_ttl),
+    ]
+
+
+def _kept_token(home: Path) -> str:
+    """Draw a token once for a data directory, so that kubeconfigs survive a restart."""
+    path = home / "token"
+    if not path.exists():
+        write_private(path, secrets.token_urlsafe(24))
+    return path.read_text()
+
+
+def write_kubeconfig(path: Path, server: str, token: str) -> Path:
+    name = "devcluster"
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": server}}],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }
+    path = path.absolute()
+    write_private(path, yaml.safe_dump(document, sort_keys=False))
+    return path
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file whole, readable by its owner only; a reader sees the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        Path(file.name).chmod(0o600)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).replace(path)
+
+
+def _nodes(settings: DevClusterSettings, home: Path, kubeconfig: Path) -> list[_Loop]:
+    """The node agents; imported only where there are any, as they bring processes and TLS along."""
+    if not settings.nodes:
+        return []
+    from app.devcluster.node.agent import NodeAgent  # noqa: PLC0415
+    from app.devcluster.node.settings import NodeSettings  # noqa: PLC0415
+
+    return [
+        NodeAgent(
+            kubeconfig=kubeconfig,
+            name=f"node-{number}",
+            settings=NodeSettings(
+                data_dir=home / f"node-{number}",
+                images_file=settings.images,
+                cpu=settings.node_cpu,
+                memory=settings.node_memory,
+                extended_resources=dict(settings.node_resources),
+            ),
+        )
+        for number in range(1, settings.nodes + 1)
+    ]

@@ -1,0 +1,11 @@
+"""Bytes to plain values, strictly.
+
+Whatever two readers could understand differently is refused with its place and what to write instead. Work and
+memory are bounded by the length of the body, the answer by MAX_ERRORS. A limit on that length is the caller's.
+"""
+
+from app.domain.decoding.from_json import decode_json
+from app.domain.decoding.from_yaml import decode_yaml
+from app.domain.decoding.values import DEFAULT_LIMITS, JsonValue, Limits
+
+__all__ = ["DEFAULT_LIMITS", "JsonValue", "Limits", "decode_json", "decode_yaml"]

@@ -1,0 +1,168 @@
+"""JSON: a fast reader for documents that are right, and a slow one that finds what is wrong and where.
+
+msgspec refuses NaN, overflow, lone surrogates and bad UTF-8, but keeps the last of duplicate keys, lets NUL and
+huge integers pass, and recurses. Counting bytes tells whether any of that is possible: written back, a document
+without duplicates has as many quotation marks as before. Where counting in the whole body is not enough, it is
+done in the skeleton: the body without its strings.
+"""
+
+import json
+import math
+import re
+
+import msgspec
+
+from app.domain.decoding.values import (
+    DEFAULT_LIMITS,
+    MAX_NUMBER_LENGTH,
+    JsonValue,
+    Limits,
+    check_int,
+    check_text,
+    refuse,
+    refuse_all,
+    refuse_depth,
+    refuse_keys,
+    refuse_values,
+    utf8_text,
+)
+from app.domain.errors import Problems, pointer_to
+
+_BOM = b"\xef\xbb\xbf"
+_BRACKETS_ALIKE = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
+# Any shorter run of digits fits 64 bits, and a number too long has one at least so long.
+_LONG_DIGITS = b"0" * 19
+_LONG_NUMBER = re.compile(rb"[-+.0-9eE]{%d}" % (MAX_NUMBER_LENGTH + 1))
+
+_decoder = msgspec.json.Decoder()
+
+
+def decode_json(body: bytes, *, limits: Limits = DEFAULT_LIMITS) -> JsonValue:
+    """Decode one JSON document, or raise MalformedDocument naming everything that is wrong with it."""
+    body = body.removeprefix(_BOM)
+    bare = _without_escapes(body)
+    long_digits = _LONG_DIGITS in bare.translate(_DIGITS_ALIKE)
+    if long_digits or _may_exceed(bare, limits):
+        _check_shape(_skeleton(bare), limits, long_digits=long_digits)
+    try:
+        value: JsonValue = _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return _diagnose(body, str(error))
+    if long_digits or b"\\u0000" in body or _lost_strings(value, bare):
+        return _diagnose(body)
+    return value
+
+
+def _without_escapes(body: bytes) -> bytes:
+    """Remove escaped backslashes and quotes: every quote that is left opens or closes a string."""
+    if b"\\" not in body:
+        return body
+    return body.replace(b"\\\\", b"").replace(b'\\"', b"")
+
+
+def _lost_strings(value: JsonValue, bare: bytes) -> bool:
+    """Whether a key, and what it held, was overwritten by its duplicate."""
+    return _without_escapes(msgspec.json.encode(value)).count(b'"') != bare.count(b'"')
+
+
+def _may_exceed(bare: bytes, limits: Limits) -> bool:
+    """Count as if strings were structure: never too few, so that most documents need no closer look."""
+    opening = bare.count(b"[") + bare.count(b"{")
+    return (
+        opening > limits.max_depth
+        or bare.count(b":") > limits.max_keys
+        or bare.count(b",") + opening > limits.max_values
+    )
+
+
+def _skeleton(bare: bytes) -> bytes:
+    """Remove all strings; exact for valid JSON, and of bounded cost for anything."""
+    return b"".join(bare.split(b'"')[::2])
+
+
+def _check_shape(skeleton: bytes, limits: Limits, *, long_digits: bool) -> None:
+    brackets = skeleton.translate(_BRACKETS_ALIKE, _NOT_BRACKETS)
+    if skeleton.count(b":") > limits.max_keys:
+        refuse_keys(limits)
+    if skeleton.count(b",") + brackets.count(b"[") > limits.max_values:
+        refuse_values(limits)
+    if _deeper_than(brackets, limits.max_depth):
+        refuse_depth(limits)
+    if long_digits and _LONG_NUMBER.search(skeleton):
+        refuse("NumberTooLong", "a number has too many digits", f"at most {MAX_NUMBER_LENGTH} characters")
+
+
+def _deeper_than(brackets: bytes, max_depth: int) -> bool:
+    """Peel the innermost pairs, a level at a time; what does not peel is for the parser to refuse."""
+    for _ in range(max_depth):
+        peeled = brackets.replace(b"[]", b"")
+        if len(peeled) == len(brackets):
+            break
+        brackets = peeled
+    opening = len(brackets) - len(brackets.lstrip(b"["))
+    return b"[]" in brackets or opening > max_depth
+
+
+class _Pairs(list[tuple[str, object]]):
+    """An object as it was written, duplicates included."""
+
+
+class _NotJson(str):
+    """NaN, Infinity or -Infinity, which Python's reader would accept."""
+
+    __slots__ = ()
+
+
+_slow_decoder = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_NotJson)
+
+
+def _diagnose(body: bytes, reason: str = "") -> JsonValue:
+    """Read again with the slow reader and name what is wrong; the value, when it was a false alarm."""
+    text = utf8_text(body)
+    try:
+        written = _slow_decoder.decode(text)
+    except json.JSONDecodeError as error:
+        refuse("MalformedJson", f"line {error.lineno}, column {error.colno}: {error.msg}", "one JSON document")
+    except (RecursionError, ValueError) as error:
+        refuse("MalformedJson", reason or str(error), "one JSON document")
+    problems = Problems()
+    value = _inspect(written, "", problems)
+    if problems:
+        refuse_all(problems)
+    if reason:
+        refuse("MalformedJson", reason, "one JSON document")
+    return value
+
+
+def _inspect(written: object, pointer: str, problems: Problems) -> JsonValue:
+    match written:
+        case _Pairs():
+            return _inspect_object(written, pointer, problems)
+        case list():
+            return [_inspect(item, f"{pointer}/{index}", problems) for index, item in enumerate(written)]
+        case _NotJson():
+            problems.add(pointer, "NotANumber", f"{written} is not JSON", "a finite number")
+        case str():
+            check_text(written, pointer, problems)
+            return written
+        case float() if not math.isfinite(written):
+            problems.add(pointer, "OutOfRange", "the number is too large", "a finite 64-bit float")
+        case bool() | float() | None:
+            return written
+        case int():
+            check_int(written, pointer, problems)
+            return written
+    return None
+
+
+def _inspect_object(pairs: _Pairs, pointer: str, problems: Problems) -> dict[str, JsonValue]:
+    result: dict[str, JsonValue] = {}
+    for key, child in pairs:
+        check_text(key, pointer, problems, what="a key")
+        here = pointer_to(pointer, key)
+        if key in result:
+            problems.add(here, "DuplicateKey", "the key is given more than once", "each key once")
+        result[key] = _inspect(child, here, problems)
+    return result

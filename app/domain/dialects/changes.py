@@ -1,0 +1,36 @@
+"""What differs between two accepted manifests and may not."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from app.domain.errors import FieldError, pointer_to
+from app.domain.plan import Manifest
+
+# A manifest that has nothing in common with the stored one need not be compared to its last leaf.
+_MAX_CHANGES = 50
+
+
+def immutable_changes(stored: Manifest, new: Manifest, mutable: Sequence[str]) -> Sequence[FieldError]:
+    """An error for each place that differs and is not at or below a mutable pointer."""
+    changes: list[FieldError] = []
+    for pointer in _differences(stored, new, ""):
+        if any(pointer == allowed or pointer.startswith(allowed + "/") for allowed in mutable):
+            continue
+        accepted = "changes to " + ", ".join(mutable)
+        changes.append(FieldError(pointer=pointer, code="Immutable", detail="may not be changed", accepted=accepted))
+        if len(changes) == _MAX_CHANGES:
+            break
+    return changes
+
+
+def _differences(old: Any, new: Any, pointer: str) -> Iterator[str]:
+    if type(old) is type(new) and old == new:
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in {**old, **new}:
+            yield from _differences(old.get(key), new.get(key), pointer_to(pointer, key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            yield from _differences(before, after, pointer_to(pointer, index))
+    else:
+        yield pointer

@@ -1,0 +1,129 @@
+"""apiVersion, kind and metadata: what manifests of all kinds have in common, and jobgate's own annotations."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from app.domain import labels, names
+from app.domain.dialects.spec_model import add_unknown_field
+from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.plan import Manifest
+
+_TOP: Final = ("apiVersion", "kind", "metadata", "spec", "status")
+_KEPT: Final = ("name", "generateName", "namespace", "labels", "annotations")
+# What a cluster writes into an object that it exports: accepted, and of no meaning here.
+_CLUSTERS_OWN: Final = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "ownerReferences",
+    "finalizers",
+    "selfLink",
+)
+_SECONDS: Final = frozenset(
+    {labels.ACTIVE_DEADLINE_SECONDS, labels.PENDING_DEADLINE_SECONDS, labels.TTL_SECONDS_AFTER_FINISHED}
+)
+_KEY: Final = "a name of 63 characters or fewer, which a DNS prefix and a slash may precede"
+# Ten years: beyond any job, and within what dates can hold.
+_MAX_SECONDS: Final = 10 * 366 * 86_400
+
+
+def read_envelope(manifest: Manifest, problems: Problems) -> Manifest:
+    """The manifest without spec, status and what only a cluster writes; whatever is wrong goes to the problems."""
+    for name in manifest:
+        if name not in _TOP:
+            add_unknown_field(problems, pointer_to("", name), name, _TOP)
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict):
+        problems.add("/metadata", "Required", "metadata must be an object with a name", "an object")
+        metadata = {}
+    for name in metadata:
+        if name not in _KEPT and name not in _CLUSTERS_OWN:
+            add_unknown_field(problems, pointer_to("/metadata", name), name, _KEPT)
+    kept = {name: metadata[name] for name in _KEPT if metadata.get(name) is not None}
+    _check_name(kept, problems)
+    _check_labels(kept, problems)
+    _check_annotations(kept, problems)
+    return {"apiVersion": manifest.get("apiVersion"), "kind": manifest.get("kind"), "metadata": kept}
+
+
+def usable_name(manifest: Manifest) -> str:
+    """The job's name, or an empty one where it is missing or wrong."""
+    name = manifest["metadata"].get("name")
+    return name if isinstance(name, str) and _name_problem(name) is None else ""
+
+
+def client_seconds(annotations: Mapping[str, str], key: str) -> int | None:
+    """A duration that the client has set by annotation, of an accepted manifest."""
+    return int(annotations[key]) if key in annotations else None
+
+
+def _check_name(metadata: Manifest, problems: Problems) -> None:
+    """Names are checked for what every kind makes of them: a label's value and the beginning of other names."""
+    name = metadata.get("name")
+    if name is None:
+        problems.add("/metadata/name", "Required", "the job needs a name", "a lowercase RFC 1123 name")
+    elif not isinstance(name, str):
+        problems.add("/metadata/name", "InvalidType", "must be a string", "a string")
+    elif wrong := _name_problem(name):
+        accepted = "lower-case letters, digits, - and .; 63 characters or fewer"
+        problems.add("/metadata/name", "InvalidName", wrong, accepted)
+    namespace = metadata.get("namespace")
+    if namespace is not None and not isinstance(namespace, str):
+        problems.add("/metadata/namespace", "InvalidType", "must be a string", "a string")
+    elif namespace is not None and (wrong := names.dns_label(namespace)):
+        problems.add("/metadata/namespace", "InvalidName", wrong, "an RFC 1123 label")
+
+
+def _name_problem(name: str) -> str | None:
+    return names.dns_subdomain(name) or names.label_value(name)
+
+
+def _check_labels(metadata: Manifest, problems: Problems) -> None:
+    for key, value in _texts(metadata, "labels", problems):
+        at = pointer_to("/metadata/labels", key)
+        if wrong := names.label_key(key):
+            problems.add(at, "InvalidLabel", f"the key: {wrong}", _KEY)
+        elif key.startswith(labels.PREFIX):
+            problems.add(at, "Reserved", f"labels with the prefix {labels.PREFIX} are jobgate's own", "another prefix")
+        if wrong := names.label_value(value):
+            problems.add(at, "InvalidLabel", wrong, "letters, digits, -, _ and .; 63 characters or fewer")
+
+
+def _check_annotations(metadata: Manifest, problems: Problems) -> None:
+    size = 0
+    for key, value in _texts(metadata, "annotations", problems):
+        at = pointer_to("/metadata/annotations", key)
+        size += len(key.encode()) + len(value.encode())
+        if wrong := names.annotation_key(key):
+            problems.add(at, "InvalidAnnotation", f"the key: {wrong}", _KEY)
+        elif key.startswith(labels.PREFIX) and key not in labels.CLIENT_ANNOTATIONS:
+            known = sorted(labels.CLIENT_ANNOTATIONS)
+            add_unknown_field(problems, at, key, known)
+        elif key in _SECONDS and not _is_seconds(value):
+            problems.add(
+                at, "InvalidAnnotation", f'"{shorten(value)}" is not a duration', f"0 to {_MAX_SECONDS} seconds"
+            )
+    if size > names.ANNOTATIONS_MAX_BYTES:
+        accepted = f"{names.ANNOTATIONS_MAX_BYTES} bytes or fewer in all"
+        problems.add("/metadata/annotations", "TooLong", f"the annotations have {size} bytes", accepted)
+
+
+def _texts(metadata: Manifest, field: str, problems: Problems) -> Iterator[tuple[str, str]]:
+    """The entries of labels or annotations, which are all texts."""
+    entries = metadata.get(field, {})
+    if not isinstance(entries, dict):
+        problems.add(pointer_to("/metadata", field), "InvalidType", "must be an object", "an object of strings")
+        return
+    for key, value in entries.items():
+        if isinstance(value, str):
+            yield key, value
+        else:
+            problems.add(pointer_to("/metadata", field, key), "InvalidType", "must be a string", "a string")
+
+
+def _is_seconds(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _MAX_SECONDS

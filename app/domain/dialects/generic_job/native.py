@@ -1,0 +1,132 @@
+"""The status object as TensorStack's own controller shows it."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from app.domain.dialects.base import StatusFacts
+from app.domain.dialects.generic_job.plan import replica_name
+from app.domain.dialects.generic_job.spec import GenericJobSpec
+from app.domain.plan import Rank
+from app.domain.status.observed import ObservedContainer
+from app.domain.status.records import Condition, JobStatus, Replica
+from app.domain.vocabulary import ConditionType, JobPhase, Reason, ReplicaPhase
+
+UNTOUCHED: Final = "-"
+_PHASES: Final[Mapping[JobPhase, str]] = {
+    JobPhase.QUEUED: "Pending",
+    JobPhase.CREATING: "Pending",
+    JobPhase.PENDING: "Pending",
+    JobPhase.RUNNING: "Running",
+    JobPhase.SCALING: "Running",
+    JobPhase.RESTARTING: "Running",
+    JobPhase.PAUSED: "Paused",
+    JobPhase.RESUMING: "Resuming",
+    JobPhase.SUCCEEDED: "Succeeded",
+    JobPhase.FAILED: "Failed",
+    JobPhase.TIMED_OUT: "Failed",
+    JobPhase.CANCELLED: "Failed",
+    JobPhase.UNKNOWN: "Unknown",
+}
+_CONDITIONS: Final = (
+    ConditionType.INITIALIZED,
+    ConditionType.RUNNING,
+    ConditionType.REPLICA_FAILURE,
+    ConditionType.COMPLETED,
+    ConditionType.FAILED,
+    ConditionType.PAUSED,
+)
+_RULE: Final = re.compile(r"(success|failure)Rules\[([0-9]+)\]")
+
+
+def native_status(spec: GenericJobSpec, job: str, facts: StatusFacts) -> dict[str, Any]:
+    replicas = {replica.key: replica for replica in facts.replicas}
+    return {
+        "tasks": [_task(job, item.type, item.replicas, replicas) for item in spec.replica_specs],
+        "phase": native_phase(facts.status),
+        "aggregate": {str(phase): facts.status.aggregate.get(phase, 0) for phase in ReplicaPhase},
+        "conditions": [_condition(spec, kind, facts) for kind in _CONDITIONS],
+    }
+
+
+def native_phase(status: JobStatus) -> str:
+    """Upstream calls a job Paused from the moment its pods are asked to go."""
+    if status.reason == Reason.PAUSING and not status.phase.is_terminal:
+        return "Paused"
+    return _PHASES[status.phase]
+
+
+def _task(job: str, task: str, count: int, replicas: Mapping[Rank, Replica]) -> dict[str, Any]:
+    known = [replicas.get(Rank(task, rank)) for rank in range(count)]
+    return {
+        "type": task,
+        "restartCount": sum(replica.restarts for replica in known if replica),
+        "replicas": [_replica(replica_name(job, task, rank), replica) for rank, replica in enumerate(known)],
+    }
+
+
+def _replica(name: str, replica: Replica | None) -> dict[str, Any]:
+    if replica is None:
+        return {"name": name, "uid": "", "phase": "Creating", "containers": []}
+    return {
+        "name": name,
+        "uid": replica.attempt.pod_uid or "",
+        "phase": replica.phase.capitalize(),
+        "containers": [_container(item) for item in replica.attempt.containers if not item.init],
+    }
+
+
+def _container(container: ObservedContainer) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": container.name, "state": container.state}
+    if container.state == "terminated":
+        shown["exitCode"] = container.exit_code
+    return shown
+
+
+def _condition(spec: GenericJobSpec, kind: ConditionType, facts: StatusFacts) -> dict[str, Any]:
+    """A condition that nothing has touched yet is False, with upstream's reason "-"."""
+    found = next((condition for condition in facts.status.conditions if condition.type == kind), None)
+    status, reason, message = "False", UNTOUCHED, ""
+    if found is not None:
+        status, reason, message = found.status, UNTOUCHED, found.message
+    if kind in (ConditionType.COMPLETED, ConditionType.FAILED) and facts.status.phase.is_terminal:
+        status, reason, message = _end(spec, kind, facts.status)
+    elif kind in (ConditionType.REPLICA_FAILURE, ConditionType.PAUSED) and found and found.status == "True":
+        reason = found.reason
+    return {
+        "type": str(kind),
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": _time(found, facts),
+    }
+
+
+def _end(spec: GenericJobSpec, kind: ConditionType, status: JobStatus) -> tuple[str, str, str]:
+    """Both conditions of an end carry its reason; upstream knows no deadline and no cancel, which are failures."""
+    succeeded = status.phase == JobPhase.SUCCEEDED
+    reason = str(status.phase) if status.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED) else status.reason
+    holds = succeeded == (kind == ConditionType.COMPLETED)
+    return ("True" if holds else "False"), reason, _message(spec, status, succeeded=succeeded)
+
+
+def _message(spec: GenericJobSpec, status: JobStatus, *, succeeded: bool) -> str:
+    """Upstream's sentence shows the rule that matched; ours adds its place in the spec."""
+    outcome = "succeeded" if succeeded else "failed"
+    if status.reason != Reason.RULE_FULFILLED:
+        return status.message
+    found = _RULE.match(status.message)
+    if found is None:
+        return "The job is succeeded: all replicas have succeeded." if succeeded else status.message
+    rules = spec.success_rules if found[1] == "success" else spec.failure_rules
+    if int(found[2]) >= len(rules):
+        return status.message
+    rule = ", ".join(f'"{task}": {json.dumps(ranks)}' for task, ranks in rules[int(found[2])].items())
+    return f"The job is {outcome} with rule: {{ {rule} }} ({found[0]})"
+
+
+def _time(condition: Condition | None, facts: StatusFacts) -> str:
+    at: datetime = condition.last_transition_at if condition else facts.created_at
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,245 @@
+"""GenericJob's spec as a plan: names, labels, run modes, rules."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from app.domain import labels
+from app.domain.dialects.base import ClusterNames
+from app.domain.dialects.envelope import client_seconds
+from app.domain.dialects.generic_job.spec import GenericJobSpec, ReplicaSpec, ServicePortSpec, T9kScheduler
+from app.domain.dialects.generic_job.variables import Scope, rank_dependent_bytes, with_variables
+from app.domain.plan import (
+    FinishRule,
+    GangPlan,
+    JobIdentity,
+    JobPlan,
+    Manifest,
+    Rank,
+    ReplicaPlan,
+    RestartPlan,
+    ServicePlan,
+    TaskPlan,
+)
+from app.domain.vocabulary import CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
+
+JOB_LABEL: Final = "genericjob"
+REPLICA_LABEL: Final = "genericjob-replica"
+IMPLIED_RULE: Final = "allReplicas"
+UPSTREAM_SCHEDULER: Final = "t9k-scheduler"
+_GANG_API: Final = "scheduler.tensorstack.dev/v1beta1"
+_GANG_PREFIX: Final = "scheduler.tensorstack.dev/"
+
+
+def replica_name(job: str, task: str, rank: int) -> str:
+    """Name of the replica's pod, its host name, and the name of its Service."""
+    return f"{job}-{task}-{rank}"
+
+
+def scope_of(spec: GenericJobSpec, job: str) -> Scope:
+    ports = spec.service.ports if spec.service else []
+    return Scope(
+        job=job,
+        replicas={replica.type: replica.replicas for replica in spec.replica_specs},
+        ports={port.name or "": port.port for port in ports} if ports else None,
+    )
+
+
+def plan_job(
+    spec: GenericJobSpec, manifest: Manifest, identity: JobIdentity, *, resumed: bool, clusters: ClusterNames
+) -> JobPlan:
+    """What the spec means.
+
+    A job without failure rules fails once none of its success rules can hold any more: upstream, which then knows
+    neither success nor failure, would keep such a job for ever.
+    """
+    asked = spec.scheduler.t9k_scheduler if spec.scheduler else None
+    annotations = manifest["metadata"].get("annotations") or {}
+    return JobPlan(
+        identity=identity,
+        tasks=_tasks(spec, identity.name, resumed=resumed, clusters=clusters),
+        rules=_rules(spec),
+        fails_when_success_is_impossible=not spec.failure_rules,
+        gang=_gang(spec, asked, identity.name, clusters) if asked else None,
+        clean_up=CleanUpPolicy(spec.clean_up_policy),
+        paused=spec.run_mode.pause.enabled,
+        suspends_rules=spec.run_mode.debug.enabled,
+        active_deadline=client_seconds(annotations, labels.ACTIVE_DEADLINE_SECONDS),
+        pending_deadline=client_seconds(annotations, labels.PENDING_DEADLINE_SECONDS),
+        ttl_after_finished=client_seconds(annotations, labels.TTL_SECONDS_AFTER_FINISHED),
+    )
+
+
+def template_in_mode(spec: GenericJobSpec, replica: ReplicaSpec, *, resumed: bool) -> Manifest:
+    """The type's template as the run mode wants it. Restarts are jobgate's, so pods themselves never restart."""
+    pod_spec = _debugged(spec, replica) or (_resumed(spec, replica) if resumed else None) or replica.template["spec"]
+    return {**replica.template, "spec": {**pod_spec, "restartPolicy": "Never"}}
+
+
+def _debugged(spec: GenericJobSpec, replica: ReplicaSpec) -> Manifest | None:
+    """The pod spec for debugging: the container does nothing, so args and the probes that would kill it go."""
+    debug = spec.run_mode.debug
+    if not debug.enabled:
+        return None
+    chosen = next((item for item in debug.replica_specs if item.type == replica.type), None)
+    if chosen is None and debug.replica_specs:
+        return None
+    command = chosen.command if chosen else ["sleep", "inf"]
+    idle = {"args", "livenessProbe", "startupProbe"}
+    pod_spec: Manifest = replica.template["spec"]
+    containers = [
+        {**{key: value for key, value in container.items() if key not in idle}, "command": command}
+        for container in pod_spec["containers"]
+    ]
+    return _without_init(pod_spec, skip=chosen is not None and chosen.skip_init_container) | {"containers": containers}
+
+
+def _resumed(spec: GenericJobSpec, replica: ReplicaSpec) -> Manifest | None:
+    chosen = next((item for item in spec.run_mode.pause.resume_specs if item.type == replica.type), None)
+    if chosen is None:
+        return None
+    given = {"command": chosen.command, "args": chosen.args}
+    overrides = {key: value for key, value in given.items() if value is not None}
+    pod_spec: Manifest = replica.template["spec"]
+    containers = [container | overrides for container in pod_spec["containers"]]
+    return _without_init(pod_spec, skip=chosen.skip_init_container) | {"containers": containers}
+
+
+def _without_init(pod_spec: Manifest, *, skip: bool) -> Manifest:
+    """Skipping init containers leaves sidecars, which run beside the containers, not before them."""
+    if not skip or not pod_spec.get("initContainers"):
+        return pod_spec
+    sidecars = [item for item in pod_spec["initContainers"] if item.get("restartPolicy") == "Always"]
+    return {**pod_spec, "initContainers": sidecars}
+
+
+def _tasks(spec: GenericJobSpec, job: str, *, resumed: bool, clusters: ClusterNames) -> tuple[TaskPlan, ...]:
+    scope = scope_of(spec, job)
+    service = _service_of_each(spec.service.ports) if spec.service and spec.service.ports else None
+    asked = spec.scheduler.t9k_scheduler if spec.scheduler else None
+    tasks: list[TaskPlan] = []
+    first = 0
+    for replica in spec.replica_specs:
+        template = template_in_mode(spec, replica, resumed=resumed)
+        template["spec"] = _scheduled(template["spec"], asked, clusters)
+        common = with_variables(template["spec"], scope, replica.type, None)
+        ranked = bool(rank_dependent_bytes(common))
+        replicas = tuple(
+            _replica(
+                Rank(replica.type, rank),
+                first + rank,
+                job,
+                {**template, "spec": with_variables(common, scope, replica.type, rank) if ranked else common},
+                labels_of(job, replica.type, rank, asked),
+                service,
+            )
+            for rank in range(replica.replicas)
+        )
+        tasks.append(TaskPlan(name=replica.type, restart=_restart(replica), replicas=replicas))
+        first += replica.replicas
+    return tuple(tasks)
+
+
+def labels_of(job: str, task: str, rank: int, asked: T9kScheduler | None) -> Mapping[str, str]:
+    """The labels by which upstream's users and its scheduler find a replica."""
+    found = {
+        JOB_LABEL: job,
+        REPLICA_LABEL: replica_name(job, task, rank),
+        "tensorstack.dev/component": "genericjob",
+        "tensorstack.dev/component-type": "user",
+        "tensorstack.dev/owner-name": job,
+    }
+    if asked:
+        found |= {
+            _GANG_PREFIX + "group-name": job,
+            _GANG_PREFIX + "queue": asked.queue,
+            _GANG_PREFIX + "role": task,
+        }
+    return found
+
+
+def _replica(
+    key: Rank,
+    global_rank: int,
+    job: str,
+    template: Manifest,
+    replica_labels: Mapping[str, str],
+    service: ServicePlan | None,
+) -> ReplicaPlan:
+    name = replica_name(job, key.task, key.rank)
+    pod_spec = template["spec"]
+    return ReplicaPlan(
+        key=key,
+        global_rank=global_rank,
+        pod_name=name,
+        # A job's name may have dots where no Service needs it; a host name may not.
+        hostname=pod_spec.get("hostname") or name.replace(".", "-"),
+        subdomain=pod_spec.get("subdomain"),
+        template=template,
+        labels=replica_labels,
+        service=_service(service, name, replica_labels) if service else None,
+    )
+
+
+def _service_of_each(ports: Sequence[ServicePortSpec]) -> ServicePlan:
+    """What the Services of all replicas have in common. Behind a headless Service nobody translates ports."""
+    return ServicePlan(
+        name="",
+        ports=tuple(port.model_dump(by_alias=True, exclude_none=True) for port in ports),
+        selector={},
+        labels={},
+        headless=all(port.target_port in (None, 0, "", port.port) for port in ports),
+    )
+
+
+def _service(common: ServicePlan, name: str, replica_labels: Mapping[str, str]) -> ServicePlan:
+    own = {key: value for key, value in replica_labels.items() if not key.startswith(_GANG_PREFIX)}
+    return replace(common, name=name, selector={REPLICA_LABEL: name}, labels=own)
+
+
+def _restart(replica: ReplicaSpec) -> RestartPlan:
+    """Always without a limit is unlimited, as its documentation warns; everything else has upstream's default 0."""
+    asked = replica.restart_policy
+    unlimited = asked.policy == "Always" and asked.limit is None
+    return RestartPlan(policy=RestartPolicy(asked.policy), limit=None if unlimited else asked.limit or 0)
+
+
+def _rules(spec: GenericJobSpec) -> tuple[FinishRule, ...]:
+    """Success before failure: when both hold in one pass, the job has done what was asked of it."""
+    if spec.success_rules:
+        success = [_rule("successRules", RuleOutcome.SUCCESS, i, rule) for i, rule in enumerate(spec.success_rules)]
+    else:
+        ranks = frozenset(Rank(item.type, rank) for item in spec.replica_specs for rank in range(item.replicas))
+        success = [FinishRule(name=IMPLIED_RULE, outcome=RuleOutcome.SUCCESS, quantifier=Quantifier.ALL, ranks=ranks)]
+    failure = [_rule("failureRules", RuleOutcome.FAILURE, i, rule) for i, rule in enumerate(spec.failure_rules)]
+    return (*success, *failure)
+
+
+def _rule(field: str, outcome: RuleOutcome, index: int, rule: Mapping[str, Sequence[int]]) -> FinishRule:
+    ranks = frozenset(Rank(task, rank) for task, members in rule.items() for rank in members)
+    return FinishRule(name=f"{field}[{index}]", outcome=outcome, quantifier=Quantifier.ALL, ranks=ranks)
+
+
+def _scheduled(pod_spec: Manifest, asked: T9kScheduler | None, clusters: ClusterNames) -> Manifest:
+    """The pod spec with the scheduler that this cluster has for the one named; none: its default."""
+    named = UPSTREAM_SCHEDULER if asked else pod_spec.get("schedulerName")
+    if named is None or (not asked and named not in clusters.schedulers):
+        return pod_spec
+    rest = {key: value for key, value in pod_spec.items() if key != "schedulerName"}
+    here = clusters.schedulers.get(named)
+    return {**rest, "schedulerName": here} if here else rest
+
+
+def _gang(spec: GenericJobSpec, asked: T9kScheduler, job: str, clusters: ClusterNames) -> GangPlan:
+    return GangPlan(
+        api_version=_GANG_API,
+        kind="PodGroup",
+        name=job,
+        spec={
+            "minMember": sum(replica.replicas for replica in spec.replica_specs),
+            "queue": asked.queue,
+            "priority": asked.priority,
+        },
+        labels={JOB_LABEL: job},
+        scheduler_name=clusters.schedulers.get(UPSTREAM_SCHEDULER) or "",
+    )

@@ -1,0 +1,150 @@
+"""Variables that a replica's command, args and env values may name: $(rank) and its like.
+
+    $(type)  $(rank)  $(replicas[type])  $(service.type[rank].host)  $(service.port[name])
+
+They share their syntax with Kubernetes' own references, so whatever has none of these forms is left untouched for the
+kubelet, and so is `$$`, its escape.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.plan import Manifest
+
+_REFERENCE: Final = re.compile(r"\$(?:\$|\(([^()$]*)\))")
+_REPLICAS: Final = re.compile(r"replicas\[([^\[\]]+)\]")
+_HOST: Final = re.compile(r"service\.([^\[\]]+)\[([0-9]{1,10})\]\.host")
+_PORT: Final = re.compile(r"service\.port\[([^\[\]]+)\]")
+
+_CONTAINER_LISTS: Final = ("initContainers", "containers")
+_TEXT_LISTS: Final = ("command", "args")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What variables stand for in a job; `ports` is None in one without Services."""
+
+    job: str
+    replicas: Mapping[str, int]
+    ports: Mapping[str, int] | None
+
+    def problem(self, name: str) -> str | None:
+        """What is wrong with a variable that has one of our forms; None when it is fine or not ours."""
+        if name.startswith("service.") and (_HOST.fullmatch(name) or _PORT.fullmatch(name)) and self.ports is None:
+            return "this variable needs spec.service.ports, and the job has none"
+        if found := _PORT.fullmatch(name):
+            return None if found[1] in (self.ports or {}) else "no port of spec.service has this name"
+        if found := _HOST.fullmatch(name):
+            return self._problem_with_replica(found[1], int(found[2]))
+        if (found := _REPLICAS.fullmatch(name)) and found[1] not in self.replicas:
+            return "no replica spec has this type"
+        return None
+
+    @property
+    def accepted(self) -> str:
+        """What can be said here instead."""
+        types = shorten(", ".join(self.replicas))
+        if not self.ports:
+            return f"$(type), $(rank), $(replicas[t]) with t of {types}; or $$(…) for a text as it is"
+        return (
+            f"$(type), $(rank), $(replicas[t]) and $(service.t[r].host) with t of {types}, "
+            f"$(service.port[p]) with p of {shorten(', '.join(self.ports))}; or $$(…) for a text as it is"
+        )
+
+    def _problem_with_replica(self, task: str, rank: int) -> str | None:
+        if task not in self.replicas:
+            return "no replica spec has this type"
+        return None if rank < self.replicas[task] else f"the highest rank of this type is {self.replicas[task] - 1}"
+
+    def value(self, name: str, task: str, rank: int | None) -> str | None:
+        """What the variable stands for in this replica; None when it is not one of ours, or the rank is not known."""
+        if name == "type":
+            return task
+        if name == "rank":
+            return None if rank is None else str(rank)
+        if found := _REPLICAS.fullmatch(name):
+            return str(self.replicas[found[1]]) if found[1] in self.replicas else None
+        if found := _HOST.fullmatch(name):
+            return f"{self.job}-{found[1]}-{int(found[2])}"
+        if (found := _PORT.fullmatch(name)) and self.ports:
+            return str(self.ports[found[1]]) if found[1] in self.ports else None
+        return None
+
+    def substitute(self, text: str, task: str, rank: int | None) -> str:
+        if "$(" not in text:
+            return text
+
+        def stand_in(reference: re.Match[str]) -> str:
+            value = None if reference[1] is None else self.value(reference[1], task, rank)
+            return reference[0] if value is None else value
+
+        return _REFERENCE.sub(stand_in, text)
+
+
+def check_texts(
+    texts: Iterable[tuple[tuple[str | int, ...], str]], scope: Scope, base: str, problems: Problems
+) -> None:
+    """Report every variable of our forms that stands for nothing. Texts come with their place below `base`."""
+    for steps, text in texts:
+        if "$(" not in text:
+            continue
+        for name in dict.fromkeys(_REFERENCE.findall(text)):
+            if wrong := scope.problem(name):
+                said = f"$({shorten(name)}): {wrong}"
+                problems.add(pointer_to(base, *steps), "InvalidVariable", said, scope.accepted)
+
+
+def texts_of(pod_spec: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every text of a pod spec in which variables count, with its place. Steps over what is no valid pod spec."""
+    for group in _CONTAINER_LISTS:
+        for index, container in enumerate(_list(_field(pod_spec, group))):
+            for name in _TEXT_LISTS:
+                for position, text in enumerate(_list(_field(container, name))):
+                    if isinstance(text, str):
+                        yield (group, index, name, position), text
+            for position, variable in enumerate(_list(_field(container, "env"))):
+                if isinstance(value := _field(variable, "value"), str):
+                    yield (group, index, "env", position, "value"), value
+
+
+def rank_dependent_bytes(pod_spec: Manifest) -> int:
+    """Size of the texts that differ from rank to rank, which replicas cannot share."""
+    return sum(len(text) for _, text in texts_of(pod_spec) if "$(rank)" in text)
+
+
+def with_variables(pod_spec: Manifest, scope: Scope, task: str, rank: int | None) -> Manifest:
+    """The pod spec of one replica, or with rank None of all of a task but for $(rank)."""
+    lists = {
+        group: [_container_with_variables(container, scope, task, rank) for container in pod_spec[group]]
+        for group in _CONTAINER_LISTS
+        if pod_spec.get(group)
+    }
+    return {**pod_spec, **lists}
+
+
+def _container_with_variables(container: Manifest, scope: Scope, task: str, rank: int | None) -> Manifest:
+    changed: Manifest = {}
+    for name in _TEXT_LISTS:
+        if texts := container.get(name):
+            changed[name] = [scope.substitute(text, task, rank) for text in texts]
+    if env := container.get("env"):
+        changed["env"] = [_variable(variable, scope, task, rank) for variable in env]
+    return {**container, **changed}
+
+
+def _variable(variable: Manifest, scope: Scope, task: str, rank: int | None) -> Manifest:
+    value = variable.get("value")
+    if not isinstance(value, str) or "$(" not in value:
+        return variable
+    return {**variable, "value": scope.substitute(value, task, rank)}
+
+
+def _field(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,48 @@
+"""All kinds that are spoken here. A new one is a line below."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from app.domain.dialects.base import Dialect
+from app.domain.dialects.generic_job import GenericJobDialect
+from app.domain.dialects.spec_model import nearest
+from app.domain.errors import FieldError, InvalidManifest, shorten
+
+_ALL: Final[tuple[Dialect, ...]] = (GenericJobDialect(),)
+
+DIALECTS: Final[Mapping[tuple[str, str], Dialect]] = MappingProxyType(
+    {(version, dialect.kind): dialect for dialect in _ALL for version in dialect.api_versions}
+)
+
+
+def find(api_version: object, kind: object) -> Dialect:
+    """The dialect of a manifest.
+
+    Raises:
+        InvalidManifest: naming the field that is wrong, and the kinds and versions that there are.
+    """
+    if isinstance(api_version, str) and isinstance(kind, str) and (api_version, kind) in DIALECTS:
+        return DIALECTS[api_version, kind]
+    raise InvalidManifest("the manifest is of no kind that is known here", errors=_refusals(api_version, kind))
+
+
+def _refusals(api_version: object, kind: object) -> list[FieldError]:
+    for dialect in _ALL:
+        if dialect.kind == kind:
+            versions = " or ".join(dialect.api_versions)
+            return [_refusal("/apiVersion", api_version, f"{kind} is spoken in another version", versions)]
+    known = [dialect.kind for dialect in _ALL]
+    meant = nearest(kind, known) if isinstance(kind, str) else None
+    spoken = ", ".join(f"{dialect.kind} ({dialect.api_versions[0]})" for dialect in _ALL)
+    wrong = [_refusal("/kind", kind, f'did you mean "{meant}"?' if meant else "the kind is not known here", spoken)]
+    if api_version is None:
+        wrong.append(_refusal("/apiVersion", None, "", " or ".join(dialect.api_versions[0] for dialect in _ALL)))
+    return wrong
+
+
+def _refusal(pointer: str, value: object, detail: str, accepted: str) -> FieldError:
+    if value is None:
+        return FieldError(pointer=pointer, code="Required", detail="the field is required", accepted=accepted)
+    text = f'"{shorten(value)}"' if isinstance(value, str) else "not a string"
+    return FieldError(pointer=pointer, code="UnknownKind", detail=f"{text}: {detail}", accepted=accepted)

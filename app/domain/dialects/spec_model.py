@@ -1,0 +1,172 @@
+"""The base of every kind's spec model, and its errors in our words.
+
+Pydantic declares shape and defaults and yields the JSON schema; what it finds wrong is told as `FieldError`s with
+exact pointers, and a misspelt field gets the nearest name that exists.
+"""
+
+import types
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from app.domain.errors import Problems, pointer_to, shorten
+
+# Longer names are nobody's typo, and comparing them costs time.
+_MAX_COMPARED: Final = 64
+_WRONG_TYPE: Final = {
+    "int_type": "an integer",
+    "float_type": "a number",
+    "string_type": "a string",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+}
+
+_Model = TypeVar("_Model", bound="SpecModel")
+
+
+class SpecModel(BaseModel):
+    """Part of a user's spec. A null is an absent field, as in Kubernetes."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        alias_generator=to_camel,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, value: Any) -> Any:
+        return {key: item for key, item in value.items() if item is not None} if isinstance(value, dict) else value
+
+
+def read_spec(model: type[_Model], value: Any, pointer: str, problems: Problems) -> _Model | None:
+    """The value as a model, or None when its shape is wrong. Every error is added to the problems.
+
+    Unknown fields are told and left out, so that what else is wrong can be told with them.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as refused:
+        errors = refused.errors(include_url=False, include_input=False)
+    for error in errors:
+        if problems.full:
+            problems.add(pointer, "TooManyErrors", "only counted: putting it into words would be for nobody")
+        else:
+            _tell(model, error, pointer, problems)
+    if any(error["type"] != "extra_forbidden" for error in errors):
+        return None
+    return model.model_validate(_without(value, [error["loc"] for error in errors]))
+
+
+def read_in_part(model: type[_Model], value: Any) -> tuple[_Model, Sequence[tuple[str | int, ...]]] | None:
+    """What can be understood of a value whose shape is wrong, and the places that were left out for it.
+
+    Left out are the smallest optional fields that hold what is wrong; None, when some of it is in none.
+    """
+    try:
+        return model.model_validate(value), ()
+    except ValidationError as refused:
+        errors = refused.errors(include_url=False, include_input=False)
+    places = []
+    for error in errors:
+        place = error["loc"] if error["type"] == "extra_forbidden" else _optional_field(model, error["loc"])
+        if place is None:
+            return None
+        places.append(place)
+    return model.model_validate(_without(value, places)), places
+
+
+def _optional_field(model: type[SpecModel], location: tuple[str | int, ...]) -> tuple[str | int, ...] | None:
+    """The deepest optional field on the way to this place."""
+    here: Any = model
+    found = None
+    for depth, step in enumerate(location, start=1):
+        if isinstance(here, type) and issubclass(here, SpecModel):
+            field = next(field for field in here.model_fields.values() if field.alias == step)
+            if not field.is_required():
+                found = location[:depth]
+        here = _inside(here, step)
+    return found
+
+
+def _without(value: Any, locations: Sequence[tuple[str | int, ...]]) -> Any:
+    """A copy of the value that lacks the fields at these places."""
+    here = {location[0] for location in locations if len(location) == 1}
+    below: dict[str | int, list[tuple[str | int, ...]]] = {}
+    for location in locations:
+        if len(location) > 1:
+            below.setdefault(location[0], []).append(location[1:])
+    items = enumerate(value) if isinstance(value, list) else value.items()
+    kept = {key: _without(item, below[key]) if key in below else item for key, item in items if key not in here}
+    return list(kept.values()) if isinstance(value, list) else kept
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """The known name that this one was probably meant to be."""
+    if len(name) > _MAX_COMPARED:
+        return None
+    folded = {candidate.lower(): candidate for candidate in known}
+    close = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def add_unknown_field(problems: Problems, pointer: str, name: str, known: Sequence[str]) -> None:
+    """Refuse the field `name` at this pointer (its own, not its parent's), suggesting the one that was meant."""
+    meant = nearest(name, known)
+    hint = f'; did you mean "{meant}"?' if meant else ""
+    problems.add(pointer, "UnknownField", f'unknown field "{shorten(name)}"{hint}', "one of " + ", ".join(known))
+
+
+def _tell(model: type[SpecModel], error: Mapping[str, Any], base: str, problems: Problems) -> None:
+    location = error["loc"]
+    pointer = pointer_to(base, *location)
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        add_unknown_field(problems, pointer, str(location[-1]), _fields_at(model, location[:-1]))
+    elif kind == "missing":
+        problems.add(pointer, "Required", "the field is required", "a value that is not null")
+    elif kind in _WRONG_TYPE:
+        problems.add(pointer, "InvalidType", f"must be {_WRONG_TYPE[kind]}", _WRONG_TYPE[kind])
+    elif kind == "literal_error":
+        problems.add(pointer, "InvalidValue", "the value is not one of those accepted", f"one of {context['expected']}")
+    elif kind == "greater_than_equal":
+        problems.add(pointer, "OutOfRange", "the number is too small", f"{context['ge']} or more")
+    elif kind == "less_than_equal":
+        problems.add(pointer, "OutOfRange", "the number is too large", f"{context['le']} or less")
+    elif kind in ("too_short", "string_too_short"):
+        problems.add(pointer, "TooShort", "must not be empty", f"at least {context['min_length']}")
+    else:
+        problems.add(pointer, "InvalidValue", error["msg"])
+
+
+def _fields_at(model: type[SpecModel], location: Sequence[str | int]) -> Sequence[str]:
+    """Names of the fields that the model at this place below `model` has."""
+    here: Any = model
+    for step in location:
+        here = _inside(here, step)
+    assert issubclass(here, SpecModel), "only models forbid extra fields"
+    return [field.alias or name for name, field in here.model_fields.items()]
+
+
+def _inside(annotation: Any, step: str | int) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, SpecModel):
+        field = next(field for field in annotation.model_fields.values() if field.alias == step)
+        return _bare(field.annotation)
+    return _bare(get_args(annotation)[-1])
+
+
+def _bare(annotation: Any) -> Any:
+    if get_origin(annotation) is Annotated:
+        return _bare(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return next(member for member in get_args(annotation) if member is not type(None))
+    return annotation

@@ -1,0 +1,84 @@
+"""How a job comes to its end, other than by its pods alone: cancel, refusals, deadlines; and when its objects go."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from app.domain.inputs import Inputs
+from app.domain.plan import JobPlan, Rank
+from app.domain.rules import Finish, evaluate
+from app.domain.status.observed import ObservedJob, Refusal, Verdict
+from app.domain.status.records import Intent, JobStatus, Replica
+from app.domain.status.rollup import is_waiting
+from app.domain.vocabulary import JobPhase, Reason, ReplicaPhase
+
+
+def finish(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Finish | None:
+    """The job's end, if it is reached in this pass."""
+    status, intent = inputs.recorded.status, inputs.intent
+    if status.phase.is_terminal:
+        return None
+    if intent.cancel or intent.remove:
+        return _cancelled(intent) if all(_has_stopped(replica) for replica in replicas.values()) else None
+    refused = _refusal(inputs.observed)
+    if refused is not None:
+        return Finish(phase=JobPhase.FAILED, reason=refused.code, message=refused.message)
+    expired = _expired(inputs, replicas)
+    if expired is not None or inputs.plan.suspends_rules:
+        return expired
+    return evaluate(inputs.plan, replicas)
+
+
+def _has_stopped(replica: Replica) -> bool:
+    if replica.attempt.outcome is not None:
+        return True
+    return replica.attempt.pod_uid is None and replica.phase is ReplicaPhase.DELETED
+
+
+def _cancelled(intent: Intent) -> Finish:
+    by = f" by {intent.cancel_actor}" if intent.cancel_actor else ""
+    why = f": {intent.cancel_reason}" if intent.cancel_reason else ""
+    return Finish(phase=JobPhase.CANCELLED, reason=Reason.CANCELLED, message=f"cancelled{by}{why}")
+
+
+def _refusal(observed: ObservedJob) -> Refusal | None:
+    refusals = [*([observed.job_refusal] if observed.job_refusal else []), *observed.refusals.values()]
+    return next((refusal for refusal in refusals if refusal.verdict is Verdict.FAIL), None)
+
+
+def _expired(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Finish | None:
+    status = inputs.recorded.status
+    deadline = active_deadline(inputs.plan, status)
+    if deadline is not None and deadline <= inputs.now:
+        message = f"the job has been active for more than {inputs.plan.active_deadline} s"
+        return Finish(phase=JobPhase.TIMED_OUT, reason=Reason.DEADLINE_EXCEEDED, message=message)
+    deadline = pending_deadline(inputs.plan, status)
+    if deadline is not None and deadline <= inputs.now and is_waiting(replicas.values()):
+        why = "; ".join(f"{reason.code}: {reason.message}" for reason in status.pending_reasons[:3])
+        message = (
+            f"the job has been pending for more than {inputs.plan.pending_deadline} s ({why or 'no reason known'})"
+        )
+        return Finish(phase=JobPhase.FAILED, reason=Reason.PENDING_DEADLINE_EXCEEDED, message=message)
+    return None
+
+
+def active_deadline(plan: JobPlan, status: JobStatus) -> datetime | None:
+    if plan.active_deadline is None or status.active_since is None:
+        return None
+    return status.active_since + timedelta(seconds=plan.active_deadline)
+
+
+def pending_deadline(plan: JobPlan, status: JobStatus) -> datetime | None:
+    if plan.pending_deadline is None or status.pending_since is None:
+        return None
+    return status.pending_since + timedelta(seconds=plan.pending_deadline)
+
+
+def is_removing(inputs: Inputs, status: JobStatus) -> bool:
+    due = removal_due(inputs.plan, status)
+    return inputs.intent.remove or (due is not None and due <= inputs.now)
+
+
+def removal_due(plan: JobPlan, status: JobStatus) -> datetime | None:
+    if plan.ttl_after_finished is None or status.finished_at is None:
+        return None
+    return status.finished_at + timedelta(seconds=plan.ttl_after_finished)

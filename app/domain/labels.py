@@ -1,0 +1,39 @@
+"""Every label, annotation and finalizer key that jobgate writes on objects, and reads back.
+
+What is written is what is read: nothing else in the code spells these keys.
+"""
+
+PREFIX = "jobgate.dev/"
+
+INSTALLATION = PREFIX + "installation"  # id of the database that owns the object; two jobgates never mix
+JOB_UID = PREFIX + "job-uid"
+KIND = PREFIX + "kind"
+TASK = PREFIX + "task"
+TASK_RANK = PREFIX + "task-rank"
+GLOBAL_RANK = PREFIX + "global-rank"
+ATTEMPT = PREFIX + "attempt"
+
+GENERATION = PREFIX + "generation"  # annotation on the anchor
+TERMINAL_PHASE = PREFIX + "terminal-phase"  # annotation on the anchor, once the job has ended
+
+EVIDENCE_FINALIZER = PREFIX + "evidence"
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+PART_OF = "app.kubernetes.io/part-of"
+INSTANCE = "app.kubernetes.io/instance"
+COMPONENT = "app.kubernetes.io/component"
+MANAGER = "jobgate"
+
+# Settings that a client may put on a manifest's metadata.annotations.
+TTL_SECONDS_AFTER_FINISHED = PREFIX + "ttl-seconds-after-finished"
+ACTIVE_DEADLINE_SECONDS = PREFIX + "active-deadline-seconds"
+PENDING_DEADLINE_SECONDS = PREFIX + "pending-deadline-seconds"
+AUTOSCALE = PREFIX + "autoscale"
+CLIENT_ANNOTATIONS = frozenset(
+    {TTL_SECONDS_AFTER_FINISHED, ACTIVE_DEADLINE_SECONDS, PENDING_DEADLINE_SECONDS, AUTOSCALE}
+)
+
+
+def anchor_name(job_uid: str) -> str:
+    """Name of the ConfigMap that owns every other object of the job."""
+    return f"jobgate-{job_uid}"

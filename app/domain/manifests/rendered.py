@@ -1,0 +1,40 @@
+"""A whole plan as objects, for dry runs and for people who want to see what would be made; and what that takes."""
+
+import msgspec
+
+from app.domain.manifests.config import anchor_manifest
+from app.domain.manifests.gang import gang_manifest
+from app.domain.manifests.pods import pod_manifest
+from app.domain.manifests.services import service_manifest
+from app.domain.plan import JobPlan, Manifest
+
+
+def objects_of(plan: JobPlan, anchor_uid: str | None = None) -> list[Manifest]:
+    """Every object of a first attempt in the order of creation. Before the anchor exists, nothing names an owner."""
+    objects = [anchor_manifest(plan)]
+    objects += [service_manifest(plan, service, anchor_uid) for service in plan.services]
+    if plan.gang is not None:
+        objects.append(gang_manifest(plan, plan.gang, anchor_uid))
+    for replica in plan.replicas.values():
+        if replica.service is not None:
+            objects.append(service_manifest(plan, replica.service, anchor_uid))
+        objects.append(pod_manifest(plan, replica, 1, anchor_uid))
+    return objects
+
+
+def largest_pod_bytes(plan: JobPlan) -> int:
+    """Size of the largest pod. Within a task that is the last rank's, whose numbers are the longest."""
+    last = [task.replicas[-1] for task in plan.tasks if task.replicas]
+    no_uid = "00000000-0000-0000-0000-000000000000"
+    return max((len(msgspec.json.encode(pod_manifest(plan, replica, 1, no_uid))) for replica in last), default=0)
+
+
+def reserved_names(plan: JobPlan) -> list[tuple[str, str]]:
+    """Kind and name of what no other live job of the namespace may use, the job's own name among them."""
+    reserved = [("Job", plan.identity.name)]
+    reserved += [("Service", service.name) for service in plan.services]
+    for replica in plan.replicas.values():
+        reserved.append(("Pod", replica.pod_name))
+        if replica.service is not None:
+            reserved.append(("Service", replica.service.name))
+    return reserved

@@ -1,0 +1,219 @@
+"""What we read of Kubernetes' objects: small frozen structs, and nothing that we do not use.
+
+Unknown fields are ignored, missing and null ones take their default. Times are aware datetimes.
+How odd data is survived is told in `app.k8s.codec`.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+    deletion_grace_period_seconds: int | None = None
+
+    @property
+    def version(self) -> int:
+        """The resource version as the integer that it officially is (KEP-5504); 0 when it is none."""
+        return int(self.resource_version) if self.resource_version.isdecimal() else 0
+
+
+class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: Time | None = None
+
+
+class Waiting(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    reason: str = ""
+    message: str = ""
+
+
+class Running(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    started_at: Time | None = None
+
+
+class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    exit_code: int = 0
+    signal: int | None = None
+    reason: str = ""
+    message: str = ""
+    started_at: Time | None = None
+    finished_at: Time | None = None
+
+
+class ContainerState(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """At most one of the three is set; none means waiting."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    rename={"container_id": "containerID", "restart_count": "restartCount", "last_state": "lastState"},
+):
+    name: str = ""
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+    ready: bool = False
+    started: bool | None = None
+    restart_count: int = 0
+    image: str = ""
+    container_id: str = ""
+
+
+class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Of a container's spec only what tells it apart: its name, and whether it is a sidecar (restartPolicy)."""
+
+    name: str = ""
+    restart_policy: str = ""
+
+
+class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_name: str = ""
+    restart_policy: str = ""
+    termination_grace_period_seconds: int | None = None
+    init_containers: tuple[Container, ...] = ()
+    containers: tuple[Container, ...] = ()
+
+
+class PodStatus(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    rename={
+        "pod_ip": "podIP",
+        "host_ip": "hostIP",
+        "start_time": "startTime",
+        "init_container_statuses": "initContainerStatuses",
+        "container_statuses": "containerStatuses",
+    },
+):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = ""
+    host_ip: str = ""
+    start_time: Time | None = None
+    conditions: tuple[Condition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(msgspec.Struct, frozen=True, gc=False):
+    metadata: Metadata = Metadata()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class Taint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: Time | None = None
+
+
+class NodeSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    conditions: tuple[Condition, ...] = ()
+
+
+class Node(msgspec.Struct, frozen=True, gc=False):
+    metadata: Metadata = Metadata()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the node says that it is ready; Unknown (it went silent) is not."""
+        return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
+
+
+class ObjectReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    field_path: str = ""
+
+
+class EventSource(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    component: str = ""
+    host: str = ""
+
+
+class EventSeries(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    count: int = 0
+    last_observed_time: Time | None = None
+
+
+class Event(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """An event of core/v1, written by either generation of recorders."""
+
+    metadata: Metadata = Metadata()
+    involved_object: ObjectReference = ObjectReference()
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    count: int | None = None
+    first_timestamp: Time | None = None
+    last_timestamp: Time | None = None
+    event_time: Time | None = None
+    series: EventSeries | None = None
+    source: EventSource = EventSource()
+    reporting_component: str = ""
+
+    @property
+    def last_seen(self) -> datetime | None:
+        """When it last happened, in whichever field its recorder wrote that."""
+        observed = self.series.last_observed_time if self.series else None
+        return observed or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
+
+    @property
+    def times(self) -> int:
+        """How often it happened."""
+        return (self.series.count if self.series else None) or self.count or 1
+
+    @property
+    def component(self) -> str:
+        """Who says so: `default-scheduler`, `kubelet`."""
+        return self.source.component or self.reporting_component
+
+
+class Object(msgspec.Struct, frozen=True):
+    """Any object: its metadata, and all of it as plain JSON values."""
+
+    metadata: Metadata
+    raw: dict[str, Any]

@@ -1,0 +1,144 @@
+"""What a job of any kind means, once its dialect has translated it.
+
+The core knows these concepts and no kind; `docs/concepts.md` has the table. A plan is a pure function of
+the stored spec, the job's identity and whether it has been resumed, so it is never stored.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+from typing_extensions import override
+
+from app.domain.vocabulary import BudgetScope, CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
+
+Manifest: TypeAlias = dict[str, Any]
+
+
+class Rank(NamedTuple):
+    """One replica of a job: its task and its rank in that task."""
+
+    task: str
+    rank: int
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.task}[{self.rank}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobIdentity:
+    """Who a job is; on every object it owns."""
+
+    uid: str
+    kind: str
+    api_version: str
+    namespace: str
+    name: str
+    generation: int
+    installation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePlan:
+    """A Service; `selector` is added to the job's own selector labels.
+
+    Not headless is one whose ports lead to other ports of the pod: that takes a virtual address.
+    """
+
+    name: str
+    ports: tuple[Manifest, ...]
+    selector: Mapping[str, str]
+    labels: Mapping[str, str]
+    headless: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaPlan:
+    """One pod to be: `template` is the pod template with this rank's values filled in."""
+
+    key: Rank
+    global_rank: int
+    pod_name: str
+    hostname: str
+    subdomain: str | None
+    template: Manifest
+    labels: Mapping[str, str]
+    service: ServicePlan | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartPlan:
+    """`limit` restarts at most over `scope`; None is no limit. Disruptions are not counted."""
+
+    policy: RestartPolicy
+    limit: int | None
+    scope: BudgetScope = BudgetScope.REPLICA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPlan:
+    """A named group of like replicas, ranks 0..n-1."""
+
+    name: str
+    restart: RestartPlan
+    replicas: tuple[ReplicaPlan, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishRule:
+    """The job ends with `outcome` when all (any) of `ranks` have reached it for good."""
+
+    name: str
+    outcome: RuleOutcome
+    quantifier: Quantifier
+    ranks: frozenset[Rank]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangPlan:
+    """The scheduler's PodGroup, made where the cluster has that API.
+
+    An empty `scheduler_name` says that this cluster has no such scheduler, and the default one is used.
+    """
+
+    api_version: str
+    kind: str
+    name: str
+    spec: Manifest
+    labels: Mapping[str, str]
+    scheduler_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPlan:
+    """`rules` are tried in order and the first that holds decides.
+
+    `fails_when_success_is_impossible` ends a job that declares no failure rule once no success rule can hold
+    any more. `suspends_rules` (debug mode) keeps replicas but ends the job by cancel or deadline alone.
+    Durations are seconds.
+    """
+
+    identity: JobIdentity
+    tasks: tuple[TaskPlan, ...]
+    rules: tuple[FinishRule, ...]
+    fails_when_success_is_impossible: bool
+    services: tuple[ServicePlan, ...] = ()
+    gang: GangPlan | None = None
+    clean_up: CleanUpPolicy = CleanUpPolicy.NONE
+    paused: bool = False
+    suspends_rules: bool = False
+    active_deadline: int | None = None
+    pending_deadline: int | None = None
+    ttl_after_finished: int | None = None
+
+    @cached_property
+    def replicas(self) -> Mapping[Rank, ReplicaPlan]:
+        """Every desired replica by its rank, in task order."""
+        return {replica.key: replica for task in self.tasks for replica in task.replicas}
+
+    @cached_property
+    def restarts(self) -> Mapping[str, RestartPlan]:
+        """Restart plan by task name."""
+        return {task.name: task.restart for task in self.tasks}

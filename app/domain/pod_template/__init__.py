@@ -1,0 +1,26 @@
+"""What a pod template may say, found out before anything is stored.
+
+First the closed schema of Kubernetes' own definitions (names and types), then what the API server checks in code, then
+what a job's pod may not carry because jobgate sets it. Details name fields and rules, never what an env value holds.
+"""
+
+from app.domain.decoding import JsonValue
+from app.domain.errors import Problems, pointer_to
+from app.domain.pod_template.metadata import check_metadata
+from app.domain.pod_template.pod import check_pod_spec
+from app.domain.pod_template.schema import check_schema
+
+__all__ = ["validate_pod_template"]
+
+
+def validate_pod_template(template: JsonValue, pointer: str, problems: Problems) -> None:
+    """Add to `problems` all that Kubernetes, or jobgate, would refuse in a PodTemplateSpec."""
+    if not isinstance(template, dict):
+        problems.add(pointer, "Invalid", "a pod template must be an object", "an object with metadata and spec")
+        return
+    check_schema(template, pointer, problems)
+    check_metadata(template.get("metadata"), pointer_to(pointer, "metadata"), problems)
+    if template.get("spec") is None:
+        problems.add(pointer_to(pointer, "spec"), "Required", "a pod template must have a spec", "a PodSpec")
+        return
+    check_pod_spec(template["spec"], pointer_to(pointer, "spec"), problems)

@@ -1,0 +1,200 @@
+"""Rules on one container: image, environment, mounts, ports, probes and hooks."""
+
+import re
+from dataclasses import dataclass, field
+
+from app.domain import names
+from app.domain.decoding import JsonValue
+from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.pod_template.reading import Mapping, given, items, mapping, text
+from app.domain.pod_template.resources import check_resources
+
+_ENV_SOURCES = ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef")
+_FIELD_PATH = re.compile(
+    r"metadata\.(?:name|namespace|uid|(?:labels|annotations)\['[^']+'\])"
+    r"|spec\.(?:nodeName|serviceAccountName)|status\.(?:hostIPs?|podIPs?)"
+)
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+_HOOKS = ("postStart", "preStop")
+# What the API server fills in for terminationGracePeriodSeconds.
+DEFAULT_GRACE = 30
+RELATIVE = "a relative path without '..'"
+_HOOK_HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFacts:
+    """What the containers of one pod share; `host_ports` fills as they are checked."""
+
+    volumes: frozenset[str]
+    claims: frozenset[str]
+    host_network: bool
+    grace_seconds: int
+    host_ports: set[tuple[str, str, int]] = field(default_factory=set)
+
+
+def check_container(
+    container: Mapping, here: str, problems: Problems, facts: PodFacts, *, runs_to_completion: bool
+) -> None:
+    """Check one container; an init container that is no sidecar has neither probes nor hooks."""
+    _check_image(container, here, problems)
+    _check_env(container, here, problems)
+    _check_mounts(container, here, problems, facts.volumes)
+    _check_ports(container, here, problems, facts)
+    check_resources(container.get("resources"), pointer_to(here, "resources"), problems)
+    _check_claims(container, here, problems, facts.claims)
+    _check_privileges(container, here, problems)
+    if runs_to_completion:
+        for name in given(container, (*_PROBES, "lifecycle")):
+            detail = f"an init container has no {name}, unless its restartPolicy is Always"
+            problems.add(pointer_to(here, name), "NotSupported", detail, "leave it out")
+        return
+    for name in given(container, _PROBES):
+        _check_probe(name, mapping(container[name]), pointer_to(here, name), problems)
+    lifecycle = mapping(container.get("lifecycle"))
+    for name in given(lifecycle, _HOOKS):
+        hook, pointer = mapping(lifecycle[name]), pointer_to(here, "lifecycle", name)
+        _check_handler(hook, pointer, problems, _HOOK_HANDLERS)
+        seconds = mapping(hook.get("sleep")).get("seconds")
+        if isinstance(seconds, int) and seconds > facts.grace_seconds:
+            detail = "the hook sleeps longer than terminationGracePeriodSeconds"
+            problems.add(pointer_to(pointer, "sleep", "seconds"), "OutOfRange", detail, f"0 to {facts.grace_seconds}")
+
+
+def _check_image(container: Mapping, here: str, problems: Problems) -> None:
+    image = container.get("image")
+    pointer = pointer_to(here, "image")
+    if image is None or image == "":
+        problems.add(pointer, "Required", "a container must have an image", "an image reference")
+    elif isinstance(image, str) and image != image.strip():
+        problems.add(pointer, "Invalid", "the image begins or ends with white space", "an image reference")
+
+
+def _check_env(container: Mapping, here: str, problems: Problems) -> None:
+    for variable, pointer in items(container, "env", here):
+        name = text(variable, "name")
+        if name and (wrong := names.env_name(name)):
+            problems.add(pointer_to(pointer, "name"), "Invalid", wrong, "the name of an environment variable")
+        if variable.get("valueFrom") is None:
+            continue
+        source = pointer_to(pointer, "valueFrom")
+        if text(variable, "value"):
+            problems.add(source, "Invalid", "a variable has either value or valueFrom", "one of them")
+        _check_one_of(mapping(variable["valueFrom"]), source, problems, _ENV_SOURCES)
+        path = text(mapping(mapping(variable["valueFrom"]).get("fieldRef")), "fieldPath")
+        if path and not _FIELD_PATH.fullmatch(path):
+            accepted = "metadata.name, metadata.labels['<key>'], spec.nodeName, status.podIP or the like"
+            here_path = pointer_to(source, "fieldRef", "fieldPath")
+            problems.add(here_path, "NotSupported", f"there is no field {shorten(path)} for a variable", accepted)
+    for bulk, pointer in items(container, "envFrom", here):
+        prefix = text(bulk, "prefix")
+        if prefix and (wrong := names.env_name(prefix)):
+            problems.add(pointer_to(pointer, "prefix"), "Invalid", wrong, "the beginning of a variable's name")
+        _check_one_of(bulk, pointer, problems, ("configMapRef", "secretRef"))
+
+
+def _check_one_of(owner: Mapping, pointer: str, problems: Problems, choices: tuple[str, ...]) -> bool:
+    found = given(owner, choices)
+    if len(found) == 1:
+        return True
+    accepted = "one of: " + ", ".join(choices)
+    if found:
+        problems.add(pointer, "Invalid", f"{' and '.join(found)} exclude each other", accepted)
+    else:
+        problems.add(pointer, "Required", "none of the possible sources or handlers is given", accepted)
+    return False
+
+
+def _check_mounts(container: Mapping, here: str, problems: Problems, volumes: frozenset[str]) -> None:
+    paths: set[str] = set()
+    for kind, path_field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
+        for mount, pointer in items(container, kind, here):
+            name, path = text(mount, "name"), text(mount, path_field)
+            if name and name not in volumes:
+                accepted = "one of: " + ", ".join(sorted(volumes)[:10]) if volumes else "a volume in spec.volumes"
+                detail = f"the pod has no volume {shorten(name)}"
+                problems.add(pointer_to(pointer, "name"), "NotFound", detail, accepted)
+            if path and path in paths:
+                detail = "another volume is mounted at the same path"
+                problems.add(pointer_to(pointer, path_field), "Duplicate", detail, "a path of its own")
+            paths.add(path)
+            _check_sub_path(mount, pointer, problems)
+
+
+def _check_sub_path(mount: Mapping, pointer: str, problems: Problems) -> None:
+    for name in given(mount, ("subPath", "subPathExpr")):
+        path = text(mount, name)
+        if path.startswith("/") or ".." in path.split("/"):
+            detail = f"{name} must stay inside the volume"
+            problems.add(pointer_to(pointer, name), "Invalid", detail, RELATIVE)
+    if text(mount, "subPath") and text(mount, "subPathExpr"):
+        problems.add(pointer_to(pointer, "subPathExpr"), "Invalid", "subPath and subPathExpr exclude each other", "one")
+
+
+def _check_claims(container: Mapping, here: str, problems: Problems, claims: frozenset[str]) -> None:
+    for claim, pointer in items(mapping(container.get("resources")), "claims", pointer_to(here, "resources")):
+        if (name := text(claim, "name")) not in claims:
+            detail = f"the pod has no resource claim {shorten(name)}"
+            problems.add(pointer_to(pointer, "name"), "NotFound", detail, "the name of one in spec.resourceClaims")
+
+
+def _check_privileges(container: Mapping, here: str, problems: Problems) -> None:
+    context = mapping(container.get("securityContext"))
+    if context.get("privileged") is True and context.get("allowPrivilegeEscalation") is False:
+        pointer = pointer_to(here, "securityContext", "allowPrivilegeEscalation")
+        problems.add(pointer, "Invalid", "a privileged container can always escalate", "true, or leave it out")
+
+
+def _check_ports(container: Mapping, here: str, problems: Problems, facts: PodFacts) -> None:
+    seen: set[str] = set()
+    for port, pointer in items(container, "ports", here):
+        if name := text(port, "name"):
+            if wrong := names.port_name(name):
+                accepted = "at most 15 lower case letters, digits and '-', with a letter"
+                problems.add(pointer_to(pointer, "name"), "Invalid", wrong, accepted)
+            elif name in seen:
+                detail = f"another port of this container has the name {name}"
+                problems.add(pointer_to(pointer, "name"), "Duplicate", detail, "a name of its own")
+            seen.add(name)
+        _check_host_port(port, pointer, problems, facts)
+
+
+def _check_host_port(port: Mapping, pointer: str, problems: Problems, facts: PodFacts) -> None:
+    number = port.get("hostPort")
+    if not isinstance(number, int) or isinstance(number, bool) or number == 0:
+        return
+    here = pointer_to(pointer, "hostPort")
+    if facts.host_network and number != port.get("containerPort"):
+        problems.add(here, "Invalid", "with hostNetwork, hostPort must equal containerPort", "the containerPort")
+    taken = (text(port, "hostIP"), text(port, "protocol") or "TCP", number)
+    if taken in facts.host_ports:
+        problems.add(here, "Duplicate", "another container of this pod has the same host port", "a port of its own")
+    facts.host_ports.add(taken)
+
+
+def _check_probe(name: str, probe: Mapping, here: str, problems: Problems) -> None:
+    _check_handler(probe, here, problems, _PROBE_HANDLERS)
+    if name != "readinessProbe" and probe.get("successThreshold") not in (None, 0, 1):
+        problems.add(pointer_to(here, "successThreshold"), "Invalid", f"a {name} succeeds at once", "1")
+    if name == "readinessProbe" and probe.get("terminationGracePeriodSeconds") is not None:
+        pointer = pointer_to(here, "terminationGracePeriodSeconds")
+        problems.add(pointer, "NotSupported", "a readiness probe ends nothing", "leave it out")
+
+
+def _check_handler(owner: Mapping, here: str, problems: Problems, choices: tuple[str, ...]) -> None:
+    if not _check_one_of(owner, here, problems, choices):
+        return
+    if owner.get("exec") is not None and not mapping(owner["exec"]).get("command"):
+        problems.add(pointer_to(here, "exec", "command"), "Required", "there is no command to run", "a list of strings")
+    for kind in given(owner, ("httpGet", "tcpSocket")):
+        _check_target_port(mapping(owner[kind]).get("port"), pointer_to(here, kind, "port"), problems)
+
+
+def _check_target_port(port: JsonValue, here: str, problems: Problems) -> None:
+    accepted = "1 to 65535, or the name of a port"
+    if isinstance(port, str):
+        if wrong := names.port_name(port):
+            problems.add(here, "Invalid", wrong, accepted)
+    elif isinstance(port, int) and not 1 <= port <= 65535:
+        problems.add(here, "OutOfRange", "this is not a port number", accepted)

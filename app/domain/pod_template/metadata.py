@@ -1,0 +1,60 @@
+"""Labels and annotations of a template, and what else its metadata may not hold."""
+
+from app.domain import labels, names
+from app.domain.decoding import JsonValue
+from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.pod_template.reading import Mapping, mapping
+
+# Each is decided by jobgate or by the cluster; ignoring what somebody wrote there would be a lie.
+_NOT_A_TEMPLATES = {
+    "name": "the names of pods follow from the job",
+    "generateName": "the names of pods follow from the job",
+    "namespace": "pods are created in the namespace of their job",
+    "ownerReferences": "pods are owned by their job",
+    "finalizers": "jobgate holds a pod until its end is recorded, and nobody else may",
+    "uid": "the cluster sets it",
+    "resourceVersion": "the cluster sets it",
+    "generation": "the cluster sets it",
+    "selfLink": "the cluster sets it",
+    "creationTimestamp": "the cluster sets it",
+    "deletionTimestamp": "the cluster sets it",
+    "deletionGracePeriodSeconds": "the cluster sets it",
+    "managedFields": "the cluster sets it",
+}
+
+
+def check_metadata(metadata: JsonValue, pointer: str, problems: Problems) -> None:
+    fields = mapping(metadata)
+    for name, reason in _NOT_A_TEMPLATES.items():
+        if fields.get(name) not in (None, "", 0, []):
+            problems.add(
+                pointer_to(pointer, name), "NotSupported", f"a template cannot set {name}: {reason}", "leave it out"
+            )
+    check_labels(fields.get("labels"), pointer_to(pointer, "labels"), problems)
+    _check_annotations(mapping(fields.get("annotations")), pointer_to(pointer, "annotations"), problems)
+
+
+def check_labels(declared: JsonValue, pointer: str, problems: Problems) -> None:
+    for key, value in mapping(declared).items():
+        here = pointer_to(pointer, key)
+        _check_key(key, names.label_key(key), here, problems)
+        wrong = names.label_value(value) if isinstance(value, str) else None
+        if wrong:
+            problems.add(here, "Invalid", f"the label value {wrong}", "a label value")
+
+
+def _check_annotations(annotations: Mapping, pointer: str, problems: Problems) -> None:
+    size = 0
+    for key, value in annotations.items():
+        _check_key(key, names.annotation_key(key), pointer_to(pointer, key), problems)
+        size += len(key.encode()) + (len(value.encode()) if isinstance(value, str) else 0)
+    if size > names.ANNOTATIONS_MAX_BYTES:
+        accepted = f"at most {names.ANNOTATIONS_MAX_BYTES} bytes, keys and values together"
+        problems.add(pointer, "TooLong", f"the annotations have {size} bytes", accepted)
+
+
+def _check_key(key: str, wrong: str | None, here: str, problems: Problems) -> None:
+    if wrong:
+        problems.add(here, "Invalid", f"the key {shorten(key)}: {wrong}", "a name, with or without a DNS prefix and /")
+    elif key.startswith(labels.PREFIX):
+        problems.add(here, "Reserved", f"keys that begin with {labels.PREFIX} are jobgate's own", "another prefix")

@@ -1,0 +1,160 @@
+"""The closed schema of a PodTemplateSpec, and its errors in words for the person who wrote the template.
+
+The schema is made from an API server's own description by tools/pod_template_schema.py. A null is no value, as it is to
+Kubernetes; since that is rare, nulls are only taken out when a template did not pass as it was.
+"""
+
+import difflib
+import json
+from importlib.resources import files
+from typing import Any
+
+import jsonschema_rs
+
+from app.domain.decoding import JsonValue
+from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.quantity import ACCEPTED as QUANTITY_ACCEPTED
+
+_MAX_LISTED = 12
+_SCHEMA: dict[str, Any] = json.loads(
+    files("app.domain").joinpath("data", "pod_template.schema.json").read_text(encoding="utf-8")
+)
+_validator = jsonschema_rs.Draft202012Validator(_SCHEMA)
+
+_TYPE_NAMES = {
+    "object": "an object",
+    "array": "a list",
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+}
+_PYTHON_TYPES: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "number"),
+    (str, "string"),
+    (list, "array"),
+    (dict, "object"),
+)
+
+
+def check_schema(template: JsonValue, pointer: str, problems: Problems) -> None:
+    if _validator.is_valid(template):
+        return
+    for error in _validator.iter_errors(_without_nulls(template)):
+        _report(error, pointer_to(pointer, *error.instance_path), problems)
+        if problems.full:
+            return
+
+
+def _without_nulls(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _without_nulls(child) for key, child in value.items() if child is not None}
+    if isinstance(value, list):
+        return [_without_nulls(child) for child in value]
+    return value
+
+
+def _report(error: jsonschema_rs.ValidationError, here: str, problems: Problems) -> None:
+    kind = error.kind
+    match kind.name:
+        case "additionalProperties":
+            _report_unknown(kind.as_dict()["unexpected"], error.instance_path, here, problems)
+        case "required":
+            name = kind.as_dict()["property"]
+            problems.add(pointer_to(here, name), "Required", f"{name} must be set", _accepted_by(error, name))
+        case "type":
+            _report_type(error, here, problems)
+        case "enum":
+            _report_enum(error, here, problems)
+        case "pattern":
+            problems.add(here, "Invalid", "this is not a quantity", QUANTITY_ACCEPTED)
+        case "minimum":
+            problems.add(here, "OutOfRange", "the number is too small", _range_of(error))
+        case "maximum":
+            problems.add(here, "OutOfRange", "the number is too large", _range_of(error))
+        case "minItems" | "minLength":
+            problems.add(here, "Required", "this must not be empty", "at least one entry or character")
+        case other:
+            problems.add(here, "Invalid", f"this does not fit the schema of a pod template ({other})")
+
+
+def _report_unknown(unexpected: list[str], path: list[str | int], here: str, problems: Problems) -> None:
+    known = sorted(_schema_at(path).get("properties", ()))
+    for name in unexpected:
+        if problems.full:
+            problems.add(here, "UnknownField", "unknown field")
+            continue
+        detail = f"there is no field {shorten(name)} here"
+        near = _nearest(name, known)
+        accepted = near or "one of: " + _listed(known)
+        if near:
+            detail += f"; did you mean {near}?"
+        problems.add(pointer_to(here, name), "UnknownField", detail, accepted)
+
+
+def _nearest(name: str, known: list[str]) -> str | None:
+    if len(name) > max(map(len, known), default=0) + 5:
+        return None
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    return by_lower[near[0]] if near else None
+
+
+def _report_type(error: jsonschema_rs.ValidationError, here: str, problems: Problems) -> None:
+    expected = " or ".join(_TYPE_NAMES[name] for name in error.kind.as_dict()["types"])
+    found = next((name for type_, name in _PYTHON_TYPES if isinstance(error.instance, type_)), "null")
+    accepted = expected
+    if expected == "a string" and found in {"integer", "number", "boolean"}:
+        accepted = "a string: put the value in quotes"
+    problems.add(here, "Invalid", f"this must be {expected}, and is {_TYPE_NAMES[found]}", accepted)
+
+
+def _report_enum(error: jsonschema_rs.ValidationError, here: str, problems: Problems) -> None:
+    options = [option for option in _schema_at(error.instance_path).get("enum", ()) if option]
+    value = error.instance if isinstance(error.instance, str) else ""
+    near = _nearest(value, options)
+    hint = f"; did you mean {near}?" if near else ""
+    problems.add(
+        here, "NotSupported", f"{shorten(value) or 'this'} is not supported{hint}", "one of: " + _listed(options)
+    )
+
+
+def _listed(words: list[str]) -> str:
+    more = len(words) - _MAX_LISTED
+    return ", ".join(words[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _range_of(error: jsonschema_rs.ValidationError) -> str:
+    schema = _schema_at(error.instance_path)
+    least, most = schema.get("minimum"), schema.get("maximum")
+    return f"{least} or more" if most is None else f"{least} to {most}"
+
+
+def _accepted_by(error: jsonschema_rs.ValidationError, name: str) -> str:
+    schema = _schema_at([*error.instance_path, name])
+    declared = schema.get("type", "object")
+    names = declared if isinstance(declared, list) else [declared]
+    return " or ".join(_TYPE_NAMES[name] for name in names)
+
+
+def _schema_at(path: list[str | int]) -> dict[str, Any]:
+    """Follow an instance's path through the schema; an unknown place has the empty schema."""
+    schema = _resolved(_SCHEMA)
+    for step in path:
+        if isinstance(step, int):
+            following = schema.get("items")
+        else:
+            following = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
+        schema = _resolved(following) if isinstance(following, dict) else {}
+    return schema
+
+
+def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" not in schema:
+        return schema
+    name = schema["$ref"].removeprefix("#/$defs/")
+    definition: dict[str, Any] = _SCHEMA["$defs"][name]
+    return definition

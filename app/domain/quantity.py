@@ -1,0 +1,98 @@
+"""Kubernetes quantities: "500m", "1.5Gi", "12e6". Exact, and bounded whatever the text.
+
+As upstream's ParseQuantity: what is finer than a nano is rounded away from zero, and a binary quantity is capped at
+2^63-1. Narrower in two ways that no real manifest meets: a number needs a digit, and exponents end at 100.
+"""
+
+import re
+from decimal import ROUND_CEILING, ROUND_UP, Context, Decimal
+
+from app.domain.errors import InvalidManifest, shorten
+
+# The same pattern is the schema's, so that both agree on what a quantity is.
+QUANTITY_PATTERN = (
+    r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+    r"(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$"
+)
+ACCEPTED = "a number with one of the suffixes n u m k M G T P E Ki Mi Gi Ti Pi Ei, or an exponent, as 500m or 1.5Gi"
+
+_MAX_LENGTH = 64
+_MAX_EXPONENT = 100
+_CAP = Decimal(2**63 - 1)
+_NANO = Decimal("1e-9")
+_PARTS = re.compile(r"([+-]?)([0-9.]+)(.*)", re.ASCII)
+_SHAPE = re.compile(QUANTITY_PATTERN.removesuffix("$"), re.ASCII)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_SUFFIX_OF_POWER = {power: suffix for suffix, power in _DECIMAL.items()}
+_SUFFIX_OF_KIBI = {power: suffix for suffix, power in _BINARY.items()} | {0: ""}
+# 64 digits times 2^60 or 10^100, and nanos: nothing is ever rounded by the context itself.
+_EXACT = Context(prec=300)
+
+
+def parse_quantity(text: str) -> Decimal:
+    """Parse a quantity, or raise InvalidManifest with the code InvalidQuantity."""
+    if len(text) > _MAX_LENGTH or not _SHAPE.fullmatch(text):
+        raise _invalid(text)
+    parts = _PARTS.fullmatch(text)
+    assert parts
+    sign, number, suffix = parts.groups()
+    amount = Decimal(number)
+    if suffix in _BINARY:
+        amount = _EXACT.multiply(amount, Decimal(1024 ** _BINARY[suffix]))
+    else:
+        amount = amount.scaleb(_exponent(suffix, text), _EXACT)
+    amount = amount.quantize(_NANO, ROUND_UP, _EXACT)
+    if suffix in _BINARY:
+        amount = min(amount, _CAP)
+    return _EXACT.minus(amount) if sign == "-" else amount
+
+
+def _exponent(suffix: str, text: str) -> int:
+    if suffix in _DECIMAL:
+        return _DECIMAL[suffix]
+    exponent = int(suffix[1:])
+    if abs(exponent) > _MAX_EXPONENT:
+        raise _invalid(text)
+    return exponent
+
+
+def _invalid(text: str) -> InvalidManifest:
+    return InvalidManifest(f"{shorten(text)} is not a quantity: give {ACCEPTED}", code="InvalidQuantity")
+
+
+def milli_cpu(quantity: Decimal) -> int:
+    """Thousandths of a CPU, rounded up as the scheduler does."""
+    return int(_EXACT.multiply(quantity, Decimal(1000)).to_integral_value(ROUND_CEILING))
+
+
+def whole(quantity: Decimal) -> int:
+    """Bytes or pieces, rounded up as the scheduler does."""
+    return int(quantity.to_integral_value(ROUND_CEILING))
+
+
+def format_quantity(quantity: Decimal, *, binary: bool = False) -> str:
+    """Write in Kubernetes' canonical form: no fraction, the largest suffix that loses nothing."""
+    if quantity == 0:
+        return "0"
+    integral = quantity == quantity.to_integral_value()
+    if binary and integral and 1024 <= abs(quantity) <= _CAP:
+        return _format_binary(int(quantity))
+    return _format_decimal(quantity)
+
+
+def _format_binary(amount: int) -> str:
+    power = 0
+    while power < max(_SUFFIX_OF_KIBI) and amount % 1024 == 0:
+        amount //= 1024
+        power += 1
+    return f"{amount}{_SUFFIX_OF_KIBI[power]}"
+
+
+def _format_decimal(quantity: Decimal) -> str:
+    sign, digits, exponent = quantity.normalize(_EXACT).as_tuple()
+    assert isinstance(exponent, int)
+    power = exponent - exponent % 3
+    mantissa = "".join(map(str, digits)) + "0" * (exponent - power)
+    suffix = _SUFFIX_OF_POWER.get(power, f"e{power}")
+    return f"{'-' if sign else ''}{mantissa}{suffix}"

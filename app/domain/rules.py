@@ -1,0 +1,67 @@
+"""When a job has ended: the finish rules of the plan, and what follows when none of them can hold any more."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.domain.lifecycle import has_failed, has_succeeded
+from app.domain.plan import FinishRule, JobPlan, Rank
+from app.domain.status.records import Replica
+from app.domain.vocabulary import JobPhase, Quantifier, Reason, RuleOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """The end of a job and the words for it."""
+
+    phase: JobPhase
+    reason: str
+    message: str
+
+
+def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
+    """The first rule that holds, in the plan's order; else the ends that follow from no rule holding ever."""
+    for rule in plan.rules:
+        if _holds(rule, replicas):
+            return _fulfilled(rule)
+    if plan.fails_when_success_is_impossible and _success_is_impossible(plan, replicas):
+        failed = ", ".join(str(key) for key, replica in replicas.items() if has_failed(replica))
+        return Finish(
+            phase=JobPhase.FAILED,
+            reason=Reason.SUCCESS_IMPOSSIBLE,
+            message=f"no success rule can be fulfilled any more: {failed} failed for good",
+        )
+    if all(has_failed(replica) or has_succeeded(replica) for replica in replicas.values()):
+        return Finish(
+            phase=JobPhase.FAILED,
+            reason=Reason.NO_RULE_FULFILLED,
+            message="every replica has ended and no success or failure rule is fulfilled",
+        )
+    return None
+
+
+def _holds(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> bool:
+    reached = has_succeeded if rule.outcome is RuleOutcome.SUCCESS else has_failed
+    results = (key in replicas and reached(replicas[key]) for key in rule.ranks)
+    return any(results) if rule.quantifier is Quantifier.ANY else bool(rule.ranks) and all(results)
+
+
+def _fulfilled(rule: FinishRule) -> Finish:
+    word = "succeeded" if rule.outcome is RuleOutcome.SUCCESS else "failed"
+    ranks = ", ".join(str(key) for key in sorted(rule.ranks)[:5]) + (" …" if len(rule.ranks) > 5 else "")
+    phase = JobPhase.SUCCEEDED if rule.outcome is RuleOutcome.SUCCESS else JobPhase.FAILED
+    return Finish(
+        phase=phase,
+        reason=Reason.RULE_FULFILLED,
+        message=f"{rule.name} is fulfilled: {rule.quantifier} of {ranks} {word}",
+    )
+
+
+def _success_is_impossible(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> bool:
+    rules = [rule for rule in plan.rules if rule.outcome is RuleOutcome.SUCCESS]
+    return bool(rules) and all(_is_lost(rule, replicas) for rule in rules)
+
+
+def _is_lost(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> bool:
+    """A rule over nothing never holds, see `_holds`."""
+    failed = [key in replicas and has_failed(replicas[key]) for key in rule.ranks]
+    return all(failed) if rule.quantifier is Quantifier.ANY else not failed or any(failed)

@@ -1,0 +1,1 @@
+"""From raw pods to one honest status: observed -> diagnosis -> attempts -> rollup."""

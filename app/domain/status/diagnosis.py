@@ -1,0 +1,124 @@
+"""Why a pod does not run yet: our code for it, and the cluster's own words."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from app.domain.objects import Condition, ContainerStatus, Event, Pod
+from app.domain.status.observed import PendingReason
+from app.domain.vocabulary import PendingCode
+
+# Reasons of a waiting container that say what is wrong.
+_FAULTS: Final[Mapping[str, PendingCode]] = {
+    "ErrImagePull": PendingCode.IMAGE_PULL,
+    "ImagePullBackOff": PendingCode.IMAGE_PULL,
+    "ErrImageNeverPull": PendingCode.IMAGE_PULL,
+    "ImageInspectError": PendingCode.IMAGE_PULL,
+    "RegistryUnavailable": PendingCode.IMAGE_PULL,
+    "SignatureValidationFailed": PendingCode.IMAGE_PULL,
+    "InvalidImageName": PendingCode.INVALID_IMAGE_NAME,
+    "CreateContainerConfigError": PendingCode.CONTAINER_CONFIG,
+    "CreateContainerError": PendingCode.CONTAINER_START,
+    "RunContainerError": PendingCode.CONTAINER_START,
+    "StartError": PendingCode.CONTAINER_START,
+    "PreStartHookError": PendingCode.CONTAINER_START,
+    "PostStartHookError": PendingCode.CONTAINER_START,
+    "CreatePodSandboxError": PendingCode.SANDBOX,
+    "CrashLoopBackOff": PendingCode.CRASH_LOOP,
+}
+_EVENTS: Final[Mapping[str, PendingCode]] = {
+    "FailedScheduling": PendingCode.UNSCHEDULABLE,
+    "FailedMount": PendingCode.VOLUME,
+    "FailedAttachVolume": PendingCode.VOLUME,
+    "FailedMapVolume": PendingCode.VOLUME,
+    "FailedCreatePodSandBox": PendingCode.SANDBOX,
+    "FailedPodSandBoxStatus": PendingCode.SANDBOX,
+    "NetworkNotReady": PendingCode.SANDBOX,
+    "FailedCreatePodContainer": PendingCode.CONTAINER_START,
+    "FailedPostStartHook": PendingCode.CONTAINER_START,
+    "ErrImageNeverPull": PendingCode.IMAGE_PULL,
+    "InspectFailed": PendingCode.INVALID_IMAGE_NAME,
+    "NodeNotReady": PendingCode.NOT_READY_NODE,
+    "Pulling": PendingCode.CONTAINER_CREATING,
+}
+# What the kubelet says under the reasons Failed and BackOff, which it uses for everything.
+_WORDS: Final = (
+    ("pull", PendingCode.IMAGE_PULL),
+    ("back-off restarting", PendingCode.CRASH_LOOP),
+    ("invalidimagename", PendingCode.INVALID_IMAGE_NAME),
+    ("not found", PendingCode.CONTAINER_CONFIG),
+    ("couldn't find key", PendingCode.CONTAINER_CONFIG),
+    ("error", PendingCode.CONTAINER_START),
+)
+# After these, whatever was wrong before is over.
+_PROGRESS: Final = frozenset({"Scheduled", "Pulled", "Created", "Started", "SuccessfulAttachVolume", "AddedInterface"})
+
+
+def diagnose(pod: Pod) -> PendingReason | None:
+    """What a pod's own status says; None when nothing holds it up."""
+    scheduled = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
+    if not pod.spec.node_name:
+        return _unbound(pod, scheduled)
+    since = scheduled.last_transition_time if scheduled and scheduled.status == "True" else None
+    return _bound(pod, since or pod.metadata.creation_timestamp)
+
+
+def diagnose_events(events: Sequence[Event]) -> PendingReason | None:
+    """What the newest events about a pod say; None when they tell of progress, or nothing that we know."""
+    dated = [(event.last_seen, event) for event in events if event.last_seen is not None]
+    for at, event in sorted(dated, key=lambda pair: pair[0], reverse=True):
+        if event.reason in _PROGRESS:
+            return None
+        code = _code_of(event)
+        if code is not None:
+            return PendingReason(code=code, message=event.message, since=event.first_timestamp or at)
+    return None
+
+
+def _unbound(pod: Pod, scheduled: Condition | None) -> PendingReason:
+    if scheduled is None or scheduled.status == "True":
+        return PendingReason(
+            code=PendingCode.NOT_SCHEDULED,
+            message="no scheduler has looked at the pod yet",
+            since=pod.metadata.creation_timestamp,
+        )
+    code = {
+        "Unschedulable": PendingCode.UNSCHEDULABLE,
+        "SchedulingGated": PendingCode.SCHEDULING_GATED,
+    }.get(scheduled.reason, PendingCode.NOT_SCHEDULED)
+    message = scheduled.message or scheduled.reason
+    return PendingReason(code=code, message=message, since=scheduled.last_transition_time)
+
+
+def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    for status in statuses:
+        waiting = status.state.waiting
+        if waiting is not None and waiting.reason in _FAULTS:
+            message = f'container "{status.name}": {waiting.message or waiting.reason}'
+            return PendingReason(code=_FAULTS[waiting.reason], message=message, since=since)
+    initializing = next((s for s in pod.status.init_container_statuses if not _is_done(s)), None)
+    if initializing is not None and initializing.state.running is not None:
+        message = f'init container "{initializing.name}" is at work'
+        return PendingReason(code=PendingCode.INITIALIZING, message=message, since=since)
+    waits = [status for status in statuses if status.state.running is None and status.state.terminated is None]
+    if waits or not statuses:
+        message = waits[0].state.waiting.message if waits and waits[0].state.waiting else ""
+        message = message or f"node {pod.spec.node_name} is preparing the containers"
+        return PendingReason(code=PendingCode.CONTAINER_CREATING, message=message, since=since)
+    return None
+
+
+def _is_done(status: ContainerStatus) -> bool:
+    """An init container that has succeeded, or a sidecar that is up."""
+    terminated = status.state.terminated
+    return (terminated is not None and terminated.exit_code == 0) or bool(status.state.running and status.started)
+
+
+def _code_of(event: Event) -> PendingCode | None:
+    if event.reason in _EVENTS:
+        return _EVENTS[event.reason]
+    if event.reason not in ("Failed", "BackOff"):
+        return None
+    message = event.message.lower()
+    return next((code for word, code in _WORDS if word in message), None)

@@ -1,0 +1,115 @@
+"""What the cluster says about one job at one moment."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from app.domain.plan import Rank
+from app.domain.vocabulary import PendingCode, ReplicaPhase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedContainer:
+    """A container as the kubelet reports it. `state` is waiting, running or terminated.
+
+    `exit_code` and `signal` are those of the current termination, or of the last one while it is being restarted
+    in place.
+    """
+
+    name: str
+    state: str
+    init: bool = False
+    ready: bool = False
+    image: str | None = None
+    restart_count: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingReason:
+    """Why a replica does not run yet, in one of our codes and the cluster's own words."""
+
+    code: PendingCode
+    message: str
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedPod:
+    """One pod of a job. `key` and `attempt` come from its labels.
+
+    `phase` is one of creating, pending, running, succeeded, failed, unknown. `ended` says that no container
+    of it can run any more. `disruption` names the cluster's reason for taking the pod away, if it did.
+    `deletion_deadline` is the deletionTimestamp: the moment at which its grace period is over.
+    """
+
+    name: str
+    uid: str
+    key: Rank
+    attempt: int
+    phase: ReplicaPhase
+    ended: bool
+    version: int = 0
+    node: str | None = None
+    pod_ip: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    exit_code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    disruption: str | None = None
+    deletion_deadline: datetime | None = None
+    held: bool = True  # carries our evidence finalizer
+    created_at: datetime | None = None
+    pending: PendingReason | None = None
+    containers: tuple[ObservedContainer, ...] = ()
+
+    @property
+    def deleting(self) -> bool:
+        return self.deletion_deadline is not None
+
+
+class Verdict(StrEnum):
+    """What a refusal by the cluster means for the job; docs/status.md has the table."""
+
+    RETRY = "retry"  # pending with a code, retried until the pending deadline
+    FAIL = "fail"  # the job has failed with the cluster's words
+    WAIT = "wait"  # the name is taken by something of ours that is going away
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The cluster's answer to a create that failed. `code` is a PendingCode for RETRY and WAIT, else a Reason."""
+
+    verdict: Verdict
+    code: str
+    message: str
+    since: datetime
+    pod: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedJob:
+    """All that is known of a job's objects.
+
+    `gone` holds pod uids that a quorum GET has found missing. `refusals` are the last answers to creates, by replica,
+    `job_refusal` that for an object all replicas need. `lost_nodes` are nodes that are NotReady or missing.
+    `pending_events` are diagnoses made from Kubernetes Events, by pod uid. `objects_gone` is True once deletion of
+    anchor and Services was confirmed, `anchor_marked` once the anchor carries the terminal phase.
+    """
+
+    pods: Sequence[ObservedPod] = ()
+    gone: frozenset[str] = frozenset()
+    refusals: Mapping[Rank, Refusal] = field(default_factory=dict)
+    job_refusal: Refusal | None = None
+    lost_nodes: frozenset[str] = frozenset()
+    pending_events: Mapping[str, PendingReason] = field(default_factory=dict)
+    objects_gone: bool = False
+    anchor_marked: bool = False
+    gang_available: bool = False

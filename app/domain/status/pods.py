@@ -1,0 +1,188 @@
+"""A raw pod as one observation.
+
+Upstream texts on the seven phases overlap; the rules here do not:
+
+    creating   no node has been found for it          running    every container has started, the pod has not ended
+    pending    bound, a container has not started     succeeded, failed   the kubelet's word, which is final
+    unknown    it is not over and its node does not answer
+
+Sidecars (init containers that restart always) neither make a pod wait nor succeed or fail.
+"""
+
+from collections.abc import Container as Collection
+from collections.abc import Iterable
+from typing import Final
+
+from app.domain import labels
+from app.domain.objects import ContainerStatus, Pod
+from app.domain.plan import Rank
+from app.domain.status.diagnosis import diagnose
+from app.domain.status.observed import ObservedContainer, ObservedPod
+from app.domain.vocabulary import ReplicaPhase
+
+_FINAL: Final = {"Succeeded": ReplicaPhase.SUCCEEDED, "Failed": ReplicaPhase.FAILED}
+# Kubelet and node controller put these in status.reason when they, not the program, ended the pod.
+_DISRUPTIONS: Final = frozenset(
+    {
+        "Evicted",
+        "Preempting",
+        "NodeLost",
+        "NodeAffinity",
+        "NodeShutdown",
+        "Shutdown",
+        "Terminated",
+        "UnexpectedAdmissionError",
+    }
+)
+_OUT_OF: Final = "OutOf"
+_SIGNAL_BASE: Final = 128
+_MAX_SIGNAL: Final = 64
+
+
+def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
+    """What a pod of ours says. One whose labels somebody has broken gets a key that no plan wants."""
+    metadata, status = pod.metadata, pod.status
+    phase = _phase(pod, lost_nodes)
+    containers = tuple(_containers(pod))
+    sidecars = _sidecars(pod)
+    own = [container for container in containers if container.name not in sidecars]
+    reason, message = _why(pod, phase, own)
+    return ObservedPod(
+        name=metadata.name,
+        uid=metadata.uid,
+        key=Rank(metadata.labels.get(labels.TASK, ""), _number(metadata.labels.get(labels.TASK_RANK, ""))),
+        attempt=_number(metadata.labels.get(labels.ATTEMPT, "")),
+        phase=phase,
+        ended=_has_ended(pod),
+        version=metadata.version,
+        node=pod.spec.node_name or None,
+        pod_ip=status.pod_ip or None,
+        started_at=min((c.started_at for c in own if not c.init and c.started_at), default=None),
+        finished_at=max((c.finished_at for c in own if c.finished_at), default=None) if _has_ended(pod) else None,
+        exit_code=_exit_code(own),
+        reason=reason,
+        message=message,
+        disruption=None if phase is ReplicaPhase.SUCCEEDED else disruption_of(pod),
+        deletion_deadline=metadata.deletion_timestamp,
+        held=labels.EVIDENCE_FINALIZER in metadata.finalizers,
+        created_at=metadata.creation_timestamp,
+        pending=diagnose(pod) if phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING) else None,
+        containers=containers,
+    )
+
+
+def disruption_of(pod: Pod) -> str | None:
+    """The cluster's word for why it took the pod away, if it did."""
+    for condition in pod.status.conditions:
+        if condition.type == "DisruptionTarget" and condition.status == "True":
+            return condition.reason or condition.type
+    reason = pod.status.reason
+    return reason if reason in _DISRUPTIONS or reason.startswith(_OUT_OF) else None
+
+
+def _phase(pod: Pod, lost_nodes: Collection[str]) -> ReplicaPhase:
+    status, node = pod.status, pod.spec.node_name
+    if status.phase in _FINAL:
+        return _FINAL[status.phase]
+    if status.phase == "Unknown" or status.reason == "NodeLost" or (node and node in lost_nodes):
+        return ReplicaPhase.UNKNOWN
+    if not node:
+        return ReplicaPhase.CREATING
+    known = {container.name: container for container in status.container_statuses}
+    started = all(name in known and _has_started(known[name]) for name in (c.name for c in pod.spec.containers))
+    return ReplicaPhase.RUNNING if started else ReplicaPhase.PENDING
+
+
+def _has_started(container: ContainerStatus) -> bool:
+    """A container that waits to be restarted in place has started before."""
+    state = container.state
+    return state.running is not None or state.terminated is not None or container.last_state.terminated is not None
+
+
+def _has_ended(pod: Pod) -> bool:
+    """Whether nothing of it can run any more, as far as the cluster knows.
+
+    A grace period of 0 on a pod being deleted is the kubelet's confirmation, or says that no kubelet had it, or that
+    somebody forced it away: in no case does more come.
+    """
+    if pod.status.phase in _FINAL:
+        return True
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    if not pod.spec.node_name or pod.metadata.deletion_grace_period_seconds == 0:
+        return True
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    started = [container.state for container in statuses if _has_started(container)]
+    return bool(started) and all(state.terminated is not None for state in started)
+
+
+def _containers(pod: Pod) -> Iterable[ObservedContainer]:
+    for container in pod.status.init_container_statuses:
+        yield _container(container, init=True)
+    for container in pod.status.container_statuses:
+        yield _container(container, init=False)
+
+
+def _container(status: ContainerStatus, *, init: bool) -> ObservedContainer:
+    state = status.state
+    ended = state.terminated or status.last_state.terminated
+    told = state.terminated or (state.waiting if not state.running else None)
+    if state.running:
+        word, started_at = "running", state.running.started_at
+    else:
+        word, started_at = ("terminated" if state.terminated else "waiting"), ended.started_at if ended else None
+    return ObservedContainer(
+        name=status.name,
+        state=word,
+        init=init,
+        ready=status.ready,
+        image=status.image or None,
+        restart_count=status.restart_count,
+        exit_code=ended.exit_code if ended else None,
+        signal=_signal(ended.exit_code, ended.signal) if ended else None,
+        reason=(told.reason or None) if told else None,
+        message=(told.message or None) if told else None,
+        started_at=started_at,
+        finished_at=ended.finished_at if ended else None,
+    )
+
+
+def _signal(exit_code: int, told: int | None) -> int | None:
+    """Runtimes seldom tell the signal; a shell's and theirs is 128 and the signal."""
+    if told:
+        return told
+    guess = exit_code - _SIGNAL_BASE
+    return guess if 0 < guess <= _MAX_SIGNAL else None
+
+
+def _sidecars(pod: Pod) -> frozenset[str]:
+    return frozenset(c.name for c in pod.spec.init_containers if c.restart_policy == "Always")
+
+
+def _exit_code(own: list[ObservedContainer]) -> int | None:
+    """That of the first container that failed; 0 once the containers proper have all succeeded."""
+    failed = _failed(own)
+    if failed is not None:
+        return failed.exit_code
+    proper = [container for container in own if not container.init]
+    return 0 if proper and all(container.state == "terminated" for container in proper) else None
+
+
+def _failed(own: list[ObservedContainer]) -> ObservedContainer | None:
+    return next((c for c in own if c.state == "terminated" and c.exit_code), None)
+
+
+def _why(pod: Pod, phase: ReplicaPhase, own: list[ObservedContainer]) -> tuple[str | None, str | None]:
+    """Reason and message of what became of the pod: the kubelet's about the pod, else the failed container's."""
+    status = pod.status
+    failed = _failed(own) if phase is not ReplicaPhase.SUCCEEDED else None
+    if status.reason or failed is None:
+        return status.reason or None, status.message or None
+    if failed.message:
+        return failed.reason, failed.message
+    code = f"exit code {failed.exit_code}" + (f", signal {failed.signal}" if failed.signal else "")
+    return failed.reason, f'container "{failed.name}" failed with {code}'
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else -1

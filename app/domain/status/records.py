@@ -1,0 +1,144 @@
+"""What is concluded and kept: the status of a job, of its replicas, and of each attempt."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from app.domain.plan import Rank
+from app.domain.status.observed import ObservedContainer
+from app.domain.vocabulary import ConditionType, Evidence, JobPhase, Outcome, Reason, ReplicaPhase, StopReason
+
+ACTOR_CONTROLLER = "jobgate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One pod's life under a rank. Numbered from 1; at most one pod uid is ever recorded for it.
+
+    `outcome` is None while it runs. `stopping` is set, and stored, before jobgate deletes its pod.
+    """
+
+    number: int
+    pod_uid: str | None = None
+    phase: ReplicaPhase = ReplicaPhase.CREATING
+    outcome: Outcome | None = None
+    stopping: StopReason | None = None
+    evidence: Evidence = Evidence.NONE
+    evidence_reason: str | None = None
+    node: str | None = None
+    pod_ip: str | None = None
+    created_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    exit_code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    containers: tuple[ObservedContainer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """A rank and its current attempt. `restarts` counts those charged to the budget, `disruptions` those that are not.
+
+    `retry_at` is when the current attempt's pod may be created. `settled` means that no further attempt follows
+    unless the job is resumed.
+    """
+
+    key: Rank
+    attempt: Attempt
+    restarts: int = 0
+    disruptions: int = 0
+    retry_at: datetime | None = None
+    settled: bool = False
+    leaving: bool = False
+
+    @property
+    def phase(self) -> ReplicaPhase:
+        return self.attempt.phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    type: ConditionType
+    status: str  # True, False or Unknown
+    reason: str
+    message: str
+    last_transition_at: datetime
+    observed_generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPendingReason:
+    """A pending reason with the replicas it holds for; `replicas` is cut at 20, `count` is not."""
+
+    code: str
+    message: str
+    since: datetime | None
+    replicas: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """`resumes` counts how often the job came back from pause; a dialect renders resumed pods differently.
+
+    `active_since` is when it first ran after its submission or its last pause: the active deadline counts from there.
+    `gone_at` is when the last object of a removed job was found gone. `quiet` says that an ended job needs nothing
+    more of the controller unless somebody asks for its removal.
+    """
+
+    phase: JobPhase = JobPhase.QUEUED
+    reason: str = Reason.SUBMITTED
+    message: str = ""
+    aggregate: Mapping[ReplicaPhase, int] = field(default_factory=dict)
+    pending_reasons: tuple[JobPendingReason, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    observed_generation: int = 0
+    resumes: int = 0
+    initialized_at: datetime | None = None
+    started_at: datetime | None = None
+    active_since: datetime | None = None
+    finished_at: datetime | None = None
+    observed_at: datetime | None = None
+    pending_since: datetime | None = None
+    gone_at: datetime | None = None
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What Postgres holds of a job before a pass."""
+
+    status: JobStatus
+    replicas: Mapping[Rank, Replica]
+    created_at: datetime
+
+    @property
+    def had_pods(self) -> bool:
+        """Whether a pod of this job was ever seen, by the present attempts or by those that they replaced."""
+        seen = (item.attempt.pod_uid or item.restarts or item.disruptions for item in self.replicas.values())
+        return self.status.initialized_at is not None or any(seen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """What the people asked for beside the spec. `remove` takes all objects away: delete, TTL, successor."""
+
+    generation: int
+    cancel: bool = False
+    cancel_actor: str | None = None
+    cancel_reason: str | None = None
+    remove: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryEntry:
+    """One line of a job's story; of a replica's when `key` is set."""
+
+    at: datetime
+    phase: JobPhase
+    reason: str
+    message: str
+    actor: str = ACTOR_CONTROLLER
+    key: Rank | None = None
+    attempt: int | None = None

@@ -1,0 +1,127 @@
+"""From replicas to the job: the aggregate, the phase of a job that has not ended, and why it waits."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.domain.lifecycle import has_failed
+from app.domain.plan import Rank
+from app.domain.status.observed import ObservedJob, ObservedPod, PendingReason, Refusal, Verdict
+from app.domain.status.records import JobPendingReason, JobStatus, Replica
+from app.domain.vocabulary import VAGUE, JobPhase, PendingCode, Reason, ReplicaPhase
+
+SHOWN_REPLICAS = 20
+NAME_TERMINATING = PendingReason(code=PendingCode.NAME_TERMINATING, message="the previous attempt's pod is still going")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """The phase of a job that goes on, in words."""
+
+    phase: JobPhase
+    reason: str
+    message: str
+
+
+def bucket(replica: Replica, *, restarting: bool) -> ReplicaPhase:
+    """The replica's place in the aggregate: an end, or a stop, that another attempt will follow counts as creating."""
+    ends = replica.attempt.outcome is not None or replica.attempt.stopping is not None
+    if restarting and ends and not replica.settled:
+        return ReplicaPhase.CREATING
+    return ReplicaPhase.FAILED if has_failed(replica) else replica.phase
+
+
+def aggregate(replicas: Iterable[Replica], *, restarting: bool) -> dict[ReplicaPhase, int]:
+    """Counts by bucket, every bucket present; the sum is the number of replicas."""
+    counts = Counter(bucket(replica, restarting=restarting) for replica in replicas)
+    return {phase: counts.get(phase, 0) for phase in ReplicaPhase}
+
+
+def is_waiting(replicas: Iterable[Replica]) -> bool:
+    """Whether some replica has yet to start, for the first time or again."""
+    counts = aggregate(replicas, restarting=True)
+    return counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING] > 0
+
+
+def situation(status: JobStatus, counts: Mapping[ReplicaPhase, int]) -> Situation:
+    """The phase of a running job, from what was and what is.
+
+    Started once, a job is Running or Restarting until it ends or pauses; before that it is Creating until some
+    replica has a node, then Pending until all have started. Unknown only when nothing of it can be seen.
+    """
+    total = sum(counts.values())
+    waiting = counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING]
+    live = total - counts[ReplicaPhase.SUCCEEDED] - counts[ReplicaPhase.FAILED] - counts[ReplicaPhase.DELETED]
+    if live and counts[ReplicaPhase.UNKNOWN] == live:
+        return Situation(phase=JobPhase.UNKNOWN, reason=Reason.NODE_LOST, message="no node that runs this job answers")
+    if not waiting:
+        return Situation(
+            phase=JobPhase.RUNNING, reason=Reason.STARTED, message=f"{live} of {total} replicas are running"
+        )
+    if status.phase is JobPhase.RESUMING or status.phase is JobPhase.PAUSED:
+        return Situation(
+            phase=JobPhase.RESUMING, reason=Reason.RESUMING, message=f"{waiting} of {total} replicas are coming back"
+        )
+    if status.started_at is not None:
+        return Situation(
+            phase=JobPhase.RESTARTING, reason=Reason.RESTARTING, message=f"{waiting} of {total} replicas are restarting"
+        )
+    if counts[ReplicaPhase.CREATING]:
+        message = f"{counts[ReplicaPhase.CREATING]} of {total} replicas have no node yet"
+        phase = JobPhase.PENDING if counts[ReplicaPhase.CREATING] < total else JobPhase.CREATING
+        return Situation(phase=phase, reason=Reason.CREATING, message=message)
+    message = f"{waiting} of {total} replicas have not started"
+    return Situation(phase=JobPhase.PENDING, reason=Reason.WAITING_FOR_PODS, message=message)
+
+
+def pending_reasons(
+    replicas: Mapping[Rank, Replica],
+    pods: Mapping[Rank, list[ObservedPod]],
+    observed: ObservedJob,
+    now: datetime,
+) -> tuple[JobPendingReason, ...]:
+    """Why replicas wait, grouped by code and message, the most frequent first."""
+    groups: dict[tuple[str, str], list[tuple[Rank, datetime | None]]] = {}
+    for key, replica in replicas.items():
+        reason = _why(replica, pods.get(key, []), observed, now)
+        if reason is not None:
+            groups.setdefault((reason.code, reason.message), []).append((key, reason.since))
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return tuple(
+        JobPendingReason(
+            code=code,
+            message=message,
+            since=min((since for _, since in members if since is not None), default=None),
+            replicas=tuple(str(key) for key, _ in members[:SHOWN_REPLICAS]),
+            count=len(members),
+        )
+        for (code, message), members in ordered
+    )
+
+
+def _why(replica: Replica, pods: list[ObservedPod], observed: ObservedJob, now: datetime) -> PendingReason | None:
+    if replica.attempt.outcome is not None:
+        return None
+    if replica.attempt.stopping is not None:
+        return NAME_TERMINATING
+    if replica.phase not in (ReplicaPhase.CREATING, ReplicaPhase.PENDING):
+        return None
+    current = next((pod for pod in pods if pod.attempt == replica.attempt.number), None)
+    if current is not None:
+        if current.pending is not None and current.pending.code not in VAGUE:
+            return current.pending
+        return observed.pending_events.get(current.uid) or current.pending
+    if pods:
+        return NAME_TERMINATING
+    if replica.retry_at is not None and replica.retry_at > now:
+        at = replica.retry_at.isoformat(timespec="seconds")
+        return PendingReason(code=PendingCode.BACK_OFF, message=f"attempt {replica.attempt.number} starts at {at}")
+    refusal = observed.job_refusal or observed.refusals.get(replica.key)
+    return _refused(refusal) if refusal is not None else None
+
+
+def _refused(refusal: Refusal) -> PendingReason | None:
+    if refusal.verdict is Verdict.FAIL:
+        return None
+    return PendingReason(code=PendingCode(refusal.code), message=refusal.message, since=refusal.since)

@@ -1,0 +1,26 @@
+"""Waiting times that an installation sets and decisions need. All are seconds."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Defaults are Kubernetes' own where it has one: a Job's pods come back after 10 s, doubling to 6 min.
+
+    `node_lost_after` of None forbids force-deleting a pod whose node is lost; the replica then stays unknown.
+    """
+
+    restart_backoff: float = 10.0
+    restart_backoff_max: float = 360.0
+    disruption_limit: int = 10
+    node_lost_after: float | None = 300.0
+    events_after: float = 5.0
+
+    def backoff(self, earlier: int) -> timedelta:
+        """Wait before the next attempt, when `earlier` attempts were charged before the one that has just ended."""
+        return timedelta(seconds=min(self.restart_backoff * 2 ** min(earlier, 30), self.restart_backoff_max))
+
+    def disruption_backoff(self, earlier: int) -> timedelta:
+        """The first replacement after a disruption is immediate: the replica did nothing wrong."""
+        return self.backoff(earlier - 1) if earlier else timedelta(0)

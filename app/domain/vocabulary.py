@@ -1,0 +1,181 @@
+"""The closed lists of words that every layer shares, stored as text and never renamed."""
+
+from enum import StrEnum
+
+
+class JobPhase(StrEnum):
+    """Uniform phase of a job of any kind; docs/status.md maps it to each kind's native words."""
+
+    QUEUED = "Queued"
+    CREATING = "Creating"
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SCALING = "Scaling"
+    RESTARTING = "Restarting"
+    PAUSED = "Paused"
+    RESUMING = "Resuming"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    TIMED_OUT = "TimedOut"
+    CANCELLED = "Cancelled"
+    UNKNOWN = "Unknown"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in TERMINAL_PHASES
+
+
+TERMINAL_PHASES = frozenset({JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.TIMED_OUT, JobPhase.CANCELLED})
+
+
+class ReplicaPhase(StrEnum):
+    """The seven buckets of the aggregate, whose sum is always the desired number of replicas."""
+
+    CREATING = "creating"  # no pod yet, back-off included, or a pod that no node has been found for
+    PENDING = "pending"  # bound to a node, one or more containers have not started
+    RUNNING = "running"  # all containers have started, at least one runs or is being restarted in place
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    UNKNOWN = "unknown"  # the pod's state cannot be obtained: its node does not answer
+    DELETED = "deleted"  # stopped by pause, cancel or clean-up, or vanished for good
+
+    @property
+    def is_live(self) -> bool:
+        return self in (
+            ReplicaPhase.CREATING,
+            ReplicaPhase.PENDING,
+            ReplicaPhase.RUNNING,
+            ReplicaPhase.UNKNOWN,
+        )
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    DISRUPTED = "disrupted"  # the cluster took the pod away: not charged to the restart budget
+    STOPPED = "stopped"  # jobgate took it away: pause, cancel, scale-down or clean-up; fires no rule
+
+
+class StopReason(StrEnum):
+    """Why jobgate asked a running attempt to go. Persisted before the pod is deleted."""
+
+    PAUSE = "Paused"
+    CANCEL = "Cancelled"
+    CLEAN_UP = "CleanUp"
+    REMOVE = "Removed"
+
+
+class Evidence(StrEnum):
+    """Whether an ended attempt's logs and events have reached Postgres; until then nobody deletes its pod."""
+
+    NONE = "none"
+    CAPTURED = "captured"
+    UNAVAILABLE = "unavailable"
+
+
+class RestartPolicy(StrEnum):
+    NEVER = "Never"
+    ON_FAILURE = "OnFailure"
+    ALWAYS = "Always"
+
+
+class BudgetScope(StrEnum):
+    """Over which replicas restarts are counted against the limit."""
+
+    REPLICA = "replica"
+    TASK = "task"
+    JOB = "job"
+
+
+class CleanUpPolicy(StrEnum):
+    """Which pods are deleted once the job has ended."""
+
+    NONE = "None"
+    UNFINISHED = "Unfinished"
+    ALL = "All"
+
+
+class RuleOutcome(StrEnum):
+    SUCCESS = "success"
+    FAILURE = "failure"
+
+
+class Quantifier(StrEnum):
+    ALL = "all"
+    ANY = "any"
+
+
+class ConditionType(StrEnum):
+    """Uniform conditions; a dialect renders them under its kind's names."""
+
+    INITIALIZED = "Initialized"
+    RUNNING = "Running"
+    REPLICA_FAILURE = "ReplicaFailure"
+    PAUSED = "Paused"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    SCHEDULER_UNAVAILABLE = "SchedulerUnavailable"  # the asked-for scheduler is unknown to this cluster
+
+
+class PendingCode(StrEnum):
+    """Why a job is not running yet: a stable contract, explained in docs/status.md."""
+
+    QUEUED = "Queued"  # stored; the controller has not looked at it yet
+    PREVIOUS_OBJECTS = "PreviousObjects"  # a finished job of the same name still has objects
+    NAME_TERMINATING = "NameTerminating"  # the previous attempt's pod is still going
+    BACK_OFF = "BackOff"  # waiting before the next attempt
+    UNSCHEDULABLE = "Unschedulable"
+    SCHEDULING_GATED = "SchedulingGated"
+    NOT_SCHEDULED = "NotScheduled"  # no scheduler has spoken yet
+    IMAGE_PULL = "ImagePull"
+    INVALID_IMAGE_NAME = "InvalidImageName"
+    CONTAINER_CONFIG = "ContainerConfig"  # a ConfigMap, Secret or key that the containers need is missing
+    CONTAINER_CREATING = "ContainerCreating"
+    CONTAINER_START = "ContainerStart"  # the runtime could not start the command
+    CRASH_LOOP = "CrashLoop"
+    VOLUME = "Volume"
+    SANDBOX = "Sandbox"  # network or sandbox could not be set up
+    INITIALIZING = "Initializing"  # init containers are at work
+    NOT_READY_NODE = "NodeNotReady"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    SERVICE_ACCOUNT_NOT_FOUND = "ServiceAccountNotFound"
+    NAMESPACE_NOT_FOUND = "NamespaceNotFound"
+    CLUSTER_DENIED = "ClusterDenied"  # jobgate itself lacks a permission
+    CLUSTER_THROTTLED = "ClusterThrottled"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    CLUSTER_ERROR = "ClusterError"
+
+
+# Codes that say no more than that a pod waits; its Events may tell why.
+VAGUE = frozenset({PendingCode.NOT_SCHEDULED, PendingCode.CONTAINER_CREATING, PendingCode.INITIALIZING})
+
+
+class Reason(StrEnum):
+    """Reasons of job phases, replicas and history rows that jobgate itself concludes."""
+
+    SUBMITTED = "Submitted"
+    CREATING = "CreatingPods"
+    WAITING_FOR_PODS = "WaitingForPods"
+    STARTED = "ReplicasStarted"
+    RESTARTING = "ReplicaRestarting"
+    PAUSING = "Pausing"
+    PAUSED = "Paused"
+    RESUMING = "Resuming"
+    CANCELLING = "Cancelling"
+    CANCELLED = "Cancelled"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    PENDING_DEADLINE_EXCEEDED = "PendingDeadlineExceeded"
+    RULE_FULFILLED = "RuleFulfilled"
+    SUCCESS_IMPOSSIBLE = "SuccessImpossible"
+    NO_RULE_FULFILLED = "NoRuleFulfilled"
+    NAME_CONFLICT = "NameConflict"
+    NAMESPACE_TERMINATING = "NamespaceTerminating"
+    NAMESPACE_DELETED = "NamespaceDeleted"
+    REFUSED_BY_CLUSTER = "RefusedByCluster"
+    NODE_LOST = "NodeLost"
+    POD_VANISHED = "PodVanished"
+    POD_DELETED = "PodDeleted"
+    DISRUPTED = "Disrupted"
+    NOT_WRITABLE = "NotWritable"

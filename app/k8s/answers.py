@@ -1,0 +1,63 @@
+"""Reads what the API server answers when it does not answer what was asked for: a Status, or anybody's error page."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.k8s.codec import load_object
+from app.k8s.errors import ApiError, BrokenAnswer, Cause, error_class
+from app.k8s.text import clean_text
+
+MAX_WORDS = 2_000  # of an answer that is no Status: enough to recognise a proxy's page
+
+
+def error_from_answer(status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
+    """The error that an HTTP answer with this status means."""
+    try:
+        answer = load_object(body)
+    except BrokenAnswer:
+        answer = {}
+    if answer.get("kind") != "Status":
+        answer = {"message": clean_text(body[:MAX_WORDS]).strip()}
+    return error_from_status({**answer, "code": status}, _seconds(headers.get("Retry-After")))
+
+
+def error_from_status(answer: Mapping[str, Any], retry_after: float | None = None) -> ApiError:
+    """The error that a Status object means; also the object of a watch's ERROR event."""
+    details = _mapping(answer.get("details"))
+    code = answer.get("code")
+    status = code if isinstance(code, int) else 500
+    reason, message = _text(answer.get("reason")), _text(answer.get("message"))
+    asked = retry_after if retry_after is not None else _seconds(details.get("retryAfterSeconds"))
+    return error_class(status, reason, message)(
+        status,
+        reason or "Unknown",
+        message,
+        causes=_causes(details.get("causes")),
+        kind=_text(details.get("kind")),
+        name=_text(details.get("name")),
+        retry_after=asked,
+    )
+
+
+def _causes(value: Any) -> tuple[Cause, ...]:
+    causes = [_mapping(item) for item in value] if isinstance(value, list) else []
+    return tuple(
+        Cause(reason=_text(c.get("reason")), message=_text(c.get("message")), field=_text(c.get("field")))
+        for c in causes
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _seconds(value: Any) -> float | None:
+    """Seconds to wait; a date, which Kubernetes never sends here, is ignored."""
+    try:
+        return max(0.0, float(value)) if value else None
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,178 @@
+"""Bytes to objects. Decoding an object never fails.
+
+The quick way decodes straight into structs. What it refuses (a null where a list should be, invalid UTF-8, a lone
+surrogate, a field of the wrong type) goes the patient way: repaired text, nulls dropped, then the offending fields
+one by one. A pod with one odd field is still a pod; an exception here would stop the whole watch.
+"""
+
+import json
+import re
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from app.domain.objects import Event, Metadata, Node, Object, Pod
+from app.k8s.errors import BrokenAnswer
+from app.k8s.text import clean_json, clean_text
+
+MAX_REPAIRS = 50  # fields dropped from one object before all of it but its metadata is given up
+
+_PATH = re.compile(r"`(\$[^`]*)`$")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[(\.\.\.)\]")
+
+
+class HasMetadata(Protocol):
+    """What the reflector needs to know of an object."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T", bound=HasMetadata)
+
+
+class Codec(Protocol[T_co]):
+    """How one kind of object is read."""
+
+    def decode(self, raw: bytes | memoryview | msgspec.Raw) -> T_co:
+        """The object; BrokenAnswer when the bytes are not a JSON object at all."""
+        ...
+
+
+class StructCodec(Generic[T]):
+    """Reads objects of one struct type."""
+
+    def __init__(self, struct: type[T]) -> None:
+        self._struct = struct
+        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(struct)
+
+    def decode(self, raw: bytes | memoryview | msgspec.Raw) -> T:
+        data = clean_json(bytes(raw))
+        try:
+            return self._decoder.decode(data)
+        except (msgspec.MsgspecError, UnicodeError):
+            repaired: T = _convert(load_object(data), self._struct)
+            return repaired
+
+
+class ObjectCodec:
+    """Reads any object, keeping all of it."""
+
+    def decode(self, raw: bytes | memoryview | msgspec.Raw) -> Object:
+        value = load_object(bytes(raw))
+        metadata = value.get("metadata")
+        return Object(metadata=_convert(metadata if isinstance(metadata, dict) else {}, Metadata), raw=value)
+
+
+POD = StructCodec(Pod)
+NODE = StructCodec(Node)
+EVENT = StructCodec(Event)
+OBJECT = ObjectCodec()
+
+
+class Page(msgspec.Struct, Generic[T_co], frozen=True):
+    """One page of a list."""
+
+    items: tuple[T_co, ...]
+    resource_version: str
+    continue_token: str = ""
+
+
+class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "continue_token": "continue"}):
+    resource_version: str = ""
+    continue_token: str | None = None
+
+
+class _List(msgspec.Struct):
+    items: list[msgspec.Raw] | None
+    metadata: _ListMeta
+
+
+_LIST = msgspec.json.Decoder(_List)
+_ANY = msgspec.json.Decoder()
+
+
+def decode_page(raw: bytes, codec: Codec[T_co]) -> Page[T_co]:
+    """A list's page, its items decoded one by one so that an odd one does not spoil the others."""
+    try:
+        page = _LIST.decode(raw)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise BrokenAnswer(f"a list could not be read: {error}") from error
+    return Page(
+        items=tuple(codec.decode(item) for item in page.items or ()),
+        resource_version=page.metadata.resource_version,
+        continue_token=page.metadata.continue_token or "",
+    )
+
+
+def load_object(raw: bytes) -> dict[str, Any]:
+    """Plain JSON values, their strings cleaned; BrokenAnswer when it is not a JSON object."""
+    value = load_json(raw)
+    if not isinstance(value, dict):
+        raise BrokenAnswer(f"expected a JSON object, got {type(value).__name__}")
+    return value
+
+
+def load_json(raw: bytes) -> Any:
+    """Any JSON value, its strings cleaned; BrokenAnswer when it is not JSON."""
+    data = clean_json(raw)
+    try:
+        return _ANY.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass
+    try:
+        return _clean(json.loads(data.decode("utf-8", "replace"), strict=False))
+    except (ValueError, RecursionError) as error:
+        raise BrokenAnswer(f"not JSON: {error}") from error
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        return {clean_text(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return value
+
+
+def _convert(value: Any, struct: type[T] | type[Metadata]) -> Any:
+    """The struct of `value`, with every field dropped that does not fit."""
+    value = _without_nulls(value)
+    for _ in range(MAX_REPAIRS):
+        try:
+            return msgspec.convert(value, struct, strict=False)
+        except msgspec.ValidationError as error:
+            path = _PATH.search(str(error))
+            if path is None or not _drop(value, _STEP.findall(path[1])):
+                break
+    metadata = value.get("metadata")
+    if struct is Metadata or not isinstance(metadata, dict):
+        return struct()
+    return struct(metadata=_convert(metadata, Metadata))  # type: ignore[call-arg]
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value if item is not None]
+    return value
+
+
+def _drop(value: Any, steps: list[tuple[str, str, str]]) -> bool:
+    """Removes what the path names; a step into a mapping of unknown key empties that mapping."""
+    if not steps:
+        return False
+    parent: Any = None
+    last: Any = None
+    for name, index, wildcard in steps:
+        if wildcard:
+            break
+        parent = value if parent is None else parent[last]
+        last = name or int(index)
+    if parent is None:
+        return False
+    del parent[last]
+    return True

@@ -1,0 +1,120 @@
+"""Where each resource lives: kind and apiVersion to path. And whether the cluster has an API at all."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from app.clock import Clock
+from app.k8s.errors import KubeError, NotFound
+
+DISCOVERY_TTL = 300.0  # seconds; an API that an administrator installs is seen after this long
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource of the Kubernetes API."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+        """Its path, every name escaped; without namespace the path across all of them."""
+        parts = ["apis" if "/" in self.api_version else "api", *self.api_version.split("/")]
+        if self.namespaced and namespace is not None:
+            parts += ["namespaces", _segment(namespace)]
+        elif self.namespaced and name is not None:
+            raise ValueError(f"a {self.kind} is named within a namespace, and none was given for {name!r}")
+        parts.append(self.plural)
+        if name is not None:
+            parts.append(_segment(name))
+        if subresource is not None:
+            parts.append(subresource)
+        return "/" + "/".join(parts)
+
+
+def _segment(name: str) -> str:
+    if name in {"", ".", ".."}:
+        raise ValueError(f"{name!r} names no object")
+    return quote(name, safe="")
+
+
+POD = Resource("v1", "Pod", "pods")
+SERVICE = Resource("v1", "Service", "services")
+CONFIG_MAP = Resource("v1", "ConfigMap", "configmaps")
+SECRET = Resource("v1", "Secret", "secrets")
+EVENT = Resource("v1", "Event", "events")
+SERVICE_ACCOUNT = Resource("v1", "ServiceAccount", "serviceaccounts")
+PERSISTENT_VOLUME_CLAIM = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+PERSISTENT_VOLUME = Resource("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+NODE = Resource("v1", "Node", "nodes", namespaced=False)
+NAMESPACE = Resource("v1", "Namespace", "namespaces", namespaced=False)
+STATEFUL_SET = Resource("apps/v1", "StatefulSet", "statefulsets")
+LEASE = Resource("coordination.k8s.io/v1", "Lease", "leases")
+PRIORITY_CLASS = Resource("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
+POD_GROUP = Resource("scheduler.tensorstack.dev/v1beta1", "PodGroup", "podgroups")
+
+_TABLE = {
+    (resource.api_version, resource.kind): resource
+    for resource in (
+        POD,
+        SERVICE,
+        CONFIG_MAP,
+        SECRET,
+        EVENT,
+        SERVICE_ACCOUNT,
+        PERSISTENT_VOLUME_CLAIM,
+        PERSISTENT_VOLUME,
+        NODE,
+        NAMESPACE,
+        STATEFUL_SET,
+        LEASE,
+        PRIORITY_CLASS,
+        POD_GROUP,
+    )
+}
+
+
+def resource_for(api_version: str, kind: str) -> Resource:
+    """The resource of a manifest's apiVersion and kind."""
+    try:
+        return _TABLE[api_version, kind]
+    except KeyError:
+        raise ValueError(f"no path is known for {kind} of {api_version}") from None
+
+
+class Discovery:
+    """Which APIs the cluster has, remembered for a while."""
+
+    def __init__(
+        self, fetch: Callable[[str], Awaitable[dict[str, Any]]], clock: Clock, ttl: float = DISCOVERY_TTL
+    ) -> None:
+        self._fetch = fetch
+        self._clock = clock
+        self._ttl = ttl
+        self._known: dict[str, tuple[float, frozenset[str]]] = {}
+
+    async def has(self, resource: Resource) -> bool:
+        """Whether the cluster serves this kind. An unreachable cluster raises, unless it has told us before."""
+        until, kinds = self._known.get(resource.api_version, (0.0, frozenset[str]()))
+        now = self._clock.monotonic()
+        if until <= now:
+            kinds = await self._kinds(resource.api_version)
+            self._known[resource.api_version] = (now + self._ttl, kinds)
+        return resource.kind in kinds
+
+    async def _kinds(self, api_version: str) -> frozenset[str]:
+        try:
+            answer = await self._fetch(("/apis/" if "/" in api_version else "/api/") + api_version)
+        except NotFound:
+            return frozenset()
+        except KubeError:
+            if api_version in self._known:
+                return self._known[api_version][1]
+            raise
+        resources = answer.get("resources")
+        return frozenset(
+            item["kind"] for item in resources or () if isinstance(item, dict) and isinstance(item.get("kind"), str)
+        )

@@ -1,0 +1,83 @@
+"""Leads for as long as the lease is to be had, in terms: what one term has learnt is dropped at its end.
+
+A term ends when the lease is lost, or when the cluster turns out not to be ours; then nothing is mirrored, created or
+deleted, and the heartbeat says why.
+"""
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import structlog
+
+from app.db import heartbeats
+from app.db.errors import DatabaseUnavailable, LeaseLost
+from app.k8s.errors import KubeError
+from app.loops.identity import WrongCluster
+from app.loops.leadership import Leadership
+from app.loops.parts import ControllerState, Parts
+from app.loops.term import Term
+
+log = structlog.get_logger()
+
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # the last contact of a controller that never had one
+
+
+class Controller:
+    """The loops that run where the lease is held."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._db = parts.db
+        self._settings = parts.settings
+        self.state = ControllerState()
+
+    async def run(self) -> None:
+        """Lead whenever the lease is to be had, until cancelled."""
+        while True:
+            leadership = Leadership(
+                self._db, self._parts.clock, ttl=self._settings.lease_ttl, renew_every=self._settings.lease_renew_every
+            )
+            self.state.set("Waiting", "another process holds the controller's lease")
+            await leadership.acquire()
+            try:
+                await self._lead(leadership)
+            except* LeaseLost as lost:
+                log.warning("controller.lease_lost", error=str(_first(lost)))
+            finally:
+                await leadership.release()
+
+    async def _lead(self, leadership: Leadership) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(leadership.keep())
+            while True:
+                await self._term(leadership)
+
+    async def _term(self, leadership: Leadership) -> None:
+        """One term. It ends only by an error; those that another term may get over are waited out here."""
+        try:
+            await Term(self._parts, leadership, self.state).run()
+        except* WrongCluster as wrong:
+            await self._stand_still(leadership, "WrongCluster", str(_first(wrong)))
+        except* KubeError as error:
+            await self._stand_still(leadership, "Unreachable", str(_first(error)))
+        except* DatabaseUnavailable as error:
+            log.warning("controller.database_unavailable", error=str(_first(error)))
+            await asyncio.sleep(self._settings.retry_every)
+
+    async def _stand_still(self, leadership: Leadership, state: str, message: str) -> None:
+        """Tell everybody why nothing happens; the last contact with the cluster stays what it was."""
+        self.state.set(state, message)
+        with suppress(DatabaseUnavailable):
+            before = await heartbeats.read(self._db)
+            seen = before.observed_at if before is not None else NEVER
+            await heartbeats.beat(self._db, leadership.lease, seen, state, message)
+        await asyncio.sleep(self._settings.retry_every)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error inside nested groups."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,223 @@
+"""Creates what a job needs. Every create may be repeated, and a refusal is learnt as a fact.
+
+Names repeat, so a 409 is answered by a GET: same job and attempt and not going away is done; ours but terminating, of
+another attempt or of a finished job is a wait; anybody else's is a failure of the job.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from app.clock import Clock
+from app.domain import labels
+from app.domain.actions import Action, CreatePod
+from app.domain.manifests.config import anchor_manifest
+from app.domain.manifests.gang import gang_manifest
+from app.domain.manifests.pods import pod_manifest
+from app.domain.manifests.services import service_manifest
+from app.domain.objects import Metadata, Object, Pod
+from app.domain.plan import JobPlan, Manifest, Rank
+from app.domain.status.observed import Refusal, Verdict
+from app.domain.status.refusals import judge
+from app.domain.vocabulary import PendingCode, Reason
+from app.faultpoints import FaultPoint, reached
+from app.k8s.api import KubeApi
+from app.k8s.codec import OBJECT
+from app.k8s.codec import POD as POD_CODEC
+from app.k8s.errors import AlreadyExists, ApiError, KubeError
+from app.k8s.limiter import CreateLimiter
+from app.k8s.resources import POD, POD_GROUP, Discovery, resource_for
+from app.loops import metrics
+from app.loops.facts import Facts
+from app.loops.leadership import Leadership
+
+log = structlog.get_logger()
+
+RETRY_BASE, RETRY_MAX = 1.0, 60.0  # seconds between tries of a create that the cluster refuses
+RETRY_MAX_AWAY = 5.0  # while it does not answer at all, which ends without anybody's doing
+AWAY = frozenset({PendingCode.CLUSTER_UNREACHABLE, PendingCode.CLUSTER_ERROR, PendingCode.CLUSTER_THROTTLED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The actions of one decision, and what they need. `established` says that this job had pods before."""
+
+    plan: JobPlan
+    actions: Sequence[Action]
+    facts: Facts
+    learnt_before: int
+    established: bool
+
+
+class Creator:
+    """`adopt` is shown each pod that was created or found; `timeout` is seconds a request."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        leadership: Leadership,
+        clock: Clock,
+        *,
+        adopt: Callable[[Pod], None],
+        verify: Callable[[], Awaitable[None]],
+        timeout: float,
+    ) -> None:
+        self._api = api
+        self._leadership = leadership
+        self._limiter = CreateLimiter(clock)
+        self._clock = clock
+        self._adopt = adopt
+        self._verify = verify
+        self._timeout = timeout
+        self._discovery = Discovery(api.get_raw, clock)
+        self._gang_api = False
+
+    async def has_gang_api(self) -> bool:
+        """Whether the cluster serves PodGroups; while it does not answer, what it said last."""
+        with suppress(KubeError):
+            self._gang_api = await self._discovery.has(POD_GROUP)
+        return self._gang_api
+
+    async def ensure_objects(self, work: Work) -> str | None:
+        """Uid of the anchor, with the job's Services and PodGroup in place; None when the cluster refuses one."""
+        plan = work.plan
+        if not self._is_due(work.facts, None):
+            return None
+        try:
+            anchor = await self._ensure(anchor_manifest(plan))
+            reached(FaultPoint.ANCHOR_CREATED)
+            for service in plan.services:
+                await self._ensure(service_manifest(plan, service, anchor.uid))
+            if plan.gang is not None and await self.has_gang_api():
+                await self._ensure(gang_manifest(plan, plan.gang, anchor.uid))
+        except KubeError as error:
+            self._refused(work, None, error)
+            return None
+        except NameTaken as taken:
+            self._note(work.facts, None, taken.refusal(self._clock))
+            return None
+        work.facts.accept(None)
+        return anchor.uid
+
+    async def create_pod(self, work: Work, action: CreatePod, anchor: str) -> bool:
+        plan, facts = work.plan, work.facts
+        if not self._is_due(facts, action.key):
+            return True
+        replica = plan.replicas[action.key]
+        try:
+            if replica.service is not None:
+                await self._ensure(service_manifest(plan, replica.service, anchor))
+                reached(FaultPoint.SERVICE_CREATED)
+            manifest = pod_manifest(plan, replica, action.attempt, anchor)
+            reached(FaultPoint.POD_BEFORE_CREATE)
+            pod = await self._create_or_adopt_pod(manifest)
+        except KubeError as error:
+            self._refused(work, action.key, error)
+            return True
+        except NameTaken as taken:
+            self._note(facts, action.key, taken.refusal(self._clock))
+            return True
+        facts.accept(action.key)
+        self._adopt(pod)
+        return True
+
+    async def _create_or_adopt_pod(self, manifest: Manifest) -> Pod:
+        try:
+            created = await self._create(manifest)
+            reached(FaultPoint.POD_CREATED)
+            return POD_CODEC.decode(msgspec.json.encode(created.raw))
+        except AlreadyExists:
+            metadata = manifest["metadata"]
+            pod = await self._api.get(
+                POD, metadata["name"], metadata["namespace"], codec=POD_CODEC, timeout=self._timeout
+            )
+            _claim(manifest, pod.metadata)
+            return pod
+
+    async def _ensure(self, manifest: Manifest) -> Metadata:
+        try:
+            return (await self._create(manifest)).metadata
+        except AlreadyExists:
+            metadata = manifest["metadata"]
+            resource = resource_for(manifest["apiVersion"], manifest["kind"])
+            found = await self._api.get(
+                resource, metadata["name"], metadata["namespace"], codec=OBJECT, timeout=self._timeout
+            )
+            _claim(manifest, found.metadata)
+            return found.metadata
+
+    async def _create(self, manifest: Manifest) -> Object:
+        async with self._limiter:
+            await self._verify()
+            self._leadership.guard(self._timeout)
+            return await self._api.create(manifest, timeout=self._timeout)
+
+    def _is_due(self, facts: Facts, key: Rank | None) -> bool:
+        return facts.retry_at.get(key, 0.0) <= self._clock.monotonic()
+
+    def _refused(self, work: Work, key: Rank | None, error: KubeError) -> None:
+        if isinstance(error, ApiError):
+            verdict, code = judge(
+                error.status,
+                error.reason,
+                error.message,
+                [(cause.reason, cause.message) for cause in error.causes],
+                seen_before=work.established,
+            )
+            message = error.message
+        else:
+            verdict, code, message = Verdict.RETRY, PendingCode.CLUSTER_UNREACHABLE, str(error)
+        metrics.REFUSED.labels(code).inc()
+        log.info("create.refused", job=work.plan.identity.uid, replica=str(key), verdict=verdict, code=code)
+        self._note(work.facts, key, Refusal(verdict=verdict, code=code, message=message, since=self._clock.now()))
+
+    def _note(self, facts: Facts, key: Rank | None, refusal: Refusal) -> None:
+        """Keep the first moment of a refusal that repeats, and wait longer before each try."""
+        before = facts.job_refusal if key is None else facts.refusals.get(key)
+        if before is not None and (before.code, before.message) == (refusal.code, refusal.message):
+            refusal = before
+        if key is None:
+            facts.job_refusal = refusal
+        else:
+            facts.refusals[key] = refusal
+        tries = facts.tries.get(key, 0)
+        facts.tries[key] = tries + 1
+        facts.learnt += before is not refusal
+        longest = RETRY_MAX_AWAY if refusal.code in AWAY else RETRY_MAX
+        facts.retry_at[key] = self._clock.monotonic() + min(RETRY_BASE * 2 ** min(tries, 10), longest)
+
+
+class NameTaken(Exception):  # noqa: N818 - an answer of the cluster, not a fault
+    """The name of an object to be created is somebody's."""
+
+    def __init__(self, verdict: Verdict, code: str, message: str) -> None:
+        super().__init__(message)
+        self.verdict = verdict
+        self.code = code
+        self.message = message
+
+    def refusal(self, clock: Clock) -> Refusal:
+        return Refusal(verdict=self.verdict, code=self.code, message=self.message, since=clock.now())
+
+
+def _claim(manifest: Manifest, found: Metadata) -> None:
+    """Accept an existing object as the wanted one.
+
+    Raises:
+        NameTaken: it is not.
+    """
+    wanted = manifest["metadata"]["labels"]
+    what = f"{manifest['kind']} {found.name}"
+    if found.labels.get(labels.INSTALLATION) != wanted[labels.INSTALLATION]:
+        raise NameTaken(
+            Verdict.FAIL, Reason.NAME_CONFLICT, f"{what} exists and is not this installation's; it is left alone"
+        )
+    if found.labels.get(labels.JOB_UID) != wanted[labels.JOB_UID]:
+        raise NameTaken(
+            Verdict.WAIT, PendingCode.PREVIOUS_OBJECTS, f"{what} of a former job with this name is not gone yet"
+        )
+    if found.deletion_timestamp is not None or found.labels.get(labels.ATTEMPT) != wanted.get(labels.ATTEMPT):
+        raise NameTaken(Verdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet")

@@ -1,0 +1,174 @@
+"""Brings the last words of an attempt to Postgres before its pod may go.
+
+Container states and exit codes come with the mirror and are always kept; log tails and Events are worth a few seconds
+each, and a cluster that does not give them within the capture deadline is recorded as not having given them.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from app.clock import Clock
+from app.db import evidence as store
+from app.db.engine import Database
+from app.db.evidence import Capture, Log
+from app.domain.actions import CaptureEvidence
+from app.domain.objects import Event
+from app.domain.plan import JobIdentity
+from app.domain.vocabulary import Evidence
+from app.faultpoints import FaultPoint, reached
+from app.k8s.api import KubeApi
+from app.k8s.codec import EVENT as EVENT_CODEC
+from app.k8s.errors import BadRequest, KubeError, NotFound, Unreachable
+from app.k8s.logs import read_log
+from app.k8s.resources import EVENT
+from app.loops.facts import Facts
+from app.loops.leadership import Leadership
+
+log = structlog.get_logger()
+
+CALL_TIMEOUT = 5.0  # seconds for the log of a container, and for the Events of a pod
+TAIL_LINES = 5000  # read at most; of these the last bytes are kept
+MAX_EVENTS = 50
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceSettings:
+    """`log_bytes` is kept of each container; `deadline` is seconds from the first try to giving up."""
+
+    log_bytes: int = 64 * 1024
+    deadline: float = 60.0
+
+
+class EvidenceCapture:
+    """The reading side of evidence; one capture a pod at a time is the caller's promise."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        db: Database,
+        leadership: Leadership,
+        clock: Clock,
+        settings: EvidenceSettings,
+        *,
+        verify: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._api = api
+        self._db = db
+        self._leadership = leadership
+        self._clock = clock
+        self._settings = settings
+        self._verify = verify
+
+    async def capture(self, job: JobIdentity, action: CaptureEvidence, facts: Facts) -> bool:
+        """Store what is to be had.
+
+        Raises:
+            KubeError: not now, and the deadline has not passed: ask again.
+        """
+        since = facts.capturing_since.setdefault(action.pod_uid, self._clock.monotonic())
+        expired = self._clock.monotonic() - since >= self._settings.deadline
+        logs, refusals = await self._logs(job, action)
+        events = await read_events(self._api, job, action.pod_uid)
+        failure = next((error for error in refusals.values() if not _is_final(error)), None)
+        if failure is not None and (not expired or isinstance(failure, Unreachable)):
+            raise failure  # while the API server itself is away, the pod and its logs stay where they are
+        if not logs:
+            await self._verify()  # a cluster that is not ours knows nothing of the pod
+        reached(FaultPoint.EVIDENCE_READ)
+        missing = "; ".join(f"{name}: {error}" for name, error in refusals.items())
+        state = Evidence.CAPTURED if logs or not refusals else Evidence.UNAVAILABLE
+        capture = Capture(
+            key=action.key,
+            attempt=action.attempt,
+            state=state,
+            reason=missing or None,
+            logs=logs,
+            events=[_rendered(event) for event in events or ()],
+        )
+        await store.store(self._db, self._leadership.lease, UUID(job.uid), capture)
+        reached(FaultPoint.EVIDENCE_STORED)
+        facts.capturing_since.pop(action.pod_uid, None)
+        facts.learnt += 1
+        return True
+
+    async def _logs(self, job: JobIdentity, action: CaptureEvidence) -> tuple[dict[str, Log], dict[str, KubeError]]:
+        logs: dict[str, Log] = {}
+        refusals: dict[str, KubeError] = {}
+
+        async def read(container: str) -> None:
+            try:
+                logs[container] = await self._tail(job.namespace, action.pod_name, container)
+            except KubeError as error:
+                refusals[container] = error
+
+        async with asyncio.TaskGroup() as group:
+            for container in action.containers:
+                group.create_task(read(container))
+        return logs, refusals
+
+    async def _tail(self, namespace: str, pod: str, container: str) -> Log:
+        """The last bytes of a log: the API cuts by lines from the end and by bytes only from the beginning."""
+        tail, dropped = bytearray(), False
+        limit = self._settings.log_bytes
+        lines = 0
+        try:
+            async with (
+                asyncio.timeout(CALL_TIMEOUT),
+                aclosing(read_log(self._api, namespace, pod, container, tail_lines=TAIL_LINES)) as pieces,
+            ):
+                async for piece in pieces:
+                    lines += piece.count(b"\n")
+                    tail += piece
+                    if len(tail) > limit:
+                        dropped = True
+                        del tail[: len(tail) - limit]
+        except TimeoutError:
+            if not tail:
+                raise SlowLog(f"the log of {container} did not come within {CALL_TIMEOUT:g} s") from None
+            dropped = True
+        return Log(tail=bytes(tail), truncated=dropped or lines >= TAIL_LINES)
+
+
+async def read_events(api: KubeApi, job: JobIdentity, pod_uid: str) -> list[Event] | None:
+    """The Events of a pod in the order in which they were last seen; None when they are not to be had now."""
+    try:
+        page = await api.list_page(
+            EVENT,
+            job.namespace,
+            codec=EVENT_CODEC,
+            field_selector=f"involvedObject.uid={pod_uid}",
+            limit=MAX_EVENTS,
+            timeout=CALL_TIMEOUT,
+        )
+    except KubeError as error:
+        log.info("events.unavailable", job=job.uid, error=str(error))
+        return None
+    return sorted(page.items, key=lambda event: event.last_seen or LONG_AGO)
+
+
+class SlowLog(KubeError):  # noqa: N818 - an answer that is late, not a fault
+    """A log that did not come in time; it may the next time."""
+
+
+def _is_final(error: KubeError) -> bool:
+    """The pod or container is gone or never ran: no later try can bring its log."""
+    return isinstance(error, NotFound | BadRequest)
+
+
+def _rendered(event: Event) -> Mapping[str, Any]:
+    return {
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message,
+        "count": event.times,
+        "lastSeen": event.last_seen.isoformat() if event.last_seen else None,
+        "component": event.component,
+    }

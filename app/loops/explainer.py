@@ -1,0 +1,66 @@
+"""Asks the Events of pods that have been pending for long why they are.
+
+Beside the passes and never within one: a pass that waited for an answer would keep newer states of its job from being
+written. At most READS_PER_SECOND are read, and those of one pod no sooner than AGAIN seconds after the last time.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+
+from app.clock import Clock
+from app.domain.actions import ReadEvents
+from app.domain.plan import JobIdentity
+from app.domain.status.diagnosis import diagnose_events
+from app.k8s.api import KubeApi
+from app.loops.evidence import read_events
+from app.loops.facts import Facts
+
+READS_PER_SECOND = 20.0
+AGAIN = 15.0  # seconds; a scheduler or kubelet repeats what it has to say about this often
+REMEMBERED = 10_000
+
+
+class Explainer:
+    """`look_again` is called with a job's uid and the seconds after which a pass over it is worth while."""
+
+    def __init__(self, api: KubeApi, clock: Clock, look_again: Callable[[str, float], None]) -> None:
+        self._api = api
+        self._clock = clock
+        self._look_again = look_again
+        self._wanted: OrderedDict[str, tuple[JobIdentity, Facts]] = OrderedDict()
+        self._asked: OrderedDict[str, float] = OrderedDict()
+        self._filled = asyncio.Event()
+
+    def ask(self, job: JobIdentity, action: ReadEvents, facts: Facts) -> None:
+        """Put the pod in line, unless it was asked about a moment ago."""
+        if self._clock.monotonic() - self._asked.get(action.uid, float("-inf")) < AGAIN:
+            return
+        self._wanted[action.uid] = (job, facts)
+        self._filled.set()
+
+    async def run(self) -> None:
+        """Read in turn until cancelled."""
+        while True:
+            while not self._wanted:
+                self._filled.clear()
+                await self._filled.wait()
+            uid, (job, facts) = self._wanted.popitem(last=False)
+            self._remember(uid)
+            await self._explain(uid, job, facts)
+            await asyncio.sleep(1 / READS_PER_SECOND)
+
+    def _remember(self, uid: str) -> None:
+        self._asked[uid] = self._clock.monotonic()
+        while len(self._asked) > REMEMBERED:
+            self._asked.popitem(last=False)
+
+    async def _explain(self, uid: str, job: JobIdentity, facts: Facts) -> None:
+        """A pod that nobody has spoken of yet is asked about again in a while."""
+        events = await read_events(self._api, job, uid)
+        reason = diagnose_events(events) if events else None
+        if reason is None:
+            self._look_again(job.uid, AGAIN)
+        elif facts.pending_events.get(uid) != reason:
+            facts.pending_events[uid] = reason
+            self._look_again(job.uid, 0.0)

@@ -1,0 +1,186 @@
+"""Makes sure that database and cluster belong together, before anything is concluded from what is missing.
+
+Postgres keeps the uid of the cluster's kube-system namespace. The cluster keeps, in one ConfigMap, the lease epoch and
+the feed position that this installation had reached when it was last seen. A cluster with another uid is another
+cluster; a ConfigMap ahead of the database means that the database is older than what the cluster has seen.
+"""
+
+import asyncio
+from contextlib import suppress
+from uuid import UUID
+
+import structlog
+
+from app.clock import Clock
+from app.db import feed, installation
+from app.db.engine import Database
+from app.db.errors import DatabaseUnavailable
+from app.domain import labels
+from app.domain.objects import Object
+from app.k8s.api import KubeApi
+from app.k8s.codec import OBJECT
+from app.k8s.errors import AlreadyExists, Conflict, KubeError, NotFound
+from app.k8s.resources import CONFIG_MAP, NAMESPACE
+from app.loops.leadership import Leadership
+
+log = structlog.get_logger()
+
+KUBE_SYSTEM = "kube-system"
+VERIFY_EVERY = 5.0  # seconds for which an answer about the cluster's uid is believed
+RECORD_EVERY = 10.0  # seconds between notes of the feed's position
+
+
+class WrongCluster(Exception):  # noqa: N818 - a finding, shown to people by this name
+    """Database and cluster do not belong together. Until an operator decides, the controller does nothing."""
+
+
+class Identity:
+    """Binds an installation to its cluster; `timeout` is seconds a request."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        db: Database,
+        leadership: Leadership,
+        clock: Clock,
+        *,
+        installation_id: UUID,
+        system_namespace: str,
+        timeout: float,
+    ) -> None:
+        self._api = api
+        self._db = db
+        self._leadership = leadership
+        self._clock = clock
+        self._id = installation_id
+        self._namespace = system_namespace
+        self._timeout = timeout
+        self._cluster_uid: str | None = None
+        self._verified_at: float | None = None
+        self._verified_connections = -1
+        self._verifying = asyncio.Lock()
+
+    @property
+    def _name(self) -> str:
+        return f"jobgate-installation-{self._id}"
+
+    async def bind(self) -> None:
+        """Compare both sides and note on the cluster that this epoch has begun.
+
+        Raises:
+            WrongCluster: they do not belong together.
+            KubeError: the cluster did not answer; nothing is known.
+        """
+        connections = self._api.connections
+        uid = await self._uid()
+        bound = await installation.bind_cluster(self._db, self._leadership.lease, uid)
+        if bound.cluster_uid != uid:
+            raise WrongCluster(
+                f"this database belongs to the cluster whose kube-system namespace has the uid {bound.cluster_uid}; "
+                f"the cluster at {self._api.url} has {uid}"
+            )
+        self._cluster_uid = uid
+        self._verified_at = self._clock.monotonic()
+        self._verified_connections = connections
+        await self._note_epoch()
+
+    async def verify(self) -> None:
+        """Raise WrongCluster when another cluster answers at this address by now.
+
+        An answer is believed for a while, but only until a connection is opened or a watch ends: whoever moves
+        an address to another cluster cuts what is open. Called before a write it keeps the write from another cluster;
+        called after a read, it keeps what is missing there from being taken for gone.
+        """
+        async with self._verifying:
+            if not self._is_verified():
+                await self._verify()
+
+    def doubt(self) -> None:
+        """Believe no earlier answer."""
+        self._verified_at = None
+
+    def _is_verified(self) -> bool:
+        if self._verified_at is None or self._api.connections != self._verified_connections:
+            return False
+        return self._clock.monotonic() - self._verified_at < VERIFY_EVERY
+
+    async def _verify(self) -> None:
+        now, connections = self._clock.monotonic(), self._api.connections
+        uid = await self._uid()
+        if self._cluster_uid is not None and uid != self._cluster_uid:
+            raise WrongCluster(
+                f"another cluster answers at {self._api.url}: its kube-system namespace has the uid {uid}, "
+                f"this database belongs to {self._cluster_uid}"
+            )
+        self._verified_at = now
+        self._verified_connections = connections
+
+    async def keep(self) -> None:
+        """Note the feed's position on the cluster, for as long as the lease is held, and look who answers."""
+        while True:
+            await asyncio.sleep(RECORD_EVERY)
+            try:
+                await self.verify()
+                await self._note_epoch()
+            except (KubeError, DatabaseUnavailable) as error:
+                log.info("identity.not_noted", error=str(error))
+
+    async def _uid(self) -> str:
+        found = await self._api.get(NAMESPACE, KUBE_SYSTEM, codec=OBJECT, timeout=self._timeout)
+        return found.metadata.uid
+
+    async def _note_epoch(self) -> None:
+        epoch = self._leadership.lease.epoch
+        bounds = await feed.bounds(self._db)
+        position = bounds.last
+        noted = await self._noted()
+        if noted is None:
+            await self._introduce(epoch, position)
+            return
+        data = noted.raw.get("data") or {}
+        self._compare(data, epoch, position)
+        patch = {
+            "metadata": {"resourceVersion": noted.metadata.resource_version},
+            "data": {"epoch": str(epoch), "position": str(position)},
+        }
+        self._leadership.guard(self._timeout)
+        with suppress(Conflict):
+            await self._api.merge_patch(CONFIG_MAP, self._name, self._namespace, patch=patch, timeout=self._timeout)
+
+    def _compare(self, data: dict[str, str], epoch: int, position: int) -> None:
+        seen_epoch, seen_position = int(data.get("epoch", "0")), int(data.get("position", "0"))
+        if seen_epoch > epoch or seen_position > position:
+            raise WrongCluster(
+                f"the database is older than what this cluster has seen of it: epoch {epoch} and feed position "
+                f"{position} here, {seen_epoch} and {seen_position} in ConfigMap {self._namespace}/{self._name}"
+            )
+
+    async def _noted(self) -> Object | None:
+        with suppress(NotFound):
+            return await self._api.get(CONFIG_MAP, self._name, self._namespace, codec=OBJECT, timeout=self._timeout)
+        return None
+
+    async def _introduce(self, epoch: int, position: int) -> None:
+        self._leadership.guard(self._timeout)
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": self._name,
+                "namespace": self._namespace,
+                "labels": {labels.INSTALLATION: str(self._id), labels.MANAGED_BY: labels.MANAGER},
+            },
+            "data": {"epoch": str(epoch), "position": str(position)},
+        }
+        with suppress(AlreadyExists):
+            try:
+                await self._api.create(manifest, timeout=self._timeout)
+            except NotFound:
+                await self._create_namespace()
+                await self._api.create(manifest, timeout=self._timeout)
+
+    async def _create_namespace(self) -> None:
+        """For a cluster nobody has prepared, such as the embedded one; deploy/ makes the namespace elsewhere."""
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
+        with suppress(AlreadyExists):
+            await self._api.create(manifest, timeout=self._timeout)

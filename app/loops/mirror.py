@@ -1,0 +1,182 @@
+"""The cluster as this controller sees it: pods and nodes kept by reflectors, and what they say about one job."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from itertools import chain
+
+from typing_extensions import override
+
+from app.clock import Clock
+from app.domain import labels
+from app.domain.objects import Node, Pod
+from app.domain.status.observed import ObservedJob
+from app.domain.status.pods import observe_pod
+from app.k8s.api import KubeApi, WatchEvent
+from app.k8s.codec import NODE as NODE_CODEC
+from app.k8s.codec import POD as POD_CODEC
+from app.k8s.codec import Page
+from app.k8s.errors import Forbidden
+from app.k8s.reflector import Reflector, ResourceSource, Source
+from app.k8s.resources import NODE, POD
+from app.k8s.store import Store
+from app.loops.facts import Facts
+
+
+class GuardedSource:
+    """Believes a list only when `verify` finds the cluster to be ours afterwards, and calls `doubt` when a watch ends.
+
+    A list replaces the mirror: one of another cluster behind the same address would make every pod vanish.
+    """
+
+    def __init__(self, source: Source[Pod], verify: Callable[[], Awaitable[None]], doubt: Callable[[], None]) -> None:
+        self._source = source
+        self._verify = verify
+        self._doubt = doubt
+
+    async def list_page(self, continue_token: str, limit: int) -> Page[Pod]:
+        page = await self._source.list_page(continue_token, limit)
+        await self._verify()
+        return page
+
+    async def watch(
+        self, resource_version: str, timeout_seconds: int, idle: float
+    ) -> AsyncGenerator[WatchEvent[Pod], None]:
+        try:
+            async with aclosing(self._source.watch(resource_version, timeout_seconds, idle)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._doubt()
+
+
+class NodeSource(ResourceSource[Node]):
+    """Nodes, or none where this installation may not read them: node loss is then never concluded."""
+
+    @override
+    async def list_page(self, continue_token: str, limit: int) -> Page[Node]:
+        try:
+            return await super().list_page(continue_token, limit)
+        except Forbidden:
+            return Page(items=(), resource_version="0")
+
+
+class Nodes:
+    """A sink that knows which nodes answer. `on_change` is called with the name of a node that starts or stops to."""
+
+    def __init__(self, on_change: Callable[[str], None]) -> None:
+        self._ready: dict[str, bool] = {}
+        self._on_change = on_change
+
+    def is_lost(self, name: str) -> bool:
+        """Whether a node that pods are bound to is NotReady or gone. Never so where nodes cannot be read."""
+        return bool(name and self._ready) and not self._ready.get(name, False)
+
+    def replaced(self, objects: Sequence[Node]) -> None:
+        before, self._ready = self._ready, {node.metadata.name: node.ready for node in objects}
+        for name in before.keys() | self._ready.keys():
+            if before.get(name) != self._ready.get(name):
+                self._on_change(name)
+
+    def applied(self, obj: Node) -> None:
+        if self._ready.get(obj.metadata.name) != obj.ready:
+            self._ready[obj.metadata.name] = obj.ready
+            self._on_change(obj.metadata.name)
+
+    def deleted(self, obj: Node) -> None:
+        if self._ready.pop(obj.metadata.name, None) is not None:
+            self._on_change(obj.metadata.name)
+
+
+class Mirror:
+    """`on_change` is called with the uid of each job one of whose pods, or one of whose nodes, has changed.
+
+    Without `namespaces` pods are watched across the whole cluster.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        installation: str,
+        clock: Clock,
+        *,
+        namespaces: Sequence[str],
+        verify: Callable[[], Awaitable[None]],
+        doubt: Callable[[], None],
+        on_change: Callable[[str], None],
+    ) -> None:
+        self._on_change = on_change
+        self._nodes = Nodes(self._node_changed)
+        self._stores: dict[str | None, Store[Pod]] = {}
+        self._pod_reflectors: dict[str | None, Reflector[Pod]] = {}
+        selector = f"{labels.INSTALLATION}={installation}"
+        for namespace in namespaces or (None,):
+            source = ResourceSource(api, POD, POD_CODEC, namespace=namespace, label_selector=selector)
+            self._stores[namespace] = Store(labels.JOB_UID, on_change)
+            self._pod_reflectors[namespace] = Reflector(
+                GuardedSource(source, verify, doubt), self._stores[namespace], clock
+            )
+        self._node_reflector = Reflector(NodeSource(api, NODE, NODE_CODEC), self._nodes, clock)
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._pod_reflectors.values():
+                group.create_task(reflector.run())
+            group.create_task(self._node_reflector.run())
+
+    async def wait_synced(self) -> None:
+        """Return once everything has been listed: before that nothing can be concluded from what is missing."""
+        for synced in (*(reflector.synced for reflector in self._pod_reflectors.values()), self._node_reflector.synced):
+            await synced.wait()
+
+    @property
+    def last_contact(self) -> datetime | None:
+        """When every watched namespace had last said something, if only that nothing happened."""
+        contacts = [reflector.last_contact for reflector in self._pod_reflectors.values()]
+        return None if None in contacts else min(filter(None, contacts))
+
+    @property
+    def last_error(self) -> str:
+        """The words of the last failure to list or watch."""
+        return next((r.stats.last_error for r in self._pod_reflectors.values() if r.stats.last_error), "")
+
+    @property
+    def relists(self) -> int:
+        """Lists of pods since the start."""
+        return sum(reflector.stats.relists for reflector in self._pod_reflectors.values())
+
+    def pods(self) -> Iterator[Pod]:
+        """Every pod of this installation."""
+        return chain.from_iterable(store.all() for store in self._stores.values())
+
+    def job_uids(self) -> set[str]:
+        """The jobs that have pods, as their labels say."""
+        return {uid for store in self._stores.values() for uid in store.label_values()}
+
+    def adopt(self, pod: Pod) -> None:
+        """Take in what a create or a quorum read has just shown, without waiting for the watch."""
+        reflector = self._pod_reflectors.get(pod.metadata.namespace) or self._pod_reflectors.get(None)
+        if reflector is not None:
+            reflector.offer(pod)
+
+    def observe(self, uid: str, facts: Facts, *, gang_available: bool) -> ObservedJob:
+        pods = [pod for store in self._stores.values() for pod in store.labelled(uid)]
+        lost = frozenset(pod.spec.node_name for pod in pods if self._nodes.is_lost(pod.spec.node_name))
+        return ObservedJob(
+            pods=[observe_pod(pod, lost_nodes=lost) for pod in pods],
+            gone=frozenset(facts.gone),
+            refusals=dict(facts.refusals),
+            job_refusal=facts.job_refusal,
+            lost_nodes=lost,
+            pending_events=dict(facts.pending_events),
+            objects_gone=facts.objects_gone,
+            gang_available=gang_available,
+            anchor_marked=facts.anchor_marked,
+        )
+
+    def _node_changed(self, name: str) -> None:
+        for uid in {pod.metadata.labels.get(labels.JOB_UID, "") for pod in self.pods() if pod.spec.node_name == name}:
+            if uid:
+                self._on_change(uid)

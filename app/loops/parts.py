@@ -1,0 +1,67 @@
+"""What a controller is made of and how it waits; given to it by the composition root."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from app.clock import Clock
+from app.db.engine import Database
+from app.db.notifications import Listener
+from app.db.publisher import Publisher
+from app.domain.dialects.base import ClusterNames
+from app.domain.timing import Timing
+from app.k8s.api import KubeApi
+from app.loops.evidence import EvidenceSettings
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    """Times are seconds. `coalesce` is how long changes of one job are gathered before a pass, and `coalesce_pod` is
+    added for each of its pods, since a large status costs more to write.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    system_namespace: str = "jobgate-system"
+    lease_ttl: float = 15.0
+    lease_renew_every: float = 3.0
+    request_timeout: float = 5.0
+    coalesce: float = 0.02
+    coalesce_pod: float = 0.0005
+    poll_every: float = 1.0
+    heartbeat_every: float = 1.0
+    stale_after: float = 75.0
+    retry_every: float = 2.0
+    clean_every: float = 30.0
+    sweep_every: float = 60.0
+
+
+@dataclass(slots=True)
+class ControllerState:
+    """What this process's controller is doing, for /readyz. `state` is Waiting, Syncing, Running, Unreachable or
+    WrongCluster.
+    """
+
+    state: str = "Waiting"
+    message: str = "another process holds the controller's lease"
+
+    def set(self, state: str, message: str = "") -> None:
+        if (self.state, self.message) != (state, message):
+            log.info("controller.state", state=state, message=message)
+        self.state, self.message = state, message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    api: KubeApi
+    db: Database
+    listener: Listener
+    publisher: Publisher
+    clock: Clock
+    installation_id: UUID
+    settings: ControllerSettings
+    timing: Timing
+    evidence: EvidenceSettings
+    clusters: ClusterNames

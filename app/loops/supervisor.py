@@ -1,0 +1,60 @@
+"""Runs loops that must never end. One that fails or returns is reported, counted, and started again after a while."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from app.clock import Clock
+from app.loops.metrics import LOOP_RESTARTS
+
+log = structlog.get_logger()
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds
+HEALTHY_AFTER = 60.0  # seconds of running after which the pause starts again from the first
+
+Loop = Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class LoopHealth:
+    """`last_error` is empty while the loop runs as it should."""
+
+    restarts: int = 0
+    last_error: str = ""
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Cancel `run` to stop everything."""
+
+    loops: Mapping[str, Loop]
+    clock: Clock
+    health: dict[str, LoopHealth] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for name, loop in self.loops.items():
+                self.health[name] = LoopHealth()
+                group.create_task(self._keep_running(name, loop), name=name)
+
+    async def _keep_running(self, name: str, loop: Loop) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            started = self.clock.monotonic()
+            try:
+                await loop()
+                error = "returned, which it never should"
+            except Exception as failure:
+                error = f"{type(failure).__name__}: {failure}"
+                log.exception("loop.failed", loop=name)
+            health = self.health[name]
+            health.restarts += 1
+            LOOP_RESTARTS.labels(name).inc()
+            health.last_error = error
+            if self.clock.monotonic() - started > HEALTHY_AFTER:
+                pause = FIRST_PAUSE
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+            health.last_error = ""

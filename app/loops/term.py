@@ -1,0 +1,145 @@
+"""One stretch of work on a cluster that is known to be ours: bind, list, look at every job once, follow both sides."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+
+from app.db import controller, heartbeats
+from app.db.controller import LiveJob
+from app.db.errors import DatabaseUnavailable
+from app.db.notifications import INTENT
+from app.loops import metrics
+from app.loops.creator import Creator
+from app.loops.evidence import EvidenceCapture
+from app.loops.explainer import Explainer
+from app.loops.hands import Hands
+from app.loops.identity import Identity
+from app.loops.janitor import Janitor
+from app.loops.leadership import Leadership
+from app.loops.mirror import Mirror
+from app.loops.parts import ControllerState, Parts
+from app.loops.plans import PlanCache
+from app.loops.reconciler import Reconciler
+from app.loops.workqueue import WorkQueue
+
+INTENT_BATCH = 1000
+
+
+class Term:
+    """Runs until it fails or is cancelled; `state` is kept current for /readyz."""
+
+    def __init__(self, parts: Parts, leadership: Leadership, state: ControllerState) -> None:
+        settings, clock = parts.settings, parts.clock
+        self._parts = parts
+        self._settings = settings
+        self._leadership = leadership
+        self._state = state
+        self._namespaces: dict[str, str] = {}
+        self._queue = WorkQueue(clock, group_of=lambda uid: self._namespaces.get(uid, ""))
+        self._identity = Identity(
+            parts.api,
+            parts.db,
+            leadership,
+            clock,
+            installation_id=parts.installation_id,
+            system_namespace=settings.system_namespace,
+            timeout=settings.request_timeout,
+        )
+        self._mirror = Mirror(
+            parts.api,
+            str(parts.installation_id),
+            clock,
+            namespaces=settings.namespaces,
+            verify=self._identity.verify,
+            doubt=self._identity.doubt,
+            on_change=self._changed,
+        )
+        evidence = EvidenceCapture(parts.api, parts.db, leadership, clock, parts.evidence, verify=self._identity.verify)
+        creator = Creator(
+            parts.api,
+            leadership,
+            clock,
+            adopt=self._mirror.adopt,
+            verify=self._identity.verify,
+            timeout=settings.request_timeout,
+        )
+        self._explainer = Explainer(parts.api, clock, self._queue.add_after)
+        hands = Hands(
+            parts.api,
+            leadership,
+            creator,
+            evidence,
+            self._explainer,
+            adopt=self._mirror.adopt,
+            verify=self._identity.verify,
+            timeout=settings.request_timeout,
+        )
+        plans = PlanCache(str(parts.installation_id), parts.clusters)
+        self._reconciler = Reconciler(parts, leadership, self._mirror, creator, hands, plans, self._queue)
+        self._janitor = Janitor(parts.api, parts.db, leadership, self._mirror, clock, timeout=settings.request_timeout)
+
+    async def run(self) -> None:
+        """Nothing is concluded before everything has been listed.
+
+        Raises:
+            WrongCluster, KubeError, DatabaseUnavailable, LeaseLost: in an exception group.
+        """
+        self._state.set("Syncing", "listing the cluster")
+        await self._identity.bind()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._mirror.run())
+            group.create_task(self._identity.keep())
+            group.create_task(self._repeat(self._settings.heartbeat_every, self._beat))
+            await self._mirror.wait_synced()
+            self._enqueue(await controller.live(self._parts.db))
+            self._state.set("Running")
+            group.create_task(self._queue.run())
+            group.create_task(self._explainer.run())
+            group.create_task(self._reconciler.run())
+            group.create_task(self._follow_intent())
+            group.create_task(self._repeat(self._settings.poll_every, self._enqueue_due))
+            group.create_task(self._janitor.keep_clean(self._settings.clean_every))
+            group.create_task(self._janitor.keep_small(self._settings.sweep_every))
+
+    def _changed(self, uid: str) -> None:
+        self._queue.add_after(uid, self._settings.coalesce)
+
+    def _enqueue(self, jobs: list[LiveJob]) -> None:
+        for job in jobs:
+            self._namespaces[str(job.uid)] = job.namespace
+            self._queue.add(str(job.uid))
+
+    async def _follow_intent(self) -> None:
+        """Look for what people want on every hint, and now and then without one."""
+        with self._parts.listener.subscribe(INTENT) as hints:
+            while True:
+                try:
+                    self._enqueue(await controller.pending_intents(self._parts.db, INTENT_BATCH))
+                except DatabaseUnavailable:
+                    await asyncio.sleep(self._settings.poll_every)
+                await hints.wait(self._settings.poll_every)
+
+    async def _enqueue_due(self) -> None:
+        self._enqueue(await controller.due(self._parts.db, self._parts.clock.now(), INTENT_BATCH))
+
+    async def _beat(self) -> None:
+        contact = self._mirror.last_contact
+        if contact is None:
+            return
+        now = self._parts.clock.now()
+        metrics.CONTACT_AGE.set((now - contact).total_seconds())
+        metrics.QUEUED.set(len(self._queue))
+        metrics.RELISTS.set(self._mirror.relists)
+        silent = now - contact > timedelta(seconds=self._settings.stale_after)
+        if silent:
+            self._state.set("Unreachable", self._mirror.last_error)
+        elif self._state.state == "Unreachable":
+            self._state.set("Running")
+        await heartbeats.beat(self._parts.db, self._leadership.lease, contact, self._state.state, self._state.message)
+
+    async def _repeat(self, every: float, action: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            with suppress(DatabaseUnavailable):  # the reconciler reports the outage
+                await action()
+            await asyncio.sleep(every)

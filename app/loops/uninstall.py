@@ -1,0 +1,62 @@
+"""Takes everything of this installation out of the cluster, evidence finalizers included, and says what it took.
+
+For an installation that is given up: running jobs are killed, and what Postgres holds of them stays as it was last
+seen. The controller's lease is taken first, so that no controller makes anew what is deleted here.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from app.domain import labels
+from app.domain.objects import Object
+from app.k8s.api import KubeApi
+from app.k8s.codec import OBJECT
+from app.k8s.errors import Conflict, NotFound
+from app.k8s.finalizers import release
+from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, Resource
+from app.loops.leadership import Leadership
+
+
+async def uninstall(
+    api: KubeApi, leadership: Leadership, installation: str, *, namespaces: Sequence[str], request_seconds: float
+) -> Mapping[str, int]:
+    """How many objects of each kind were deleted, pods first and anchors last. No `namespaces` is all of them.
+
+    Raises:
+        KubeError: the cluster did not answer; call it again.
+        LeaseLost: the lease could not be kept; call it again.
+    """
+    selector = f"{labels.INSTALLATION}={installation}"
+    deleted: Counter[str] = Counter()
+    for resource in (POD, POD_GROUP, SERVICE, CONFIG_MAP):
+        for namespace in namespaces or (None,):
+            for item in await _listed(api, resource, namespace, selector):
+                leadership.guard(request_seconds)
+                await _remove(api, resource, item, request_seconds)
+                deleted[resource.kind] += 1
+    return deleted
+
+
+async def _listed(api: KubeApi, resource: Resource, namespace: str | None, selector: str) -> list[Object]:
+    """Everything there is; an API that this cluster does not have holds nothing."""
+    try:
+        return await api.list_all(resource, namespace, codec=OBJECT, label_selector=selector)
+    except NotFound:
+        return []
+
+
+async def _remove(api: KubeApi, resource: Resource, item: Object, seconds: float) -> None:
+    metadata = item.metadata
+    with suppress(NotFound, Conflict):
+        await api.delete(resource, metadata.name, metadata.namespace, uid=metadata.uid, timeout=seconds)
+    if labels.EVIDENCE_FINALIZER not in metadata.finalizers:
+        return
+    while not await release(api, resource, metadata, labels.EVIDENCE_FINALIZER, request_seconds=seconds):
+        try:
+            found = await api.get(resource, metadata.name, metadata.namespace, codec=OBJECT, timeout=seconds)
+        except NotFound:
+            return
+        if found.metadata.uid != metadata.uid:
+            return
+        metadata = found.metadata

@@ -1,0 +1,91 @@
+"""The ASGI application: routes, middleware and error answers around services that somebody else has built."""
+
+from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.routing import APIRoute
+
+from app.api import errors
+from app.api.dependencies import Api
+from app.api.hot import HotPaths
+from app.api.metrics import HttpMetrics, Measured
+from app.api.middleware import BodyLimit, RequestIds
+from app.api.openapi import TAGS, Documented
+from app.api.polling import Poller
+from app.api.rendering import RenderCache
+from app.api.routes import actions, details, jobs, listing, logs, system, watch
+from app.api.settings import HttpSettings
+from app.services.gateway import Services
+
+
+def create_app(
+    services: Services | None = None, settings: HttpSettings | None = None, *, serves_jobs: bool = True
+) -> FastAPI:
+    """The application; without services it can describe itself and serve nothing.
+
+    `services.run()` is the caller's to run beside the server, in its TaskGroup. A controller alone does not serve jobs,
+    only its health and metrics.
+    """
+    settings = settings or HttpSettings()
+    app = Documented(
+        title="jobgate",
+        version="1",
+        openapi_url="/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        openapi_tags=TAGS,
+        generate_unique_id_function=_operation_id,
+        separate_input_output_schemas=False,
+        redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
+    )
+    app.state.metrics = HttpMetrics()
+    errors.install(app)
+    if serves_jobs:
+        for router in (listing.router, jobs.router, actions.router, *details.routers(), *logs.routers(), watch.router):
+            app.include_router(router)
+    app.include_router(system.router)
+    if services is not None:
+        app.state.api = Api(services=services, poller=Poller(services, RenderCache()))
+        if serves_jobs:
+            app.add_middleware(HotPaths, api=app.state.api)
+    _wrap(app, settings)
+    return app
+
+
+def _wrap(app: FastAPI, settings: HttpSettings) -> None:
+    """From the inside out: what is added last sees a request first."""
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.cors_origins),
+            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+            allow_headers=[
+                "Authorization",
+                "Content-Type",
+                "Idempotency-Key",
+                "If-Match",
+                "If-None-Match",
+                "Prefer",
+                "Last-Event-ID",
+                "X-Request-Id",
+            ],
+            expose_headers=[
+                "ETag",
+                "Location",
+                "Idempotency-Replayed",
+                "Jobgate-Observed-At",
+                "Jobgate-Stale",
+                "Jobgate-Feed-Position",
+                "Jobgate-Log-Source",
+                "Jobgate-Log-Truncated",
+                "X-Request-Id",
+            ],
+        )
+    app.add_middleware(Measured, metrics=app.state.metrics)
+    app.add_middleware(RequestIds)
+
+
+def _operation_id(route: APIRoute) -> str:
+    """A route's name: generated clients call their methods by it, so it never changes."""
+    return route.name

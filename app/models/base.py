@@ -1,0 +1,91 @@
+"""One MetaData, its naming convention, and the columns that tables share."""
+
+from typing import Any
+
+from sqlalchemy import TIMESTAMP, BigInteger, Boolean, CheckConstraint, Column, Integer, MetaData, Text, Uuid, text
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "ix": "%(table_name)s_%(column_0_N_name)s",
+        "uq": "%(table_name)s_%(column_0_N_name)s",
+        "ck": "%(table_name)s_%(constraint_name)s",
+    }
+)
+
+TIMESTAMPTZ = TIMESTAMP(timezone=True)
+
+# Rows that every transition rewrites: room on the page keeps updates off the indexes, and dead rows are swept early.
+HOT_ROWS = {"fillfactor": "80", "autovacuum_vacuum_scale_factor": "0.05"}
+
+
+def uid_column(name: str, *, nullable: bool = False, primary_key: bool = False) -> Column[Any]:
+    return Column(name, Uuid, nullable=nullable, primary_key=primary_key)
+
+
+def text_column(name: str, *, nullable: bool = False, primary_key: bool = False) -> Column[Any]:
+    return Column(name, Text, nullable=nullable, primary_key=primary_key)
+
+
+def word_column(name: str, *, primary_key: bool = False) -> Column[Any]:
+    """Text that machines compare: byte by byte, whatever the locale of the server, and its next version, thinks."""
+    return Column(name, Text(collation="C"), nullable=False, primary_key=primary_key)
+
+
+def time_column(name: str, *, nullable: bool = False) -> Column[Any]:
+    return Column(name, TIMESTAMPTZ, nullable=nullable)
+
+
+def number_column(name: str, *, default: int | None = None, nullable: bool = False) -> Column[Any]:
+    """A version or a counter that may grow for ever."""
+    return Column(name, BigInteger, nullable=nullable, server_default=None if default is None else text(str(default)))
+
+
+def flag_column(name: str) -> Column[Any]:
+    return Column(name, Boolean, nullable=False, server_default=text("false"))
+
+
+def json_column(name: str, default: str) -> Column[Any]:
+    return Column(name, JSONB, nullable=False, server_default=text(f"'{default}'"))
+
+
+def singleton_key() -> tuple[Column[Any], CheckConstraint]:
+    """The key of a table that has one row."""
+    return (
+        Column("singleton", Boolean, primary_key=True, server_default=text("true")),
+        CheckConstraint("singleton", name="singleton"),
+    )
+
+
+def replica_key() -> tuple[Column[Any], Column[Any], Column[Any]]:
+    return (
+        uid_column("job_uid", primary_key=True),
+        text_column("task", primary_key=True),
+        Column("rank", Integer, primary_key=True, autoincrement=False),
+    )
+
+
+def attempt_key() -> tuple[Column[Any], ...]:
+    return (*replica_key(), Column("attempt", Integer, primary_key=True, autoincrement=False))
+
+
+def attempt_fields() -> tuple[Column[Any], ...]:
+    """What is kept of an attempt, as the current one of a replica and as an ended one."""
+    return (
+        text_column("pod_uid", nullable=True),
+        text_column("phase"),
+        text_column("outcome", nullable=True),
+        text_column("stopping", nullable=True),
+        text_column("evidence"),
+        text_column("evidence_reason", nullable=True),
+        text_column("node", nullable=True),
+        text_column("pod_ip", nullable=True),
+        time_column("created_at", nullable=True),
+        time_column("started_at", nullable=True),
+        time_column("finished_at", nullable=True),
+        Column("exit_code", Integer, nullable=True),
+        text_column("reason", nullable=True),
+        text_column("message", nullable=True),
+        json_column("containers", "[]"),
+    )

@@ -1,0 +1,15 @@
+"""Who this database is, and which cluster it belongs to. One row."""
+
+from sqlalchemy import Table
+
+from app.models.base import metadata, number_column, singleton_key, text_column, time_column, uid_column
+
+installation = Table(
+    "installation",
+    metadata,
+    *singleton_key(),
+    uid_column("id"),
+    text_column("cluster_uid", nullable=True),
+    number_column("cluster_epoch", default=0),
+    time_column("created_at"),
+)

@@ -1,0 +1,66 @@
+"""A job: what was asked for, what has been asked since, and what the controller concluded.
+
+`version` rises with every change and makes the ETag; `generation` with the spec; `intent_version` with everything
+people ask for; `status_version` with what the controller and evidence write. `intent_at` is since when the controller
+has something to look at, null once a decision has known it. The indexes' columns change a handful of times in a job's
+life, `wake_at` excepted, so that a status update stays on its page.
+"""
+
+from sqlalchemy import Column, Index, Table, desc, text
+from sqlalchemy.dialects.postgresql import JSON
+
+from app.models.base import (
+    HOT_ROWS,
+    flag_column,
+    json_column,
+    metadata,
+    number_column,
+    text_column,
+    time_column,
+    uid_column,
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    uid_column("uid", primary_key=True),
+    text_column("namespace"),
+    text_column("name"),
+    text_column("kind"),
+    text_column("api_version"),
+    json_column("labels", "{}"),
+    Column("manifest", JSON, nullable=False),
+    number_column("generation", default=1),
+    number_column("version", default=1),
+    number_column("intent_version", default=1),
+    time_column("intent_at", nullable=True),
+    number_column("status_version", default=0),
+    number_column("observed_generation", default=0),
+    number_column("history_count", default=0),
+    number_column("scale_count", default=0),
+    time_column("created_at"),
+    text_column("created_by"),
+    uid_column("retry_of", nullable=True),
+    time_column("cancel_requested_at", nullable=True),
+    text_column("cancel_requested_by", nullable=True),
+    text_column("cancel_reason", nullable=True),
+    time_column("remove_requested_at", nullable=True),
+    time_column("deleted_at", nullable=True),
+    text_column("phase"),
+    text_column("reason"),
+    text_column("message"),
+    json_column("status", "{}"),
+    time_column("started_at", nullable=True),
+    time_column("finished_at", nullable=True),
+    time_column("gone_at", nullable=True),
+    flag_column("quiet"),
+    time_column("wake_at", nullable=True),
+    postgresql_with=HOT_ROWS,
+)
+
+Index("jobs_newest", desc(jobs.c.created_at), desc(jobs.c.uid))
+Index("jobs_newest_in_namespace", jobs.c.namespace, desc(jobs.c.created_at), desc(jobs.c.uid))
+Index("jobs_by_name", jobs.c.namespace, jobs.c.name, desc(jobs.c.created_at), desc(jobs.c.uid))
+Index("jobs_live", jobs.c.namespace, jobs.c.uid, postgresql_where=text("NOT quiet"))
+Index("jobs_pending_intent", jobs.c.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
+Index("jobs_wake", jobs.c.wake_at, postgresql_where=text("wake_at IS NOT NULL"))

@@ -1,0 +1,21 @@
+"""What happened to which job. A row has no `seq` until the publisher has seen it committed."""
+
+from sqlalchemy import BigInteger, Column, Identity, Index, Table, text
+
+from app.models.base import metadata, number_column, text_column, time_column, uid_column
+
+job_events = Table(
+    "job_events",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    number_column("seq", nullable=True),
+    time_column("at"),
+    text_column("type"),
+    text_column("namespace"),
+    uid_column("job_uid"),
+    number_column("version"),
+    postgresql_with={"autovacuum_vacuum_scale_factor": "0.05"},
+)
+
+Index("job_events_seq", job_events.c.seq, unique=True, postgresql_where=text("seq IS NOT NULL"))
+Index("job_events_unnumbered", job_events.c.id, postgresql_where=text("seq IS NULL"))

@@ -1,0 +1,151 @@
+"""Who is calling, and what they may do where.
+
+    Authorization header ─▶ Principal(role, namespaces) ─▶ may(verb, namespace)
+
+A namespace that a principal may not see does not exist for it.
+"""
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol
+
+from typing_extensions import override
+
+from app.clock import Clock
+from app.db import tokens
+from app.db.engine import Database
+from app.domain.errors import Forbidden, NotFound, Unauthenticated
+
+# A revoked token works for this long at most, and a polling client costs one look-up in this time.
+_TRUSTED_SECONDS: Final = 5.0
+_MAX_REMEMBERED: Final = 4096
+_MAX_TOKEN_LENGTH: Final = 512
+_ANY_NAMESPACE: Final = "*"
+
+
+class Role(StrEnum):
+    """What a token allows; each role includes the one before it."""
+
+    VIEWER = "viewer"
+    SUBMITTER = "submitter"
+    ADMIN = "admin"
+
+
+class Verb(StrEnum):
+    """What a request does to jobs."""
+
+    READ = "read"
+    SUBMIT = "submit"
+    CONTROL = "control"  # edit, pause, resume, cancel, delete
+
+
+_ALLOWED: Final = {
+    Role.VIEWER: frozenset({Verb.READ}),
+    Role.SUBMITTER: frozenset(Verb),
+    Role.ADMIN: frozenset(Verb),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """A caller. `namespaces` None is all of them; `id` scopes idempotency keys."""
+
+    id: str
+    name: str
+    role: Role
+    namespaces: frozenset[str] | None = None
+
+    def sees(self, namespace: str) -> bool:
+        return self.namespaces is None or namespace in self.namespaces
+
+
+def may(principal: Principal, verb: Verb, namespace: str) -> bool:
+    return principal.sees(namespace) and verb in _ALLOWED[principal.role]
+
+
+def require(principal: Principal, verb: Verb, namespace: str) -> None:
+    """Refuse what `may` does not allow.
+
+    Raises:
+        NotFound: the namespace is not the principal's to see, and we do not say whether it exists.
+        Forbidden: it is, but not for this.
+    """
+    if may(principal, verb, namespace):
+        return
+    if not principal.sees(namespace):
+        raise NotFound("there is no such namespace")
+    raise Forbidden(f"the role {principal.role} does not allow to {verb} jobs in this namespace")
+
+
+class Access(Protocol):
+    """How a request's Authorization header becomes a principal."""
+
+    async def authenticate(self, authorization: str | None) -> Principal:
+        """The caller.
+
+        Raises:
+            Unauthenticated: it is nobody we know.
+        """
+        ...
+
+
+class OpenAccess(Access):
+    """Everybody may do everything: for a laptop's loopback interface and nothing else."""
+
+    _somebody = Principal(id="", name="anonymous", role=Role.ADMIN)
+
+    @override
+    async def authenticate(self, authorization: str | None) -> Principal:
+        return self._somebody
+
+
+class TokenAccess(Access):
+    """Bearer tokens kept in Postgres, remembered briefly whether good or bad."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._remembered: OrderedDict[bytes, tuple[float, Principal | None]] = OrderedDict()
+
+    @override
+    async def authenticate(self, authorization: str | None) -> Principal:
+        token = _bearer(authorization)
+        key = hashlib.sha256(token.encode()).digest()
+        until, principal = self._remembered.get(key, (0.0, None))
+        if until <= self._clock.monotonic():
+            principal = await self._verify(token)
+            self._remember(key, principal)
+        if principal is None:
+            raise Unauthenticated("the token is unknown or has been revoked", code="InvalidToken")
+        return principal
+
+    async def _verify(self, token: str) -> Principal | None:
+        found = await tokens.verify(self._db, token)
+        if found is None:
+            return None
+        await tokens.touch(self._db, found.id, self._clock.now())
+        everywhere = _ANY_NAMESPACE in found.namespaces
+        return Principal(
+            id=found.id,
+            name=found.name,
+            role=Role(found.role),
+            namespaces=None if everywhere else frozenset(found.namespaces),
+        )
+
+    def _remember(self, key: bytes, principal: Principal | None) -> None:
+        self._remembered[key] = (self._clock.monotonic() + _TRUSTED_SECONDS, principal)
+        self._remembered.move_to_end(key)
+        while len(self._remembered) > _MAX_REMEMBERED:
+            self._remembered.popitem(last=False)
+
+
+def _bearer(authorization: str | None) -> str:
+    if authorization is None:
+        raise Unauthenticated("the request carries no token: send Authorization: Bearer jg_…")
+    scheme, _, token = authorization.partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token or not token.isascii() or len(token) > _MAX_TOKEN_LENGTH:
+        raise Unauthenticated("the Authorization header is not of the form: Bearer jg_…", code="InvalidToken")
+    return token

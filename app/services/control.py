@@ -1,0 +1,218 @@
+"""What people change of a job that exists: its manifest, whether it is paused, and that it shall end."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from app.clock import Clock
+from app.db import jobs
+from app.db.engine import Database
+from app.db.job_rows import JobRow
+from app.domain.dialects import registry
+from app.domain.dialects.base import Dialect
+from app.domain.errors import Conflict, FieldError, InvalidManifest, NotFound, PreconditionFailed
+from app.domain.plan import Manifest
+from app.domain.vocabulary import JobPhase
+from app.services.planning import Planner
+from app.services.submitting import Hint
+
+# Raises PreconditionFailed when the job is not the version that the caller decided on.
+Precondition: TypeAlias = Callable[[JobRow], None]
+_Change: TypeAlias = Callable[[Dialect, Manifest], Manifest]
+
+# Without a precondition an edit that met another is decided again on what that one left.
+_MAX_TRIES: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """The job afterwards; `pending` says that the cluster has yet to carry it out."""
+
+    job: JobRow
+    pending: bool
+
+
+class JobControl:
+    """One transaction each. The controller learns of it by the intent that is left in the job's row."""
+
+    def __init__(self, db: Database, planner: Planner, clock: Clock, hint: Hint) -> None:
+        self._db = db
+        self._planner = planner
+        self._clock = clock
+        self._hint = hint
+
+    async def replace(
+        self, namespace: str, name: str, document: Manifest, *, actor: str, precondition: Precondition
+    ) -> Changed:
+        """The whole manifest anew, within what the kind lets be changed."""
+
+        def change(_: Dialect, stored: Manifest) -> Manifest:
+            return self._revised(stored, document)
+
+        return await self._edit(namespace, name, change, actor=actor, reason="Edited", precondition=precondition)
+
+    async def merge(
+        self, namespace: str, name: str, patch: dict[str, Any], *, actor: str, precondition: Precondition
+    ) -> Changed:
+        """RFC 7396 on the stored manifest."""
+
+        def change(_: Dialect, stored: Manifest) -> Manifest:
+            return self._revised(stored, merge_patch(stored, patch))
+
+        return await self._edit(namespace, name, change, actor=actor, reason="Edited", precondition=precondition)
+
+    async def pause(
+        self, namespace: str, name: str, *, paused: bool, actor: str, message: str, precondition: Precondition
+    ) -> Changed:
+        """Pause or resume; what is so already stays so."""
+
+        def change(dialect: Dialect, stored: Manifest) -> Manifest:
+            if not dialect.supports_pause:
+                raise Conflict(f"a {dialect.kind} cannot be paused", code="PauseNotSupported")
+            return dialect.with_pause(stored, paused=paused)
+
+        reason = "PauseRequested" if paused else "ResumeRequested"
+        return await self._edit(
+            namespace, name, change, actor=actor, reason=reason, message=message, precondition=precondition
+        )
+
+    async def cancel(
+        self, namespace: str, name: str, *, actor: str, reason: str, precondition: Precondition
+    ) -> Changed:
+        """Ask for the end of a job that lives."""
+        job = await self.current(namespace, name)
+        precondition(job)
+        if job.status.phase is JobPhase.CANCELLED or job.cancel_requested_at is not None:
+            return Changed(job=job, pending=not job.status.phase.is_terminal)
+        _refuse_if_over(job)
+        changed = await jobs.request_cancel(self._db, job.uid, actor=actor, at=self._clock.now(), reason=reason)
+        self._hint()
+        return Changed(job=changed, pending=True)
+
+    async def delete(
+        self, namespace: str, name: str, *, actor: str, reason: str, precondition: Precondition
+    ) -> Changed:
+        """Cancel it if it lives, take all its objects away, keep its history."""
+        job = await self.current(namespace, name)
+        precondition(job)
+        if job.deleted_at is None:
+            now = self._clock.now()
+            job = await jobs.request_remove(self._db, job.uid, actor=actor, at=now, delete=True, reason=reason)
+            self._hint()
+        return Changed(job=job, pending=job.status.gone_at is None)
+
+    async def current(self, namespace: str, name: str) -> JobRow:
+        return _present(await jobs.find(self._db, namespace, name))
+
+    def retry_document(self, job: JobRow, name: str | None) -> Manifest:
+        """The manifest for another go at a job that has ended."""
+        if not job.status.phase.is_terminal:
+            raise Conflict(f"the job is {job.status.phase}: only a job that has ended is retried", code="NotFinished")
+        dialect = registry.find(job.api_version, job.kind)
+        manifest = dialect.with_pause(job.manifest, paused=False) if dialect.supports_pause else job.manifest
+        metadata = {key: value for key, value in manifest["metadata"].items() if key != "name"}
+        named = {"name": name} if name is not None else {"generateName": f"{_stem(job.name)}-"}
+        return {**manifest, "metadata": {**metadata, **named}}
+
+    async def _edit(
+        self,
+        namespace: str,
+        name: str,
+        change: _Change,
+        *,
+        actor: str,
+        reason: str,
+        message: str = "",
+        precondition: Precondition,
+    ) -> Changed:
+        for _ in range(_MAX_TRIES):
+            job = await self.current(namespace, name)
+            precondition(job)
+            _refuse_if_over(job)
+            manifest = change(registry.find(job.api_version, job.kind), job.manifest)
+            if manifest == job.manifest:
+                return Changed(job=job, pending=job.status.observed_generation < job.generation)
+            try:
+                changed = await jobs.edit(
+                    self._db,
+                    job.uid,
+                    jobs.Edit(
+                        manifest=manifest,
+                        labels=manifest["metadata"].get("labels", {}),
+                        actor=actor,
+                        at=self._clock.now(),
+                        expected_version=job.version,
+                        reason=reason,
+                        message=message,
+                    ),
+                )
+            except PreconditionFailed:
+                continue
+            self._hint()
+            return Changed(job=changed, pending=True)
+        raise Conflict("the job changes faster than it can be edited: repeat it", code="Contended")
+
+    def _revised(self, stored: Manifest, document: Manifest) -> Manifest:
+        """The document as the next version of what is stored.
+
+        Raises:
+            InvalidManifest: it is not valid, or changes what the kind does not let be changed.
+        """
+        _refuse_another_job(stored, document)
+        metadata = document.get("metadata")
+        if isinstance(metadata, dict):
+            document = {**document, "metadata": {**metadata, "name": stored["metadata"]["name"]}}
+        draft = self._planner.draft(document, stored["metadata"]["namespace"], str)
+        errors = draft.dialect.changes(stored, draft.manifest)
+        if errors:
+            raise InvalidManifest("the edit changes what cannot be changed", code="ImmutableField", errors=errors)
+        return draft.manifest
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7396: null removes, objects merge, all else replaces."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def _refuse_another_job(stored: Manifest, document: Manifest) -> None:
+    errors = [
+        FieldError(pointer=f"/{field}", code="Immutable", detail="may not be changed", accepted=str(stored[field]))
+        for field in ("apiVersion", "kind")
+        if document.get(field) != stored[field]
+    ]
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if name is not None and name != stored["metadata"]["name"]:
+        accepted = str(stored["metadata"]["name"])
+        errors.append(
+            FieldError(pointer="/metadata/name", code="Immutable", detail="may not be changed", accepted=accepted)
+        )
+    if errors:
+        raise InvalidManifest("the edit is of another job", code="ImmutableField", errors=errors)
+
+
+def _refuse_if_over(job: JobRow) -> None:
+    if job.deleted_at is not None:
+        raise Conflict("the job has been deleted", code="Deleted")
+    if job.status.phase.is_terminal:
+        raise Conflict(f"the job has ended as {job.status.phase}", code="AlreadyFinished")
+
+
+def _present(job: JobRow | None) -> JobRow:
+    if job is None:
+        raise NotFound("there is no such job")
+    return job
+
+
+def _stem(name: str) -> str:
+    """A retry of a retry is called like the first."""
+    head, _, tail = name.rpartition("-")
+    return head if head and len(tail) == 5 and not set("aeiou01") & set(tail) else name

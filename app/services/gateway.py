@@ -1,0 +1,99 @@
+"""All services of one process, put together, and what of them runs in the background."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from app.clock import Clock
+from app.db.engine import Database
+from app.db.submissions import GroupCommit
+from app.services.access import Access
+from app.services.control import JobControl
+from app.services.freshness import FreshnessReader
+from app.services.logs import LogReader, Logs
+from app.services.planning import Planner
+from app.services.reading import Reading
+from app.services.submitting import Hint, Submitter
+from app.services.watching import Watcher
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that must hold for a process to be ready."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+
+
+Readiness = Callable[[], Awaitable[Sequence[Check]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """`namespaces` narrows what is served here, whoever asks; None is all."""
+
+    access: Access
+    submitter: Submitter
+    control: JobControl
+    reading: Reading
+    watcher: Watcher
+    logs: Logs
+    freshness: FreshnessReader
+    commit: GroupCommit
+    readiness: Readiness
+    clock: Clock
+    namespaces: frozenset[str] | None = None
+
+    async def run(self) -> None:
+        """Commit submissions and follow the feed until cancelled. Without it nothing is submitted and nobody woken."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.commit.run())
+            group.create_task(self.watcher.run())
+
+    def close(self) -> None:
+        """End streams and long polls; call it when the process is told to stop, before its server waits for them."""
+        self.watcher.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hints:
+    """What tells other processes to look: `intent` after a change people asked for, `feed` waits for news."""
+
+    intent: Hint
+    feed: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """What services are made of. A cluster that is idle is heard of once a minute: `stale_after` is longer."""
+
+    db: Database
+    clock: Clock
+    access: Access
+    planner: Planner
+    hints: Hints
+    readiness: Readiness
+    log_reader: LogReader | None = None
+    namespaces: frozenset[str] | None = None
+    stale_after: timedelta = timedelta(seconds=75)
+    randomness: random.Random = field(default_factory=random.SystemRandom)
+
+    def build(self) -> Services:
+        commit = GroupCommit(self.db)
+        reading = Reading(self.db, self.planner)
+        return Services(
+            access=self.access,
+            submitter=Submitter(commit, self.planner, self.clock, self.hints.intent, self.randomness),
+            control=JobControl(self.db, self.planner, self.clock, self.hints.intent),
+            reading=reading,
+            watcher=Watcher(self.db, self.hints.feed),
+            logs=Logs(self.db, self.log_reader),
+            freshness=FreshnessReader(self.db, self.clock, self.stale_after),
+            commit=commit,
+            readiness=self.readiness,
+            clock=self.clock,
+            namespaces=self.namespaces,
+        )

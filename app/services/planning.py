@@ -1,0 +1,126 @@
+"""From a decoded document to a manifest that can be stored, and from a stored one to what it means. Pure.
+
+document ─▶ kind ─▶ name and namespace ─▶ dialect.accept ─▶ plan ─▶ size of what would be made
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from app.domain.dialects import registry
+from app.domain.dialects.base import ClusterNames, Dialect, Limits
+from app.domain.errors import FieldError, InvalidManifest
+from app.domain.manifests.rendered import largest_pod_bytes, objects_of
+from app.domain.names import DNS_LABEL_MAX
+from app.domain.plan import JobIdentity, JobPlan, Manifest
+
+SUFFIX_LENGTH: Final = 5
+# Kubernetes' own alphabet for generated names: no vowels and nothing that looks like one.
+SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+
+Suffix = Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A manifest as it would be stored. `generated` says that another name may be drawn if this one is taken."""
+
+    dialect: Dialect
+    manifest: Manifest
+    generated: bool
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """What this installation makes of manifests."""
+
+    installation: str
+    limits: Limits = field(default_factory=Limits)
+    clusters: ClusterNames = field(default_factory=ClusterNames)
+
+    def draft(self, document: Manifest, namespace: str, suffix: Suffix) -> Draft:
+        """The manifest with its defaults, its name and its namespace.
+
+        Raises:
+            InvalidManifest: with every error there is.
+        """
+        dialect = registry.find(document.get("apiVersion"), document.get("kind"))
+        named, generated = _named(document, suffix)
+        manifest = dialect.accept(_placed(named, namespace), self.limits)
+        manifest["metadata"].pop("generateName", None)
+        manifest["metadata"]["namespace"] = namespace
+        return Draft(dialect=dialect, manifest=manifest, generated=generated)
+
+    def plan(self, manifest: Manifest, uid: str, *, generation: int = 1, resumed: bool = False) -> JobPlan:
+        """What an accepted manifest means."""
+        metadata = manifest["metadata"]
+        identity = JobIdentity(
+            uid=uid,
+            kind=manifest["kind"],
+            api_version=manifest["apiVersion"],
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            generation=generation,
+            installation=self.installation,
+        )
+        dialect = registry.find(identity.api_version, identity.kind)
+        return dialect.plan(manifest, identity, resumed=resumed, clusters=self.clusters)
+
+    def checked_plan(self, manifest: Manifest, uid: str) -> JobPlan:
+        """The plan of a new manifest, whose objects are not too large for a cluster.
+
+        Raises:
+            InvalidManifest: one is.
+        """
+        plan = self.plan(manifest, uid)
+        size, limit = largest_pod_bytes(plan), self.limits.max_rendered_pod_bytes
+        if size > limit:
+            error = FieldError(
+                pointer="/spec",
+                code="TooLarge",
+                detail=f"a pod made from this would have {size} bytes",
+                accepted=f"{limit} bytes or fewer",
+            )
+            raise InvalidManifest("the manifest renders to objects that no cluster takes", errors=[error])
+        return plan
+
+
+def objects(plan: JobPlan) -> list[dict[str, Any]]:
+    """Everything that would be created for a first attempt."""
+    return objects_of(plan)
+
+
+def generated_name(base: str, suffix: Suffix) -> str:
+    return base[: DNS_LABEL_MAX - SUFFIX_LENGTH] + suffix()
+
+
+def _named(document: Manifest, suffix: Suffix) -> tuple[Manifest, bool]:
+    """Draw a name where only its beginning is given."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("name") is not None:
+        return document, False
+    base = metadata.get("generateName")
+    if not isinstance(base, str) or not base:
+        return document, False
+    return {**document, "metadata": {**metadata, "name": generated_name(base, suffix)}}, True
+
+
+def _placed(document: Manifest, namespace: str) -> Manifest:
+    """The path says where the job goes; a manifest that says otherwise is a mistake worth telling."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        return document
+    given = metadata.get("namespace")
+    if isinstance(given, str) and given != namespace:
+        error = FieldError(
+            pointer="/metadata/namespace",
+            code="NamespaceMismatch",
+            detail="the manifest names another namespace than the path",
+            accepted="the namespace of the path, or none",
+        )
+        raise InvalidManifest("the manifest belongs to another namespace", errors=[error])
+    return document

@@ -1,0 +1,158 @@
+"""What is stored of jobs, for those who may see it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+from app.db import attempts, evidence, history, jobs, replicas, scale_records
+from app.db.engine import Database
+from app.db.history import HistoryRow
+from app.db.job_rows import JobRow
+from app.db.jobs import Cursor, JobFilter, JobPage, JobVersion
+from app.db.rows import StoredReplica
+from app.db.scale_records import ScaleRecord
+from app.domain.errors import NotFound
+from app.domain.plan import Rank
+from app.domain.status.records import Attempt, JobPendingReason, Replica
+from app.domain.vocabulary import Evidence
+from app.services.planning import Planner, objects
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A job by its uid, or by namespace and name: then the live one, else the newest."""
+
+    uid: UUID | None = None
+    namespace: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaStory:
+    """A replica and those of its attempts that have ended."""
+
+    stored: StoredReplica
+    ended: Sequence[Attempt]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodEvent:
+    """What the cluster said about a pod."""
+
+    source: str
+    reason: str
+    message: str
+    type: str = "Normal"
+    count: int = 1
+    key: Rank | None = None
+    attempt: int | None = None
+    first_seen_at: datetime | None = None
+    last_seen_at: datetime | None = None
+
+
+class Reading:
+    """Reads only; a few statements each, none of them in a transaction of its own but where it says so."""
+
+    def __init__(self, db: Database, planner: Planner) -> None:
+        self._db = db
+        self._planner = planner
+
+    async def job(self, address: Address) -> JobRow:
+        """The job.
+
+        Raises:
+            NotFound: there is none.
+        """
+        if address.uid is not None:
+            found = await jobs.get(self._db, address.uid)
+        else:
+            found = await jobs.find(self._db, address.namespace, address.name)
+        return _present(found)
+
+    async def version(self, address: Address) -> JobVersion:
+        """Which version of which job it is now: one small statement."""
+        if address.uid is not None:
+            found = await jobs.get_version(self._db, address.uid)
+        else:
+            found = await jobs.find_version(self._db, address.namespace, address.name)
+        return _present(found)
+
+    async def page(self, where: JobFilter, after: Cursor | None, limit: int) -> JobPage:
+        return await jobs.page(self._db, where, after=after, limit=limit)
+
+    async def whole(self, uid: UUID) -> tuple[JobRow, Sequence[Replica]]:
+        """A job and its replicas, of one moment."""
+        found = _present(await jobs.whole(self._db, uid))
+        return found.row, [stored.replica for stored in found.replicas]
+
+    async def replicas_of(self, rows: Sequence[JobRow]) -> Mapping[UUID, Sequence[Replica]]:
+        found = await replicas.of_many(self._db, [row.uid for row in rows])
+        return {uid: [stored.replica for stored in several] for uid, several in found.items()}
+
+    async def replicas(self, uid: UUID) -> list[ReplicaStory]:
+        """All replicas with their stories, in order of task and rank."""
+        found = _present(await jobs.whole(self._db, uid))
+        ended: dict[Rank, list[Attempt]] = {}
+        for task, rank, attempt in found.attempts:
+            ended.setdefault(Rank(task, rank), []).append(attempt)
+        return [ReplicaStory(stored=stored, ended=ended.get(stored.replica.key, ())) for stored in found.replicas]
+
+    async def history(self, uid: UUID, after: int, limit: int) -> list[HistoryRow]:
+        return await history.page(self._db, uid, after_seq=after, limit=limit)
+
+    async def scale_records(self, uid: UUID, after: int, limit: int) -> list[ScaleRecord]:
+        return await scale_records.page(self._db, uid, after_seq=after, limit=limit)
+
+    async def events(self, job: JobRow) -> list[PodEvent]:
+        """Why replicas are pending now, then what was kept of ended attempts, the newest attempt first."""
+        found = [_pending_event(reason) for reason in job.status.pending_reasons]
+        ended = [item for item in await attempts.of(self._db, job.uid) if item[2].evidence is Evidence.CAPTURED]
+        for task, rank, attempt in sorted(ended, key=lambda item: (-item[2].number, item[0], item[1])):
+            key = Rank(task, rank)
+            kept = await evidence.pod_events(self._db, job.uid, key, attempt.number)
+            found += [_kept_event(event, key, attempt.number) for event in kept]
+        return found
+
+    def manifests(self, job: JobRow) -> list[dict[str, Any]]:
+        """The objects of a first attempt, as the manifest stands now."""
+        plan = self._planner.plan(job.manifest, str(job.uid), generation=job.generation, resumed=job.status.resumes > 0)
+        return objects(plan)
+
+
+def _present(found: _T | None) -> _T:
+    if found is None:
+        raise NotFound("there is no such job")
+    return found
+
+
+def _pending_event(reason: JobPendingReason) -> PodEvent:
+    return PodEvent(
+        source="pending",
+        type="Warning",
+        reason=reason.code,
+        message=reason.message,
+        count=reason.count,
+        first_seen_at=reason.since,
+        last_seen_at=reason.since,
+    )
+
+
+def _kept_event(event: Mapping[str, Any], key: Rank, attempt: int) -> PodEvent:
+    return PodEvent(
+        source="evidence",
+        type=str(event.get("type") or "Normal"),
+        reason=str(event.get("reason") or ""),
+        message=str(event.get("message") or ""),
+        count=int(event.get("count") or 1),
+        key=key,
+        attempt=attempt,
+        last_seen_at=_moment(event.get("lastSeen")),
+    )
+
+
+def _moment(text: object) -> datetime | None:
+    return datetime.fromisoformat(text) if isinstance(text, str) and text else None

@@ -1,0 +1,123 @@
+"""Everything that can be set, with its unit and the reason for its default. Each is an environment variable JOBGATE_….
+
+Nothing below the composition root reads settings: values arrive as arguments.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from app.api.settings import HttpSettings
+from app.domain.dialects.base import ClusterNames, Limits
+from app.domain.timing import Timing
+from app.loops.evidence import EvidenceSettings
+from app.loops.parts import ControllerSettings
+
+ENV_PREFIX = "JOBGATE_"
+
+
+class Settings(BaseSettings):
+    """Of one process. Times are seconds and sizes bytes unless the text says otherwise."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True)
+
+    database_url: Annotated[str | None, Field(description="postgresql://user:password@host/database")] = None
+    database_pool_size: Annotated[int, Field(ge=2, description="connections a process holds at most")] = 10
+
+    kubeconfig: Annotated[
+        str | None, Field(description="path; without it $KUBECONFIG, ~/.kube/config, then in-cluster credentials")
+    ] = None
+    kube_context: Annotated[str | None, Field(description="context of the kubeconfig; its current one by default")] = (
+        None
+    )
+    namespaces: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(description="comma-separated namespaces to serve and watch; empty for the whole cluster"),
+    ] = ()
+    system_namespace: Annotated[
+        str, Field(description="where this installation keeps its ConfigMap, by which it knows its cluster again")
+    ] = "jobgate-system"
+    scheduler_names: Annotated[
+        str, Field(description="upstream=cluster pairs, comma-separated, for schedulers that have another name here")
+    ] = ""
+
+    host: Annotated[str, Field(description="address to serve on")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="port to serve on; 0 takes a free one")] = 8080
+    role: Annotated[
+        Literal["api", "controller", "all"], Field(description="what this process does: serve, control, or both")
+    ] = "all"
+    cors_origins: Annotated[
+        tuple[str, ...], NoDecode, Field(description="comma-separated origins that browsers may call from")
+    ] = ()
+    open_access: Annotated[
+        bool, Field(description="serve without tokens, as an admin; refused on anything but a loopback address")
+    ] = False
+    max_body_bytes: Annotated[int, Field(ge=1024, description="largest request body")] = 3 * 1024 * 1024
+    max_replicas: Annotated[int, Field(ge=1, description="largest number of replicas of a job")] = 10_000
+    max_rendered_pod_bytes: Annotated[int, Field(ge=1024, description="largest pod; etcd refuses 1.5 MiB")] = (
+        1024 * 1024
+    )
+
+    lease_seconds: Annotated[float, Field(gt=0, description="how long a controller's lease lasts unrenewed")] = 15.0
+    request_timeout: Annotated[float, Field(gt=0, description="for one call of the cluster by the controller")] = 5.0
+    stale_after: Annotated[
+        float, Field(gt=0, description="silence after which status is called stale; bookmarks come every 60 s")
+    ] = 75.0
+    restart_backoff: Annotated[
+        float, Field(ge=0, description="wait before the first restart, doubled each time, as a Kubernetes Job does")
+    ] = 10.0
+    restart_backoff_max: Annotated[float, Field(ge=0, description="longest wait before a restart")] = 360.0
+    disruption_limit: Annotated[
+        int, Field(ge=0, description="replacements of a replica that the cluster took away, before it counts as failed")
+    ] = 10
+    node_lost_after: Annotated[
+        str, Field(pattern=r"^(never|[0-9]+(\.[0-9]+)?)$", description="past a pod's grace on a lost node; or never")
+    ] = "300"
+    evidence_log_bytes: Annotated[int, Field(ge=0, description="tail kept of each container's log")] = 64 * 1024
+    evidence_deadline: Annotated[float, Field(ge=0, description="for reading the logs of an ended attempt")] = 60.0
+    events_after: Annotated[float, Field(ge=0, description="pending time after which a pod's Events are read")] = 5.0
+
+    log_format: Annotated[Literal["json", "text"], Field(description="lines for machines or for people")] = "json"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Field(description="least severity that is written")
+    ] = "info"
+
+    @field_validator("namespaces", "cors_origins", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(item.strip() for item in value.split(",") if item.strip()) if isinstance(value, str) else value
+
+    def limits(self) -> Limits:
+        return Limits(max_replicas=self.max_replicas, max_rendered_pod_bytes=self.max_rendered_pod_bytes)
+
+    def clusters(self) -> ClusterNames:
+        pairs = (item.split("=", 1) for item in self.scheduler_names.split(",") if "=" in item)
+        return ClusterNames(schedulers={upstream.strip(): here.strip() or None for upstream, here in pairs})
+
+    def timing(self) -> Timing:
+        never = self.node_lost_after == "never"
+        return Timing(
+            restart_backoff=self.restart_backoff,
+            restart_backoff_max=self.restart_backoff_max,
+            disruption_limit=self.disruption_limit,
+            node_lost_after=None if never else float(self.node_lost_after),
+            events_after=self.events_after,
+        )
+
+    def evidence(self) -> EvidenceSettings:
+        return EvidenceSettings(log_bytes=self.evidence_log_bytes, deadline=self.evidence_deadline)
+
+    def http(self) -> HttpSettings:
+        return HttpSettings(max_body_bytes=self.max_body_bytes, cors_origins=self.cors_origins)
+
+    def controller(self) -> ControllerSettings:
+        return ControllerSettings(
+            namespaces=self.namespaces,
+            system_namespace=self.system_namespace,
+            lease_ttl=self.lease_seconds,
+            lease_renew_every=self.lease_seconds / 5,
+            request_timeout=self.request_timeout,
+            stale_after=self.stale_after,
+        )

@@ -1,0 +1,89 @@
+"""`python -m bench`: every figure in one run of a few minutes; exit status 0 whatever they are."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from app.embedded_postgres.server import EmbeddedPostgres
+from bench.client import LoadClient, MeasurementFailed, NoCompiler
+from bench.gateway import durability
+from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
+from bench.run import Bench
+from bench.throughput import body_size
+
+DEADLINE = 270.0  # seconds for everything
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=3, help="runs of each side, in turn (default 3)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each run (default 3)")
+    parser.add_argument(
+        "--clients", type=int, nargs="+", default=[16, 64], help="concurrent submitters (default 16 64)"
+    )
+    parser.add_argument("--pods", type=int, default=2000, help="other pods in the polled namespace (default 2000)")
+    parser.add_argument("--rates", type=float, nargs="+", default=[50, 200], help="pod transitions a second")
+    parser.add_argument("--controlplane", type=Path, default=SCRIPT, help="the script that starts a control plane")
+    parser.add_argument("--only", choices=("running", "lag", "submit", "poll"), nargs="+", help="leave out the others")
+    parser.add_argument("--deadline", type=float, default=DEADLINE, help="seconds for the whole run")
+    return parser.parse_args()
+
+
+async def measure(arguments: argparse.Namespace, directory: Path) -> None:
+    client = LoadClient.compile(directory)
+    async with AsyncExitStack() as stack:
+        postgres = await stack.enter_async_context(EmbeddedPostgres(directory / "postgres"))
+        plane = await _plane(stack, arguments, directory)
+        print(
+            f"{os.cpu_count()} cores, {_processor()}; PostgreSQL: {await durability(postgres.url)}; "
+            f"{body_size()} bytes a submission on both sides; jobgate over plain HTTP, kube-apiserver over TLS"
+        )
+        await Bench(arguments, directory, client, postgres, plane).run()
+
+
+async def _plane(stack: AsyncExitStack, arguments: argparse.Namespace, directory: Path) -> ControlPlane | None:
+    try:
+        return await stack.enter_async_context(control_plane(arguments.controlplane.absolute(), directory / "k8s"))
+    except Unavailable as error:
+        print(f"bench: only jobgate is measured, without ratios and lag: {error}")
+        return None
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return "unknown processor"
+
+
+async def main() -> None:
+    arguments = parse()
+    began = time.monotonic()
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
+        try:
+            async with asyncio.timeout(arguments.deadline):
+                await measure(arguments, Path(directory))
+        except NoCompiler as error:
+            print(f"bench: {error}")
+        except TimeoutError:
+            print(f"bench: ended unfinished after {arguments.deadline:g} s; give it more with --deadline")
+        except (MeasurementFailed, Unavailable) as error:
+            print(f"bench: a measurement failed: {error}")
+        except asyncio.CancelledError:
+            print("bench: interrupted")
+    print(f"\nwhole run: {time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
+    sys.exit(0)

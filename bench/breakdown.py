@@ -1,0 +1,130 @@
+"""Where a request's CPU goes: the program's own functions, called one after the other and timed by process time.
+
+What the stages do not hold of a request's CPU in the server (measured under load) is HTTP: the server's protocol,
+middleware, headers, the event loop.
+"""
+
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+from uuid import uuid4
+
+from app.api.rendering import job_bytes, status_bytes
+from app.clock import SystemClock
+from app.db.engine import Database
+from app.db.job_rows import JobRow
+from app.db.submissions import GroupCommit
+from app.db.submit import Answer, NewJob, Submitted, submit
+from app.domain.decoding import decode_json
+from app.domain.manifests.rendered import largest_pod_bytes
+from app.services.planning import Planner
+from app.services.reading import Address, Reading
+from app.services.submitting import Submitter
+from bench.bodies import encode, generic_job
+from bench.client import Measured
+
+_ROUNDS = 300
+_BATCH = 16
+_NAMESPACE = "bench-breakdown"
+
+
+class _Kept:
+    """Stands where the group commit stands, and keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.jobs: list[NewJob] = []
+
+    async def submit(self, job: NewJob) -> Answer:
+        self.jobs.append(job)
+        return Submitted(uid=job.uid)
+
+
+async def cost(work: Callable[[], Awaitable[object]], rounds: int = _ROUNDS) -> float:
+    """CPU seconds of one call in this process."""
+    for _ in range(10):
+        await work()
+    began = time.process_time()
+    for _ in range(rounds):
+        await work()
+    return (time.process_time() - began) / rounds
+
+
+async def cost_of_call(work: Callable[[], object]) -> float:
+    async def called() -> object:
+        return work()
+
+    return await cost(called)
+
+
+async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
+    """CPU seconds a submission, by stage."""
+    planner, kept, rows = Planner(installation=str(uuid4())), _Kept(), list[JobRow]()
+    submitter = Submitter(cast(GroupCommit, kept), planner, SystemClock(), lambda: None, random.SystemRandom())
+    body = encode(generic_job("breakdown"))
+    document = cast(dict[str, Any], decode_json(body))
+
+    def render(row: JobRow) -> bytes:
+        rows.append(row)
+        return b""
+
+    async def service() -> object:
+        return await submitter.submit(document, _NAMESPACE, actor="bench", key=None, render=render)
+
+    whole_service = await cost(service)
+    manifest, uid = kept.jobs[0].manifest, str(kept.jobs[0].uid)
+    plan = planner.plan(manifest, uid)
+    stages = {
+        "decode": await cost_of_call(lambda: decode_json(body)),
+        "validate, defaults": await cost_of_call(lambda: planner.draft(document, _NAMESPACE, submitter.suffix)),
+        "plan": await cost_of_call(lambda: planner.plan(manifest, uid)),
+        "size of the pods": await cost_of_call(lambda: largest_pod_bytes(plan)),
+    }
+    stages["rest of the service"] = max(0.0, whole_service - sum(list(stages.values())[1:]))
+    stages["render the answer"] = await cost_of_call(lambda: job_bytes(rows[0]))
+    stages[f"database, {_BATCH} a commit"] = await _commit_cost(db, submitter, kept, render) / _BATCH
+    return _with_the_rest(stages, under_load)
+
+
+async def _commit_cost(db: Database, submitter: Submitter, kept: _Kept, render: Callable[[JobRow], bytes]) -> float:
+    """CPU of one transaction with a batch of new jobs, in this process."""
+    kept.jobs.clear()
+    rounds = 40
+    run = uuid4().hex[:8]  # names are not free again
+    for number in range((rounds + 10) * _BATCH):
+        document = generic_job(f"breakdown-{run}-{number}")
+        await submitter.submit(document, _NAMESPACE, actor="bench", key=None, render=render)
+    batches = iter(range(0, len(kept.jobs), _BATCH))
+
+    async def commit() -> object:
+        first = next(batches)
+        return await submit(db, kept.jobs[first : first + _BATCH])
+
+    return await cost(commit, rounds)
+
+
+async def of_status(db: Database, address: Address, under_load: Measured) -> dict[str, float]:
+    """CPU seconds of a poll that is answered from the cache, by stage."""
+    reading = Reading(db, Planner(installation=str(uuid4())))
+
+    async def version() -> object:
+        return await reading.version(address)
+
+    return _with_the_rest({"database: version": await cost(version)}, under_load)
+
+
+async def render_of_status(db: Database, address: Address) -> float:
+    """What a change costs once, whoever polls: reading the row and rendering it."""
+    reading = Reading(db, Planner(installation=str(uuid4())))
+
+    async def read_and_render() -> object:
+        return status_bytes(await reading.job(address))
+
+    return await cost(read_and_render)
+
+
+def _with_the_rest(stages: dict[str, float], under_load: Measured) -> dict[str, float]:
+    ours = under_load.server_cpu["jobgate"] / under_load.rate
+    stages["HTTP, event loop, the rest"] = max(0.0, ours - sum(stages.values()))
+    stages["PostgreSQL's processes"] = under_load.server_cpu["postgres"] / under_load.rate
+    return stages

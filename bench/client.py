@@ -1,0 +1,143 @@
+"""The load client (load.c): compiled once a run, started once a measurement."""
+
+import asyncio
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.processes import cpu_seconds
+
+COMPILERS = ("cc", "gcc", "clang")
+GRACE = 25.0  # seconds over the measuring itself: connecting, and ten for an answer that never comes
+
+
+class NoCompiler(Exception):  # noqa: N818 - a message for whoever runs this
+    """There is nothing to compile the client with."""
+
+
+class MeasurementFailed(Exception):  # noqa: N818 - likewise
+    """The client could not do what it was told; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A server on loopback. `pids` are roots of the process trees whose CPU counts as the server's."""
+
+    name: str
+    port: int
+    tls: bool
+    token: str
+    pids: Mapping[str, int]
+
+    def request(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
+        """The bytes of one HTTP/1.1 request."""
+        lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", f"Authorization: Bearer {self.token}"]
+        lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+        if body:
+            lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One measurement. CPU is in cores; latencies are in seconds and those of whole operations."""
+
+    rate: float
+    p50: float
+    p99: float
+    failures: int
+    error: str
+    client_cpu: float
+    server_cpu: Mapping[str, float]
+    next_number: int
+
+    @property
+    def cpu_per_operation(self) -> float:
+        """Seconds of all server processes together."""
+        return sum(self.server_cpu.values()) / self.rate if self.rate else float("nan")
+
+
+class LoadClient:
+    def __init__(self, program: Path) -> None:
+        self._program = program
+        self._number = 0
+
+    @classmethod
+    def compile(cls, directory: Path) -> "LoadClient":
+        """Compile it into `directory`.
+
+        Raises:
+            NoCompiler: none of the usual ones is installed.
+        """
+        compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+        if compiler is None:
+            raise NoCompiler(
+                "the load client is written in C: install a compiler (Debian: apt-get install gcc libc6-dev)"
+            )
+        source, program = Path(__file__).with_name("load.c"), directory / "load"
+        command = [compiler, "-O2", "-o", str(program), str(source), "-pthread", "-ldl"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            raise NoCompiler(f"{compiler} cannot compile the load client:\n{done.stderr.strip()[-500:]}")
+        return cls(program)
+
+    async def run(
+        self,
+        target: Target,
+        requests: Sequence[bytes],
+        *,
+        clients: int,
+        seconds: float,
+        expect: int,
+        group: int = 1,
+        warmup: float = 0.5,
+    ) -> Measured:
+        """Send `requests` round and round, `group` of them an operation; only operations answered `expect` count."""
+        file = self._program.with_name("requests")
+        file.write_bytes(b"".join(b"%d\n%b" % (len(request), request) for request in requests))
+        arguments = (target.port, "tls" if target.tls else "plain", clients, warmup, seconds, expect, group)
+        process = await asyncio.create_subprocess_exec(
+            *(str(self._program), *map(str, (*arguments, self._number)), str(file)),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            async with asyncio.timeout(warmup + seconds + GRACE):
+                return await self._listen(process, target)
+        except TimeoutError as error:
+            raise MeasurementFailed(f"{target.name}: the load client did not end in time") from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    async def _listen(self, process: asyncio.subprocess.Process, target: Target) -> Measured:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        began: dict[str, float] = {}
+        used: dict[str, float] = {}
+        last = b""
+        while line := await process.stdout.readline():
+            last = line
+            if line == b"begin\n":
+                began = {name: cpu_seconds(pid) for name, pid in target.pids.items()}
+            elif line == b"end\n":
+                used = {name: cpu_seconds(pid) - began[name] for name, pid in target.pids.items()}
+        if await process.wait() != 0:
+            raise MeasurementFailed(f"{target.name}: {(await process.stderr.read()).decode().strip()}")
+        told = json.loads(last)
+        self._number = told["next"]
+        seconds = told["seconds"]
+        return Measured(
+            rate=told["count"] / seconds,
+            p50=told["p50"],
+            p99=told["p99"],
+            failures=told["failures"] + told["broken"],
+            error=told["error"],
+            client_cpu=told["cpu"] / seconds,
+            server_cpu={name: cpu / seconds for name, cpu in used.items()},
+            next_number=told["next"],
+        )

@@ -1,0 +1,98 @@
+"""Our side: an embedded PostgreSQL that is as durable as any, and `jobgate serve` as processes of their own."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from app.clock import SystemClock
+from app.db import migrations, tokens
+from app.db.engine import Database
+from app.embedded_postgres.server import EmbeddedPostgres
+from bench.client import MeasurementFailed, Target
+
+_READY = "jobgate is ready at http://127.0.0.1:"
+_START_SECONDS = 40.0
+_STOP_SECONDS = 15.0
+
+
+async def new_database(postgres: EmbeddedPostgres, name: str) -> str:
+    """The URL of a database with the schema, and nothing in it."""
+    connection: Any = await asyncpg.connect(postgres.url, timeout=10)
+    try:
+        await connection.execute(f"CREATE DATABASE {name}", timeout=30)
+    finally:
+        await connection.close(timeout=10)
+    url = postgres.url.replace("/jobgate?", f"/{name}?", 1)
+    await asyncio.to_thread(migrations.migrate, url)
+    return url
+
+
+async def durability(url: str) -> str:
+    """What PostgreSQL itself says of it."""
+    connection: Any = await asyncpg.connect(url, timeout=10)
+    try:
+        settings = ("server_version", "fsync", "synchronous_commit", "full_page_writes")
+        return ", ".join([f"{name} {await connection.fetchval(f'SHOW {name}')}" for name in settings])
+    finally:
+        await connection.close(timeout=10)
+
+
+async def new_token(url: str) -> str:
+    db = await Database.open(url, pool_size=2)
+    try:
+        _, secret = await tokens.create(db, name="bench", role="submitter", namespaces=["*"], now=SystemClock().now())
+        return secret
+    finally:
+        await db.close()
+
+
+@asynccontextmanager
+async def gateway(
+    url: str, directory: Path, postgres: EmbeddedPostgres, *, role: str, kubeconfig: Path | None = None, token: str = ""
+) -> AsyncIterator[Target]:
+    """`jobgate serve` in one role, closed as it is by default, on a free port."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JOBGATE_")}
+    environment |= {"JOBGATE_DATABASE_URL": url, "JOBGATE_LOG_LEVEL": "warning", "JOBGATE_LOG_FORMAT": "text"}
+    if kubeconfig is not None:
+        environment["JOBGATE_KUBECONFIG"] = str(kubeconfig)
+    with (directory / f"gateway-{role}.log").open("ab") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "app.cli", "serve", "--port", "0", "--role", role),
+            env=environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log,
+        )
+    try:
+        port = await _port(process, role)
+        assert postgres.pid is not None
+        yield Target(
+            name="jobgate", port=port, tls=False, token=token, pids={"jobgate": process.pid, "postgres": postgres.pid}
+        )
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            try:
+                async with asyncio.timeout(_STOP_SECONDS):
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+
+
+async def _port(process: asyncio.subprocess.Process, role: str) -> int:
+    assert process.stdout is not None
+    line = ""
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            line = (await process.stdout.readline()).decode()
+    except TimeoutError:
+        pass
+    if not line.startswith(_READY):
+        raise MeasurementFailed(f"jobgate did not start in the role {role}: {line!r}")
+    return int(line.removeprefix(_READY))

@@ -1,0 +1,119 @@
+"""The other side: a real control plane, started and ended by the `controlplane` script, and a client to set it up."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from bench.client import Target
+from bench.processes import free_ports
+
+SCRIPT = Path(__file__).parent.parent.parent / "shared" / "k8s" / "controlplane"
+PARTS = ("etcd", "apiserver")
+CONTROLLERS = ("kcm", "scheduler")
+_TOKEN = "admin-token"
+_STEP_SECONDS = 90.0
+_PATCH = "application/merge-patch+json"
+
+
+class Unavailable(Exception):  # noqa: N818 - a message for whoever runs this
+    """There is no control plane to compare with."""
+
+
+class ControlPlane:
+    def __init__(self, script: Path, directory: Path, session: aiohttp.ClientSession) -> None:
+        self._script = script
+        self._directory = directory
+        self._session = session
+        port = os.environ.get("K8S_PORT") or str(free_ports(3))
+        etcd = os.environ.get("K8S_ETCD_PORT") or str(free_ports(2))
+        self._environment = {**os.environ, "K8S_DIR": str(directory), "K8S_PORT": port, "K8S_ETCD_PORT": etcd}
+        self.port = int(port)
+        self.url = f"https://127.0.0.1:{port}"
+        self.kubeconfig = directory / "admin.kubeconfig"
+
+    def target(self, *parts: str) -> Target:
+        pids = {part: int((self._directory / f"{part}.pid").read_text()) for part in (*PARTS, *parts)}
+        return Target(name="kube-apiserver", port=self.port, tls=True, token=_TOKEN, pids=pids)
+
+    async def script(self, *arguments: str) -> None:
+        """Run the script; the parts that it starts go on after it."""
+        log = self._directory / "script.log"
+        self._directory.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            process = await asyncio.create_subprocess_exec(
+                *(str(self._script), *arguments), env=self._environment, stdout=output, stderr=output
+            )
+            async with asyncio.timeout(_STEP_SECONDS):
+                status = await process.wait()
+        if status:
+            said = log.read_text()[-500:] if log.exists() else ""
+            raise Unavailable(f"`controlplane {' '.join(arguments)}` failed: {said}")
+
+    async def start(self) -> None:
+        await self.script("start")
+
+    async def stop_controllers(self) -> None:
+        for part in CONTROLLERS:
+            if (self._directory / f"{part}.pid").exists():
+                await self.script("kill", part)
+
+    async def start_controllers(self) -> None:
+        """Start what may have been stopped, and wait until it works: a new namespace gets its service account."""
+        for part in CONTROLLERS:
+            await self.script("up", part)
+
+    async def reset(self) -> None:
+        await self.script("reset")
+
+    async def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {_TOKEN}", "Content-Type": content_type}
+        async with self._session.request(method, self.url + path, data=data, headers=headers, ssl=False) as response:
+            answer = await response.json()
+            if response.status >= 400:
+                raise Unavailable(f"{method} {path}: {response.status} {answer.get('message')}")
+            return answer
+
+    async def patch_status(self, namespace: str, pod: str, status: Mapping[str, Any]) -> None:
+        await self.call("PATCH", f"/api/v1/namespaces/{namespace}/pods/{pod}/status", {"status": status}, _PATCH)
+
+    async def ready_node(self, name: str) -> None:
+        await self.call("POST", "/api/v1/nodes", {"metadata": {"name": name}})
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+        await self.call("PATCH", f"/api/v1/nodes/{name}/status", {"status": {"conditions": [ready]}}, _PATCH)
+
+    async def bind(self, namespace: str, pod: str, node: str) -> None:
+        body = {"metadata": {"name": pod}, "target": {"kind": "Node", "name": node}}
+        await self.call("POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", body)
+
+    async def namespace(self, name: str) -> None:
+        """A namespace that pods may be created in: the controller manager has given it a service account."""
+        await self.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        async with asyncio.timeout(30):
+            while not (await self.call("GET", f"/api/v1/namespaces/{name}/serviceaccounts"))["items"]:  # noqa: ASYNC110 - the state of another program
+                await asyncio.sleep(0.1)
+
+
+def _check(script: Path) -> None:
+    if not script.exists():
+        raise Unavailable(f"there is no {script}: give another with --controlplane")
+
+
+@asynccontextmanager
+async def control_plane(script: Path, directory: Path) -> AsyncIterator[ControlPlane]:
+    """One that runs with all its parts; gone with its state afterwards."""
+    _check(script)
+    timeout = aiohttp.ClientTimeout(total=20)
+    async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=64)) as session:
+        plane = ControlPlane(script, directory, session)
+        try:
+            await plane.start()
+            yield plane
+        finally:
+            await plane.reset()

@@ -1,0 +1,151 @@
+"""Submit and poll: operations a second on both sides in turn, and their ratio."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import httpx2
+
+from bench.bodies import NUMBER, REPLICAS, batch_job, encode, equal_bodies, generic_job, pod
+from bench.client import LoadClient, Measured, Target
+from bench.kubernetes import ControlPlane
+from bench.report import Pairs
+
+SUBMITTED = "bench-submit"
+POLLED = "bench-poll"
+_JOBS = f"/api/v1/namespaces/{SUBMITTED}/jobs"
+_BATCH = f"/apis/batch/v1/namespaces/{SUBMITTED}/jobs"
+_POLLED_JOBS = 50
+
+Run: TypeAlias = Callable[[], Awaitable[Measured]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How long and how often."""
+
+    pairs: int
+    seconds: float
+
+
+async def in_turn(count: int, runs: Sequence[Run]) -> list[list[Measured]]:
+    """A B, B A, A B ...: what drifts on the machine meets all."""
+    found: list[list[Measured]] = [[] for _ in runs]
+    for turn in range(count):
+        order = list(range(len(runs)))
+        for place in order if turn % 2 == 0 else reversed(order):
+            found[place].append(await runs[place]())
+    return found
+
+
+def submissions(ours: Target, theirs: Target | None) -> tuple[bytes, bytes | None]:
+    """The request of each side; names differ, sizes do not."""
+    mine, other = equal_bodies(generic_job(f"j-{NUMBER}"), batch_job(f"j-{NUMBER}"))
+    return ours.request("POST", _JOBS, mine), theirs.request("POST", _BATCH, other) if theirs else None
+
+
+async def submit(
+    client: LoadClient,
+    ours: Target,
+    theirs: Target | None,
+    effort: Effort,
+    *,
+    clients: int,
+    name: str,
+    goal: float | None,
+) -> Pairs:
+    """Jobs stored durably a second."""
+    mine, other = submissions(ours, theirs)
+
+    async def here() -> Measured:
+        return await client.run(ours, [mine], clients=clients, seconds=effort.seconds, expect=201)
+
+    async def there() -> Measured:
+        assert theirs is not None
+        assert other is not None
+        return await client.run(theirs, [other], clients=clients, seconds=effort.seconds, expect=201)
+
+    runs = await in_turn(effort.pairs, [here, there] if theirs else [here])
+    return Pairs(name=name, goal=goal, ours=runs[0], theirs=runs[1] if theirs else [])
+
+
+async def prepare_poll(ours: Target, plane: ControlPlane | None) -> None:
+    """The same jobs on both sides; on theirs with the pods that a dashboard asks for."""
+    headers = {"Authorization": f"Bearer {ours.token}"}
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{ours.port}", headers=headers, timeout=20) as http:
+        for place in range(_POLLED_JOBS):
+            answer = await http.post(f"/api/v1/namespaces/{POLLED}/jobs", json=generic_job(f"poll-{place}"))
+            answer.raise_for_status()
+    if plane is None:
+        return
+    for place in range(_POLLED_JOBS):
+        job = f"poll-{place}"
+        await plane.call("POST", f"/apis/batch/v1/namespaces/{POLLED}/jobs", batch_job(job))
+        for rank in range(REPLICAS):
+            await plane.call("POST", f"/api/v1/namespaces/{POLLED}/pods", pod(f"{job}-{rank}", job))
+
+
+async def status_tags(ours: Target) -> list[str]:
+    headers = {"Authorization": f"Bearer {ours.token}"}
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{ours.port}", headers=headers, timeout=20) as http:
+        answers = [await http.get(_status_path(place)) for place in range(_POLLED_JOBS)]
+    return [answer.raise_for_status().headers["etag"] for answer in answers]
+
+
+def _status_path(place: int) -> str:
+    return f"/api/v1/namespaces/{POLLED}/jobs/poll-{place}/status"
+
+
+async def add_other_pods(client: LoadClient, theirs: Target, wanted: int) -> int:
+    """Fill the namespace with pods of others; says how many there are now."""
+    request = theirs.request("POST", f"/api/v1/namespaces/{POLLED}/pods", encode(pod(f"other-{NUMBER}")))
+    made = 0
+    while made < wanted:
+        seconds = min(20.0, max(0.5, (wanted - made) / 600))
+        run = await client.run(theirs, [request], clients=16, seconds=seconds, expect=201, warmup=0)
+        if not run.rate:
+            break
+        made += round(run.rate * seconds)
+    return made
+
+
+async def poll(
+    client: LoadClient, ours: Target, theirs: Target | None, effort: Effort, *, clients: int, others: str
+) -> list[Pairs]:
+    """GET status, 200 and 304, beside a GET of the Job and a LIST of its pods."""
+    places = range(_POLLED_JOBS)
+    plain = [ours.request("GET", _status_path(place)) for place in places]
+    tags = await status_tags(ours)
+    known = [ours.request("GET", _status_path(n), headers={"If-None-Match": tags[n]}) for n in places]
+    dashboard = [request for place in places for request in _dashboard(theirs, place)] if theirs else []
+
+    async def fresh() -> Measured:
+        return await client.run(ours, plain, clients=clients, seconds=effort.seconds, expect=200)
+
+    async def unchanged() -> Measured:
+        return await client.run(ours, known, clients=clients, seconds=effort.seconds, expect=304)
+
+    async def there() -> Measured:
+        assert theirs is not None
+        return await client.run(theirs, dashboard, clients=clients, seconds=effort.seconds, expect=200, group=2)
+
+    runs = await in_turn(effort.pairs, [fresh, unchanged, *([there] if theirs else [])])
+    name = f"poll, {clients} clients, {others}"
+    return [
+        Pairs(name=f"{name}: 200", goal=10, ours=runs[0], theirs=runs[2] if theirs else []),
+        Pairs(name=f"{name}: 304", goal=12, ours=runs[1], theirs=runs[2] if theirs else []),
+    ]
+
+
+def _dashboard(theirs: Target, place: int) -> list[bytes]:
+    job = f"poll-{place}"
+    selector = f"batch.kubernetes.io%2Fjob-name%3D{job}"
+    return [
+        theirs.request("GET", f"/apis/batch/v1/namespaces/{POLLED}/jobs/{job}"),
+        theirs.request("GET", f"/api/v1/namespaces/{POLLED}/pods?labelSelector={selector}"),
+    ]
+
+
+def body_size() -> int:
+    """Bytes of a submission, the same on both sides."""
+    return len(equal_bodies(generic_job(f"j-{NUMBER}"), batch_job(f"j-{NUMBER}"))[0])

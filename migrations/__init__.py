@@ -1,0 +1,1 @@
+"""The schema's history, run by `jobgate migrate`. Installed with the wheel."""

@@ -1,0 +1,28 @@
+"""Run by Alembic for every command, with a connection that `app.db.migrations` has put into the configuration.
+
+Two starting processes may migrate at once: the second waits for the first, under a lock that is taken inside the
+transaction. Taken before it, Alembic would believe the transaction to be somebody else's and never commit.
+"""
+
+from alembic import context
+from sqlalchemy import Connection, text
+
+from app.models import metadata
+
+MIGRATION_LOCK = 7_210_113_355_028_441
+LOCK_TIMEOUT = "15s"
+STATEMENT_TIMEOUT = "10min"
+
+
+def run(connection: Connection) -> None:
+    context.configure(connection=connection, target_metadata=metadata, compare_server_default=True)
+    with context.begin_transaction():
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
+        connection.execute(text(f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT}'"))
+        context.run_migrations()
+
+
+if context.is_offline_mode():
+    raise SystemExit("migrations run against a database: use `jobgate migrate`")
+run(context.config.attributes["connection"])

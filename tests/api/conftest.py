@@ -1,0 +1,27 @@
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from tests.support.gateway import Gateway, running_gateway
+from tests.support.postgres import fresh_database
+
+
+@pytest_asyncio.fixture
+async def gateway(database_url: str) -> AsyncIterator[Gateway]:
+    """Open to everybody."""
+    async with running_gateway(database_url) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def closed_gateway(database_url: str) -> AsyncIterator[Gateway]:
+    """Takes tokens."""
+    async with running_gateway(database_url, closed=True) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def hostile(postgres_server_url: str, database_template: str) -> AsyncIterator[Gateway]:
+    """One for a whole table of refusals: none of them leaves anything behind."""
+    async with fresh_database(postgres_server_url, template=database_template) as url, running_gateway(url) as running:
+        yield running

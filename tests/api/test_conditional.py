@@ -1,0 +1,202 @@
+"""ETags, 304, long polls and preconditions: the pure rules, then what clients see."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.api.conditional import check_if_match, job_tag, list_tag, unchanged, wait_seconds
+from app.api.errors import InvalidParameter
+from app.db import heartbeats, leases
+from app.domain.errors import PreconditionFailed
+from app.domain.vocabulary import JobPhase
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+
+TAG = '"a-1"'
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (None, False),
+        ("*", True),
+        ('"a-1"', True),
+        ('W/"a-1"', True),
+        ('"b", W/"a-1" , "c"', True),
+        ('"a-2"', False),
+        ('"a"-1"', None),
+        ("a-1", None),
+        ('"unfinished', None),
+    ],
+)
+def test_if_none_match(header: str | None, *, expected: bool | None) -> None:
+    if expected is None:
+        with pytest.raises(InvalidParameter):
+            unchanged(header, TAG)
+    else:
+        assert unchanged(header, TAG) is expected
+
+
+@pytest.mark.parametrize(
+    ("header", "passes"), [(None, True), ("*", True), (TAG, True), ('W/"a-1"', False), ('"b"', False)]
+)
+def test_if_match_compares_strongly(header: str | None, *, passes: bool) -> None:
+    if passes:
+        check_if_match(header, TAG)
+    else:
+        with pytest.raises(PreconditionFailed):
+            check_if_match(header, TAG)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ([], 0),
+        (["wait=5"], 5),
+        (["respond-async, wait=5"], 5),
+        (['wait="7"'], 7),
+        (["WAIT = 9; foo"], 9),
+        (["wait=100000"], 60),
+        (["wait=-1"], 0),
+        (["awaited=3"], 0),
+        (["wait=x"], 0),
+        (["respond-async", "wait=2"], 2),
+    ],
+)
+def test_prefer_wait(headers: list[str], seconds: int) -> None:
+    assert wait_seconds(headers) == seconds
+
+
+def test_tags_tell_versions_and_questions_apart() -> None:
+    a, b = UUID(int=1), UUID(int=2)
+    assert len({job_tag(a, 1), job_tag(a, 2), job_tag(b, 1)}) == 3
+    assert len({list_tag([(a, 1), (b, 1)], "x"), list_tag([(b, 1), (a, 1)], "x"), list_tag([(a, 1), (b, 1)], "y")}) == 3
+
+
+@pytest.mark.parametrize("path", [("hello",), ("hello", "status"), ()])
+async def test_304_until_something_changes(path: tuple[str, ...], gateway: Gateway) -> None:
+    created = await gateway.submit("hello")
+    url = jobs_path(NAMESPACE, *path)
+    first = await gateway.client.get(url)
+    again = await gateway.client.get(url, headers={"If-None-Match": f'"other", W/{first.headers["etag"]}'})
+    assert (again.status_code, again.content) == (304, b"")
+    for header in ("etag", "cache-control", "vary", "jobgate-stale"):
+        assert again.headers[header] == first.headers[header]
+
+    await gateway.conclude(created["uid"], {"phase": JobPhase.CREATING})
+    changed = await gateway.client.get(url, headers={"If-None-Match": first.headers["etag"]})
+    assert changed.status_code == 200
+    assert changed.headers["etag"] != first.headers["etag"]
+    shown = changed.json()["items"][0] if "items" in changed.json() else changed.json()
+    assert shown["status"]["phase"] == "Creating"
+
+
+async def until_somebody_waits(gateway: Gateway) -> None:
+    """Return once a poll is held back: what happens before that would be seen without waiting."""
+    watcher = gateway.services.watcher
+    async with asyncio.timeout(10):
+        while not (watcher._jobs or watcher._others):
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("path", [("hello",), ("hello", "status"), ()])
+async def test_a_long_poll_ends_with_the_change(path: tuple[str, ...], gateway: Gateway) -> None:
+    created = await gateway.submit("hello")
+    url = jobs_path(NAMESPACE, *path)
+    tag = (await gateway.client.get(url)).headers["etag"]
+    async with asyncio.TaskGroup() as group:
+        began = time.monotonic()
+        poll = group.create_task(gateway.client.get(url, headers={"If-None-Match": tag, "Prefer": "wait=20"}))
+        await until_somebody_waits(gateway)
+        assert not poll.done()
+        await gateway.conclude(created["uid"], {"phase": JobPhase.RUNNING})
+    assert poll.result().status_code == 200
+    assert '"phase":"Running"' in poll.result().text
+    assert time.monotonic() - began < 10
+
+
+async def test_a_long_poll_ends_with_its_time(gateway: Gateway) -> None:
+    await gateway.submit("hello")
+    url = jobs_path(NAMESPACE, "hello")
+    tag = (await gateway.client.get(url)).headers["etag"]
+    began = time.monotonic()
+    answer = await gateway.client.get(url, headers={"If-None-Match": tag, "Prefer": "wait=1"})
+    assert answer.status_code == 304
+    assert time.monotonic() - began >= 0.9
+    assert (await gateway.client.get(url, headers={"Prefer": "wait=30"})).status_code == 200  # nothing to wait for
+
+
+async def test_a_submission_ends_the_long_poll_of_a_list(gateway: Gateway) -> None:
+    tag = (await gateway.client.get("/api/v1/jobs")).headers["etag"]
+    async with asyncio.TaskGroup() as group:
+        poll = group.create_task(
+            gateway.client.get("/api/v1/jobs", headers={"If-None-Match": tag, "Prefer": "wait=20"})
+        )
+        await until_somebody_waits(gateway)
+        await gateway.submit("hello")
+    assert [item["name"] for item in poll.result().json()["items"]] == ["hello"]
+
+
+async def test_edits_are_held_to_the_version_that_was_read(gateway: Gateway) -> None:
+    await gateway.submit("hello")
+    url = jobs_path(NAMESPACE, "hello")
+    tag = (await gateway.client.get(url)).headers["etag"]
+    patch = {"metadata": {"labels": {"tier": "web"}}}
+    headers = {"Content-Type": "application/merge-patch+json", "If-Match": tag}
+    first = await gateway.client.patch(url, json=patch, headers=headers)
+    assert first.status_code == 202
+    second = await gateway.client.patch(url, json={"metadata": {"labels": {"tier": "db"}}}, headers=headers)
+    assert (second.status_code, second.json()["code"]) == (412, "PreconditionFailed")
+    assert (await gateway.client.put(url, json=manifest("hello"), headers={"If-Match": tag})).status_code == 412
+    assert (await gateway.client.post(url + "/cancel", headers={"If-Match": tag})).status_code == 412
+    assert (await gateway.client.delete(url, headers={"If-Match": tag})).status_code == 412
+    assert (await gateway.client.get(url)).json()["labels"] == {"tier": "web"}
+    assert (await gateway.client.delete(url, headers={"If-Match": first.headers["etag"]})).status_code == 202
+
+
+async def test_freshness_comes_from_the_heartbeat(gateway: Gateway) -> None:
+    await gateway.submit("hello")
+    url = jobs_path(NAMESPACE, "hello", "status")
+    unknown = await gateway.client.get(url)
+    assert unknown.headers["jobgate-stale"] == "true"
+    assert "jobgate-observed-at" not in unknown.headers
+    lease = await leases.acquire(gateway.db, "controller", "a test", ttl=60)
+    assert lease is not None
+    now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock
+    await heartbeats.beat(gateway.db, lease, now, "Running")
+    async with asyncio.timeout(10):
+        while (answer := await gateway.client.get(url)).headers["jobgate-stale"] == "true":
+            await asyncio.sleep(0.05)
+    seen = datetime.fromisoformat(answer.headers["jobgate-observed-at"])
+    assert abs(seen - now) < timedelta(milliseconds=1)
+
+
+async def test_a_poll_costs_one_small_read(gateway: Gateway) -> None:
+    """Once a version has been rendered, polls ask for nothing but the version."""
+    created = await gateway.submit("hello")
+    reading = gateway.services.reading
+    reads: list[str] = []
+    for name in ("version", "job", "whole"):
+        _count(reading, name, reads)
+    url = jobs_path(NAMESPACE, "hello", "status")
+    tag = (await gateway.client.get(url)).headers["etag"]
+    assert reads == ["job"]
+    for headers in ({}, {"If-None-Match": tag}, {}):
+        await gateway.client.get(url, headers=headers)
+    assert reads == ["job", "version", "version", "version"]
+    await gateway.conclude(created["uid"], {"phase": JobPhase.RUNNING})
+    assert (await gateway.client.get(url, headers={"If-None-Match": tag})).status_code == 200
+    assert reads[4:] == ["version", "job"]
+
+
+def _count(reading: Any, name: str, reads: list[str]) -> None:
+    real = getattr(reading, name)
+
+    async def counted(*arguments: Any) -> Any:
+        reads.append(name)
+        return await real(*arguments)
+
+    setattr(reading, name, counted)

@@ -1,0 +1,167 @@
+"""Replicas with their attempts, history, events and manifests of one job."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from app.db import evidence
+from app.db.evidence import Capture, Log
+from app.domain.plan import Rank
+from app.domain.status.observed import ObservedContainer
+from app.domain.status.records import Attempt, HistoryEntry, JobPendingReason, Replica
+from app.domain.vocabulary import Evidence, JobPhase, Outcome, PendingCode, ReplicaPhase
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+MAIN = ObservedContainer(name="main", state="terminated", exit_code=3, reason="Error", finished_at=AT)
+FAILED = Attempt(
+    number=1,
+    pod_uid="pod-1",
+    phase=ReplicaPhase.FAILED,
+    outcome=Outcome.FAILED,
+    evidence=Evidence.NONE,
+    node="node-a",
+    exit_code=3,
+    finished_at=AT,
+    containers=(MAIN,),
+)
+RUNNING = Attempt(
+    number=2,
+    pod_uid="pod-2",
+    phase=ReplicaPhase.RUNNING,
+    node="node-b",
+    pod_ip="10.0.0.7",
+    containers=(ObservedContainer(name="setup", state="terminated", init=True), replace(MAIN, state="running")),
+)
+FIRST = Replica(key=Rank("worker", 0), attempt=RUNNING, restarts=1)
+SECOND = Replica(key=Rank("worker", 1), attempt=Attempt(number=1))
+
+
+async def with_story(gateway: Gateway) -> str:
+    """A job whose first replica failed once and runs again, and whose second waits."""
+    uid: str = (await gateway.submit())["uid"]
+    waiting = JobPendingReason(
+        code=PendingCode.UNSCHEDULABLE, message="0/3 nodes are available", since=AT, replicas=("worker[1]",), count=1
+    )
+    lines = [
+        HistoryEntry(at=AT, phase=JobPhase.RUNNING, reason="Line", message=str(n), key=FIRST.key) for n in range(5)
+    ]
+    await gateway.conclude(
+        uid,
+        {"phase": JobPhase.RUNNING, "pending_reasons": (waiting,)},
+        replicas=[FIRST, SECOND],
+        ended=[(FIRST.key, FAILED)],
+        history=lines,
+    )
+    capture = Capture(
+        key=FIRST.key,
+        attempt=1,
+        state=Evidence.CAPTURED,
+        logs={"main": Log(tail=b"one\ntwo\nlast words \xff\n", truncated=True)},
+        events=[
+            {
+                "type": "Warning",
+                "reason": "BackOff",
+                "message": "restarting",
+                "count": 4,
+                "lastSeen": "2026-01-02T03:04:05Z",
+            }
+        ],
+    )
+    assert await evidence.store(gateway.db, await gateway.lease(), UUID(uid), capture)
+    return uid
+
+
+async def get(gateway: Gateway, detail: str) -> Any:
+    answer = await gateway.client.get(jobs_path(NAMESPACE, "hello", detail))
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_replicas_tell_every_attempt(gateway: Gateway) -> None:
+    await with_story(gateway)
+    first, second = (await get(gateway, "replicas"))["items"]
+    assert (first["name"], first["task"], first["rank"]) == ("hello-worker-0", "worker", 0)
+    assert (first["phase"], first["attempt"], first["restartCount"], first["podIP"]) == ("running", 2, 1, "10.0.0.7")
+    assert [(item["number"], item["outcome"], item["exitCode"], item["evidence"]) for item in first["attempts"]] == [
+        (1, "failed", 3, "captured"),
+        (2, None, None, "none"),
+    ]
+    assert first["attempts"][0]["containers"][0]["exitCode"] == 3
+    assert (second["phase"], second["attempts"][0]["number"]) == ("creating", 1)
+    assert [item["rank"] for item in (await get(gateway, "replicas?phase=running"))["items"]] == [0]
+    assert (await get(gateway, "replicas?task=other"))["items"] == []
+
+
+async def test_replicas_in_pages(gateway: Gateway) -> None:
+    await with_story(gateway)
+    page = await get(gateway, "replicas?pageSize=1")
+    assert [item["rank"] for item in page["items"]] == [0]
+    page = await get(gateway, f"replicas?pageSize=1&pageToken={page['nextPageToken']}")
+    assert ([item["rank"] for item in page["items"]], page["nextPageToken"]) == ([1], None)
+
+
+async def test_history_in_pages(gateway: Gateway) -> None:
+    uid = await with_story(gateway)
+    seen: list[Any] = []
+    token: str | None = ""
+    while token is not None:
+        page = await get(gateway, f"history?pageSize=4&pageToken={token}".removesuffix("&pageToken="))
+        seen += page["items"]
+        token = page["nextPageToken"]
+    assert [item["seq"] for item in seen] == [1, 2, 3, 4, 5, 6]
+    assert (seen[1]["task"], seen[1]["rank"], seen[1]["actor"]) == ("worker", 0, "jobgate")
+    by_uid = (await gateway.client.get(f"/api/v1/jobs/{uid}/history")).json()
+    assert by_uid["items"] == seen
+
+
+async def test_events_say_why_and_what_was(gateway: Gateway) -> None:
+    await with_story(gateway)
+    pending, kept = (await get(gateway, "events"))["items"]
+    assert (pending["source"], pending["reason"], pending["message"]) == (
+        "pending",
+        "Unschedulable",
+        "0/3 nodes are available",
+    )
+    assert (kept["source"], kept["reason"], kept["count"], kept["attempt"]) == ("evidence", "BackOff", 4, 1)
+    assert kept["lastSeenAt"] == "2026-01-02T03:04:05Z"
+
+
+async def test_the_rest(gateway: Gateway) -> None:
+    await with_story(gateway)
+    assert await get(gateway, "scale-records") == {"items": [], "nextPageToken": None}
+    kinds = [item["kind"] for item in (await get(gateway, "manifests"))["items"]]
+    assert kinds[0] == "ConfigMap"
+    assert kinds.count("Pod") == 2
+    status = (await get(gateway, "status"))["status"]
+    assert status["pendingReasons"][0]["code"] == "Unschedulable"
+
+
+async def test_native_status_is_made_of_replicas_in_lists_too(gateway: Gateway) -> None:
+    await with_story(gateway)
+    listed = (await gateway.client.get("/api/v1/jobs")).json()["items"][0]
+    assert listed["nativeStatus"]["tasks"][0]["replicas"][0]["phase"] == "Running"
+    assert (await gateway.client.get(jobs_path(NAMESPACE, "hello"))).json() == listed
+
+
+async def test_logs_that_were_kept(gateway: Gateway) -> None:
+    await with_story(gateway)
+    logs = jobs_path(NAMESPACE, "hello", "logs")
+    answer = await gateway.client.get(f"{logs}?attempt=1")
+    assert (answer.status_code, answer.content) == (200, b"one\ntwo\nlast words \xff\n")
+    assert answer.headers["jobgate-log-source"] == "stored"
+    assert answer.headers["jobgate-log-truncated"] == "true"
+    assert (await gateway.client.get(f"{logs}?attempt=1&tailLines=1")).content == b"last words \xff\n"
+    assert (await gateway.client.get(f"{logs}?attempt=1&tailLines=0")).content == b""
+    live = await gateway.client.get(logs)  # this process knows no cluster
+    assert (live.status_code, live.json()["code"]) == (503, "NoCluster")
+    for query, pointer in (
+        ("attempt=9", "/query/attempt"),
+        ("task=x", "/query/task"),
+        ("rank=5", "/query/rank"),
+        ("container=x", "/query/container"),
+    ):
+        refused = await gateway.client.get(f"{logs}?{query}")
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (400, pointer)
+    assert (await gateway.client.get(f"{logs}?rank=1")).status_code == 404

@@ -1,0 +1,152 @@
+"""Edits and actions: what may change, what that answers, and what is left of it."""
+
+from typing import Any
+
+import pytest
+
+from app.domain.vocabulary import JobPhase
+from app.services.control import merge_patch
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+
+PATCH = {"Content-Type": "application/merge-patch+json"}
+HELLO = jobs_path(NAMESPACE, "hello")
+
+
+@pytest.mark.parametrize(
+    ("target", "patch", "expected"),
+    [
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"a": "c"}, ["c"], ["c"]),
+        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+        ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    ],
+)
+def test_merge_patch_as_rfc_7396_has_it(target: Any, patch: Any, expected: Any) -> None:
+    assert merge_patch(target, patch) == expected
+
+
+async def history(gateway: Gateway) -> list[tuple[str, str, str]]:
+    items = (await gateway.client.get(HELLO + "/history")).json()["items"]
+    assert [item["seq"] for item in items] == list(range(1, len(items) + 1))
+    return [(item["reason"], item["message"], item["actor"]) for item in items]
+
+
+async def test_what_a_kind_lets_be_changed(gateway: Gateway) -> None:
+    await gateway.submit()
+    answer = await gateway.client.patch(HELLO, json={"spec": {"cleanUpPolicy": "All"}}, headers=PATCH)
+    assert answer.status_code == 202
+    assert answer.json()["generation"] == 2
+    assert answer.json()["spec"]["cleanUpPolicy"] == "All"
+    same = await gateway.client.patch(HELLO, json={"spec": {"cleanUpPolicy": "All"}}, headers=PATCH)
+    assert same.json()["generation"] == 2
+    put = await gateway.client.put(HELLO, json=manifest("hello", labels={"a": "b"}))
+    assert put.status_code == 202
+    assert (put.json()["labels"], put.json()["spec"]["cleanUpPolicy"]) == ({"a": "b"}, "None")
+
+
+@pytest.mark.parametrize(
+    ("patch", "pointer", "code"),
+    [
+        ({"spec": {"service": {"x": []}}}, "/spec/service", "InvalidManifest"),
+        ({"spec": {"successRules": [{"worker": [0]}]}}, "/spec/successRules", "ImmutableField"),
+        ({"kind": "MxJob"}, "/kind", "ImmutableField"),
+        ({"metadata": {"name": "other"}}, "/metadata/name", "ImmutableField"),
+        ({"spec": {"cleanUpPolicy": "Some"}}, "/spec/cleanUpPolicy", "InvalidManifest"),
+        ({"spec": {"cleanUp": 1}}, "/spec/cleanUp", "InvalidManifest"),
+        ({"spec": None}, "/spec", "InvalidManifest"),
+    ],
+)
+async def test_what_it_does_not(patch: Any, pointer: str, code: str, gateway: Gateway) -> None:
+    created = await gateway.submit()
+    answer = await gateway.client.patch(HELLO, json=patch, headers=PATCH)
+    assert (answer.status_code, answer.json()["code"]) == (422, code), answer.text
+    assert any(error["pointer"].startswith(pointer) for error in answer.json()["errors"]), answer.text
+    assert (await gateway.client.get(HELLO)).json() == created
+
+
+async def test_a_patch_says_what_it_is(gateway: Gateway) -> None:
+    await gateway.submit()
+    assert (await gateway.client.patch(HELLO, json={})).status_code == 415
+
+
+async def test_pause_and_resume(gateway: Gateway) -> None:
+    created = await gateway.submit()
+    paused = await gateway.client.post(HELLO + "/pause", json={"reason": "lunch"})
+    assert paused.status_code == 202
+    assert paused.json()["spec"]["runMode"]["pause"]["enabled"] is True
+    again = await gateway.client.post(HELLO + "/pause")
+    assert (again.status_code, again.json()["generation"]) == (202, 2)  # nobody has carried it out yet
+    await gateway.conclude(created["uid"], {"phase": JobPhase.PAUSED, "observed_generation": 2})
+    assert (await gateway.client.post(HELLO + "/pause")).status_code == 200
+    resumed = await gateway.client.post(HELLO + "/resume")
+    assert (resumed.status_code, resumed.json()["generation"]) == (202, 3)
+    assert [entry[:2] for entry in await history(gateway)] == [
+        ("Submitted", ""),
+        ("PauseRequested", "lunch"),
+        ("ResumeRequested", ""),
+    ]
+
+
+async def test_cancel(gateway: Gateway) -> None:
+    created = await gateway.submit()
+    assert (await gateway.client.post(HELLO + "/cancel", json={"reason": "enough"})).status_code == 202
+    assert (await gateway.client.post(HELLO + "/cancel")).status_code == 202
+    assert (await history(gateway))[1:] == [("CancelRequested", "enough", "anonymous")]
+    await gateway.conclude(created["uid"], {"phase": JobPhase.CANCELLED})
+    assert (await gateway.client.post(HELLO + "/cancel")).status_code == 200
+
+
+@pytest.mark.parametrize("action", ["pause", "resume", "cancel"])
+async def test_a_job_that_has_ended_stays_as_it_is(action: str, gateway: Gateway) -> None:
+    created = await gateway.submit()
+    await gateway.conclude(created["uid"], {"phase": JobPhase.SUCCEEDED})
+    answer = await gateway.client.post(f"{HELLO}/{action}")
+    assert (answer.status_code, answer.json()["code"]) == (409, "AlreadyFinished")
+
+
+async def test_delete_keeps_the_record(gateway: Gateway) -> None:
+    created = await gateway.submit()
+    answer = await gateway.client.delete(HELLO + "?reason=old")
+    assert answer.status_code == 202
+    assert answer.json()["deletedAt"] is not None
+    assert (await gateway.client.delete(HELLO)).status_code == 202
+    assert (await history(gateway))[-1] == ("DeleteRequested", "old", "anonymous")
+    assert (await gateway.client.patch(HELLO, json={}, headers=PATCH)).status_code == 409
+    assert (await gateway.client.get(f"/api/v1/jobs/{created['uid']}")).status_code == 200
+
+
+async def test_retry_is_a_new_job(gateway: Gateway) -> None:
+    created = await gateway.submit()
+    early = await gateway.client.post(HELLO + "/retry")
+    assert (early.status_code, early.json()["code"]) == (409, "NotFinished")
+    await gateway.conclude(created["uid"], {"phase": JobPhase.FAILED})
+    retried = await gateway.client.post(HELLO + "/retry", headers={"Idempotency-Key": "once"})
+    assert retried.status_code == 201
+    job = retried.json()
+    assert job["name"].startswith("hello-")
+    assert (job["retryOf"], job["spec"]) == (created["uid"], created["spec"])
+    assert retried.headers["location"] == jobs_path(NAMESPACE, job["name"])
+    again = await gateway.client.post(HELLO + "/retry", headers={"Idempotency-Key": "once"})
+    assert (again.status_code, again.json()) == (200, job)
+    same_name = await gateway.client.post(HELLO + "/retry", json={"name": "hello"})
+    assert (same_name.status_code, same_name.json()["name"]) == (201, "hello")
+    assert (await gateway.client.get(HELLO)).json()["uid"] == same_name.json()["uid"]
+    await gateway.conclude(job["uid"], {"phase": JobPhase.FAILED})
+    third = (await gateway.client.post(jobs_path(NAMESPACE, job["name"], "retry"))).json()
+    assert len(third["name"]) == len(job["name"])
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [(b'{"why": "x"}', "/why"), (b'{"reason": 1}', "/reason"), (b"[]", ""), (b'{"reason": "\\u0000"}', "/reason")],
+)
+async def test_bad_bodies_of_actions(body: bytes, pointer: str, gateway: Gateway) -> None:
+    await gateway.submit()
+    answer = await gateway.client.post(HELLO + "/cancel", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert answer.json()["errors"][0]["pointer"] == pointer

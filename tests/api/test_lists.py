@@ -1,0 +1,105 @@
+"""Filters and pages."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.api import paging
+from app.api.errors import InvalidParameter
+from app.domain.vocabulary import JobPhase
+from tests.support.gateway import Gateway, jobs_path, manifest
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def names(gateway: Gateway, query: str = "", namespace: str | None = None) -> list[str]:
+    path = jobs_path(namespace) if namespace else "/api/v1/jobs"
+    answer = await gateway.client.get(f"{path}?{query}")
+    assert answer.status_code == 200, answer.text
+    return [item["name"] for item in answer.json()["items"]]
+
+
+async def test_filters(gateway: Gateway) -> None:
+    for name, labels in (("train-a", {"team": "vision"}), ("train-b", {"team": "speech"}), ("eval", {})):
+        answer = await gateway.client.post(jobs_path(), json=manifest(name, labels=labels))
+        assert answer.status_code == 201
+    await gateway.submit("train-a", "other")
+    first = (await gateway.client.get(jobs_path("other"))).json()["items"][0]
+    await gateway.conclude(first["uid"], {"phase": JobPhase.SUCCEEDED, "finished_at": EPOCH})
+
+    assert await names(gateway) == ["train-a", "eval", "train-b", "train-a"]
+    assert await names(gateway, namespace="team") == ["eval", "train-b", "train-a"]
+    assert await names(gateway, "namespace=team") == ["eval", "train-b", "train-a"]
+    assert len(await names(gateway, "namespace=team&namespace=other")) == 4
+    assert await names(gateway, "phase=Succeeded") == ["train-a"]
+    assert len(await names(gateway, "phase=Succeeded&phase=Queued")) == 4
+    assert await names(gateway, "search=train", "team") == ["train-b", "train-a"]
+    assert await names(gateway, "labelSelector=team%3Dvision") == ["train-a"]
+    assert await names(gateway, "labelSelector=team+notin+(vision),!x", "team") == ["eval", "train-b"]
+    assert await names(gateway, "kind=MxJob") == []
+    assert await names(gateway, "kind=GenericJob&kind=MxJob", "other") == ["train-a"]
+    assert await names(gateway, f"uid={first['uid']}") == ["train-a"]
+    assert await names(gateway, f"createdAfter={first['createdAt']}") == ["train-a"]
+    assert await names(gateway, f"createdBefore={first['createdAt']}", "other") == []
+    assert await names(gateway, "finishedAfter=2025-12-31T23:00:00%2B01:00") == ["train-a"]
+    assert await names(gateway, "finishedBefore=2026-01-01T00:00:00Z") == []
+
+
+async def test_deleted_jobs_are_shown_when_asked_for(gateway: Gateway) -> None:
+    created = await gateway.submit("gone")
+    assert (await gateway.client.delete(jobs_path("team", "gone"))).status_code == 202
+    assert await names(gateway) == []
+    assert await names(gateway, "deleted=true") == ["gone"]
+    assert await names(gateway, f"uid={created['uid']}") == ["gone"]
+
+
+async def test_pages_show_each_job_once_while_others_arrive(gateway: Gateway) -> None:
+    before = [f"job-{number}" for number in range(25)]
+    for name in before:
+        await gateway.submit(name, replicas=1)
+    seen: list[str] = []
+    token, pages = "", 0
+    while True:
+        answer = (await gateway.client.get(jobs_path() + f"?pageSize=4&pageToken={token}".rstrip("="))).json()
+        seen += [item["name"] for item in answer["items"]]
+        pages += 1
+        await gateway.submit(f"late-{pages}", replicas=1)
+        token = answer["nextPageToken"]
+        if token is None:
+            break
+    assert seen == list(reversed(before))
+    assert pages == 7
+
+
+async def test_a_page_token_belongs_to_its_question(gateway: Gateway) -> None:
+    for name in ("a", "b"):
+        await gateway.submit(name)
+    token = (await gateway.client.get(jobs_path() + "?pageSize=1")).json()["nextPageToken"]
+    assert await names(gateway, f"pageSize=9&pageToken={token}", "team") == ["a"]  # the size may change
+    answer = await gateway.client.get(jobs_path() + f"?search=a&pageToken={token}")
+    assert (answer.status_code, answer.json()["code"]) == (400, "InvalidPageToken")
+
+
+async def test_sizes_are_cut_not_refused(gateway: Gateway) -> None:
+    await gateway.submit("a")
+    assert await names(gateway, "pageSize=100000") == ["a"]
+    assert [paging.page_size(size) for size in (None, 7, 10**9)] == [100, 7, 500]
+
+
+@given(st.datetimes(timezones=st.just(UTC)), st.uuids(), st.text(max_size=10))
+def test_a_token_leads_back_to_its_place(moment: datetime, uid: Any, question: str) -> None:
+    place = paging.JobPlace(question=question, created_at=moment, uid=uid)
+    assert paging.decode(paging.encode(place), paging.JobPlace, question) == place
+    with pytest.raises(InvalidParameter):
+        paging.decode(paging.encode(place), paging.JobPlace, question + "x")
+    with pytest.raises(InvalidParameter):
+        paging.decode(paging.encode(place), paging.SequencePlace, question)
+
+
+@given(st.text(max_size=600) | st.binary(max_size=60).map(lambda raw: raw.hex()))
+def test_any_other_token_is_refused(token: str) -> None:
+    with pytest.raises(InvalidParameter):
+        paging.decode(token, paging.SequencePlace, "q")

@@ -1,0 +1,74 @@
+"""What wraps every request: ids, failures, CORS, metrics, health."""
+
+import json
+from pathlib import Path
+
+from app.api.settings import HttpSettings
+from app.db.errors import DatabaseUnavailable
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
+
+ORIGIN = {"Origin": "https://ui.example.com"}
+
+
+async def test_request_ids_are_echoed_or_made(gateway: Gateway) -> None:
+    assert (await gateway.client.get("/livez", headers={"X-Request-Id": "abc-1"})).headers["x-request-id"] == "abc-1"
+    for bad in ("a b", "x" * 200, "<script>"):
+        made = (await gateway.client.get("/livez", headers={"X-Request-Id": bad})).headers["x-request-id"]
+        assert made != bad
+        assert len(made) == 16
+    assert (await gateway.client.get("/nowhere")).headers["x-request-id"]
+
+
+async def test_what_nobody_foresaw_is_a_problem_that_tells_nothing(gateway: Gateway) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("secret")
+
+    gateway.services.reading.version = broken  # type: ignore[assignment, method-assign]
+    gateway.services.reading.job = broken  # type: ignore[assignment, method-assign]
+    answer = await gateway.client.get(jobs_path(NAMESPACE, "hello", "status"))
+    assert (answer.status_code, answer.json()["code"]) == (500, "InternalError")
+    assert answer.headers["x-request-id"]
+    assert "secret" not in answer.text
+
+
+async def test_a_database_that_is_away(gateway: Gateway) -> None:
+    async def away(*_: object) -> None:
+        raise DatabaseUnavailable("the database is not available")
+
+    gateway.services.reading.job = away  # type: ignore[assignment, method-assign]
+    answer = await gateway.client.get(jobs_path(NAMESPACE, "hello", "status"))
+    assert (answer.status_code, answer.json()["code"]) == (503, "DatabaseUnavailable")
+    assert answer.headers["retry-after"]
+
+
+async def test_browsers_may_not_call_by_default(gateway: Gateway) -> None:
+    assert "access-control-allow-origin" not in (await gateway.client.get("/livez", headers=ORIGIN)).headers
+
+
+async def test_browsers_of_a_configured_origin_may(database_url: str) -> None:
+    async with running_gateway(database_url, settings=HttpSettings(cors_origins=(ORIGIN["Origin"],))) as gateway:
+        answer = await gateway.client.get("/api/v1/jobs", headers=ORIGIN)
+        assert answer.headers["access-control-allow-origin"] == ORIGIN["Origin"]
+        assert "ETag" in answer.headers["access-control-expose-headers"]
+        other = await gateway.client.get("/livez", headers={"Origin": "https://evil.example.com"})
+        assert "access-control-allow-origin" not in other.headers
+
+
+async def test_metrics_name_routes_not_paths(gateway: Gateway) -> None:
+    await gateway.submit("hello")
+    for path in (jobs_path(NAMESPACE, "hello"), jobs_path(NAMESPACE, "nobody"), "/nowhere/at/all"):
+        await gateway.client.get(path)
+    text = (await gateway.client.get("/metrics")).text
+    route = "/api/v1/namespaces/{namespace}/jobs/{name}"
+    assert f'jobgate_http_request_duration_seconds_count{{method="GET",route="{route}",status="200"}} 1.0' in text
+    assert f'method="GET",route="{route}",status="404"' in text
+    assert 'route="unmatched",status="404"' in text
+    assert "hello" not in text
+
+
+async def test_health_and_the_document(gateway: Gateway) -> None:
+    assert (await gateway.client.get("/livez")).text == "ok\n"
+    assert (await gateway.client.get("/readyz")).text == "ok\n"
+    assert (await gateway.client.get("/readyz?verbose")).text == "[+] database\nok\n"
+    committed = Path(__file__).parents[2] / "openapi" / "openapi.json"
+    assert (await gateway.client.get("/openapi.json")).json() == json.loads(committed.read_text(encoding="utf-8"))

@@ -1,0 +1,196 @@
+"""A client of one gateway and one namespace, with an eye on the cluster behind it."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from tests.support.kube import MERGE, KubeClient
+
+DEADLINE = 45.0
+EVERY = 0.08
+Body = dict[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class Jobs:
+    http: httpx2.AsyncClient
+    kube: KubeClient
+    namespace: str
+
+    # The gateway
+
+    def path(self, name: str, *more: str) -> str:
+        return "/".join([f"/api/v1/namespaces/{self.namespace}/jobs", name, *more])
+
+    async def submit(self, manifest: Mapping[str, Any]) -> Body:
+        answer = await self.http.post(f"/api/v1/namespaces/{self.namespace}/jobs", json=manifest)
+        assert answer.status_code == 201, answer.text
+        job: Body = answer.json()
+        return job
+
+    async def ask(self, method: str, name: str, *action: str, json: object = None) -> Body:
+        """An action or an edit, which must be accepted."""
+        headers = {"Content-Type": MERGE} if method == "PATCH" else None
+        answer = await self.http.request(method, self.path(name, *action), json=json, headers=headers)
+        assert answer.status_code in (200, 202), answer.text
+        body: Body = answer.json() if answer.content else {}
+        return body
+
+    async def pause(self, name: str) -> None:
+        await self.ask("POST", name, "pause")
+
+    async def resume(self, name: str) -> None:
+        await self.ask("POST", name, "resume")
+
+    async def cancel(self, name: str) -> None:
+        await self.ask("POST", name, "cancel")
+
+    async def delete(self, name: str) -> None:
+        await self.ask("DELETE", name)
+
+    async def read(self, name: str, *more: str, **params: str) -> Any:
+        answer = await self.http.get(self.path(name, *more), params=params)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def read_uid(self, uid: str, *more: str) -> Any:
+        answer = await self.http.get("/".join(["/api/v1/jobs", uid, *more]))
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def job(self, name: str) -> Body:
+        found: Body = await self.read(name)
+        return found
+
+    async def status(self, name: str) -> Body:
+        found: Body = (await self.read(name, "status"))["status"]
+        return found
+
+    async def conditions(self, name: str) -> dict[str, Body]:
+        return {condition["type"]: condition for condition in (await self.read(name, "status"))["conditions"]}
+
+    async def replicas(self, name: str) -> dict[str, Body]:
+        items = (await self.read(name, "replicas", pageSize="200"))["items"]
+        return {f"{item['task']}-{item['rank']}": item for item in items}
+
+    async def replica(self, name: str, key: str = "worker-0") -> Body:
+        return (await self.replicas(name))[key]
+
+    async def history(self, name: str) -> list[Body]:
+        found: list[Body] = (await self.read(name, "history", pageSize="200"))["items"]
+        return found
+
+    async def reasons(self, name: str) -> list[str]:
+        return [row["reason"] for row in await self.history(name)]
+
+    async def log(self, name: str, **params: str) -> httpx2.Response:
+        answer = await self.http.get(self.path(name, "logs"), params=params)
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    async def until_log(self, name: str, words: str, **params: str) -> str:
+        """The log, once it has these words."""
+
+        async def read() -> str:
+            answer = await self.http.get(self.path(name, "logs"), params=params)
+            return answer.text if answer.status_code == 200 else ""
+
+        text: str = await _until(read, lambda text: words in text, f"log of {name}", DEADLINE)
+        return text
+
+    async def until(self, name: str, *phases: str, within: float = DEADLINE) -> Body:
+        """The status, once the phase is one of these."""
+        return await self.until_status(name, lambda status: status["phase"] in phases, within=within)
+
+    async def until_status(self, name: str, wanted: Callable[[Body], object], *, within: float = DEADLINE) -> Body:
+        found: Body = await _until(lambda: self.status(name), wanted, f"status of {name}", within)
+        return found
+
+    async def until_replica(
+        self, name: str, wanted: Callable[[Body], object], key: str = "worker-0", *, within: float = DEADLINE
+    ) -> Body:
+        """The replica, once it is as wanted; it is not there before the controller has looked at the job."""
+
+        async def read() -> Body | None:
+            return (await self.replicas(name)).get(key)
+
+        seen = lambda replica: replica is not None and wanted(replica)  # noqa: E731
+        found: Body = await _until(read, seen, f"{name}-{key}", within)
+        return found
+
+    async def pending(self, name: str, code: str, *, within: float = DEADLINE) -> Body:
+        """The pending reason with this code, once there is one."""
+
+        def found(status: Body) -> Body | None:
+            return next((reason for reason in status["pendingReasons"] if reason["code"] == code), None)
+
+        reason = found(await self.until_status(name, found, within=within))
+        assert reason is not None
+        return reason
+
+    # The cluster
+
+    async def fault(self, **rule: Any) -> None:
+        """Have the embedded cluster misbehave in this namespace, until `no_faults`."""
+        (await self.kube.post("/devcluster/faults", {"namespace": self.namespace, **rule})).ok()
+
+    async def until_hit(self, times: int = 1) -> None:
+        """Wait until the injected faults have been met that often."""
+        await self.kube.eventually("/devcluster/faults", lambda rules: _hits(rules) >= times, within=DEADLINE)
+
+    async def no_faults(self) -> None:
+        (await self.kube.delete("/devcluster/faults")).ok()
+
+    def objects(self, kind: str, *name: str) -> str:
+        return "/".join([f"/api/v1/namespaces/{self.namespace}/{kind}", *name])
+
+    async def pod(self, name: str) -> Body:
+        found: Body = (await self.kube.get(self.objects("pods", name))).ok()
+        return found
+
+    async def of_job(self, kind: str, uid: str) -> list[Body]:
+        """The job's objects of that kind which are there."""
+        answer = await self.kube.get(self.objects(kind), labelSelector=f"jobgate.dev/job-uid={uid}")
+        items: list[Body] = answer.ok()["items"]
+        return items
+
+    async def names(self, kind: str, uid: str) -> list[str]:
+        return sorted(item["metadata"]["name"] for item in await self.of_job(kind, uid))
+
+    async def until_objects(
+        self, kind: str, uid: str, wanted: Callable[[Sequence[Body]], object], *, within: float = DEADLINE
+    ) -> list[Body]:
+        found: list[Body] = await _until(lambda: self.of_job(kind, uid), wanted, f"{kind} of {uid}", within)
+        return found
+
+    async def until_pod_gone(self, name: str) -> None:
+        await self.kube.gone(self.objects("pods", name), within=DEADLINE)
+
+    async def until_released(self, uid: str) -> list[Body]:
+        """The job's pods, once none carries a finalizer."""
+        return await self.until_objects("pods", uid, lambda pods: not any(_finalizers(pod) for pod in pods))
+
+
+def _hits(rules: Any) -> int:
+    return sum(rule["hits"] for rule in rules["items"])
+
+
+def _finalizers(pod: Body) -> list[str]:
+    found: list[str] = pod["metadata"].get("finalizers") or []
+    return found
+
+
+async def _until(read: Callable[[], Any], wanted: Callable[[Any], object], what: str, within: float) -> Any:
+    last: Any = None
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                last = await read()
+                if wanted(last):
+                    return last
+                await asyncio.sleep(EVERY)
+    except TimeoutError:
+        raise AssertionError(f"{what} never came to be as wanted; last: {last}") from None

@@ -1,0 +1,57 @@
+"""A gateway a session on a cluster with one node; a namespace and a client a test."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from tests.behaviour.client import Jobs
+from tests.behaviour.stage import control_plane, fresh_namespace, removed_node, running_gateway, running_node
+from tests.support.gateway_process import GatewayProcess
+from tests.support.kube import Cluster, KubeClient, connect
+
+
+@pytest.fixture(scope="session")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The control plane under test with a node that runs commands."""
+    directory = tmp_path_factory.mktemp("behaviour")
+    with control_plane(directory / "cluster") as cluster, running_node(cluster, directory / "node") as node:
+        yield cluster
+        node.stop()
+        if cluster.real:
+            asyncio.run(_remove(cluster, node.name))
+
+
+async def _remove(cluster: Cluster, node: str) -> None:
+    async with removed_node(cluster, node):
+        pass
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def gateway(
+    stage: Cluster, postgres_server_url: str, database_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[GatewayProcess]:
+    directory = tmp_path_factory.mktemp("gateway")
+    async with running_gateway(stage, postgres_server_url, database_template, directory) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def kube(stage: Cluster) -> AsyncIterator[KubeClient]:
+    async with connect(stage) as client:
+        yield client
+
+
+@pytest_asyncio.fixture
+async def space(kube: KubeClient) -> AsyncIterator[str]:
+    """A namespace of the test's own."""
+    async with fresh_namespace(kube) as name:
+        yield name
+
+
+@pytest_asyncio.fixture
+async def jobs(gateway: GatewayProcess, kube: KubeClient, space: str) -> AsyncIterator[Jobs]:
+    async with httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http:
+        yield Jobs(http=http, kube=kube, namespace=space)

@@ -1,0 +1,130 @@
+"""What the cluster or its people do to a pod is no failure of the job: it is replaced, and charged to nobody."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.behaviour.client import Jobs
+from tests.behaviour.manifests import job, task
+from tests.behaviour.stage import running_gateway
+from tests.support.gateway_process import GatewayProcess
+from tests.support.kube import Cluster
+
+
+def first_of(replica: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = next(item for item in replica["attempts"] if item["number"] == 1)
+    return found
+
+
+def runs_again(replica: dict[str, Any]) -> bool:
+    return bool(replica["attempt"] == 2 and replica["phase"] == "running")
+
+
+async def test_a_pod_that_somebody_deleted_is_replaced_at_once(jobs: Jobs) -> None:
+    script = "trap 'echo asked to go; exit 1' TERM; echo begun; while true; do sleep 0.1; done"
+    await jobs.submit(job("hit", task(script, terminationGracePeriodSeconds=20)))
+    await jobs.until("hit", "Running")
+    await jobs.until_log("hit", "begun")
+    (await jobs.kube.delete(jobs.objects("pods", "hit-worker-0"))).ok()
+    replica = await jobs.until_replica("hit", runs_again)
+    assert (replica["restartCount"], replica["disruptions"]) == (0, 1)
+    first = first_of(replica)
+    assert (first["outcome"], first["reason"], first["evidence"]) == ("disrupted", "PodDeleted", "captured")
+    assert (await jobs.log("hit", attempt="1")).text.endswith("asked to go\n")
+    await jobs.until("hit", "Running")
+    reasons = await jobs.reasons("hit")
+    assert "Disrupted" in reasons
+    assert (await jobs.conditions("hit")).get("ReplicaFailure") is None
+
+
+async def test_a_pod_that_was_deleted_and_still_succeeded_has_succeeded(jobs: Jobs) -> None:
+    script = "trap 'exit 0' TERM; echo begun; while true; do sleep 0.1; done"
+    await jobs.submit(job("done", task(script, terminationGracePeriodSeconds=20)))
+    await jobs.until_log("done", "begun")
+    await jobs.until("done", "Running")
+    (await jobs.kube.delete(jobs.objects("pods", "done-worker-0"))).ok()
+    await jobs.until("done", "Succeeded")
+    assert (await jobs.replica("done"))["attempt"] == 1
+
+
+async def test_a_pod_that_vanished_with_its_finalizer_is_replaced(jobs: Jobs) -> None:
+    uid = (await jobs.submit(job("poof")))["uid"]
+    await jobs.until("poof", "Running")
+    path = jobs.objects("pods", "poof-worker-0")
+    (await jobs.kube.delete(path, {"gracePeriodSeconds": 0})).ok()
+    await jobs.kube.patch(path, {"metadata": {"finalizers": None}})
+    replica = await jobs.until_replica("poof", runs_again)
+    assert (replica["restartCount"], replica["disruptions"]) == (0, 1)
+    first = first_of(replica)
+    assert first["outcome"] == "disrupted"
+    assert first["evidence"] in ("captured", "unavailable")
+    assert len(await jobs.names("pods", uid)) == 1
+
+
+async def test_a_pod_that_vanished_while_the_gateway_looked_away_is_found_out(
+    jobs: Jobs, gateway: GatewayProcess
+) -> None:
+    await jobs.submit(job("away"))
+    await jobs.until("away", "Running")
+    path = jobs.objects("pods", "away-worker-0")
+    gateway.freeze()
+    try:
+        (await jobs.kube.delete(path, {"gracePeriodSeconds": 0})).ok()
+        await jobs.kube.patch(path, {"metadata": {"finalizers": None}})
+        await jobs.kube.gone(path)
+    finally:
+        gateway.thaw()
+    first = first_of(await jobs.until_replica("away", runs_again))
+    assert (first["outcome"], first["evidence"]) == ("disrupted", "unavailable")
+    assert first["evidenceReason"]
+
+
+async def test_an_eviction_is_told_in_the_kubelets_words(jobs: Jobs) -> None:
+    play: list[dict[str, Any]] = [
+        {"phase": "Running"},
+        {"log": "training"},
+        {"after": 0.3, "evict": "The node was low on resource: memory."},
+    ]
+    await jobs.submit(job("evicted", task(play=play)))
+    replica = await jobs.until_replica("evicted", lambda replica: replica["attempt"] == 2)
+    assert (replica["restartCount"], replica["disruptions"]) == (0, 1)
+    first = first_of(replica)
+    assert (first["outcome"], first["reason"]) == ("disrupted", "TerminationByKubelet")
+    assert first["message"] == "The node was low on resource: memory."
+    assert (await jobs.log("evicted", attempt="1")).text == "training\n"
+
+
+async def test_the_eviction_api_disrupts_too(jobs: Jobs) -> None:
+    await jobs.submit(job("drained"))
+    await jobs.until("drained", "Running")
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "drained-worker-0"}}
+    (await jobs.kube.post(jobs.objects("pods", "drained-worker-0", "eviction"), eviction)).ok()
+    replica = await jobs.until_replica("drained", runs_again)
+    assert (replica["restartCount"], replica["disruptions"]) == (0, 1)
+    assert first_of(replica)["reason"] == "EvictionByEvictionAPI"
+
+
+async def test_a_node_that_refuses_a_pod_disrupts_it(jobs: Jobs) -> None:
+    play: list[dict[str, Any]] = [{"fail": {"reason": "UnexpectedAdmissionError", "message": "device plugin is away"}}]
+    await jobs.submit(job("refused", task(play=play)))
+    replica = await jobs.until_replica("refused", lambda replica: replica["attempt"] == 2)
+    assert replica["disruptions"] == 1
+    assert first_of(replica)["reason"] == "UnexpectedAdmissionError"
+
+
+async def test_after_so_many_disruptions_the_replica_has_failed(
+    stage: Cluster, jobs: Jobs, postgres_server_url: str, database_template: str, tmp_path: Path
+) -> None:
+    impatient = {"JOBGATE_DISRUPTION_LIMIT": "2"}
+    async with (
+        running_gateway(stage, postgres_server_url, database_template, tmp_path, **impatient) as gateway,
+        httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http,
+    ):
+        own = Jobs(http=http, kube=jobs.kube, namespace=jobs.namespace)
+        await own.submit(job("cursed", task(play=[{"evict": "again"}])))
+        await own.until("cursed", "Failed")
+        replica = await own.replica("cursed")
+        assert (replica["attempt"], replica["restartCount"], replica["disruptions"]) == (3, 0, 2)
+        assert replica["phase"] in ("failed", "deleted")
+        assert (await own.status("cursed"))["aggregate"]["failed"] == 1

@@ -1,0 +1,148 @@
+"""Queue and priority: the scheduler's PodGroup where the cluster has it, else a condition that says what is lacking."""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from tests.behaviour.client import Jobs
+from tests.behaviour.manifests import job, task
+from tests.behaviour.stage import control_plane, fresh_namespace, running_gateway, running_node
+from tests.support.kube import Cluster, KubeClient, connect
+
+GROUP = "scheduler.tensorstack.dev"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+API = f"{GROUP}/v1beta1 PodGroup"
+QUEUED = {"t9kScheduler": {"queue": "research", "priority": 7}}
+MAPPED = {"JOBGATE_SCHEDULER_NAMES": "t9k-scheduler=gang-scheduler"}
+
+
+def definition() -> dict[str, Any]:
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything}}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"podgroups.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"},
+            "versions": [{"name": "v1beta1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+async def has_api(api: KubeClient) -> bool:
+    return (await api.get(f"/apis/{GROUP}/v1beta1")).status == 200
+
+
+async def add_api(api: KubeClient, stack: AsyncExitStack) -> None:
+    """To a real cluster; the embedded one is started with it."""
+    if await has_api(api):
+        return
+    (await api.post(CRDS, definition())).ok()
+    stack.push_async_callback(api.delete, f"{CRDS}/podgroups.{GROUP}")
+    async with asyncio.timeout(30):
+        while not await has_api(api):
+            await asyncio.sleep(0.1)
+
+
+@pytest_asyncio.fixture
+async def clusters() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A real cluster has the API for everybody or nobody, so the workers of one run take turns."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with (shared / "gang.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+class Setting:
+    """Builds a gateway on a cluster with or without the API, with or without a scheduler for it."""
+
+    def __init__(self, stack: AsyncExitStack, stage: Cluster, server_url: str, template: str, path: Path) -> None:
+        self._stack, self._stage, self._server, self._template, self._path = stack, stage, server_url, template, path
+
+    async def jobs(self, *, api: bool, mapped: bool) -> Jobs:
+        stack, cluster = self._stack, self._stage
+        if api and not cluster.real:
+            cluster = stack.enter_context(control_plane(self._path / "cluster", "--pod-groups"))
+            stack.enter_context(running_node(cluster, self._path / "node"))
+        kube = await stack.enter_async_context(connect(cluster))
+        if api:
+            await add_api(kube, stack)
+        namespace = await stack.enter_async_context(fresh_namespace(kube))
+        names = MAPPED if mapped else {}
+        gateway = await stack.enter_async_context(
+            running_gateway(cluster, self._server, self._template, self._path / "gateway", **names)
+        )
+        http = await stack.enter_async_context(httpx2.AsyncClient(base_url=gateway.url, timeout=30))
+        return Jobs(http=http, kube=kube, namespace=namespace)
+
+
+@pytest.fixture
+def setting(
+    clusters: AsyncExitStack, stage: Cluster, postgres_server_url: str, database_template: str, tmp_path: Path
+) -> Setting:
+    return Setting(clusters, stage, postgres_server_url, database_template, tmp_path)
+
+
+async def test_with_the_api_the_job_has_a_pod_group_and_labels_and_loses_both(setting: Setting) -> None:
+    jobs = await setting.jobs(api=True, mapped=True)
+    uid = (await jobs.submit(job("gang", task(replicas=2), task(kind="ps"), scheduler=QUEUED)))["uid"]
+    await jobs.pending("gang", "NotScheduled")
+    path = f"/apis/{GROUP}/v1beta1/namespaces/{jobs.namespace}/podgroups/gang"
+    group = (await jobs.kube.get(path)).ok()
+    assert group["spec"] == {"minMember": 3, "queue": "research", "priority": 7}
+    [anchor] = await jobs.of_job("configmaps", uid)
+    assert group["metadata"]["ownerReferences"][0]["uid"] == anchor["metadata"]["uid"]
+    assert group["metadata"]["labels"]["jobgate.dev/job-uid"] == uid
+    pod = await jobs.pod("gang-worker-1")
+    assert pod["spec"]["schedulerName"] == "gang-scheduler"
+    labels = pod["metadata"]["labels"]
+    assert {key: labels[f"{GROUP}/{key}"] for key in ("group-name", "queue", "role")} == {
+        "group-name": "gang",
+        "queue": "research",
+        "role": "worker",
+    }
+    assert "SchedulerUnavailable" not in await jobs.conditions("gang")
+    await jobs.delete("gang")
+    await jobs.kube.gone(path)
+
+
+@pytest.mark.parametrize(
+    ("api", "mapped", "reason", "words", "scheduler"),
+    [
+        (False, False, "NoSuchApi", f"this cluster has no {API}: the default scheduler", "default-scheduler"),
+        (False, True, "NoSuchApi", f"this cluster has no {API}: gang-scheduler", "gang-scheduler"),
+        (True, False, "NoScheduler", f"no scheduler is configured for {API}: the default one", "default-scheduler"),
+    ],
+)
+async def test_what_is_lacking_is_said_and_is_true(
+    setting: Setting, *, api: bool, mapped: bool, reason: str, words: str, scheduler: str
+) -> None:
+    jobs = await setting.jobs(api=api, mapped=mapped)
+    if not api and await has_api(jobs.kube):
+        pytest.skip("this cluster has the API")
+    uid = (await jobs.submit(job("lone", scheduler=QUEUED)))["uid"]
+    [pod] = await jobs.until_objects("pods", uid, bool)
+    assert pod["spec"]["schedulerName"] == scheduler
+    condition = (await jobs.conditions("lone"))["SchedulerUnavailable"]
+    assert (condition["status"], condition["reason"]) == ("True", reason)
+    assert condition["message"].startswith(words)
+    if not mapped:
+        await jobs.until("lone", "Running")

@@ -1,0 +1,168 @@
+"""What the cluster refuses: waited for where time may help, Failed with the cluster's words where it will not."""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx2
+import pytest
+import pytest_asyncio
+import yaml
+
+from tests.behaviour.client import Jobs
+from tests.behaviour.manifests import job, task
+from tests.behaviour.stage import running_gateway
+from tests.support.kube import Cluster
+
+
+async def test_a_spent_quota_is_waited_for(jobs: Jobs) -> None:
+    quota = {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "0"}}}
+    (await jobs.kube.post(jobs.objects("resourcequotas"), quota)).ok()
+    await jobs.kube.eventually(jobs.objects("resourcequotas", "pods"), lambda found: found["status"].get("hard"))
+    await jobs.submit(job("frugal", task("exit 0", replicas=2)))
+    reason = await jobs.pending("frugal", "QuotaExceeded")
+    assert "exceeded quota: pods" in reason["message"]
+    assert (await jobs.status("frugal"))["phase"] == "Creating"
+    (await jobs.kube.patch(jobs.objects("resourcequotas", "pods"), {"spec": {"hard": {"pods": "5"}}})).ok()
+    await jobs.until("frugal", "Succeeded")
+    assert (await jobs.replica("frugal"))["restartCount"] == 0
+
+
+async def test_a_missing_service_account_is_waited_for(jobs: Jobs) -> None:
+    await jobs.submit(job("account", task("exit 0", serviceAccountName="trainer")))
+    reason = await jobs.pending("account", "ServiceAccountNotFound")
+    assert "trainer" in reason["message"]
+    (await jobs.kube.post(jobs.objects("serviceaccounts"), {"metadata": {"name": "trainer"}})).ok()
+    await jobs.until("account", "Succeeded")
+
+
+async def test_a_missing_namespace_is_waited_for(jobs: Jobs) -> None:
+    jobs.namespace = f"behaviour-{secrets.token_hex(4)}"
+    await jobs.submit(job("early", task("exit 0")))
+    reason = await jobs.pending("early", "NamespaceNotFound")
+    assert jobs.namespace in reason["message"]
+    (await jobs.kube.post("/api/v1/namespaces", {"metadata": {"name": jobs.namespace}})).ok()
+    try:
+        await jobs.until("early", "Succeeded")
+    finally:
+        await jobs.kube.delete(f"/api/v1/namespaces/{jobs.namespace}")
+
+
+INVALID = "spec.securityContext.sysctls[0].name"
+BAD = {"sysctls": [{"name": "no name!", "value": "1"}]}
+
+
+@pytest.fixture
+async def strict(jobs: Jobs) -> AsyncIterator[Jobs]:
+    """On a cluster that refuses such a name, which the gateway leaves to it; the embedded one is told to."""
+    if jobs.kube.cluster.real:
+        yield jobs
+        return
+    message = f'Pod "x" is invalid: {INVALID}: Invalid value: "no name!"'
+    await jobs.fault(verb="create", resource="pods", status=422, message=message)
+    yield jobs
+    await jobs.no_faults()
+
+
+async def test_a_pod_that_the_cluster_calls_invalid_fails_the_job_with_its_words(strict: Jobs) -> None:
+    uid = (await strict.submit(job("invalid", task(securityContext=BAD))))["uid"]
+    status = await strict.until("invalid", "Failed")
+    assert status["reason"] == "RefusedByCluster"
+    assert INVALID in status["message"]
+    assert await strict.names("pods", uid) == []
+    assert (await strict.conditions("invalid"))["Failed"]["status"] == "True"
+    assert "RefusedByCluster" in await strict.reasons("invalid")
+
+
+async def test_one_refused_pod_ends_the_job_and_leaves_nothing_running(jobs: Jobs) -> None:
+    """Whatever the clean-up policy: no rule has ended this job, so nobody waits for its other pods."""
+    if not jobs.kube.cluster.real:
+        pytest.skip("the embedded cluster does not judge sysctls, and refuses by order all pods or none")
+    uid = (await jobs.submit(job("mixed", task(), task(kind="bad", securityContext=BAD))))["uid"]
+    await jobs.until("mixed", "Failed")
+    await jobs.until_objects("pods", uid, lambda pods: not pods)
+    replicas = await jobs.replicas("mixed")
+    assert {replicas[key]["phase"] for key in replicas} == {"deleted"}
+
+
+@pytest_asyncio.fixture
+async def denied(
+    stage: Cluster, jobs: Jobs, postgres_server_url: str, database_template: str, tmp_path: Path
+) -> AsyncIterator[Jobs]:
+    """A client of a gateway that may do everything but create pods."""
+    if not stage.real:
+        words = 'pods is forbidden: User "gateway" cannot create resource "pods" in API group "" at the cluster scope'
+        await jobs.fault(verb="create", resource="pods", status=403, message=words)
+        yield jobs
+        await jobs.no_faults()
+        return
+    async with (
+        limited_user(jobs, stage, tmp_path) as limited,
+        running_gateway(limited, postgres_server_url, database_template, tmp_path / "gateway") as gateway,
+        httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http,
+    ):
+        yield Jobs(http=http, kube=jobs.kube, namespace=jobs.namespace)
+
+
+@asynccontextmanager
+async def limited_user(jobs: Jobs, cluster: Cluster, directory: Path) -> AsyncIterator[Cluster]:
+    """The cluster as a ServiceAccount of the test's own sees it."""
+    (await jobs.kube.post(jobs.objects("serviceaccounts"), {"metadata": {"name": "limited"}})).ok()
+    core = ["configmaps", "services", "nodes", "namespaces", "events"]
+    rules = [
+        {"apiGroups": [""], "resources": core, "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch", "delete"]},
+    ]
+    path = "/apis/rbac.authorization.k8s.io/v1"
+    role = {"metadata": {"name": jobs.namespace}, "rules": rules}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": jobs.namespace}
+    subjects = [{"kind": "ServiceAccount", "name": "limited", "namespace": jobs.namespace}]
+    binding = {"metadata": {"name": jobs.namespace}, "roleRef": reference, "subjects": subjects}
+    (await jobs.kube.post(f"{path}/clusterroles", role)).ok()
+    (await jobs.kube.post(f"{path}/clusterrolebindings", binding)).ok()
+    request = (await jobs.kube.post(jobs.objects("serviceaccounts", "limited", "token"), {"spec": {}})).ok()
+    document = yaml.safe_load(cluster.kubeconfig.read_text())
+    for user in document["users"]:
+        user["user"] = {"token": request["status"]["token"]}
+    kubeconfig = directory / "limited.kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(document))
+    try:
+        yield replace(cluster, kubeconfig=kubeconfig)
+    finally:
+        await jobs.kube.delete(f"{path}/clusterrolebindings/{jobs.namespace}")
+        await jobs.kube.delete(f"{path}/clusterroles/{jobs.namespace}")
+
+
+async def test_a_right_that_the_gateway_lacks_is_waited_for(denied: Jobs) -> None:
+    await denied.submit(job("powerless", task("exit 0")))
+    reason = await denied.pending("powerless", "ClusterDenied")
+    assert 'cannot create resource "pods"' in reason["message"]
+    assert (await denied.status("powerless"))["phase"] == "Creating"
+
+
+async def test_pod_security_fails_the_job_with_its_words(jobs: Jobs) -> None:
+    if not jobs.kube.cluster.real:
+        pytest.skip("the embedded cluster knows no Pod Security")
+    label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
+    (await jobs.kube.patch(f"/api/v1/namespaces/{jobs.namespace}", label)).ok()
+    await jobs.submit(job("rooted"))
+    status = await jobs.until("rooted", "Failed")
+    assert status["reason"] == "RefusedByCluster"
+    assert 'violates PodSecurity "restricted:latest"' in status["message"]
+
+
+async def test_a_namespace_deleted_under_a_running_job_fails_it_and_keeps_its_history(jobs: Jobs) -> None:
+    uid = (await jobs.submit(job("orphan", task("echo words; exec sleep 600", policy="OnFailure", limit=3))))["uid"]
+    await jobs.until_log("orphan", "words")
+    await jobs.until("orphan", "Running")
+    (await jobs.kube.delete(f"/api/v1/namespaces/{jobs.namespace}")).ok()
+    status = await jobs.until("orphan", "Failed")
+    assert status["reason"] in ("NamespaceTerminating", "NamespaceDeleted")
+    await jobs.kube.gone(f"/api/v1/namespaces/{jobs.namespace}", within=60)
+    reasons = [row["reason"] for row in (await jobs.read_uid(uid, "history"))["items"]]
+    assert "ReplicasStarted" in reasons
+    [replica] = (await jobs.read_uid(uid, "replicas"))["items"]
+    assert replica["restartCount"] == 0
+    assert (await jobs.log("orphan", attempt="1")).text == "words\n"

@@ -1,0 +1,71 @@
+"""A cluster with a node for the gateways that these tests kill, and a session's client of it."""
+
+import os
+import secrets
+import select
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.support.cluster import REAL_CLUSTER, running_embedded_cluster
+from tests.support.kube import Cluster, KubeClient, connect
+
+QUICK_NODE = ("--backoff-base", "1", "--retry", "0.2", "--lease-interval", "2")
+
+
+@contextmanager
+def running_node(cluster: Cluster, data_dir: Path) -> Iterator[str]:
+    """A node agent as a process of its own; yields the node's name."""
+    name = f"crash-{secrets.token_hex(4)}"
+    command = [sys.executable, "-m", "app.devcluster.node", "--kubeconfig", str(cluster.kubeconfig), "--name", name]
+    process = subprocess.Popen([*command, "--data-dir", str(data_dir), *QUICK_NODE], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        ready, _, _ = select.select([process.stdout], [], [], 60)
+        line = process.stdout.readline() if ready else ""
+        assert line == f"NODE={name}\n", line
+        yield name
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def busy_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The control plane under test with a node that runs commands."""
+    directory = tmp_path_factory.mktemp("crash")
+    if REAL_CLUSTER in os.environ:
+        cluster: Cluster = request.getfixturevalue("cluster")
+        with running_node(cluster, directory / "node"):
+            yield cluster
+        return
+    with (
+        running_embedded_cluster(directory / "cluster", "--nodes", "0", "--bookmark-period", "1") as own,
+        running_node(own, directory / "node"),
+    ):
+        yield own
+
+
+@pytest_asyncio.fixture
+async def crash_api(busy_cluster: Cluster) -> AsyncIterator[KubeClient]:
+    async with connect(busy_cluster) as client:
+        yield client
+
+
+@pytest_asyncio.fixture
+async def crash_namespace(crash_api: KubeClient) -> AsyncIterator[str]:
+    name = f"crash-{secrets.token_hex(4)}"
+    (await crash_api.post("/api/v1/namespaces", {"metadata": {"name": name}})).ok()
+    await crash_api.eventually(f"/api/v1/namespaces/{name}/serviceaccounts/default", bool)
+    yield name
+    await crash_api.delete(f"/api/v1/namespaces/{name}")

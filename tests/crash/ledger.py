@@ -1,0 +1,136 @@
+"""What must be true at the end, read from Postgres and from the cluster with no help from the program."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from tests.crash.pods import Attempt, PodWatcher
+from tests.crash.stories import LAST_WORDS, Story
+from tests.support.kube import KubeClient
+
+EVIDENCE = "jobgate.dev/evidence"
+SETTLED = 60.0
+
+_UNSETTLED = """
+SELECT name, phase, reason, message FROM jobs
+WHERE intent_at IS NOT NULL OR NOT quiet
+UNION ALL SELECT 'the feed', type, '', 'not numbered' FROM job_events WHERE seq IS NULL
+"""
+
+
+class Ledger:
+    """Checks of one database."""
+
+    def __init__(self, connection: Any) -> None:
+        self._db = connection
+
+    async def settled(self) -> None:
+        """Wait until the controller has nothing left to do for any job."""
+        rows: Sequence[Any] = ()
+        try:
+            async with asyncio.timeout(SETTLED):
+                while rows := await self._db.fetch(_UNSETTLED):
+                    await asyncio.sleep(0.2)
+        except TimeoutError:
+            raise AssertionError(f"not at rest: {[dict(row) for row in rows]}") from None
+
+    async def check(self, stories: Sequence[Story], pods: PodWatcher, api: KubeClient, namespace: str) -> None:
+        """Every story as told, each job once and whole."""
+        await self._check_jobs(stories)
+        await self._check_feed()
+        left = await objects_by_job(api, namespace)
+        for story in stories:
+            await self.check_history(story.uid)
+            await self._check_attempts(story, pods)
+            _check_objects(story, left.get(story.uid, []))
+
+    async def _check_jobs(self, stories: Sequence[Story]) -> None:
+        rows = await self._db.fetch(
+            "SELECT name, uid::text, phase, gone_at IS NOT NULL AS gone FROM jobs ORDER BY name"
+        )
+        found = [(row["name"], row["uid"], row["phase"], row["gone"]) for row in rows]
+        assert found == sorted((story.name, story.uid, story.phase, story.is_deleted) for story in stories)
+
+    async def _check_feed(self) -> None:
+        row = await self._db.fetchrow(
+            "SELECT count(*) AS n, count(DISTINCT seq) AS seqs, max(seq) - min(seq) + 1 AS span,"
+            " count(*) FILTER (WHERE seq IS NULL) AS unnumbered FROM job_events"
+        )
+        assert row["unnumbered"] == 0
+        assert row["n"] == row["seqs"] == row["span"], dict(row)
+
+    async def check_history(self, uid: str) -> None:
+        """Dense, without a line twice, and ending where the job stands."""
+        job = await self._db.fetchrow("SELECT name, phase, history_count FROM jobs WHERE uid = $1", UUID(uid))
+        rows = await self._db.fetch("SELECT * FROM status_history WHERE job_uid = $1 ORDER BY seq", UUID(uid))
+        told = [f"{r['seq']} {r['phase']} {r['reason']} {r['task']}-{r['rank']}/{r['attempt']}" for r in rows]
+        assert [row["seq"] for row in rows] == list(range(1, job["history_count"] + 1)), told
+        lines = [(row["phase"], row["reason"]) for row in rows if row["task"] is None]
+        assert all(one != next_ for one, next_ in pairwise(lines)), told
+        replicas = [
+            (row["reason"], row["task"], row["rank"], row["attempt"]) for row in rows if row["task"] is not None
+        ]
+        assert len(set(replicas)) == len(replicas), told
+        assert lines[-1][0] == job["phase"], told
+
+    async def _check_attempts(self, story: Story, pods: PodWatcher) -> None:
+        uid = UUID(story.uid)
+        ended = await self._db.fetch("SELECT * FROM attempts WHERE job_uid = $1 ORDER BY task, rank, attempt", uid)
+        current = await self._db.fetch("SELECT * FROM replicas WHERE job_uid = $1", uid)
+        seen = pods.attempts(story.uid)
+        numbers = {(row["task"], row["rank"]): row["attempt"] for row in current}
+        for key, allowed in story.attempts.items():
+            expected = allowed if story.exact else min(allowed, numbers.get(key, 0))
+            assert numbers.get(key, 0) == expected, (story.name, key, numbers)
+            assert seen.get(key, 0) == allowed if story.exact else seen.get(key, 0) <= allowed, (story.name, key, seen)
+        for row in ended:
+            assert row["evidence"] in ("captured", "unavailable"), (story.name, dict(row))
+            assert row["evidence"] == "captured" or row["evidence_reason"], (story.name, dict(row))
+            watched = pods.uids.get(Attempt(story.uid, row["task"], row["rank"], row["attempt"]), set())
+            assert watched == ({row["pod_uid"]} if row["pod_uid"] else set()), (story.name, dict(row), watched)
+        if story.first_exit is not None:
+            await self._check_last_words(story, ended[0])
+
+    async def _check_last_words(self, story: Story, first: Any) -> None:
+        assert first["exit_code"] == story.first_exit, dict(first)
+        log = await self._db.fetchval(
+            "SELECT tail FROM attempt_logs WHERE job_uid = $1 AND attempt = 1", UUID(story.uid)
+        )
+        assert log is not None, (story.name, dict(first))
+        assert LAST_WORDS.encode() in log, log
+
+
+def _check_objects(story: Story, left: Sequence[Mapping[str, Any]]) -> None:
+    described = [f"{item['kind']} {item['metadata']['name']}" for item in left]
+    if story.is_deleted:
+        assert not left, described
+    pods = [item for item in left if item["kind"] == "Pod"]
+    assert story.keeps_pods or not pods, (story.name, described)
+    held = [pod["metadata"]["name"] for pod in pods if EVIDENCE in pod["metadata"].get("finalizers", [])]
+    assert not held, held
+    alive = [pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] not in ("Succeeded", "Failed")]
+    assert not alive or story.phase == "Succeeded", alive
+
+
+async def objects_by_job(api: KubeClient, namespace: str) -> dict[str, list[dict[str, Any]]]:
+    """Everything in the namespace that carries a job's label."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for resource, kind in (("pods", "Pod"), ("services", "Service"), ("configmaps", "ConfigMap")):
+        page = (await api.get(f"/api/v1/namespaces/{namespace}/{resource}", labelSelector="jobgate.dev/job-uid")).ok()
+        for item in page["items"]:
+            found.setdefault(item["metadata"]["labels"]["jobgate.dev/job-uid"], []).append(item | {"kind": kind})
+    return found
+
+
+@asynccontextmanager
+async def ledger(database_url: str) -> AsyncIterator[Ledger]:
+    connection: Any = await asyncpg.connect(database_url, timeout=30)
+    try:
+        yield Ledger(connection)
+    finally:
+        await connection.close(timeout=10)

@@ -1,0 +1,125 @@
+"""The test's own eyes: every pod uid that the cluster ever showed for an attempt, by a raw watch in its own thread."""
+
+import asyncio
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from tests.support.kube import Cluster, connect
+
+TLS_CLOSES = 0.25  # seconds that connections get to say goodbye before their loop is gone, as aiohttp advises
+PODS = "/api/v1/pods"
+JOB_UID = "jobgate.dev/job-uid"
+
+
+class Attempt(NamedTuple):
+    job: str
+    task: str
+    rank: int
+    number: int
+
+
+class PodWatcher:
+    """Follows from one list on without a gap: a watch that cannot be resumed is a failure of the proof."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._version = ""
+        self._listed = threading.Event()
+        self._error: BaseException | None = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run)
+        self.uids: dict[Attempt, set[str]] = defaultdict(set)
+
+    def start(self) -> None:
+        self._thread.start()
+        assert self._listed.wait(30)
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(30)
+        if self._error is not None:
+            raise self._error
+
+    def doubles(self) -> Mapping[Attempt, set[str]]:
+        return {attempt: uids for attempt, uids in self.uids.items() if len(uids) > 1}
+
+    def attempts(self, job: str) -> dict[tuple[str, int], int]:
+        """How many attempts of each rank had a pod."""
+        counted: dict[tuple[str, int], int] = defaultdict(int)
+        for attempt in self.uids:
+            if attempt.job == job:
+                counted[attempt.task, attempt.rank] += 1
+        return counted
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._until_stopped())
+            self._loop.run_until_complete(asyncio.sleep(TLS_CLOSES))
+        except BaseException as error:  # noqa: BLE001 - carried to the test's thread
+            self._error = error
+        finally:
+            self._listed.set()
+            self._loop.close()
+
+    async def _until_stopped(self) -> None:
+        self._stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(self._follow())
+            stopping = group.create_task(self._stop.wait())
+            await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            following.cancel()
+            stopping.cancel()
+
+    async def _follow(self) -> None:
+        async with connect(self._cluster) as api:
+            page = (await api.get(PODS, labelSelector=JOB_UID)).ok()
+            self._version = page["metadata"]["resourceVersion"]
+            for pod in page["items"]:
+                self._note(pod)
+            self._listed.set()
+            while True:
+                await self._watch(api)
+
+    async def _watch(self, api: Any) -> None:
+        options = {"labelSelector": JOB_UID, "allowWatchBookmarks": "true", "timeoutSeconds": "100"}
+        async with api.watch(PODS, resourceVersion=self._version, **options) as watch:
+            async for line in watch.response.content:
+                event = Watched.read(line)
+                assert event.type in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"), line
+                self._version = event.object["metadata"]["resourceVersion"]
+                if event.type != "BOOKMARK":
+                    self._note(event.object)
+
+    def _note(self, pod: Mapping[str, Any]) -> None:
+        labels = pod["metadata"]["labels"]
+        attempt = Attempt(
+            labels[JOB_UID],
+            labels["jobgate.dev/task"],
+            int(labels["jobgate.dev/task-rank"]),
+            int(labels["jobgate.dev/attempt"]),
+        )
+        self.uids[attempt].add(pod["metadata"]["uid"])
+
+
+class Watched(NamedTuple):
+    type: str
+    object: Any
+
+    @classmethod
+    def read(cls, line: bytes) -> "Watched":
+        event = json.loads(line)
+        return cls(event["type"], event["object"])
+
+
+@contextmanager
+def pod_watcher(cluster: Cluster) -> Iterator[PodWatcher]:
+    watcher = PodWatcher(cluster)
+    watcher.start()
+    try:
+        yield watcher
+    finally:
+        watcher.stop()

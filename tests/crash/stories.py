@@ -1,0 +1,207 @@
+"""Jobs with a story: what is submitted, what a client then does to it, and how it must end whatever dies meanwhile."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.support.gateway_process import insist
+from tests.support.kube import KubeClient
+
+LAST_WORDS = "these are my last words"
+DEADLINE = 150.0
+FOREVER = "exec sleep 600"
+
+
+@dataclass(slots=True, kw_only=True)
+class Client:
+    """A patient one: what is not answered is asked again."""
+
+    http: httpx2.AsyncClient
+    api: KubeClient
+    namespace: str
+
+    def path(self, name: str, *more: str) -> str:
+        return "/".join([f"/api/v1/namespaces/{self.namespace}/jobs", name, *more])
+
+    async def submit(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """A submission under one idempotency key, however often it must be sent."""
+        key = {"Idempotency-Key": secrets.token_hex(8)}
+        path = f"/api/v1/namespaces/{self.namespace}/jobs"
+        answer = await insist(self.http, "POST", path, json=manifest, headers=key)
+        assert answer.status_code in (200, 201), answer.text
+        job: dict[str, Any] = answer.json()
+        return job
+
+    async def act(self, method: str, name: str, *action: str) -> None:
+        answer = await insist(self.http, method, self.path(name, *action))
+        assert answer.status_code < 300, answer.text
+
+    async def status(self, name: str) -> dict[str, Any]:
+        answer = await insist(self.http, "GET", self.path(name, "status"))
+        assert answer.status_code == 200, answer.text
+        status: dict[str, Any] = answer.json()["status"]
+        return status
+
+    async def until(self, name: str, *phases: str, within: float = DEADLINE) -> dict[str, Any]:
+        status: dict[str, Any] = {}
+        try:
+            async with asyncio.timeout(within):
+                while (status := await self.status(name))["phase"] not in phases:
+                    await asyncio.sleep(0.25)
+        except TimeoutError:
+            raise AssertionError(f"{name} never became {phases}; last: {status}") from None
+        return status
+
+
+@dataclass(slots=True, kw_only=True)
+class Story:
+    """`attempts` is how many each rank must have, exactly; a story that `is_deleted` leaves nothing behind."""
+
+    name: str
+    manifest: dict[str, Any]
+    phase: str
+    attempts: Mapping[tuple[str, int], int]
+    drive: Callable[[Client, str], Awaitable[object]]
+    is_deleted: bool = False
+    keeps_pods: bool = True
+    exact: bool = True
+    first_exit: int | None = None
+    uid: str = field(default="")
+
+    async def run(self, client: Client) -> None:
+        self.uid = (await client.submit(self.manifest))["uid"]
+        await self.drive(client, self.name)
+        await client.until(self.name, self.phase)
+
+
+def task(kind: str, script: str, *, replicas: int = 1, policy: str = "Never", **restart: int) -> dict[str, Any]:
+    container = {"name": "main", "image": "busybox", "command": ["sh", "-c", script]}
+    pod = {"containers": [container], "terminationGracePeriodSeconds": 2, "automountServiceAccountToken": False}
+    return {
+        "type": kind,
+        "replicas": replicas,
+        "restartPolicy": {"policy": policy, **restart},
+        "template": {"spec": pod},
+    }
+
+
+def generic_job(name: str, *tasks: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "batch.tensorstack.dev/v1beta1",
+        "kind": "GenericJob",
+        "metadata": {"name": name},
+        "spec": {"replicaSpecs": list(tasks), **spec},
+    }
+
+
+async def _only_wait(_: Client, __: str) -> None:
+    """The job needs nobody."""
+
+
+def serves(name: str, _: Path) -> Story:
+    """Succeeds, with a Service for each replica."""
+    manifest = generic_job(name, task("worker", "echo served", replicas=2), service={"ports": [{"port": 2222}]})
+    attempts = {("worker", 0): 1, ("worker", 1): 1}
+    return Story(name=name, manifest=manifest, phase="Succeeded", attempts=attempts, drive=_only_wait)
+
+
+def recovers(name: str, directory: Path) -> Story:
+    """Fails once, is restarted, succeeds."""
+    mark = directory / name
+    script = f"test -e {mark} && exit 0; touch {mark}; echo {LAST_WORDS}; exit 3"
+    manifest = generic_job(name, task("worker", script, policy="OnFailure", limit=1))
+    return Story(
+        name=name,
+        manifest=manifest,
+        phase="Succeeded",
+        attempts={("worker", 0): 2},
+        drive=_only_wait,
+        first_exit=3,
+    )
+
+
+def pauses(name: str, _: Path) -> Story:
+    """Is paused while it runs, and ends once it is resumed."""
+    resume = [{"type": "worker", "command": ["sh", "-c", "exit 0"]}]
+    mode = {"pause": {"enabled": False, "resumeSpecs": resume}}
+    manifest = generic_job(name, task("worker", FOREVER), runMode=mode)
+
+    async def drive(client: Client, name: str) -> None:
+        await client.until(name, "Running")
+        await client.act("POST", name, "pause")
+        await client.until(name, "Paused")
+        await client.act("POST", name, "resume")
+
+    return Story(name=name, manifest=manifest, phase="Succeeded", attempts={("worker", 0): 2}, drive=drive)
+
+
+def cancels(name: str, _: Path) -> Story:
+    """Is cancelled while it runs."""
+
+    async def drive(client: Client, name: str) -> None:
+        await client.until(name, "Running")
+        await client.act("POST", name, "cancel")
+
+    manifest = generic_job(name, task("worker", FOREVER, replicas=2))
+    attempts = {("worker", 0): 1, ("worker", 1): 1}
+    return Story(name=name, manifest=manifest, phase="Cancelled", attempts=attempts, drive=drive)
+
+
+def deletes(name: str, _: Path) -> Story:
+    """Is deleted as soon as it has begun: no pod of it may be left, even one that was on its way."""
+
+    async def drive(client: Client, name: str) -> None:
+        await client.until(name, "Creating", "Pending", "Running")
+        await client.act("DELETE", name)
+
+    manifest = generic_job(name, task("worker", FOREVER), service={"ports": [{"port": 2222}]})
+    return Story(
+        name=name,
+        manifest=manifest,
+        phase="Cancelled",
+        attempts={("worker", 0): 1},
+        drive=drive,
+        is_deleted=True,
+        keeps_pods=False,
+        exact=False,
+    )
+
+
+def cleans(name: str, _: Path) -> Story:
+    """Succeeds by one replica's success; the others are stopped, and all pods removed."""
+    tasks = task("main", "exit 0"), task("helper", FOREVER)
+    manifest = generic_job(name, *tasks, cleanUpPolicy="All", successRules=[{"main": [0]}])
+    attempts = {("main", 0): 1, ("helper", 0): 1}
+    return Story(
+        name=name,
+        manifest=manifest,
+        phase="Succeeded",
+        attempts=attempts,
+        drive=_only_wait,
+        keeps_pods=False,
+        exact=False,
+    )
+
+
+def is_disrupted(name: str, directory: Path) -> Story:
+    """Somebody else deletes its pod: it is replaced, and no restart is charged."""
+    mark = directory / name
+    manifest = generic_job(name, task("worker", f"test -e {mark} && exit 0; touch {mark}; {FOREVER}"))
+
+    async def drive(client: Client, name: str) -> None:
+        await client.until(name, "Running")
+        await _made(mark)
+        await client.api.delete(f"/api/v1/namespaces/{client.namespace}/pods/{name}-worker-0")
+
+    return Story(name=name, manifest=manifest, phase="Succeeded", attempts={("worker", 0): 2}, drive=drive)
+
+
+async def _made(mark: Path) -> None:
+    async with asyncio.timeout(30):
+        while not mark.exists():
+            await asyncio.sleep(0.05)

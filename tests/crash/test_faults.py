@@ -1,0 +1,219 @@
+"""Postgres dies, the API server dies, hangs or swallows an answer: what was accepted stays, and goes on by itself."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncpg
+import httpx2
+import pytest
+
+from app.db.migrations import migrate
+from app.embedded_postgres.server import EmbeddedPostgres
+from tests.crash.ledger import ledger
+from tests.crash.pods import pod_watcher
+from tests.crash.stories import Client, cancels, generic_job, pauses, recovers, serves, task
+from tests.support.gateway_process import GatewayProcess, gateway_process
+from tests.support.kube import Cluster, KubeClient
+from tests.support.kube_proxy import KubeProxy, kube_proxy
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
+
+STALE_SECONDS = "3"
+PAUSED = {"pause": {"enabled": True}}
+
+
+async def until_stale(client: Client, name: str, wanted: str) -> httpx2.Response:
+    """The first answer about the job's status that says so."""
+    async with asyncio.timeout(40):
+        while True:
+            answer = await client.http.get(client.path(name, "status"))
+            assert answer.status_code == 200, answer.text
+            if answer.headers["Jobgate-Stale"] == wanted:
+                return answer
+            await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def client_of(gateway: GatewayProcess, api: KubeClient, namespace: str) -> AsyncIterator[Client]:
+    async with httpx2.AsyncClient(base_url=gateway.url, timeout=20) as http:
+        yield Client(http=http, api=api, namespace=namespace)
+
+
+@dataclass(slots=True)
+class Load:
+    """Clients that submit on and on, and what they were answered."""
+
+    client: Client
+    accepted: list[str] = field(default_factory=list)
+    refused: list[httpx2.Response] = field(default_factory=list)
+    over: bool = False
+
+    async def submit(self, worker: int) -> None:
+        number = 0
+        while not self.over:
+            number += 1
+            job = generic_job(f"load-{worker}-{number}", task("worker", "true"), runMode=PAUSED)
+            answer = await self.client.http.post(f"/api/v1/namespaces/{self.client.namespace}/jobs", json=job)
+            if answer.status_code == 201:
+                self.accepted.append(answer.json()["uid"])
+            else:
+                self.refused.append(answer)
+            await asyncio.sleep(0.02)
+
+    async def has_accepted(self, more: int) -> None:
+        wanted = len(self.accepted) + more
+        async with asyncio.timeout(60):
+            while len(self.accepted) < wanted:
+                await asyncio.sleep(0.05)
+
+    async def was_refused(self) -> None:
+        async with asyncio.timeout(30):
+            while not self.refused:
+                await asyncio.sleep(0.02)
+
+
+async def test_postgres_dies_under_load_and_comes_back(
+    busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, postgres_directory: Path, tmp_path: Path
+) -> None:
+    with pod_watcher(busy_cluster) as pods:
+        async with EmbeddedPostgres(postgres_directory) as postgres:
+            await asyncio.to_thread(migrate, postgres.url)
+            async with gateway_process(postgres.url, busy_cluster.kubeconfig, tmp_path / "gateway") as gateway:
+                await gateway.start()
+                async with client_of(gateway, crash_api, crash_namespace) as client:
+                    await serves("before", tmp_path).run(client)
+                    load = Load(client)
+                    stories = [
+                        tell(f"under-way-{n}", tmp_path) for n, tell in enumerate((recovers, cancels, pauses) * 2)
+                    ]
+                    async with asyncio.TaskGroup() as group:
+                        for worker in range(4):
+                            group.create_task(load.submit(worker))
+                        for story in stories:
+                            group.create_task(story.run(client))
+                        await load.has_accepted(20)
+                        await postgres.kill()
+                        await load.was_refused()
+                        load.refused.append(await client.http.get(client.path("before", "status")))
+                        assert (await client.http.get("/livez")).status_code == 200
+                        assert (await client.http.get("/readyz")).status_code == 503
+                        await postgres.start()
+                        await load.has_accepted(20)
+                        load.over = True
+                    await serves("after", tmp_path).run(client)
+                async with ledger(postgres.url) as book:
+                    for story in stories:
+                        await book.check_history(story.uid)
+                        assert pods.attempts(story.uid) == dict(story.attempts), story.name
+                assert await gateway.stop() == 0
+            assert set(load.accepted) <= await stored_uids(postgres.url)
+        assert not pods.doubles()
+    for answer in load.refused:
+        assert answer.status_code == 503, answer.text
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert answer.json()["code"] == "DatabaseUnavailable"
+
+
+async def stored_uids(database_url: str) -> set[str]:
+    connection = await asyncpg.connect(database_url)
+    rows = await connection.fetch("SELECT uid::text FROM jobs")
+    await connection.close()
+    return {row["uid"] for row in rows}
+
+
+@pytest.mark.parametrize("fault", ["refuse", "hang"])
+async def test_api_server_goes_away_and_comes_back(
+    fault: str,
+    busy_cluster: Cluster,
+    crash_api: KubeClient,
+    crash_namespace: str,
+    database_url: str,
+    tmp_path: Path,
+) -> None:
+    async with kube_proxy(busy_cluster) as proxy:
+        kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")
+        async with gateway_process(
+            database_url, kubeconfig, tmp_path / "gateway", JOBGATE_STALE_AFTER=STALE_SECONDS
+        ) as gateway:
+            await gateway.start()
+            async with client_of(gateway, crash_api, crash_namespace) as client:
+                await serves("before", tmp_path).run(client)
+                fresh = await until_stale(client, "before", "false")
+                getattr(proxy, fault)()
+                story = serves("meanwhile", tmp_path)
+                story.uid = (await client.submit(story.manifest))["uid"]
+                stale = await until_stale(client, "before", "true")
+                assert stale.json()["status"]["phase"] == "Succeeded"
+                assert stale.headers["Jobgate-Observed-At"] >= fresh.headers["Jobgate-Observed-At"]
+                assert (await client.status("meanwhile"))["phase"] in ("Queued", "Creating")
+                assert (await client.http.get("/readyz")).status_code == 200
+                proxy.heal()
+                await client.until("meanwhile", "Succeeded", within=60)
+                await until_stale(client, "before", "false")
+            async with ledger(database_url) as book:
+                await book.settled()
+                await book.check_history(story.uid)
+
+
+async def lose_and_run(proxy: KubeProxy, client: Client, request: str, name: str, directory: Path) -> str:
+    proxy.lose(request)
+    story = serves(name, directory)
+    await story.run(client)
+    assert len(proxy.lost) == 1
+    return story.uid
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    ["^POST .*/pods[? ]", "^POST .*/configmaps[? ]", "^POST .*/services[? ]", "^PATCH .*/pods/"],
+    ids=["pod", "anchor", "service", "release"],
+)
+async def test_a_write_whose_answer_is_lost_is_done_once(
+    request_line: str,
+    busy_cluster: Cluster,
+    crash_api: KubeClient,
+    crash_namespace: str,
+    database_url: str,
+    tmp_path: Path,
+) -> None:
+    with pod_watcher(busy_cluster) as pods:
+        async with kube_proxy(busy_cluster) as proxy:
+            kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")
+            async with gateway_process(database_url, kubeconfig, tmp_path / "gateway") as gateway:
+                await gateway.start()
+                async with client_of(gateway, crash_api, crash_namespace) as client:
+                    await serves("first", tmp_path).run(client)
+                    uid = await lose_and_run(proxy, client, request_line, "unlucky", tmp_path)
+                async with ledger(database_url) as book:
+                    await book.settled()
+                    await book.check_history(uid)
+        assert pods.attempts(uid) == {("worker", 0): 1, ("worker", 1): 1}
+        assert not pods.doubles()
+
+
+async def test_a_submission_whose_answer_died_is_one_job(
+    busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
+) -> None:
+    """The gateway dies after its commit and before the client hears of it; the client asks again under its key."""
+    async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway") as gateway:
+        await gateway.start()
+        front = Cluster(kubeconfig=tmp_path, url=gateway.url, token="", tls=None, real=False)
+        async with kube_proxy(front) as proxy, httpx2.AsyncClient(base_url=proxy.url, timeout=20) as http:
+            client = Client(http=http, api=crash_api, namespace=crash_namespace)
+            uids = []
+            for number in range(3):
+                proxy.lose("^POST .*/jobs ")
+                async with asyncio.TaskGroup() as group:
+                    submitting = group.create_task(client.submit(serves(f"once-{number}", tmp_path).manifest))
+                    async with asyncio.timeout(20):
+                        while len(proxy.lost) <= number:
+                            await asyncio.sleep(0.01)
+                    await gateway.kill()
+                    await gateway.start()
+                uids.append(submitting.result()["uid"])
+            for number in range(3):
+                await client.until(f"once-{number}", "Succeeded")
+    assert await stored_uids(database_url) == set(uids)

@@ -1,0 +1,114 @@
+"""SIGKILL at every step between persisting and acting, under load, and everything still comes to its right end once.
+
+stories: submit ─▶ pause, cancel, delete, … ─▶ end      clients that repeat what was not answered
+kills:   start, armed ─▶ dies at its fault point ─▶ start, armed with the next ─▶ …
+watcher: every pod uid of each (job, task, rank, attempt), from before the first kill
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from app.faultpoints import FaultPoint as At
+from tests.crash.ledger import ledger
+from tests.crash.pods import pod_watcher
+from tests.crash.stories import (
+    Client,
+    Story,
+    cancels,
+    cleans,
+    deletes,
+    is_disrupted,
+    pauses,
+    recovers,
+    serves,
+)
+from tests.support.gateway_process import GatewayProcess, gateway_process
+from tests.support.kube import Cluster, KubeClient
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(400)]
+
+Telling = Callable[[str, Path], Story]
+
+# Where to die, at which passing, and the stories that lead there.
+KILLS: Sequence[tuple[At, int, Sequence[Telling]]] = (
+    (At.SUBMISSION_ARRIVED, 1, (serves,)),
+    (At.SUBMISSION_STORED, 1, (recovers, cancels)),
+    (At.DECIDED, 2, (serves, recovers)),
+    (At.PERSISTED, 1, (pauses, deletes)),
+    (At.PERSISTED, 3, (cancels,)),
+    (At.ANCHOR_CREATED, 1, (cleans, serves)),
+    (At.SERVICE_CREATED, 2, (serves,)),
+    (At.POD_BEFORE_CREATE, 1, (recovers,)),
+    (At.POD_CREATED, 1, (deletes, pauses)),
+    (At.POD_CREATED, 2, (serves, cancels)),
+    (At.EVIDENCE_READ, 1, (recovers,)),
+    (At.EVIDENCE_STORED, 1, (recovers, is_disrupted)),
+    (At.EVIDENCE_STORED, 2, (cleans,)),
+    (At.POD_BEFORE_DELETE, 1, (cancels, pauses)),
+    (At.POD_DELETED, 1, (pauses,)),
+    (At.POD_DELETED, 2, (cleans, cancels)),
+    (At.POD_RELEASED, 1, (recovers, is_disrupted)),
+    (At.POD_RELEASED, 2, (serves,)),
+    (At.ANCHOR_MARKED, 1, (serves,)),
+    (At.OBJECTS_REMOVED, 1, (deletes,)),
+    (At.OBJECTS_REMOVED, 2, (deletes,)),
+    (At.LEASE_ACQUIRED, 1, (recovers,)),
+    (At.LEASE_RENEWED, 3, (pauses, is_disrupted)),
+    (At.DECIDED, 5, (cleans,)),
+)
+KILL_SECONDS = 60.0
+SIGKILLED = -9
+
+
+def test_every_fault_point_is_tried() -> None:
+    assert {point for point, _, _ in KILLS} == set(At)
+    assert len(KILLS) >= 20
+
+
+async def test_no_job_is_lost_and_no_pod_made_twice(
+    busy_cluster: Cluster,
+    crash_api: KubeClient,
+    crash_namespace: str,
+    database_url: str,
+    tmp_path: Path,
+    prove: Callable[[str], None],
+) -> None:
+    stories = [
+        [tell(f"{tell.__name__.replace('_', '-')}-{number}", tmp_path) for tell in tellings]
+        for number, (_, _, tellings) in enumerate(KILLS)
+    ]
+    everyone = [story for some in stories for story in some]
+    with pod_watcher(busy_cluster) as pods:
+        async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway") as gateway:
+            await gateway.start()
+            async with httpx2.AsyncClient(base_url=gateway.url, timeout=10) as http, asyncio.TaskGroup() as group:
+                client = Client(http=http, api=crash_api, namespace=crash_namespace)
+                kills = await _kill_at_each(gateway, stories, lambda story: group.create_task(story.run(client)))
+                await gateway.start()
+            async with ledger(database_url) as book:
+                await book.settled()
+                assert await gateway.stop() == 0
+                await book.check(everyone, pods, crash_api, crash_namespace)
+        assert not pods.doubles()
+    prove(f"crash suite: kills {kills}, jobs {len(everyone)}, pods {len(pods.uids)}, losses 0, doubles 0")
+
+
+async def _kill_at_each(
+    gateway: GatewayProcess, stories: Sequence[Sequence[Story]], begin: Callable[[Story], object]
+) -> int:
+    """Begin each round's stories and let the gateway die where that round says; how often it died."""
+    await gateway.kill()
+    for number, (point, passing, _) in enumerate(KILLS):
+        gateway.launch({"JOBGATE_FAULT_POINTS": f"{point}:{passing}"})
+        for story in stories[number]:
+            begin(story)
+        try:
+            status = await gateway.ended(within=KILL_SECONDS)
+        except TimeoutError:
+            raise AssertionError(f"{point}:{passing} was never reached") from None
+        assert status == SIGKILLED, gateway.log.read_text()
+    return len(KILLS) + 1

@@ -1,0 +1,234 @@
+"""One of two controllers is stopped past its lease and thawed: it writes nothing more, and what it made is undone."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx2
+import pytest
+
+from tests.crash.ledger import ledger, objects_by_job
+from tests.crash.pods import pod_watcher
+from tests.crash.stories import FOREVER, Client, generic_job, recovers, serves, task
+from tests.support.gateway_process import GatewayProcess, gateway_process
+from tests.support.kube import Cluster, KubeClient
+from tests.support.kube_proxy import kube_proxy
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
+
+UNDONE_SECONDS = 10.0
+LEASE = "SELECT epoch, holder FROM leases WHERE name = 'controller'"
+
+# Heartbeats of an epoch that is over, and every write about a job with the server process behind its connection and the
+# epoch of that moment.
+SPY = """
+CREATE TABLE spied (id bigserial PRIMARY KEY, client int, epoch bigint);
+CREATE FUNCTION spy() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF NEW.status_version <> OLD.status_version THEN
+    INSERT INTO spied (client, epoch) SELECT pg_backend_pid(), epoch FROM leases WHERE name = 'controller';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER spy BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION spy();
+CREATE TABLE belated (epoch bigint);
+CREATE FUNCTION listen() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO belated SELECT NEW.epoch FROM leases WHERE name = 'controller' AND epoch <> NEW.epoch;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER listen BEFORE INSERT OR UPDATE ON heartbeats FOR EACH ROW EXECUTE FUNCTION listen();
+"""
+
+
+async def until_epoch(db: Any, epoch: int) -> None:
+    async with asyncio.timeout(30):
+        while (await db.fetchval("SELECT max(epoch) FROM leases") or 0) < epoch:
+            await asyncio.sleep(0.05)
+
+
+async def writers(db: Any, epoch: int) -> set[int]:
+    return {row["client"] for row in await db.fetch("SELECT DISTINCT client FROM spied WHERE epoch = $1", epoch)}
+
+
+async def unwanted(db: Any, api: KubeClient, namespace: str) -> Sequence[str]:
+    """Pods that no replica's current attempt wants."""
+    rows = await db.fetch("SELECT job_uid::text, task, rank, attempt FROM replicas")
+    wanted = {(row["job_uid"], row["task"], str(row["rank"]), str(row["attempt"])) for row in rows}
+    pods = [item for items in (await objects_by_job(api, namespace)).values() for item in items]
+    return [pod["metadata"]["name"] for pod in pods if pod["kind"] == "Pod" and _identity(pod) not in wanted]
+
+
+def _identity(pod: dict[str, Any]) -> tuple[str, str, str, str]:
+    label = pod["metadata"]["labels"]
+    uid, kind = label["jobgate.dev/job-uid"], label["jobgate.dev/task"]
+    return uid, kind, label["jobgate.dev/task-rank"], label["jobgate.dev/attempt"]
+
+
+async def test_a_controller_thawed_after_its_lease_does_nothing_more(
+    busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
+) -> None:
+    db = await asyncpg.connect(database_url)
+    config = busy_cluster.kubeconfig
+    with pod_watcher(busy_cluster) as pods:
+        async with (
+            gateway_process(database_url, config, tmp_path / "old") as old,
+            gateway_process(database_url, config, tmp_path / "new") as new,
+        ):
+            await old.start()
+            await until_epoch(db, 1)
+            await new.start()
+            await db.execute(SPY)
+            async with httpx2.AsyncClient(base_url=new.url, timeout=20) as http:
+                client = Client(http=http, api=crash_api, namespace=crash_namespace)
+                before = [recovers(f"before-{number}", tmp_path) for number in range(3)]
+                during = [serves("during", tmp_path), recovers("during-too", tmp_path)]
+                async with asyncio.TaskGroup() as group:
+                    for story in before:
+                        group.create_task(story.run(client))
+                    async with asyncio.timeout(30):
+                        while not await writers(db, 1):
+                            await asyncio.sleep(0.01)
+                    old.freeze()  # in the midst of its work
+                    await until_epoch(db, 2)
+                    for story in during:
+                        group.create_task(story.run(client))
+                    await _stop_one(client)
+                    old_writers = await writers(db, 1)
+                    old.thaw()
+                    await asyncio.wait_for(_settled_names(db, crash_api, crash_namespace), UNDONE_SECONDS)
+                await _holder_is(db, new)
+                assert not await db.fetch("SELECT * FROM belated"), "a heartbeat of the old epoch came after takeover"
+                assert not old_writers & await writers(db, 2), "a connection of the old epoch wrote after takeover"
+            async with ledger(database_url) as book:
+                await book.settled()
+                for story in (*before, *during):
+                    await book.check_history(story.uid)
+                    assert pods.attempts(story.uid) == dict(story.attempts)
+            assert await unwanted(db, crash_api, crash_namespace) == []
+            assert (await ready(old)).status_code == 200
+        assert not pods.doubles()
+    await db.close()
+
+
+@pytest.mark.parametrize("end", ["cancel", "delete", "finish"])
+async def test_a_create_that_arrives_after_its_controller_is_undone(
+    end: str, busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
+) -> None:
+    """It was on its way when its sender froze; the job has come to its end under another since then."""
+    db = await asyncpg.connect(database_url)
+    async with kube_proxy(busy_cluster) as proxy:
+        config = proxy.kubeconfig(tmp_path / "kubeconfig")
+        async with (
+            gateway_process(database_url, config, tmp_path / "old") as old,
+            gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "new") as new,
+            ledger(database_url) as book,
+        ):
+            await old.start()
+            await until_epoch(db, 1)
+            await new.start()
+            async with httpx2.AsyncClient(base_url=new.url, timeout=20) as http:
+                client = Client(http=http, api=crash_api, namespace=crash_namespace)
+                proxy.hold("^POST .*/pods[? ]")
+                uid = await _submit_late(client, end)
+                async with asyncio.timeout(20):
+                    while not proxy.held:
+                        await asyncio.sleep(0.02)
+                old.freeze()
+                await until_epoch(db, 2)
+                await _come_to_its_end(client, end)
+            await book.settled()
+            with pod_watcher(busy_cluster) as pods:
+                proxy.let_go()
+                async with asyncio.timeout(10):
+                    while not pods.attempts(uid):
+                        await asyncio.sleep(0.02)
+                await _no_pods(crash_api, crash_namespace)
+            await book.settled()
+            await book.check_history(uid)
+    await db.close()
+
+
+async def _submit_late(client: Client, end: str) -> str:
+    script = "exit 0" if end == "finish" else FOREVER
+    job = await client.submit(generic_job("late", task("worker", script), cleanUpPolicy="All"))
+    return str(job["uid"])
+
+
+async def _come_to_its_end(client: Client, end: str) -> None:
+    if end == "finish":
+        await client.until("late", "Succeeded")
+        return
+    await client.until("late", "Running")
+    if end == "delete":
+        await client.act("DELETE", "late")
+    else:
+        await client.act("POST", "late", "cancel")
+    await client.until("late", "Cancelled")
+
+
+async def _no_pods(api: KubeClient, namespace: str) -> None:
+    await api.eventually(
+        f"/api/v1/namespaces/{namespace}/pods", lambda found: not found["items"], within=UNDONE_SECONDS
+    )
+
+
+async def test_a_controller_that_slept_alone_goes_on(
+    busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
+) -> None:
+    db = await asyncpg.connect(database_url)
+    async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "only") as only:
+        await only.start()
+        async with httpx2.AsyncClient(base_url=only.url, timeout=20) as http:
+            client = Client(http=http, api=crash_api, namespace=crash_namespace)
+            story = recovers("sleepy", tmp_path)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(story.run(client))
+                await has_been_submitted(client, "sleepy")
+                only.freeze()
+                async with asyncio.timeout(20):
+                    while not await db.fetchval("SELECT expires_at < clock_timestamp() FROM leases"):
+                        await asyncio.sleep(0.1)
+                only.thaw()
+            assert await db.fetchval("SELECT epoch FROM leases") == 2
+    await db.close()
+
+
+async def has_been_submitted(client: Client, name: str) -> None:
+    async with asyncio.timeout(30):
+        while (await client.http.get(client.path(name))).status_code != 200:
+            await asyncio.sleep(0.02)
+
+
+async def _stop_one(client: Client) -> None:
+    """A job that the new controller begins and ends while the old one sleeps."""
+    await client.submit(generic_job("short", task("worker", FOREVER)))
+    await client.until("short", "Running")
+    await client.act("POST", "short", "cancel")
+    await client.until("short", "Cancelled")
+
+
+async def _settled_names(db: Any, api: KubeClient, namespace: str) -> None:
+    while await unwanted(db, api, namespace):
+        await asyncio.sleep(0.2)
+
+
+async def _holder_is(db: Any, gateway: GatewayProcess) -> None:
+    assert f"-{gateway.pid}-" in (await db.fetchrow(LEASE))["holder"]
+
+
+async def ready(gateway: GatewayProcess) -> httpx2.Response:
+    async with httpx2.AsyncClient(base_url=gateway.url, timeout=20) as http:
+        return await http.get("/readyz")
+
+
+async def test_a_lease_that_no_request_fits_into_is_refused(
+    busy_cluster: Cluster, database_url: str, tmp_path: Path
+) -> None:
+    """Such a controller would hold the lease and never do anything."""
+    async with gateway_process(
+        database_url, busy_cluster.kubeconfig, tmp_path, JOBGATE_LEASE_SECONDS="3", JOBGATE_REQUEST_TIMEOUT="5"
+    ) as gateway:
+        gateway.launch()
+        assert await gateway.ended(within=60) == 2
+        assert "JOBGATE_REQUEST_TIMEOUT (5 s) may be at most half of JOBGATE_LEASE_SECONDS" in gateway.log.read_text()

@@ -1,0 +1,140 @@
+"""Database and cluster that do not belong together: the controller stops, says so, and touches nothing."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+import httpx2
+import pytest
+
+from app.db.migrations import migrate
+from app.embedded_postgres.server import EmbeddedPostgres
+from tests.crash.stories import FOREVER, Client, generic_job, serves, task
+from tests.support.cluster import as_gateway, running_embedded_cluster
+from tests.support.gateway_process import GatewayProcess, gateway_process
+from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.kube_proxy import kube_proxy
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
+
+
+@pytest.fixture
+def other_cluster(busy_cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
+    """Another cluster that takes the gateway's token."""
+    token = Cluster.read(as_gateway(busy_cluster.kubeconfig), real=busy_cluster.real).token
+    arguments = ("--nodes", "1", "--token", token)
+    with running_embedded_cluster(tmp_path / "other", *arguments) as cluster:
+        yield cluster
+
+
+@asynccontextmanager
+async def client_of(gateway: GatewayProcess, api: KubeClient, namespace: str) -> AsyncIterator[Client]:
+    async with httpx2.AsyncClient(base_url=gateway.url, timeout=20) as http:
+        yield Client(http=http, api=api, namespace=namespace)
+
+
+async def until_ready_says(client: Client, status: int, word: str) -> str:
+    text = ""
+    try:
+        async with asyncio.timeout(60):
+            while True:
+                answer = await client.http.get("/readyz?verbose")
+                text = answer.text
+                if answer.status_code == status and word in text:
+                    return text
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise AssertionError(f"/readyz never said {status} {word}; last: {text}") from None
+
+
+async def contents(api: KubeClient) -> dict[tuple[str, str, str], str]:
+    """Every object that a gateway might touch, with its version."""
+    found = {}
+    for resource in ("pods", "services", "configmaps", "namespaces"):
+        for item in (await api.get(f"/api/v1/{resource}")).ok()["items"]:
+            metadata = item["metadata"]
+            found[resource, metadata.get("namespace"), metadata["name"]] = metadata["uid"]
+    return found
+
+
+async def noted(api: KubeClient, database_url: str) -> None:
+    """Return once the cluster has been told of everything that the database's feed holds now."""
+    connection = await asyncpg.connect(database_url)
+    position = await connection.fetchval("SELECT max(seq) FROM job_events")
+    installation = await connection.fetchval("SELECT id::text FROM installation")
+    await connection.close()
+    path = f"/api/v1/namespaces/jobgate-system/configmaps/jobgate-installation-{installation}"
+    await api.eventually(path, lambda found: int(found["data"]["position"]) >= position, within=40)
+
+
+async def test_another_cluster_behind_the_same_address(
+    busy_cluster: Cluster,
+    other_cluster: Cluster,
+    crash_api: KubeClient,
+    crash_namespace: str,
+    database_url: str,
+    tmp_path: Path,
+) -> None:
+    async with kube_proxy(busy_cluster) as proxy, connect(other_cluster) as other:
+        (await other.post("/api/v1/namespaces", {"metadata": {"name": crash_namespace}})).ok()
+        await other.eventually("/api/v1/namespaces/kube-system", bool)
+        kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")
+        async with gateway_process(database_url, kubeconfig, tmp_path / "gateway") as gateway:
+            await gateway.start()
+            async with client_of(gateway, crash_api, crash_namespace) as client:
+                await client.submit(generic_job("stays", task("worker", FOREVER)))
+                await client.until("stays", "Running")
+                before = await contents(other)
+                proxy.swap(other_cluster)
+                await client.submit(serves("waits", tmp_path).manifest)
+                await client.act("POST", "stays", "cancel")
+                said = await until_ready_says(client, 503, "WrongCluster")
+                assert "kube-system" in said
+                assert await contents(other) == before
+                assert (await client.status("stays"))["phase"] == "Running"
+
+                proxy.swap(busy_cluster)
+                await until_ready_says(client, 200, "Running")
+                await client.until("waits", "Succeeded")
+                await client.until("stays", "Cancelled")
+                assert await contents(other) == before
+
+
+async def test_an_older_database(
+    busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, postgres_directory: Path, tmp_path: Path
+) -> None:
+    copy = postgres_directory.with_name("copy")
+    config, home = busy_cluster.kubeconfig, tmp_path / "gateway"
+    async with EmbeddedPostgres(postgres_directory) as postgres:
+        await asyncio.to_thread(migrate, postgres.url)
+        async with gateway_process(postgres.url, config, home) as gateway:
+            await gateway.start()
+            async with client_of(gateway, crash_api, crash_namespace) as client:
+                await client.submit(generic_job("known", task("worker", FOREVER)))
+                await client.until("known", "Running")
+            await gateway.stop()
+            await postgres.stop()
+            await asyncio.to_thread(shutil.copytree, postgres_directory, copy, symlinks=True)
+            await postgres.start()
+            await gateway.start()
+            async with client_of(gateway, crash_api, crash_namespace) as client:
+                await client.submit(generic_job("forgotten", task("worker", FOREVER)))
+                await client.until("forgotten", "Running")
+                await noted(crash_api, postgres.url)
+            await gateway.stop()
+    try:
+        async with EmbeddedPostgres(copy) as older, gateway_process(older.url, config, tmp_path / "again") as gateway:
+            before = await contents(crash_api)
+            await gateway.start()
+            async with client_of(gateway, crash_api, crash_namespace) as client:
+                said = await until_ready_says(client, 503, "WrongCluster")
+                assert "older" in said
+                await client.act("POST", "known", "cancel")
+                await until_ready_says(client, 503, "WrongCluster")
+                assert (await client.status("known"))["phase"] == "Running"
+                assert (await contents(crash_api)).items() >= before.items()
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)

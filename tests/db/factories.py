@@ -1,0 +1,88 @@
+"""Jobs and decisions to write."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from app.db import controller
+from app.db.controller import StoredJob
+from app.db.engine import Database
+from app.db.leases import Lease
+from app.db.submit import NewJob, Submitted, submit
+from app.domain.decision import Decision
+from app.domain.plan import Rank
+from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica
+from app.domain.vocabulary import JobPhase
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+
+
+def later(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def new_job(name: str = "train", **changes: Any) -> NewJob:
+    job = NewJob(
+        uid=uuid4(),
+        namespace="team-a",
+        name=name,
+        kind="GenericJob",
+        api_version="batch.tensorstack.dev/v1beta1",
+        labels={"app": "demo"},
+        manifest={"kind": "GenericJob", "spec": {"replicaSpecs": [{"type": "worker", "replicas": 2}]}},
+        created_at=NOW,
+        created_by="alice",
+        names=(("pod", f"{name}-worker-0"), ("pod", f"{name}-worker-1"), ("service", name)),
+    )
+    return replace(job, **changes)
+
+
+async def submitted(db: Database, *jobs: NewJob) -> list[UUID]:
+    answers = await submit(db, jobs)
+    assert all(isinstance(answer, Submitted) for answer in answers), answers
+    return [job.uid for job in jobs]
+
+
+def replica(task: str, rank: int, attempt: Attempt | None = None, **changes: Any) -> Replica:
+    return replace(Replica(key=Rank(task, rank), attempt=attempt or Attempt(number=1)), **changes)
+
+
+def decision(
+    status: JobStatus,
+    *,
+    changed: Sequence[Replica] = (),
+    ended: Sequence[tuple[Rank, Attempt]] = (),
+    history: Sequence[HistoryEntry] = (),
+    wake_at: datetime | None = None,
+    dirty: bool = True,
+) -> Decision:
+    return Decision(
+        status=status,
+        replicas={one.key: one for one in changed},
+        changed=tuple(changed),
+        ended=tuple(ended),
+        history=tuple(history),
+        actions=(),
+        wake_at=wake_at,
+        dirty=dirty,
+        again=False,
+    )
+
+
+def history(phase: JobPhase, reason: str = "Because", **changes: Any) -> HistoryEntry:
+    return replace(HistoryEntry(at=NOW, phase=phase, reason=reason, message=""), **changes)
+
+
+async def stored(db: Database, uid: UUID) -> StoredJob:
+    return (await controller.load(db, [uid]))[uid]
+
+
+async def move(db: Database, lease: Lease, uid: UUID, phase: JobPhase, **status: Any) -> None:
+    """Have the controller put the job into a phase."""
+    job = await stored(db, uid)
+    finished = NOW if phase.is_terminal else None
+    status = {"finished_at": finished} | status
+    write = job.write(decision(replace(job.recorded.status, phase=phase, **status), history=[history(phase)]))
+    assert await controller.persist(db, lease, [write]) == []

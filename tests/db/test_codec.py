@@ -1,0 +1,134 @@
+"""What goes into columns and documents comes out as it was."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.db import codec
+from app.domain.plan import Rank
+from app.domain.status.observed import ObservedContainer
+from app.domain.status.records import Attempt, Condition, JobPendingReason, JobStatus, Replica
+from app.domain.vocabulary import ConditionType, Evidence, JobPhase, Outcome, ReplicaPhase, StopReason
+
+moments = st.integers(0, 2**52).map(lambda n: datetime.fromtimestamp(0, UTC) + timedelta(microseconds=n))
+maybe_moment = st.none() | moments
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+maybe_text = st.none() | texts
+counts = st.integers(0, 2**31 - 1)
+
+containers = st.builds(
+    ObservedContainer,
+    name=texts,
+    state=texts,
+    init=st.booleans(),
+    ready=st.booleans(),
+    image=maybe_text,
+    restart_count=counts,
+    exit_code=st.none() | counts,
+    signal=st.none() | counts,
+    reason=maybe_text,
+    message=maybe_text,
+    started_at=maybe_moment,
+    finished_at=maybe_moment,
+)
+attempts = st.builds(
+    Attempt,
+    number=st.integers(1, 99),
+    pod_uid=maybe_text,
+    phase=st.sampled_from(ReplicaPhase),
+    outcome=st.none() | st.sampled_from(Outcome),
+    stopping=st.none() | st.sampled_from(StopReason),
+    evidence=st.sampled_from(Evidence),
+    evidence_reason=maybe_text,
+    node=maybe_text,
+    pod_ip=maybe_text,
+    created_at=maybe_moment,
+    started_at=maybe_moment,
+    finished_at=maybe_moment,
+    exit_code=st.none() | counts,
+    reason=maybe_text,
+    message=maybe_text,
+    containers=st.lists(containers, max_size=2).map(tuple),
+)
+conditions = st.builds(
+    Condition,
+    type=st.sampled_from(ConditionType),
+    status=st.sampled_from(["True", "False", "Unknown"]),
+    reason=texts,
+    message=texts,
+    last_transition_at=moments,
+    observed_generation=counts,
+)
+pending = st.builds(
+    JobPendingReason,
+    code=texts,
+    message=texts,
+    since=maybe_moment,
+    replicas=st.lists(texts, max_size=2).map(tuple),
+    count=counts,
+)
+statuses = st.builds(
+    JobStatus,
+    phase=st.sampled_from(JobPhase),
+    reason=texts,
+    message=texts,
+    aggregate=st.dictionaries(st.sampled_from(ReplicaPhase), counts),
+    pending_reasons=st.lists(pending, max_size=2).map(tuple),
+    conditions=st.lists(conditions, max_size=3, unique_by=lambda one: one.type).map(tuple),
+    observed_generation=counts,
+    resumes=counts,
+    initialized_at=maybe_moment,
+    started_at=maybe_moment,
+    finished_at=maybe_moment,
+    observed_at=maybe_moment,
+    pending_since=maybe_moment,
+    gone_at=maybe_moment,
+)
+replicas = st.builds(
+    Replica,
+    key=st.builds(Rank, texts, counts),
+    attempt=attempts,
+    restarts=counts,
+    disruptions=counts,
+    retry_at=maybe_moment,
+    settled=st.booleans(),
+    leaving=st.booleans(),
+)
+
+
+def through_json(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+@given(statuses)
+def test_a_status_survives_columns_document_and_conditions(status: JobStatus) -> None:
+    document = through_json(codec.status_document(status))
+    assert not set(codec.STATUS_COLUMNS) & set(document)
+    row = {"status": document} | {name: getattr(status, name) for name in codec.STATUS_COLUMNS}
+    rows = [dict(zip(codec.CONDITION_COLUMNS, codec.condition_values(one), strict=True)) for one in status.conditions]
+    assert codec.status_from(row, [codec.condition_from(row) for row in rows]) == status
+
+
+@given(attempts)
+@settings(max_examples=50)
+def test_an_attempt_survives_its_columns(attempt: Attempt) -> None:
+    row = dict(zip(codec.ATTEMPT_COLUMNS, codec.attempt_values(attempt), strict=True))
+    row["containers"] = msgspec.json.decode(row["containers"])
+    assert codec.attempt_from(row, attempt.number) == attempt
+
+
+@given(st.one_of(statuses, replicas, attempts, containers))
+def test_any_record_survives_json(record: Any) -> None:
+    assert codec.load(through_json(codec.dump(record)), type(record)) == record
+
+
+def test_a_status_of_an_older_version_reads_with_what_it_lacks_at_its_default() -> None:
+    status = JobStatus(phase=JobPhase.RUNNING, resumes=3)
+    document = codec.status_document(status)
+    del document["resumes"]
+    row = {"status": document} | {name: getattr(status, name) for name in codec.STATUS_COLUMNS}
+    assert codec.status_from(row, ()) == replace(status, resumes=0)

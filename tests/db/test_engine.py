@@ -1,0 +1,134 @@
+"""Connections come with timeouts, errors with our words, and a server that went away is found again."""
+
+import asyncio
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from app.db import installation, jobs, leases, migrations
+from app.db.engine import Database, DatabaseTimeouts, driver_url
+from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost, NotStorable
+from app.db.leases import Lease
+from app.embedded_postgres.server import EmbeddedPostgres
+from tests.db.factories import NOW, new_job, submitted
+
+SHORT = DatabaseTimeouts(statement=0.2, lock=0.1, idle_in_transaction=0.2, acquire=0.3)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("postgresql+asyncpg://u@h/d", "postgresql://u@h/d"),
+        ("postgresql://u@/d?host=/run", "postgresql://u@/d?host=/run"),
+        ("postgres://u@h:1/d", "postgres://u@h:1/d"),
+    ],
+)
+def test_both_spellings_of_a_url_are_read(url: str, expected: str) -> None:
+    assert driver_url(url) == expected
+
+
+async def test_every_connection_has_its_timeouts(database_url: str) -> None:
+    db = await Database.open(database_url, pool_size=3, timeouts=SHORT)
+    for _ in range(3):
+        async with db.read() as one, db.read() as two, db.read() as three:
+            for connection in (one, two, three):
+                shown = [
+                    await connection.fetchval(f"SHOW {name}")
+                    for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "timezone")
+                ]
+                assert shown == ["200ms", "100ms", "200ms", "UTC"]
+    await db.close()
+
+
+async def test_slow_stuck_and_crowded_are_told_apart_from_unstorable(database_url: str) -> None:
+    db = await Database.open(database_url, pool_size=2, timeouts=SHORT)
+    with pytest.raises(DatabaseUnavailable):
+        async with db.read() as connection:
+            await connection.execute("SELECT pg_sleep(5)")
+    with pytest.raises(NotStorable):
+        async with db.read() as connection:
+            await connection.fetchval("SELECT $1::int", 2**40)
+    await leases.acquire(db, "x", "holder", 60)
+    async with db.begin() as holder:
+        await holder.execute("SELECT 1 FROM leases FOR UPDATE")
+        with pytest.raises(DatabaseContended):
+            async with db.begin() as connection:
+                await connection.execute("SELECT 1 FROM leases FOR UPDATE")
+    async with db.read(), db.read():
+        with pytest.raises(DatabaseUnavailable):
+            async with db.read():
+                pass
+    with pytest.raises(DatabaseUnavailable):
+        await forget_a_transaction(db)
+    async with db.read() as connection:
+        assert await connection.fetchval("SELECT 1") == 1
+    await db.close()
+
+
+async def forget_a_transaction(db: Database) -> None:
+    """The server ends a transaction whose client does nothing for too long."""
+    async with db.begin() as connection, asyncio.timeout(10):
+        pid = await connection.fetchval("SELECT pg_backend_pid()")
+        async with db.read() as other:
+            while await other.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid):
+                await asyncio.sleep(0.01)
+        await connection.execute("SELECT 1")
+
+
+async def test_a_transaction_left_by_an_error_leaves_nothing(db: Database) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await fail_after_a_write(db)
+    async with db.snapshot() as connection:
+        assert await connection.fetchval("SELECT last FROM feed") == 0
+
+
+async def fail_after_a_write(db: Database) -> None:
+    async with db.begin() as connection:
+        await connection.execute("UPDATE feed SET last = 99")
+        raise ZeroDivisionError
+
+
+async def test_a_snapshot_stays_at_its_moment(db: Database) -> None:
+    async with db.snapshot() as connection:
+        assert await connection.fetchval("SELECT count(*) FROM jobs") == 0
+        await submitted(db, new_job())
+        assert await connection.fetchval("SELECT count(*) FROM jobs") == 0
+
+
+async def test_the_pool_survives_a_restart_of_the_server(postgres_directory: Path) -> None:
+    job = new_job()
+    async with EmbeddedPostgres(postgres_directory) as server:
+        await asyncio.to_thread(migrations.migrate, server.url)
+        db = await Database.open(server.url, pool_size=3)
+        await submitted(db, job)
+        await server.stop()
+        for _ in range(2):
+            with pytest.raises(DatabaseUnavailable):
+                await jobs.get(db, job.uid)
+        await server.start()
+        async with asyncio.timeout(30):
+            while not await found(db, job.uid):
+                await asyncio.sleep(0.05)
+        await db.close()
+
+
+async def found(db: Database, uid: object) -> bool:
+    try:
+        return await jobs.get(db, uid) is not None  # type: ignore[arg-type]
+    except DatabaseUnavailable:
+        return False
+
+
+async def test_an_installation_is_made_once_and_bound_once(db: Database, lease: Lease) -> None:
+    made = await asyncio.gather(*(installation.get_or_create(db, uuid4(), NOW) for _ in range(8)))
+    assert len({one.id for one in made}) == 1
+    assert made[0].cluster_uid is None
+    assert (await installation.bind_cluster(db, lease, "cluster-1")).cluster_uid == "cluster-1"
+    assert (await installation.bind_cluster(db, lease, "cluster-2")).cluster_uid == "cluster-1"
+    assert await installation.advance_epoch(db, lease, 7) == 7
+    assert await installation.advance_epoch(db, lease, 3) == 7
+    assert (await installation.get_or_create(db, uuid4(), NOW)).cluster_epoch == 7
+    await leases.release(db, lease)
+    with pytest.raises(LeaseLost):
+        await installation.bind_cluster(db, lease, "cluster-3")

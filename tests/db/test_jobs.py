@@ -1,0 +1,246 @@
+"""Jobs are found, listed in order without gaps or repeats, and changed with a word about who wanted it."""
+
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.db import attempts, controller, history, jobs, replicas, scale_records
+from app.db.engine import Database
+from app.db.jobs import Cursor, Edit, JobFilter, ScaleChange
+from app.db.leases import Lease
+from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.plan import Rank
+from app.domain.selectors import parse_selector
+from app.domain.status.records import Attempt, Condition, JobStatus
+from app.domain.vocabulary import ConditionType, JobPhase, Outcome
+from tests.db.factories import NOW, decision, later, move, new_job, replica, stored, submitted
+
+
+async def test_a_job_is_read_as_it_was_submitted(db: Database) -> None:
+    parent = uuid4()
+    job = new_job(retry_of=parent)
+    await submitted(db, job)
+    row = await jobs.get(db, job.uid)
+    assert row is not None
+    assert (row.namespace, row.name, row.kind, row.api_version) == (job.namespace, job.name, job.kind, job.api_version)
+    assert (row.labels, row.manifest, row.retry_of, row.created_by) == (job.labels, job.manifest, parent, "alice")
+    assert (row.version, row.generation, row.status, row.finished) == (1, 1, JobStatus(), False)
+    assert await jobs.get(db, uuid4()) is None
+
+
+async def test_by_name_means_the_live_job_else_the_newest(db: Database, lease: Lease) -> None:
+    old, new = new_job(created_at=later(9)), new_job(created_at=later(5))
+    await submitted(db, old)
+    await move(db, lease, old.uid, JobPhase.FAILED)
+    await submitted(db, new)
+    for expected in (new.uid, old.uid):
+        found = await jobs.find(db, "team-a", "train")
+        assert found is not None
+        assert found.uid == expected
+        assert await jobs.find_version(db, "team-a", "train") == (expected, found.version)
+        assert await jobs.get_version(db, expected) == (expected, found.version)
+        if not found.finished:
+            await move(db, lease, new.uid, JobPhase.SUCCEEDED)
+    assert await jobs.find(db, "team-b", "train") is None
+    assert await jobs.find_version(db, "team-b", "train") is None
+
+
+async def test_the_whole_job_has_conditions_replicas_and_attempts(db: Database, lease: Lease) -> None:
+    (uid,) = await submitted(db, new_job())
+    condition = Condition(
+        type=ConditionType.RUNNING,
+        status="True",
+        reason="R",
+        message="m",
+        last_transition_at=NOW,
+        observed_generation=1,
+    )
+    status = JobStatus(phase=JobPhase.RUNNING, conditions=(condition,), started_at=NOW)
+    ended = Attempt(number=1, outcome=Outcome.FAILED, exit_code=3)
+    key = Rank("worker", 10)
+    workers = [replica("worker", 10, Attempt(number=2)), replica("worker", 9)]
+    done = decision(status, changed=workers, ended=[(key, ended)])
+    await controller.persist(db, lease, [(await stored(db, uid)).write(done, pod_names={key: "pod"})])
+    found = await jobs.whole(db, uid)
+    assert found is not None
+    assert found.row.status == status
+    assert [(one.replica, one.pod_name) for one in found.replicas] == [(workers[1], None), (workers[0], "pod")]
+    assert found.attempts == [("worker", 10, ended)]
+    assert await replicas.of(db, uid) == found.replicas
+    assert await attempts.of(db, uid) == found.attempts
+    assert await jobs.whole(db, uuid4()) is None
+
+
+async def listed(db: Database, where: JobFilter) -> set[str]:
+    return {row.name for row in (await jobs.page(db, where, limit=100)).rows}
+
+
+async def test_pages_follow_each_other_without_gap_or_repeat(db: Database) -> None:
+    uids = await submitted(db, *(new_job(f"job-{n}", names=(), created_at=later(n // 4)) for n in range(10)))
+    await jobs.request_remove(db, uids[0], actor="a", at=NOW, delete=True)
+    seen: list[UUID] = []
+    cursor: Cursor | None = None
+    for _ in range(5):
+        page = await jobs.page(db, JobFilter(), after=cursor, limit=2)
+        seen += [row.uid for row in page.rows]
+        await submitted(db, new_job(f"newer-{len(seen)}", names=(), created_at=later(100)))
+        cursor = page.next
+        if cursor is None:
+            break
+    assert cursor is None
+    assert sorted(seen) == sorted(uids[1:])
+    assert seen[0] in uids[8:]
+
+
+async def test_filters(db: Database, lease: Lease) -> None:
+    prod = {"env": "prod", "tier/x": "web"}
+    made = (
+        new_job("alpha", created_at=later(1), labels=prod),
+        new_job("beta", created_at=later(2), labels={"env": "dev"}, kind="MxJob"),
+        new_job("alphabet", created_at=later(3), labels={}, namespace="team-b"),
+        new_job("deleted", created_at=later(4)),
+    )
+    await submitted(db, *made)
+    await move(db, lease, made[1].uid, JobPhase.FAILED, finished_at=later(50))
+    await jobs.request_remove(db, made[3].uid, actor="a", at=NOW, delete=True)
+    cases = [
+        (JobFilter(), {"alpha", "beta", "alphabet"}),
+        (JobFilter(deleted=True), {"alpha", "beta", "alphabet", "deleted"}),
+        (JobFilter(namespaces=["team-b"]), {"alphabet"}),
+        (JobFilter(namespaces=["team-b", "team-a"]), {"alpha", "beta", "alphabet"}),
+        (JobFilter(namespaces=[]), set()),
+        (JobFilter(phases=[JobPhase.FAILED, JobPhase.RUNNING]), {"beta"}),
+        (JobFilter(kinds=["MxJob"]), {"beta"}),
+        (JobFilter(name="alpha"), {"alpha"}),
+        (JobFilter(prefix="alph"), {"alpha", "alphabet"}),
+        (JobFilter(search="et"), {"beta", "alphabet"}),
+        (JobFilter(search="%"), set()),
+        (JobFilter(created_after=later(2)), {"beta", "alphabet"}),
+        (JobFilter(created_before=later(2)), {"alpha"}),
+        (JobFilter(finished_after=later(50)), {"beta"}),
+        (JobFilter(finished_before=later(50)), set()),
+        (JobFilter(uids=[made[0].uid, made[3].uid, uuid4()]), {"alpha", "deleted"}),
+        (JobFilter(namespaces=["team-b"], uids=[made[0].uid]), set()),
+    ]
+    for where, expected in cases:
+        assert await listed(db, where) == expected, where
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "env=prod",
+        "env!=prod",
+        "env",
+        "!env",
+        "env in (dev,prod)",
+        "env notin (dev)",
+        "tier/x=web,env",
+        "it's=x",
+        "$1={}",
+    ],
+)
+async def test_the_database_selects_as_the_domain_does(db: Database, selector: str) -> None:
+    labels = [{"env": "prod", "tier/x": "web"}, {"env": "dev"}, {}, {"env": ""}]
+    await submitted(db, *(new_job(f"job-{n}", names=(), labels=one) for n, one in enumerate(labels)))
+    try:
+        requirements = parse_selector(selector)
+    except Exception:  # noqa: BLE001  what the parser refuses never comes here
+        return
+    expected = {f"job-{n}" for n, one in enumerate(labels) if all(r.matches(one) for r in requirements)}
+    assert await listed(db, JobFilter(labels=requirements)) == expected
+
+
+def edit(**changes: object) -> Edit:
+    return replace(Edit(manifest={"spec": 2}, labels={"b": "c"}, actor="bob", at=later(5)), **changes)  # type: ignore[arg-type]
+
+
+async def test_an_edit_raises_generation_and_version_and_says_who(db: Database) -> None:
+    (uid,) = await submitted(db, new_job())
+    scale = ScaleChange(task="worker", from_replicas=2, to_replicas=5, reason="more")
+    row = await jobs.edit(db, uid, edit(expected_version=1, scales=[scale, replace(scale, task="ps")], message="m"))
+    assert (row.generation, row.version, row.manifest, row.labels) == (2, 2, {"spec": 2}, {"b": "c"})
+    assert row == await jobs.get(db, uid)
+    line = (await history.page(db, uid, after_seq=1, limit=10))[0]
+    assert (line.seq, line.entry.reason, line.entry.actor, line.entry.message) == (2, "Edited", "bob", "m")
+    again = await jobs.edit(db, uid, edit(expected_generation=2, scales=[scale]))
+    assert again.generation == 3
+    records = await scale_records.page(db, uid, limit=10)
+    assert [(one.seq, one.task, one.to_replicas, one.actor) for one in records] == [
+        (1, "worker", 5, "bob"),
+        (2, "ps", 5, "bob"),
+        (3, "worker", 5, "bob"),
+    ]
+    assert (await stored(db, uid)).intent_is_new
+
+
+async def test_scale_records_are_settled_by_the_controller(db: Database, lease: Lease) -> None:
+    (uid,) = await submitted(db, new_job())
+    scale = ScaleChange(task="worker", from_replicas=2, to_replicas=5, reason="more")
+    await jobs.edit(db, uid, edit(scales=[scale]))
+    await scale_records.settle(db, lease, uid, later(9), "Fulfilled")
+    (record,) = await scale_records.page(db, uid, limit=10)
+    assert (record.settled_at, record.outcome) == (later(9), "Fulfilled")
+
+
+@pytest.mark.parametrize(
+    ("phase", "changes", "refusal"),
+    [
+        (JobPhase.RUNNING, {"expected_version": 1}, PreconditionFailed),
+        (JobPhase.RUNNING, {"expected_generation": 2}, PreconditionFailed),
+        (JobPhase.FAILED, {}, Conflict),
+    ],
+)
+async def test_an_edit_that_may_not_be_changes_nothing(
+    db: Database, lease: Lease, phase: JobPhase, changes: dict[str, int], refusal: type[Exception]
+) -> None:
+    (uid,) = await submitted(db, new_job())
+    await move(db, lease, uid, phase)
+    before = await jobs.get(db, uid)
+    with pytest.raises(refusal):
+        await jobs.edit(db, uid, edit(**changes))
+    assert await jobs.get(db, uid) == before
+
+
+async def test_unknown_jobs_are_not_found(db: Database) -> None:
+    with pytest.raises(NotFound):
+        await jobs.edit(db, uuid4(), edit())
+    with pytest.raises(NotFound):
+        await jobs.request_cancel(db, uuid4(), actor="a", at=NOW)
+    with pytest.raises(NotFound):
+        await jobs.request_remove(db, uuid4(), actor="a", at=NOW)
+
+
+async def test_cancel_is_asked_once_and_only_of_a_live_job(db: Database, lease: Lease) -> None:
+    (uid,) = await submitted(db, new_job())
+    row = await jobs.request_cancel(db, uid, actor="bob", at=later(1), reason="enough")
+    assert (row.cancel_requested_at, row.cancel_requested_by, row.cancel_reason) == (later(1), "bob", "enough")
+    assert await jobs.request_cancel(db, uid, actor="eve", at=later(2)) == row
+    intent = (await stored(db, uid)).intent
+    assert (intent.cancel, intent.cancel_actor, intent.cancel_reason, intent.remove) == (True, "bob", "enough", False)
+    (other,) = await submitted(db, new_job("other"))
+    await move(db, lease, other, JobPhase.SUCCEEDED)
+    assert (await jobs.request_cancel(db, other, actor="bob", at=NOW)).cancel_requested_at is None
+
+
+async def test_delete_cancels_removes_and_hides(db: Database) -> None:
+    (uid,) = await submitted(db, new_job())
+    row = await jobs.request_remove(db, uid, actor="bob", at=later(1), delete=True)
+    assert (row.deleted_at, row.remove_requested_at, row.cancel_requested_by) == (later(1), later(1), "bob")
+    assert await jobs.request_remove(db, uid, actor="eve", at=later(2), delete=True) == row
+    with pytest.raises(Conflict):
+        await jobs.edit(db, uid, edit())
+    intent = (await stored(db, uid)).intent
+    assert (intent.cancel, intent.remove) == (True, True)
+    lines = await history.page(db, uid, limit=10)
+    assert [(line.seq, line.entry.reason) for line in lines] == [(1, "Submitted"), (2, "DeleteRequested")]
+
+
+async def test_removing_a_finished_job_does_not_cancel_it(db: Database, lease: Lease) -> None:
+    (uid,) = await submitted(db, new_job())
+    await move(db, lease, uid, JobPhase.SUCCEEDED)
+    row = await jobs.request_remove(db, uid, actor="ttl", at=later(1))
+    assert (row.remove_requested_at, row.cancel_requested_at, row.deleted_at) == (later(1), None, None)
+    row = await jobs.request_remove(db, uid, actor="bob", at=later(2), delete=True)
+    assert (row.remove_requested_at, row.deleted_at) == (later(1), later(2))

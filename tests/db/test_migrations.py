@@ -1,0 +1,83 @@
+"""The schema comes up from nothing, goes down to nothing, and is what the models say, on every server we support."""
+
+import asyncio
+import sys
+
+import asyncpg
+import pytest
+from sqlalchemy import text
+
+from app.db import migrations
+from app.db.errors import DatabaseUnavailable
+from app.domain.errors import Conflict
+
+TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1"
+
+
+@pytest.fixture(params=["empty_database_url", "debian_database_url"], ids=["embedded", "debian"])
+def fresh_url(request: pytest.FixtureRequest) -> str:
+    url: str = request.getfixturevalue(request.param)
+    return url
+
+
+async def tables(url: str) -> list[str]:
+    connection = await asyncpg.connect(url, timeout=10)
+    try:
+        return [row["table_name"] for row in await connection.fetch(TABLES)]
+    finally:
+        await connection.close()
+
+
+async def test_up_is_current_and_down_leaves_nothing(fresh_url: str) -> None:
+    assert "run `jobgate migrate`" in migrations.check(fresh_url)[0]
+    migrations.migrate(fresh_url)
+    assert migrations.check(fresh_url) == []
+    assert migrations.drift(fresh_url) == []
+    migrations.downgrade(fresh_url, "base")
+    assert await tables(fresh_url) == ["alembic_version"]
+    migrations.migrate(fresh_url)
+    assert migrations.drift(fresh_url) == []
+
+
+async def test_migrating_twice_changes_nothing(database_url: str) -> None:
+    before = await tables(database_url)
+    migrations.migrate(database_url)
+    assert await tables(database_url) == before
+
+
+async def test_processes_that_start_together_migrate_once(empty_database_url: str) -> None:
+    program = "import sys; from app.db.migrations import migrate; migrate(sys.argv[1])"
+
+    async def run() -> int:
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, empty_database_url)
+        return await asyncio.wait_for(process.wait(), 60)
+
+    assert set(await asyncio.gather(run(), run(), run())) == {0}
+    assert migrations.check(empty_database_url) == []
+
+
+async def test_a_drifted_schema_is_told(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url, timeout=10)
+    await connection.execute("ALTER TABLE jobs ADD COLUMN surprise text")
+    await connection.close()
+    assert "surprise" in migrations.drift(database_url)[0]
+
+
+async def test_a_database_of_a_newer_version_is_left_alone(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url, timeout=10)
+    await connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    await connection.close()
+    assert "9999, which this version does not know" in migrations.check(database_url)[0]
+    with pytest.raises(Conflict, match="newer"):
+        migrations.migrate(database_url)
+
+
+def test_a_server_that_goes_away_in_the_middle_is_told(empty_database_url: str) -> None:
+    suicide = text("SELECT pg_terminate_backend(pg_backend_pid())")
+    with pytest.raises(DatabaseUnavailable):
+        migrations._run(empty_database_url, lambda _, connection: connection.execute(suicide))
+
+
+def test_an_absent_server_is_told() -> None:
+    with pytest.raises(DatabaseUnavailable):
+        migrations.check("postgresql://nobody@127.0.0.1:1/none")

@@ -1,0 +1,151 @@
+"""deploy/rbac.yaml grants what the code asks of a cluster, and nothing beyond it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from app.k8s import resources
+from app.k8s.resources import Resource
+from tests.deploy.rights import NAMESPACED, RBAC, Right, apply, documents, granted
+from tests.support.kube import Cluster, KubeClient
+
+ROOT = Path(__file__).parents[2]
+
+# What the controller asks for, by the resource of app.k8s.resources that it is asked by.
+CONTROLLER: dict[str, frozenset[str]] = {
+    "POD": frozenset({"get", "list", "watch", "create", "patch", "delete"}),
+    "POD/log": frozenset({"get"}),
+    "SERVICE": frozenset({"get", "list", "create", "delete"}),
+    "CONFIG_MAP": frozenset({"get", "list", "create", "patch", "delete"}),
+    "POD_GROUP": frozenset({"get", "list", "create", "delete"}),
+    "EVENT": frozenset({"list"}),
+    "NODE": frozenset({"list", "watch"}),
+    "NAMESPACE": frozenset({"get"}),  # of kube-system
+}
+API = {"POD/log": frozenset({"get"})}
+
+ALL_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+FOREIGN = (
+    ("", "secrets"),
+    ("", "serviceaccounts"),
+    ("", "persistentvolumeclaims"),
+    ("", "endpoints"),
+    ("apps", "deployments"),
+    ("batch", "jobs"),
+    ("coordination.k8s.io", "leases"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+)
+POD_SUBRESOURCES = ("exec", "attach", "portforward", "status", "eviction", "binding", "ephemeralcontainers")
+
+
+def wanted(needs: dict[str, frozenset[str]]) -> set[Right]:
+    rights: set[Right] = set()
+    for key, verbs in needs.items():
+        name, _, subresource = key.partition("/")
+        resource: Resource = getattr(resources, name)
+        group = resource.api_version.rpartition("/")[0]
+        plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
+        names = ("kube-system",) if name == "NAMESPACE" else ()
+        rights |= {Right(group, plural, verb, names) for verb in verbs}
+    return rights
+
+
+@pytest.mark.parametrize(
+    ("subject", "needs"), [("jobgate-controller", CONTROLLER), ("gateway", CONTROLLER), ("jobgate-api", API)]
+)
+def test_grants_exactly_what_is_needed(subject: str, needs: dict[str, frozenset[str]]) -> None:
+    assert granted(subject, documents(RBAC)) == wanted(needs)
+
+
+def test_nothing_is_granted_by_a_wildcard() -> None:
+    for document in documents(RBAC) + documents(NAMESPACED):
+        for rule in document.get("rules", ()):
+            assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+
+
+def test_bindings_name_what_is_there() -> None:
+    found = documents(RBAC) + documents(NAMESPACED)
+    accounts = {(d["metadata"]["name"], d["metadata"]["namespace"]) for d in found if d["kind"] == "ServiceAccount"}
+    roles = {(d["kind"], d["metadata"]["name"]) for d in found if d["kind"].endswith("Role")}
+    for binding in (d for d in found if d["kind"].endswith("RoleBinding")):
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in roles
+        for subject in binding["subjects"]:
+            if subject["kind"] == "ServiceAccount":
+                assert (subject["name"], subject["namespace"]) in accounts
+
+
+def calls_of_the_code() -> dict[str, set[str]]:
+    """Verbs by resource, of every call in app/loops whose resource can be read off the call."""
+    verbs = {"get": "get", "list_page": "list", "list_all": "list", "watch": "watch", "merge_patch": "patch"}
+    verbs |= {"json_patch": "patch", "release": "patch", "delete": "delete", "ResourceSource": "list"}
+    found: dict[str, set[str]] = {}
+    for path in (ROOT / "app" / "loops").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            known = [a.id for a in node.args if isinstance(a, ast.Name) and isinstance(_resource(a.id), Resource)]
+            if name in verbs and known:
+                found.setdefault(known[0], set()).add(verbs[name])
+    return found
+
+
+def _resource(name: str) -> object:
+    return getattr(resources, name, None)
+
+
+def test_covers_every_call_of_the_code() -> None:
+    """A call that is new in app/loops needs its right in deploy/rbac.yaml, and its line in the table above."""
+    calls = calls_of_the_code()
+    assert {"POD", "CONFIG_MAP", "EVENT", "NAMESPACE"} <= calls.keys(), "the scan no longer finds the calls"
+    for name, verbs in calls.items():
+        assert verbs <= CONTROLLER.get(name, frozenset()), name
+
+
+def test_knows_every_resource_that_the_code_names() -> None:
+    imported: set[str] = set()
+    for path in (ROOT / "app" / "loops").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "app.k8s.resources":
+                imported |= {alias.name for alias in node.names if isinstance(_resource(alias.name), Resource)}
+    assert imported == {key for key in CONTROLLER if "/" not in key}
+
+
+async def allowed(api: KubeClient, user: str, groups: list[str], right: Right) -> bool:
+    resource, _, subresource = right.resource.partition("/")
+    attributes = {"group": right.group, "resource": resource, "subresource": subresource, "verb": right.verb}
+    if right.resource not in ("nodes", "namespaces", "clusterroles"):
+        attributes["namespace"] = "team-a"
+    if right.names:
+        attributes["name"] = right.names[0]
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
+    }
+    answer = (await api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)).ok()
+    return bool(answer["status"]["allowed"])
+
+
+@pytest.mark.parametrize(
+    ("user", "needs"),
+    [
+        ("gateway", CONTROLLER),
+        ("system:serviceaccount:jobgate-system:jobgate-controller", CONTROLLER),
+        ("system:serviceaccount:jobgate-system:jobgate-api", API),
+    ],
+)
+async def test_a_real_cluster_allows_this_and_no_more(
+    cluster: Cluster, api: KubeClient, user: str, needs: dict[str, frozenset[str]]
+) -> None:
+    if not cluster.real:
+        pytest.skip("the embedded cluster has no RBAC; give a real one in JOBGATE_TEST_KUBECONFIG")
+    await apply(api)
+    rights = wanted(needs)
+    asked = rights | {Right(group, resource, verb) for group, resource in FOREIGN for verb in ALL_VERBS}
+    asked |= {Right(right.group, right.resource, verb) for right in wanted(CONTROLLER) for verb in ALL_VERBS}
+    asked |= {Right("", f"pods/{name}", verb) for name in POD_SUBRESOURCES for verb in ("get", "create", "patch")}
+    answers = {right for right in asked if await allowed(api, user, ["system:authenticated"], right)}
+    assert answers == rights

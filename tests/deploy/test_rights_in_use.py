@@ -1,0 +1,154 @@
+"""The whole life of a job uses every right of deploy/rbac.yaml, and no other.
+
+gateway ──▶ proxy that takes notes ──▶ cluster        the user `gateway` on a real one, where its kubeconfig is given
+"""
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.deploy.rights import RBAC, Right, apply, documents, granted, used
+from tests.support.cluster import running_embedded_cluster
+from tests.support.gateway_process import gateway_process
+from tests.support.kube import Cluster, connect
+from tests.support.kube_proxy import KubeProxy, kube_proxy
+from tests.support.nodes import running_node
+
+GANG = "scheduler.tensorstack.dev"
+NAMESPACE = "default"
+JOBS = f"/api/v1/namespaces/{NAMESPACE}/jobs"
+
+
+@pytest.fixture
+def cluster_with_node(cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
+    if cluster.real:
+        with running_node(cluster, tmp_path / "node"):
+            yield cluster
+        return
+    with running_embedded_cluster(tmp_path / "cluster", "--nodes", "1", "--pod-groups") as own:
+        yield own
+
+
+def as_gateway(cluster: Cluster) -> Cluster:
+    """The same cluster for the user `gateway`; the embedded one knows one user."""
+    if not cluster.real:
+        return cluster
+    beside = cluster.kubeconfig.with_name("gateway.kubeconfig")
+    own = Path(os.environ.get("JOBGATE_TEST_GATEWAY_KUBECONFIG") or beside)
+    if not own.exists():
+        pytest.skip(f"a real cluster needs a kubeconfig of the user gateway: {own}")
+    return Cluster.read(own, real=True)
+
+
+def a_job(name: str) -> dict[str, Any]:
+    """It needs a gang and Services, fails once, and then runs until it is told to go."""
+    command = 'test "$ATTEMPT" = 2 || exit 3; sleep 600'
+    attempt = {"name": "ATTEMPT", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['jobgate.dev/attempt']"}}}
+    container = {"name": "main", "image": "busybox", "command": ["sh", "-c", command], "env": [attempt]}
+    return {
+        "apiVersion": "batch.tensorstack.dev/v1beta1",
+        "kind": "GenericJob",
+        "metadata": {"name": name},
+        "spec": {
+            "service": {"ports": [{"name": "rendezvous", "port": 7000}]},
+            "scheduler": {"t9kScheduler": {"queue": "default"}},
+            "replicaSpecs": [
+                {
+                    "type": "worker",
+                    "restartPolicy": {"policy": "OnFailure", "limit": 3},
+                    "template": {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}},
+                }
+            ],
+        },
+    }
+
+
+@asynccontextmanager
+async def serving(proxy: KubeProxy, database_url: str, directory: Path) -> AsyncIterator[httpx2.AsyncClient]:
+    kubeconfig = proxy.kubeconfig(directory / "kubeconfig")
+    async with gateway_process(database_url, kubeconfig, directory / "gateway") as gateway:
+        url = await gateway.start()
+        async with httpx2.AsyncClient(base_url=url, timeout=20) as client:
+            yield client
+
+
+async def until(client: httpx2.AsyncClient, path: str, key: str, value: object) -> None:
+    """Poll until a field of the status is as wanted; nothing may be refused on the way."""
+    status: dict[str, Any] = {}
+    try:
+        async with asyncio.timeout(60):
+            while status.get(key) != value:
+                status = (await client.get(path)).json()["status"]
+                assert "ClusterDenied" not in {reason["code"] for reason in status["pendingReasons"]}, status
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise AssertionError(f"{path} never had {key}={value}; last: {status}") from None
+
+
+async def live(client: httpx2.AsyncClient, name: str, proxy: KubeProxy) -> None:
+    """Submitted, restarted, paused, resumed, read, cancelled, marked as ended, deleted."""
+    job = f"{JOBS}/{name}"
+    assert (await client.post(JOBS, json=a_job(name))).status_code == 201
+    await until(client, f"{job}/status", "phase", "Running")
+    async with asyncio.timeout(60):
+        while (await client.get(f"{job}/replicas")).json()["items"][0]["attempt"] != 2:
+            await asyncio.sleep(0.1)
+    await until(client, f"{job}/status", "phase", "Running")
+    assert (await client.post(f"{job}/pause")).status_code == 202
+    await until(client, f"{job}/status", "phase", "Paused")
+    assert (await client.post(f"{job}/resume")).status_code == 202
+    await until(client, f"{job}/status", "observedGeneration", 3)
+    assert (await client.get(f"{job}/logs?attempt=1")).status_code == 200
+    assert (await client.post(f"{job}/cancel")).status_code == 202
+    await until(client, f"{job}/status", "phase", "Cancelled")
+    anchor = f"/configmaps/jobgate-{(await client.get(job)).json()['uid']}".encode()
+    async with asyncio.timeout(60):
+        while not any(line.startswith(b"PATCH") and anchor in line for line in proxy.requests):
+            await asyncio.sleep(0.1)
+        assert (await client.delete(job)).status_code == 202
+        while (await client.delete(job)).status_code != 200:  # 202 for as long as objects are left
+            await asyncio.sleep(0.2)
+
+
+@pytest.mark.timeout(240)
+async def test_a_jobs_life_uses_every_right_and_no_other(
+    cluster_with_node: Cluster, database_url: str, tmp_path: Path
+) -> None:
+    user = as_gateway(cluster_with_node)
+    async with connect(cluster_with_node) as admin, kube_proxy(user) as proxy:
+        if cluster_with_node.real:
+            await apply(admin)
+        else:
+            await admin.post("/api/v1/namespaces", {"metadata": {"name": "jobgate-system"}})
+        gangs = (await admin.get(f"/apis/{GANG}/v1beta1")).status == 200
+        async with serving(proxy, database_url, tmp_path) as client:
+            await live(client, f"rights-{secrets.token_hex(3)}", proxy)
+        rights = granted("gateway", documents(RBAC))
+        expected = {right for right in rights if gangs or right.group != GANG}
+        needed = {right for request in proxy.requests if (right := used(request)) is not None}
+        assert needed - expected == set(), "the code asks for more than deploy/rbac.yaml grants"
+        assert expected - needed == set(), "deploy/rbac.yaml grants what a job's life does not need"
+
+
+@pytest.mark.parametrize(
+    ("request_line", "right"),
+    [
+        (b"GET /api/v1/pods?labelSelector=a HTTP/1.1", Right("", "pods", "list")),
+        (b"GET /api/v1/pods?watch=1 HTTP/1.1", Right("", "pods", "watch")),
+        (b"GET /api/v1/namespaces/a/pods/b HTTP/1.1", Right("", "pods", "get")),
+        (b"GET /api/v1/namespaces/a/pods/b/log?follow=false HTTP/1.1", Right("", "pods/log", "get")),
+        (b"GET /api/v1/namespaces/kube-system HTTP/1.1", Right("", "namespaces", "get", ("kube-system",))),
+        (b"POST /api/v1/namespaces HTTP/1.1", Right("", "namespaces", "create")),
+        (f"DELETE /apis/{GANG}/v1beta1/namespaces/a/podgroups/b HTTP/1.1".encode(), Right(GANG, "podgroups", "delete")),
+        (f"GET /apis/{GANG}/v1beta1 HTTP/1.1".encode(), None),
+    ],
+)
+def test_requests_are_told_apart(request_line: bytes, right: Right | None) -> None:
+    assert used(request_line) == right

@@ -1,0 +1,165 @@
+"""What the documentation names exists: files, links, words of the vocabulary, settings."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from app.cli import app
+from app.domain import labels
+from app.domain.dialects.generic_job.native import native_phase
+from app.domain.status.records import JobStatus
+from app.domain.vocabulary import ConditionType, JobPhase, PendingCode, Reason, ReplicaPhase
+from app.settings import ENV_PREFIX, Settings
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/**/*.md", "deploy/*.md", "examples/*.md", "bench/*.md")
+    for path in ROOT.glob(pattern)
+)
+IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+NAMED_PATH = re.compile(
+    r"`((?:app|tests|docs|deploy|examples|tools|migrations|openapi|bench|requirements)/[A-Za-z0-9_./-]+)`"
+)
+SECTIONS = ("**Context.**", "**Decision.**", "**Consequences.**", "**A change violates this when**", "**Enforced by**")
+# Read by others than Settings: tests, the node agent.
+OTHER_VARIABLES = {
+    "JOBGATE_TEST_KUBECONFIG",
+    "JOBGATE_TEST_GATEWAY_KUBECONFIG",
+    "JOBGATE_TEST_DATABASE_URL",
+    "JOBGATE_FAULT_POINTS",
+}
+
+
+def read(path: str) -> str:
+    return (ROOT / path).read_text()
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_named_files_exist(page: Path) -> None:
+    for name in NAMED_PATH.findall(page.read_text()):
+        assert (ROOT / name).exists(), name
+
+
+def rows(text: str, heading: str) -> Iterator[list[str]]:
+    """The cells of the tables under a heading, head rows left out."""
+    section = re.split(r"^## ", text.partition(f"## {heading}\n")[2], flags=re.MULTILINE)[0]
+    for line in section.splitlines():
+        if line.startswith("|") and not set(line) <= set("|-: "):
+            yield [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+
+
+def first_cells(heading: str) -> list[str]:
+    return [cells[0] for cells in rows(read("docs/status.md"), heading)][1:]
+
+
+def test_status_page_has_every_pending_code() -> None:
+    assert sorted(first_cells("Why is it pending")) == sorted(PendingCode)
+
+
+def test_status_page_has_every_bucket() -> None:
+    assert sorted(first_cells("Aggregate")) == sorted(ReplicaPhase)
+
+
+def test_status_page_has_every_condition() -> None:
+    assert sorted(first_cells("Conditions")) == sorted(ConditionType)
+
+
+def test_status_page_has_every_phase_and_reason() -> None:
+    text = read("docs/status.md")
+    phases = {cells[0] for cells in rows(text, "Phases")} & set(JobPhase)
+    assert phases == set(JobPhase)
+    written = set(re.findall(r"\w+", text))
+    assert {str(reason) for reason in concluded_reasons()} <= written
+
+
+def concluded_reasons() -> set[Reason]:
+    """The reasons that some line of the code concludes."""
+    source = "".join(path.read_text() for path in (ROOT / "app").rglob("*.py"))
+    return {Reason[name] for name in re.findall(r"\bReason\.([A-Z_]+)\b", source) if name in Reason.__members__}
+
+
+def test_status_page_has_every_native_phase() -> None:
+    told: dict[str, str] = {}
+    for uniform, native in list(rows(read("docs/status.md"), "Native phases"))[1:]:
+        told |= dict.fromkeys(re.findall(r"\w+", uniform.partition(", and any")[0]), native)
+    assert told == {str(phase): native_phase(JobStatus(phase=phase)) for phase in JobPhase}
+
+
+def test_operations_page_has_every_setting_with_its_default() -> None:
+    told = {cells[0]: cells[1] for cells in rows(read("docs/operations.md"), "Settings")}
+    for name, field in Settings.model_fields.items():
+        shown = told[f"{ENV_PREFIX}{name.upper()}"]
+        if field.default in (None, "", ()):
+            assert not shown, name
+        elif isinstance(field.default, float):
+            assert float(shown) == field.default, name
+        else:
+            assert shown == str(field.default).lower(), name
+
+
+def test_operations_page_has_every_command() -> None:
+    told = set(re.findall(r"jobgate ([a-z]+)", " ".join(c[0] for c in rows(read("docs/operations.md"), "Commands"))))
+    groups = {group.name for group in app.registered_groups}
+    commands = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    assert told == commands | groups
+
+
+def test_operations_page_has_every_metric() -> None:
+    told = {cells[0] for cells in rows(read("docs/operations.md"), "Watching it") if cells[0].startswith("jobgate_")}
+    source = "".join(path.read_text() for path in (ROOT / "app").rglob("metrics.py"))
+    assert told == set(re.findall(r'"(jobgate_[a-z_]+)"', source))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_named_settings_exist(page: Path) -> None:
+    known = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} | OTHER_VARIABLES
+    for name in re.findall(rf"\b{ENV_PREFIX}[A-Z_]*[A-Z]\b", page.read_text()):
+        assert name in known or name.startswith("JOBGATE_DEV_"), name
+
+
+def test_deployed_settings_exist() -> None:
+    known = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields}
+    for path in (ROOT / "deploy").glob("*.yaml"):
+        for document in yaml.safe_load_all(path.read_text()):
+            if document["kind"] != "Deployment":
+                continue
+            spec = document["spec"]["template"]["spec"]
+            for container in (*spec.get("initContainers", ()), *spec["containers"]):
+                assert {variable["name"] for variable in container["env"]} <= known
+
+
+def test_api_page_has_every_annotation_that_clients_may_set() -> None:
+    reserved = {labels.AUTOSCALE}  # of elastic kinds
+    written = set(re.findall(r"jobgate\.dev/[a-z-]+", read("docs/api.md")))
+    assert labels.CLIENT_ANNOTATIONS - reserved <= written
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda path: path.stem)
+def test_decisions_have_all_sections_and_are_listed(path: Path) -> None:
+    text = path.read_text()
+    assert [section for section in SECTIONS if section not in text] == []
+    title = text.splitlines()[0].removeprefix("# ")
+    assert title.startswith(path.stem[:4])
+    assert f"- [{title}](decisions/{path.name})" in read("docs/README.md")

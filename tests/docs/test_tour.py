@@ -1,0 +1,83 @@
+"""The README's tour, as it would be pasted, against `jobgate dev`."""
+
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```sh tour\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DEFAULT_PORT = "8080"
+START_SECONDS = 60.0
+TOUR_SECONDS = 150.0
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, port: int) -> Iterator[str]:
+    """`jobgate dev` in a directory of its own; it must end cleanly."""
+    command = [sys.executable, "-m", "app.cli", "dev", "--data-dir", str(tmp_path / "state"), "--port", str(port)]
+    with (tmp_path / "gateway.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
+    assert process.stdout is not None
+    try:
+        ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+        line = process.stdout.readline() if ready else ""
+        assert line == f"jobgate is ready at http://127.0.0.1:{port}\n", (tmp_path / "gateway.log").read_text()
+        yield line.split()[-1]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def script(port: int, scratch: Path) -> str:
+    blocks = BLOCK.findall((ROOT / "README.md").read_text())
+    assert len(blocks) == 7, "the tour's blocks are found by their mark"
+    text = "\n".join(f"echo '== block {number}'\n{block}" for number, block in enumerate(blocks, 1))
+    return text.replace(f"127.0.0.1:{DEFAULT_PORT}", f"127.0.0.1:{port}").replace("/tmp/", f"{scratch}/")
+
+
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("bash")), reason="the tour needs curl and bash")
+@pytest.mark.timeout(300)
+def test_the_tour_works_as_pasted(gateway: str, port: int, tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    ran = subprocess.run(
+        ["bash", "-u", "-c", script(port, tmp_path)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TOUR_SECONDS,
+        check=False,
+    )
+    told = ran.stdout.split("== block ")
+    said = f"{ran.stdout}\n{ran.stderr}"
+    assert ran.returncode == 0, said
+    assert gateway in script(port, tmp_path)
+    assert '"phase":"Queued"' in told[1], said
+    assert "step" in told[2], said
+    assert "event: ready" in told[2], said
+    assert '"generation":3' in told[3], said
+    assert re.search(r"^HTTP/1.1 (200|304)", told[4], re.MULTILINE), said
+    assert '"dryRun": true' in told[5], said
+    assert '"pointer": "/spec/replicaSpecs/0/replica"' in told[5], said
+    assert "last words: the data set is not there yet" in told[6], said
+    assert '"deletedAt": "' in told[7], said
+    assert not [line for line in ran.stderr.splitlines() if "(28)" not in line], said

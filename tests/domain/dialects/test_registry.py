@@ -1,0 +1,54 @@
+import jsonschema_rs
+import pytest
+import yaml
+
+from app.domain.dialects.registry import find
+from app.domain.errors import InvalidManifest
+from tests.domain.dialects.test_generic_job import DATA
+
+VERSION = "batch.tensorstack.dev/v1beta1"
+
+
+def test_a_known_kind() -> None:
+    assert find(VERSION, "GenericJob").kind == "GenericJob"
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "pointer", "words"),
+    [
+        ("batch.tensorstack.dev/v1", "GenericJob", "/apiVersion", "another version"),
+        (None, "GenericJob", "/apiVersion", "required"),
+        (VERSION, None, "/kind", "required"),
+        (VERSION, "genericjob", "/kind", 'did you mean "GenericJob"?'),
+        (VERSION, "Deployment", "/kind", "not known"),
+        (VERSION, 7, "/kind", "not a string"),
+        (VERSION, ["x"], "/kind", "not a string"),
+        ([], "GenericJob", "/apiVersion", "not a string"),
+    ],
+)
+def test_an_unknown_one(api_version: object, kind: object, pointer: str, words: str) -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        find(api_version, kind)
+    (error,) = refused.value.errors
+    assert error.pointer == pointer
+    assert words in error.detail
+    assert VERSION in (error.accepted or "")
+
+
+def test_both_are_missed_at_once() -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        find(None, None)
+    assert [(error.pointer, error.code) for error in refused.value.errors] == [
+        ("/kind", "Required"),
+        ("/apiVersion", "Required"),
+    ]
+
+
+def test_the_schema_accepts_what_is_stored() -> None:
+    schema = find(VERSION, "GenericJob").json_schema()
+    validator = jsonschema_rs.validator_for(schema)
+    for case in DATA.iterdir():
+        accepted = yaml.safe_load((case / "accepted.yaml").read_text(encoding="utf-8"))
+        assert [error.message for error in validator.iter_errors(accepted)] == []
+    broken = {"apiVersion": VERSION, "kind": "GenericJob", "metadata": {}, "spec": {"replicaSpecs": [{"typ": "a"}]}}
+    assert not validator.is_valid(broken)

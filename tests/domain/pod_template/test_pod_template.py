@@ -1,0 +1,262 @@
+"""The cases, and what is refused and what is not, were compared with a Kubernetes 1.36 API server's own answers."""
+
+import json
+import time
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.errors import MAX_ERRORS, FieldError, Problems
+from app.domain.pod_template import validate_pod_template
+from tests.support.json_values import JSON_VALUES, UNHURRIED
+
+ABSENT = object()
+SECRET = "hunter2-the-secret"
+VOLUME = {"volumes": [{"name": "v", "emptyDir": {}}]}
+TCP = {"tcpSocket": {"port": 80}}
+
+
+def container(**fields: Any) -> dict[str, Any]:
+    return {key: value for key, value in ({"name": "c", "image": "i"} | fields).items() if value is not ABSENT}
+
+
+def pod(first: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    return {"spec": {"containers": [first or container()], **fields}}
+
+
+def mounts(*of: dict[str, Any]) -> dict[str, Any]:
+    return pod(container(volumeMounts=list(of)), **VOLUME)
+
+
+def limits(amounts: dict[str, Any], requests: dict[str, Any] | None = None) -> dict[str, Any]:
+    return pod(container(resources={"limits": amounts, "requests": requests}))
+
+
+def env(**fields: Any) -> dict[str, Any]:
+    return pod(container(env=[{"name": "A"} | fields]))
+
+
+def node_expression(**fields: Any) -> dict[str, Any]:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a"} | fields]}]}
+    return pod(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}})
+
+
+def errors_of(template: Any, pointer: str = "") -> list[FieldError]:
+    problems = Problems()
+    validate_pod_template(template, pointer, problems)
+    return list(problems.errors)
+
+
+ACCEPTED = [
+    pod(),
+    pod(volumes=None, nodeSelector=None, tolerations=[]),
+    pod(container(resources=None, imagePullPolicy="", ports=[{"containerPort": 80, "protocol": "", "hostPort": 0}])),
+    pod(restartPolicy="", dnsPolicy="", schedulerName="t9k-scheduler", ephemeralContainers=[]),
+    {"metadata": {"creationTimestamp": None, "labels": {"a": "b"}, "annotations": {"A/b": "c d"}}, **pod()},
+    {"metadata": {"name": "", "finalizers": [], "labels": {"app.kubernetes.io/name": "x"}}, **pod()},
+    mounts({"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b", "subPath": "x/y"}),
+    pod(volumes=[{"name": "v"}, {"name": "w", "emptyDir": None}]),
+    env(value="b"), env(valueFrom={"fieldRef": {"fieldPath": "metadata.labels['a']"}}), env(name="1 A"),
+    env(value="", valueFrom={"secretKeyRef": {"name": "s", "key": "k", "optional": True}}),
+    limits({"cpu": 1, "memory": "1.5Gi", "nvidia.com/gpu": "2"}, {"cpu": "500m", "nvidia.com/gpu": 2}),
+    limits({"cpu": 0.5, "hugepages-2Mi": "2Mi"}), limits({}, {"ephemeral-storage": "1e3"}),
+    pod(container(livenessProbe={"exec": {"command": ["a"]}}, readinessProbe={**TCP, "successThreshold": 2})),
+    pod(container(livenessProbe={"httpGet": {"port": "http", "path": "/"}, "periodSeconds": 0})),
+    pod(container(lifecycle={"preStop": {"sleep": {"seconds": 1}}}, startupProbe={"grpc": {"port": 80}})),
+    pod(initContainers=[container(name="i", restartPolicy="Always", livenessProbe=TCP)]),
+    pod(tolerations=[{"operator": "Exists"}, {"key": "a", "tolerationSeconds": 5, "effect": "NoExecute"}]),
+    pod(terminationGracePeriodSeconds=0, activeDeadlineSeconds=1, hostUsers=False, os={"name": "linux"}),
+    node_expression(operator="In", values=["x"]), node_expression(operator="Gt", values=["3"]),
+    pod(securityContext={"runAsUser": 0, "fsGroup": 5, "seccompProfile": {"type": "RuntimeDefault"}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("template", ACCEPTED)
+def test_what_kubernetes_accepts_passes(template: dict[str, Any]) -> None:
+    assert errors_of(template) == []
+
+
+C0 = "/spec/containers/0"
+REFUSED = [
+    ({}, "/spec", "Required"),
+    ({"spec": None}, "/spec", "Required"),
+    ({"spec": {}}, "/spec/containers", "Required"),
+    ({"spec": {"containers": []}}, "/spec/containers", "Required"),
+    ({"spec": []}, "/spec", "Invalid"),
+    ({"status": {}, **pod()}, "/status", "UnknownField"),
+    (pod(hostNetwrok=True), "/spec/hostNetwrok", "UnknownField"),
+    (pod(ephemeralContainers=[{"name": "e"}]), "/spec/ephemeralContainers", "NotSupported"),
+    (pod(restartPolicy="Sometimes"), "/spec/restartPolicy", "NotSupported"),
+    (pod(terminationGracePeriodSeconds=-1), "/spec/terminationGracePeriodSeconds", "OutOfRange"),
+    (pod(activeDeadlineSeconds=0), "/spec/activeDeadlineSeconds", "OutOfRange"),
+    (pod(priority=2**31), "/spec/priority", "OutOfRange"),
+    (pod(serviceAccountName="A_b"), "/spec/serviceAccountName", "Invalid"),
+    (pod(hostname="a.b"), "/spec/hostname", "Invalid"),
+    (pod(nodeSelector={"a": "c d"}), "/spec/nodeSelector/a", "Invalid"),
+    (pod(dnsPolicy="None"), "/spec/dnsConfig/nameservers", "Required"),
+    (pod(shareProcessNamespace=True, hostPID=True), "/spec/shareProcessNamespace", "Invalid"),
+    (pod(readinessGates=[{"conditionType": "a b"}]), "/spec/readinessGates/0/conditionType", "Invalid"),
+    (pod(os={"name": "beos"}), "/spec/os/name", "NotSupported"),
+    (pod(initContainers=[container()]), f"{C0}/name", "Duplicate"),
+    (pod(initContainers=[container(name="i", livenessProbe=TCP)]),
+     "/spec/initContainers/0/livenessProbe", "NotSupported"),
+    (pod(container(name="A")), f"{C0}/name", "Invalid"),
+    (pod(container(name="")), f"{C0}/name", "Required"),
+    (pod(container(name=ABSENT)), f"{C0}/name", "Required"),
+    (pod(container(image=ABSENT)), f"{C0}/image", "Required"),
+    (pod(container(image="")), f"{C0}/image", "Required"),
+    (pod(container(imagePullPolicy="Alway")), f"{C0}/imagePullPolicy", "NotSupported"),
+    (pod(container(command="sh")), f"{C0}/command", "Invalid"),
+    (pod(container(command=[1])), f"{C0}/command/0", "Invalid"),
+    (pod(container(tty="yes")), f"{C0}/tty", "Invalid"),
+    (pod(container(ports=[{"containerPort": 0}])), f"{C0}/ports/0/containerPort", "OutOfRange"),
+    (pod(container(ports=[{"containerPort": 65536}])), f"{C0}/ports/0/containerPort", "OutOfRange"),
+    (pod(container(ports=[{"containerPort": "80"}])), f"{C0}/ports/0/containerPort", "Invalid"),
+    (pod(container(ports=[{"containerPort": 80, "name": "UP"}])), f"{C0}/ports/0/name", "Invalid"),
+    (pod(container(ports=[{"containerPort": 1, "name": "a"}, {"containerPort": 2, "name": "a"}])),
+     f"{C0}/ports/1/name", "Duplicate"),
+    (pod(container(ports=[{"containerPort": 1, "hostPort": 9}, {"containerPort": 2, "hostPort": 9}])),
+     f"{C0}/ports/1/hostPort", "Duplicate"),
+    (pod(container(ports=[{"containerPort": 80, "hostPort": 81}]), hostNetwork=True),
+     f"{C0}/ports/0/hostPort", "Invalid"),
+    (mounts({"name": "w", "mountPath": "/a"}), f"{C0}/volumeMounts/0/name", "NotFound"),
+    (mounts({"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/a"}),
+     f"{C0}/volumeMounts/1/mountPath", "Duplicate"),
+    (mounts({"name": "v", "mountPath": ""}), f"{C0}/volumeMounts/0/mountPath", "Required"),
+    (mounts({"name": "v", "mountPath": "/a", "subPath": "../x"}), f"{C0}/volumeMounts/0/subPath", "Invalid"),
+    (pod(volumes=[{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]), "/spec/volumes/0", "Invalid"),
+    (pod(volumes=[{"name": "v"}, {"name": "v"}]), "/spec/volumes/1/name", "Duplicate"),
+    (pod(volumes=[{"name": "v", "configMap": {}}]), "/spec/volumes/0/configMap/name", "Required"),
+    (pod(volumes=[{"name": "v", "secret": {"secretName": "s", "defaultMode": 512}}]),
+     "/spec/volumes/0/secret/defaultMode", "OutOfRange"),
+    (pod(volumes=[{"name": "v", "secret": {"secretName": "s", "items": [{"key": "a", "path": "../b"}]}}]),
+     "/spec/volumes/0/secret/items/0/path", "Invalid"),
+    (env(name="A=B"), f"{C0}/env/0/name", "Invalid"),
+    (env(name=""), f"{C0}/env/0/name", "Required"),
+    (env(value=1), f"{C0}/env/0/value", "Invalid"),
+    (env(valueFrom={}), f"{C0}/env/0/valueFrom", "Required"),
+    (env(value="x", valueFrom={"fieldRef": {"fieldPath": "metadata.name"}}), f"{C0}/env/0/valueFrom", "Invalid"),
+    (env(valueFrom={"fieldRef": {"fieldPath": "metadata.nam"}}),
+     f"{C0}/env/0/valueFrom/fieldRef/fieldPath", "NotSupported"),
+    (env(valueFrom={"secretKeyRef": {"name": "s"}}), f"{C0}/env/0/valueFrom/secretKeyRef/key", "Required"),
+    (pod(container(envFrom=[{}])), f"{C0}/envFrom/0", "Required"),
+    (limits({"cpu": "1"}, {"cpu": "1500m"}), f"{C0}/resources/requests/cpu", "OutOfRange"),
+    (limits({"cpu": "-1"}), f"{C0}/resources/limits/cpu", "OutOfRange"),
+    (limits({"cpu": "1Q"}), f"{C0}/resources/limits/cpu", "Invalid"),
+    (limits({"gpu": "1"}), f"{C0}/resources/limits/gpu", "Invalid"),
+    (limits({"nvidia.com/gpu": "0.5"}), f"{C0}/resources/limits/nvidia.com~1gpu", "Invalid"),
+    (limits({}, {"nvidia.com/gpu": "1"}), f"{C0}/resources/limits/nvidia.com~1gpu", "Required"),
+    (limits({"nvidia.com/gpu": 2}, {"nvidia.com/gpu": 1}), f"{C0}/resources/requests/nvidia.com~1gpu", "Invalid"),
+    (limits({"hugepages-2Mi": "2Mi"}), f"{C0}/resources", "Required"),
+    (pod(container(livenessProbe={})), f"{C0}/livenessProbe", "Required"),
+    (pod(container(livenessProbe={"exec": {}})), f"{C0}/livenessProbe/exec/command", "Required"),
+    (pod(container(livenessProbe={**TCP, "exec": {"command": ["a"]}})), f"{C0}/livenessProbe", "Invalid"),
+    (pod(container(livenessProbe={"httpGet": {"path": "/"}})), f"{C0}/livenessProbe/httpGet/port", "Required"),
+    (pod(container(livenessProbe={"tcpSocket": {"port": 0}})), f"{C0}/livenessProbe/tcpSocket/port", "OutOfRange"),
+    (pod(container(livenessProbe={**TCP, "successThreshold": 2})), f"{C0}/livenessProbe/successThreshold", "Invalid"),
+    (pod(container(lifecycle={"preStop": {}})), f"{C0}/lifecycle/preStop", "Required"),
+    (pod(container(lifecycle={"preStop": {"sleep": {"seconds": 31}}})),
+     f"{C0}/lifecycle/preStop/sleep/seconds", "OutOfRange"),
+    (pod(hostAliases=[{"ip": "x"}]), "/spec/hostAliases/0/ip", "Invalid"),
+    (pod(volumes=[{"name": "v", "emptyDir": {"sizeLimit": "-1"}}]), "/spec/volumes/0/emptyDir/sizeLimit", "OutOfRange"),
+    (pod(tolerations=[{}]), "/spec/tolerations/0/operator", "Invalid"),
+    (pod(tolerations=[{"key": "a", "effect": "Nope"}]), "/spec/tolerations/0/effect", "NotSupported"),
+    (pod(tolerations=[{"key": "a", "tolerationSeconds": 5}]), "/spec/tolerations/0/effect", "Invalid"),
+    ({"metadata": {"labels": {"a b": "c"}}, **pod()}, "/metadata/labels/a b", "Invalid"),
+    ({"metadata": {"labels": {"a": "c d"}}, **pod()}, "/metadata/labels/a", "Invalid"),
+    ({"metadata": {"labels": {"jobgate.dev/job-uid": "x"}}, **pod()},
+     "/metadata/labels/jobgate.dev~1job-uid", "Reserved"),
+    ({"metadata": {"annotations": {"jobgate.dev/x": ""}}, **pod()}, "/metadata/annotations/jobgate.dev~1x", "Reserved"),
+    ({"metadata": {"annotations": {"a": "c" * 300_000}}, **pod()}, "/metadata/annotations", "TooLong"),
+    ({"metadata": {"name": "mine"}, **pod()}, "/metadata/name", "NotSupported"),
+    ({"metadata": {"finalizers": ["a/b"]}, **pod()}, "/metadata/finalizers", "NotSupported"),
+    ({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"}]}, **pod()},
+     "/metadata/ownerReferences", "NotSupported"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("template", "pointer", "code"), REFUSED)
+def test_what_kubernetes_or_jobgate_refuses(template: dict[str, Any], pointer: str, code: str) -> None:
+    (error,) = errors_of(template)
+    assert (error.pointer, error.code) == (pointer, code)
+    assert error.detail
+    assert error.accepted
+
+
+@pytest.mark.parametrize(
+    ("template", "code"),
+    [
+        (node_expression(operator="In"), "Required"),
+        (node_expression(operator="Exists", values=["x"]), "Invalid"),
+        (node_expression(operator="Near", values=["x"]), "NotSupported"),
+    ],
+)
+def test_affinity(template: dict[str, Any], code: str) -> None:
+    assert [error.code for error in errors_of(template)] == [code]
+
+
+def test_a_misspelt_field_is_named_and_the_nearest_suggested() -> None:
+    (error,) = errors_of(pod(hostNetwrok=True), "/spec/replicaSpecs/0/template")
+    assert error.pointer == "/spec/replicaSpecs/0/template/spec/hostNetwrok"
+    assert "did you mean hostNetwork?" in error.detail
+    (other,) = errors_of(pod(container(zzzz=1)))
+    assert other.accepted
+    assert other.accepted.startswith("one of: args, command, env")
+
+
+def test_everything_wrong_is_told_at_once() -> None:
+    found = errors_of(pod(container(image="", prots=[], env=[{"name": "A", "value": True}]), hostname="a.b"))
+    assert {error.pointer for error in found} == {
+        f"{C0}/image", f"{C0}/prots", f"{C0}/env/0/value", "/spec/hostname",
+    }  # fmt: skip
+
+
+def test_secrets_are_never_echoed() -> None:
+    hostile = {"name": "A=", "value": {"x": SECRET}, "valueFrom": SECRET}
+    template = pod(container(env=[hostile, {"name": "B", "value": [SECRET]}], command=SECRET, args={"a": SECRET}))
+    found = errors_of(template)
+    assert len(found) >= 4
+    assert SECRET not in str(found)
+
+
+def test_many_errors_get_a_bounded_answer_soon() -> None:
+    unknown: dict[str, Any] = {f"unknown{index}": SECRET for index in range(9_000)}
+    template = pod(**unknown)
+    started = time.process_time()
+    found = errors_of(template)
+    assert time.process_time() - started < 1
+    assert len(found) == MAX_ERRORS
+    assert found[-1].detail == "and 8981 more errors are not listed"
+
+
+TEMPLATE_KEYS = st.sampled_from(
+    [
+        *("metadata", "labels", "annotations", "spec", "containers", "initContainers", "name", "image", "env"),
+        *("valueFrom", "resources", "limits", "cpu", "ports", "hostPort", "livenessProbe", "lifecycle"),
+        *("volumes", "volumeMounts", "tolerations", "affinity", "securityContext", "dnsConfig"),
+    ]
+)
+TEMPLATES = st.recursive(
+    JSON_VALUES,
+    lambda inner: st.dictionaries(TEMPLATE_KEYS, inner | st.lists(inner, max_size=3), max_size=4),
+    max_leaves=20,
+)
+
+
+@UNHURRIED
+@given(TEMPLATES)
+def test_no_template_breaks_the_check(template: Any) -> None:
+    for candidate in (template, {"spec": template}, {"metadata": template, "spec": {"containers": [template]}}):
+        for error in errors_of(candidate):
+            json.dumps([error.pointer, error.detail, error.accepted]).encode()
+
+
+def test_the_schema_is_closed_everywhere() -> None:
+    schema = json.loads(files("app.domain").joinpath("data", "pod_template.schema.json").read_text())
+    assert len(schema["$defs"]) > 100
+    for definition in schema["$defs"].values():
+        if "properties" in definition:
+            assert definition["additionalProperties"] is False

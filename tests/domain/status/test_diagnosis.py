@@ -1,0 +1,111 @@
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.domain.objects import Event, Pod
+from app.domain.status.diagnosis import diagnose, diagnose_events
+
+T0, T1 = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": T1}
+NO_NODE = "0/3 nodes are available: 3 Insufficient cpu."
+
+
+def a_pod(status: dict[str, Any], node: str = "n1") -> Pod:
+    return msgspec.convert({"metadata": {"creationTimestamp": T0}, "spec": {"nodeName": node}, "status": status}, Pod)
+
+
+def unbound(status: str, reason: str, message: str = "") -> Pod:
+    condition = {"type": "PodScheduled", "status": status, "reason": reason, "message": message}
+    return a_pod({"conditions": [condition]}, node="")
+
+
+def waiting(reason: str, message: str = "", *, init: bool = False) -> Pod:
+    field = "initContainerStatuses" if init else "containerStatuses"
+    state = {"waiting": {"reason": reason, "message": message}}
+    return a_pod({"conditions": [SCHEDULED], field: [{"name": "main", "state": state}]})
+
+
+@pytest.mark.parametrize(
+    ("pod", "code", "words"),
+    [
+        (a_pod({}, node=""), "NotScheduled", "no scheduler"),
+        (unbound("False", "Unschedulable", NO_NODE), "Unschedulable", NO_NODE),
+        (unbound("False", "SchedulingGated", "Scheduling is blocked"), "SchedulingGated", "blocked"),
+        (unbound("False", "SchedulerError", "oops"), "NotScheduled", "oops"),
+        (a_pod({"conditions": [SCHEDULED]}), "ContainerCreating", "n1"),
+        (waiting("ErrImagePull", "not found"), "ImagePull", "not found"),
+        (waiting("ImagePullBackOff", 'Back-off pulling image "x"'), "ImagePull", "Back-off pulling"),
+        (waiting("ErrImageNeverPull"), "ImagePull", "ErrImageNeverPull"),
+        (waiting("InvalidImageName"), "InvalidImageName", "main"),
+        (waiting("CreateContainerConfigError", 'secret "s" not found'), "ContainerConfig", 'secret "s"'),
+        (waiting("CreateContainerError"), "ContainerStart", "main"),
+        (waiting("RunContainerError"), "ContainerStart", "main"),
+        (waiting("CrashLoopBackOff", "back-off 5m0s"), "CrashLoop", "5m0s"),
+        (waiting("ContainerCreating"), "ContainerCreating", "n1"),
+        (waiting("PodInitializing"), "ContainerCreating", "n1"),
+        (waiting("ErrImagePull", "denied", init=True), "ImagePull", "denied"),
+    ],
+)
+def test_a_pod_says_why(pod: Pod, code: str, words: str) -> None:
+    reason = diagnose(pod)
+    assert reason is not None
+    assert reason.code == code
+    assert words in reason.message
+
+
+def with_init(init_state: dict[str, Any], **more: Any) -> Pod:
+    main = {"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}
+    init = {"name": "fetch", "state": init_state, **more}
+    return a_pod({"conditions": [SCHEDULED], "initContainerStatuses": [init], "containerStatuses": [main]})
+
+
+def test_init_containers_at_work() -> None:
+    reason = diagnose(with_init({"running": {"startedAt": T0}}))
+    assert reason is not None
+    assert reason.code == "Initializing"
+    assert "fetch" in reason.message
+    assert reason.since == datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+
+
+def test_a_sidecar_that_is_up_holds_nothing_up() -> None:
+    reason = diagnose(with_init({"running": {"startedAt": T0}}, started=True))
+    assert reason is not None
+    assert reason.code == "ContainerCreating"
+
+
+def test_nothing_holds_up_what_runs() -> None:
+    running = {"name": "main", "state": {"running": {"startedAt": T0}}}
+    assert diagnose(a_pod({"conditions": [SCHEDULED], "containerStatuses": [running]})) is None
+
+
+def event(reason: str, message: str = "", minute: int = 0) -> Event:
+    at = f"2026-01-01T00:{minute:02}:00Z"
+    return msgspec.convert({"reason": reason, "message": message, "lastTimestamp": at}, Event)
+
+
+@pytest.mark.parametrize(
+    ("events", "code"),
+    [
+        ([], None),
+        ([event("FailedMount", 'configmap "c" not found')], "Volume"),
+        ([event("FailedAttachVolume")], "Volume"),
+        ([event("FailedCreatePodSandBox")], "Sandbox"),
+        ([event("FailedScheduling", NO_NODE)], "Unschedulable"),
+        ([event("Failed", 'Failed to pull image "x": denied')], "ImagePull"),
+        ([event("Failed", "Error: ImagePullBackOff")], "ImagePull"),
+        ([event("BackOff", 'Back-off pulling image "x"')], "ImagePull"),
+        ([event("BackOff", "Back-off restarting failed container main")], "CrashLoop"),
+        ([event("Failed", 'Error: secret "s" not found')], "ContainerConfig"),
+        ([event("Failed", "Error: failed to create containerd task")], "ContainerStart"),
+        ([event("Pulling", 'Pulling image "x"')], "ContainerCreating"),
+        ([event("FailedScheduling", minute=1), event("Scheduled", minute=2)], None),
+        ([event("FailedMount", minute=3), event("Scheduled", minute=2)], "Volume"),
+        ([event("Sneezed", minute=3), event("FailedMount", minute=2)], "Volume"),
+        ([msgspec.convert({"reason": "FailedMount"}, Event)], None),
+    ],
+)
+def test_events_say_why(events: list[Event], code: str | None) -> None:
+    reason = diagnose_events(events)
+    assert (reason.code if reason else None) == code

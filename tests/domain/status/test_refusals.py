@@ -1,0 +1,54 @@
+"""The messages are those of a Kubernetes 1.36 control plane, word for word."""
+
+import pytest
+
+from app.domain.status.refusals import judge
+
+RBAC = 'pods is forbidden: User "gateway" cannot create resource "pods" in API group "" in the namespace "default"'
+QUOTA = 'pods "a" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=0, limited: pods=0'
+ACCOUNT = 'pods "a" is forbidden: error looking up service account default/nope: serviceaccount "nope" not found'
+TERMINATING = 'pods "a" is forbidden: unable to create new content in namespace term because it is being terminated'
+POD_SECURITY = 'pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true'
+LIMIT_RANGE = 'pods "lr" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
+PRIORITY = 'pods "a" is forbidden: no PriorityClass with name nope was found'
+WEBHOOK = 'admission webhook "v.example.com" denied the request: exceeded quota: five a day'
+STRICT = 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.foo"'
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "message", "verdict", "code"),
+    [
+        (403, "Forbidden", QUOTA, "retry", "QuotaExceeded"),
+        (403, "Forbidden", ACCOUNT, "retry", "ServiceAccountNotFound"),
+        (403, "Forbidden", RBAC, "retry", "ClusterDenied"),
+        (401, "Unauthorized", "Unauthorized", "retry", "ClusterDenied"),
+        (404, "NotFound", 'namespaces "nonexist" not found', "retry", "NamespaceNotFound"),
+        (404, "NotFound", "the server could not find the requested resource", "retry", "ClusterError"),
+        (403, "Forbidden", TERMINATING, "fail", "NamespaceTerminating"),
+        (403, "Forbidden", POD_SECURITY, "fail", "RefusedByCluster"),
+        (403, "Forbidden", LIMIT_RANGE, "fail", "RefusedByCluster"),
+        (403, "Forbidden", PRIORITY, "fail", "RefusedByCluster"),
+        (403, "Forbidden", WEBHOOK, "fail", "RefusedByCluster"),
+        (400, "BadRequest", STRICT, "fail", "RefusedByCluster"),
+        (422, "Invalid", 'Pod "A_b" is invalid: metadata.name: Invalid value: "A_b"', "fail", "RefusedByCluster"),
+        (413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728", "fail", "RefusedByCluster"),
+        (500, "", "etcdserver: request is too large", "fail", "RefusedByCluster"),
+        (500, "InternalError", 'failed calling webhook "v.example.com": no endpoints', "retry", "ClusterError"),
+        (409, "AlreadyExists", 'object is being deleted: pods "a" already exists', "wait", "NameTerminating"),
+        (429, "TooManyRequests", "too many requests", "retry", "ClusterThrottled"),
+        (503, "ServiceUnavailable", "etcdserver: leader changed", "retry", "ClusterError"),
+        (504, "Timeout", "Timeout: request did not complete", "retry", "ClusterError"),
+    ],
+)
+def test_judgement(status: int, reason: str, message: str, verdict: str, code: str) -> None:
+    assert judge(status, reason, message, seen_before=False) == (verdict, code)
+
+
+def test_a_namespace_that_is_gone_takes_its_jobs_with_it() -> None:
+    gone = judge(404, "NotFound", 'namespaces "research" not found', seen_before=True)
+    assert gone == ("fail", "NamespaceDeleted")
+
+
+def test_the_cause_is_enough_for_a_terminating_namespace() -> None:
+    causes = [("NamespaceTerminating", "namespace term is being terminated")]
+    assert judge(403, "Forbidden", "reworded", causes, seen_before=True) == ("fail", "NamespaceTerminating")

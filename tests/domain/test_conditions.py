@@ -1,0 +1,58 @@
+"""What is said of a gang scheduler that this cluster does not have, in full."""
+
+from dataclasses import replace
+
+import pytest
+
+from app.domain.conditions import conclude
+from app.domain.plan import GangPlan
+from app.domain.status.records import Condition
+from app.domain.vocabulary import ConditionType
+from tests.support.plans import T0, a_plan, at, running_status
+
+API = "g/v1 PodGroup"
+
+
+def gang(scheduler: str) -> GangPlan:
+    return GangPlan(api_version="g/v1", kind="PodGroup", name="job", spec={}, labels={}, scheduler_name=scheduler)
+
+
+def said(scheduler: str, *before: Condition, available: bool, now: float = 0) -> list[Condition]:
+    status = running_status(conditions=before)
+    found = conclude(status, a_plan(gang=gang(scheduler)), {}, at(now), gang_available=available)
+    return [condition for condition in found if condition.type is ConditionType.SCHEDULER_UNAVAILABLE]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "available", "reason", "message"),
+    [
+        ("", False, "NoSuchApi", f"this cluster has no {API}: the default scheduler places each replica by itself"),
+        (
+            "",
+            True,
+            "NoScheduler",
+            f"no scheduler is configured for {API}: the default one places each replica by itself",
+        ),
+        ("volcano", False, "NoSuchApi", f"this cluster has no {API}: volcano places each replica by itself"),
+    ],
+)
+def test_each_lack_has_its_words(scheduler: str, *, available: bool, reason: str, message: str) -> None:
+    [condition] = said(scheduler, available=available)
+    assert (condition.status, condition.reason, condition.message) == ("True", reason, message)
+
+
+def test_nothing_is_said_where_nothing_is_lacking() -> None:
+    assert said("volcano", available=True) == []
+
+
+def test_words_follow_what_is_lacking_and_the_time_stays() -> None:
+    [before] = said("", available=False)
+    [after] = said("", before, available=True, now=9)
+    assert (after.reason, after.last_transition_at) == ("NoScheduler", T0)
+
+
+def test_a_lack_that_is_over_turns_false() -> None:
+    [before] = said("volcano", available=False)
+    [after] = said("volcano", before, available=True, now=9)
+    assert (after.status, after.reason, after.last_transition_at) == ("False", "SchedulerFound", at(9))
+    assert said("volcano", replace(after), available=True, now=10) == [after]

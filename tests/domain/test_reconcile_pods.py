@@ -1,0 +1,326 @@
+"""Pods that fail, vanish, are taken away, hang on lost nodes or belong to nobody; and how much a pass may do."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.domain.actions import (
+    CaptureEvidence,
+    ConfirmGone,
+    CreatePod,
+    DeletePod,
+    EnsureObjects,
+    ReadEvents,
+    ReleasePod,
+)
+from app.domain.lifecycle import NODE_LOST_WARNING
+from app.domain.plan import Rank
+from app.domain.reconcile import PODS_PER_PASS
+from app.domain.status.observed import ObservedContainer, PendingReason, Refusal, Verdict
+from app.domain.status.records import Recorded, Replica
+from app.domain.timing import Timing
+from app.domain.vocabulary import Evidence, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
+from tests.support.cluster_model import World
+from tests.support.pass_checks import check_pass
+from tests.support.plans import (
+    T0,
+    W0,
+    W1,
+    a_plan,
+    a_pod,
+    a_record,
+    a_replica,
+    actions_of,
+    an_attempt,
+    at,
+    decide,
+    ended,
+    next_record,
+    pod_uid,
+    restarting,
+    running_status,
+)
+
+P = ReplicaPhase
+ONE = a_plan({"worker": 1}, restart=restarting(2))
+RUNNING = a_record(running_status(), a_replica())
+NAME = "job-worker-0"
+UNSEEN = an_attempt(seen=False, phase=P.CREATING)
+LOST = frozenset({"n1"})
+
+
+def one(replica: Replica) -> Recorded:
+    return a_record(running_status(), replica)
+
+
+# From nothing to pods
+
+
+def test_the_first_pass_asks_for_every_object_in_order() -> None:
+    decision = decide()
+    assert decision.actions == (EnsureObjects(), CreatePod(key=W0, attempt=1), CreatePod(key=W1, attempt=1))
+    assert (decision.status.phase, decision.dirty, decision.again) == (JobPhase.CREATING, True, False)
+    again = decide(recorded=next_record(a_record(), decision))
+    assert again.actions == decision.actions
+    assert not again.dirty
+
+
+def test_a_pod_of_the_wanted_attempt_is_taken_as_it_is() -> None:
+    decision = decide(ONE, one(a_replica(attempt=UNSEEN)), a_pod(uid="found"))
+    assert decision.replicas[W0].attempt.pod_uid == "found"
+    assert not actions_of(decision, CreatePod, DeletePod)
+
+
+# A failure, its evidence and the next attempt
+
+
+def test_a_failed_attempt_waits_for_its_evidence() -> None:
+    containers = (
+        ObservedContainer(name="main", state="terminated", started_at=T0),
+        ObservedContainer(name="never", state="waiting"),
+        ObservedContainer(name="again", state="waiting", restart_count=1),
+    )
+    pod = a_pod(phase=P.FAILED, exit_code=3, finished_at=at(5), containers=containers)
+    decision = decide(ONE, RUNNING, pod, now=5)
+    assert decision.actions == (
+        CaptureEvidence(key=W0, attempt=1, pod_name=NAME, pod_uid=pod_uid(W0), containers=("main", "again")),
+    )
+    ((key, attempt),) = decision.ended
+    assert (key, attempt.outcome, attempt.exit_code, attempt.evidence) == (W0, Outcome.FAILED, 3, Evidence.NONE)
+    assert decision.status.phase is JobPhase.RESTARTING
+
+
+@pytest.mark.parametrize("evidence", [Evidence.CAPTURED, Evidence.UNAVAILABLE])
+def test_the_next_attempt_follows_after_the_back_off(evidence: Evidence) -> None:
+    attempt = an_attempt(outcome=Outcome.FAILED, exit_code=3, finished_at=at(5))
+    recorded = one(a_replica(attempt=replace(attempt, evidence=evidence), restarts=1))
+    pod = a_pod(phase=P.FAILED, exit_code=3)
+    first = decide(ONE, recorded, pod, now=6)
+    assert first.actions == (DeletePod(name=NAME, uid=pod.uid), ReleasePod(name=NAME, uid=pod.uid))
+    replica = first.replicas[W0]
+    assert (replica.attempt.number, replica.restarts, replica.retry_at) == (2, 2, at(25))
+    assert (first.wake_at, first.again) == (at(25), True)
+    assert first.history[0].message == "worker[0] failed with exit code 3; attempt 2 follows"
+    recorded = next_record(recorded, first)
+    waiting = decide(ONE, recorded, now=24)
+    assert (waiting.actions, waiting.wake_at) == ((), at(25))
+    assert waiting.status.pending_reasons[0].code == PendingCode.BACK_OFF
+    assert decide(ONE, recorded, pod, now=26).actions == first.actions
+    assert actions_of(decide(ONE, recorded, now=25), CreatePod) == [CreatePod(key=W0, attempt=2)]
+
+
+def test_the_last_attempt_ends_the_job_and_its_pod_is_let_go_but_kept() -> None:
+    failed = ended(W0, Outcome.FAILED, settled=False, restarts=2)
+    decision = decide(ONE, one(failed), a_pod(phase=P.FAILED))
+    assert decision.replicas[W0].settled
+    assert (decision.status.phase, decision.status.reason) == (JobPhase.FAILED, Reason.SUCCESS_IMPOSSIBLE)
+    assert actions_of(decision, DeletePod, ReleasePod) == [ReleasePod(name=NAME, uid=pod_uid(W0))]
+
+
+# Taken away
+
+
+@pytest.mark.parametrize(
+    ("disruptions", "phase", "number"), [(0, JobPhase.RESTARTING, 2), (2, JobPhase.RESTARTING, 2), (3, None, 1)]
+)
+def test_a_foreign_deletion_is_a_disruption_up_to_the_limit(
+    disruptions: int, phase: JobPhase | None, number: int
+) -> None:
+    timing = Timing(disruption_limit=3)
+    plan = replace(ONE, tasks=a_plan({"worker": 1}).tasks)
+    recorded = one(a_replica(disruptions=disruptions))
+    pod = a_pod(phase=P.FAILED, deletion_deadline=T0)
+    first = decide(plan, recorded, pod, timing=timing)
+    assert first.replicas[W0].attempt.outcome is Outcome.DISRUPTED
+    captured = replace(first.replicas[W0].attempt, evidence=Evidence.CAPTURED)
+    replica = replace(first.replicas[W0], attempt=captured)
+    second = decide(plan, replace(next_record(recorded, first), replicas={W0: replica}), pod, timing=timing)
+    assert second.replicas[W0].attempt.number == number
+    assert second.replicas[W0].restarts == 0
+    assert second.status.phase is (phase or JobPhase.FAILED)
+
+
+def test_a_pod_out_of_view_is_asked_for_and_then_replaced() -> None:
+    first = decide(ONE, RUNNING)
+    assert first.actions == (ConfirmGone(name=NAME, uid=pod_uid(W0)),)
+    assert not first.changed
+    second = decide(ONE, RUNNING, gone=frozenset({pod_uid(W0)}))
+    assert second.ended[0][1].reason == Reason.POD_VANISHED
+    assert second.ended[0][1].evidence is Evidence.UNAVAILABLE
+    assert (second.replicas[W0].attempt.number, second.replicas[W0].disruptions) == (2, 1)
+    assert second.again
+    third = decide(ONE, next_record(RUNNING, second))
+    assert actions_of(third, CreatePod) == [CreatePod(key=W0, attempt=2)]
+
+
+def test_a_pod_that_goes_before_its_evidence_was_read_is_replaced_in_one_pass() -> None:
+    failed = a_replica(attempt=an_attempt(outcome=Outcome.FAILED, finished_at=T0, evidence=Evidence.NONE))
+    assert decide(ONE, one(failed)).actions == (ConfirmGone(name=NAME, uid=pod_uid(W0)),)
+    decision = decide(ONE, one(failed), gone=frozenset({pod_uid(W0)}))
+    assert decision.ended[0][1].evidence is Evidence.UNAVAILABLE
+    assert decision.replicas[W0].attempt.number == 2
+
+
+# Pods that are nobody's
+
+
+def test_a_former_attempts_pod_is_cleared_before_the_name_is_used() -> None:
+    recorded = one(a_replica(attempt=an_attempt(2, seen=False, phase=P.CREATING), restarts=1))
+    decision = decide(ONE, recorded, a_pod(attempt=1))
+    assert decision.actions == (
+        DeletePod(name=NAME, uid=pod_uid(W0, 1)),
+        ReleasePod(name=NAME, uid=pod_uid(W0, 1)),
+    )
+    assert decision.status.pending_reasons[0].code == PendingCode.NAME_TERMINATING
+
+
+def test_a_second_pod_of_the_same_attempt_is_deleted_and_kept_until_it_has_ended() -> None:
+    other = a_pod(uid="other", name="other")
+    decision = decide(ONE, RUNNING, a_pod(), other)
+    assert decision.actions == (DeletePod(name="other", uid="other"),)
+    other = replace(other, ended=True, deletion_deadline=T0)
+    assert decide(ONE, RUNNING, a_pod(), other).actions == (ReleasePod(name="other", uid="other"),)
+
+
+def test_a_pod_of_no_rank_of_the_plan_is_cleared() -> None:
+    stranger = a_pod(Rank("worker", 7))
+    decision = decide(ONE, RUNNING, a_pod(), stranger)
+    assert decision.actions == (
+        DeletePod(name=stranger.name, uid=stranger.uid),
+        ReleasePod(name=stranger.name, uid=stranger.uid),
+    )
+    assert set(decision.replicas) == {W0}
+
+
+# Lost nodes
+
+STUCK = a_pod(phase=P.UNKNOWN, deletion_deadline=at(30))
+
+
+@pytest.mark.parametrize(
+    ("now", "after", "lost", "forced", "wake_at"),
+    [
+        (329, 300.0, LOST, False, 330),
+        (330, 300.0, LOST, True, None),
+        (330, 300.0, frozenset(), False, None),
+        (9999, None, LOST, False, None),
+    ],
+)
+def test_a_pod_on_a_lost_node_is_forced_away_in_due_time(
+    now: float, after: float | None, lost: frozenset[str], *, forced: bool, wake_at: float | None
+) -> None:
+    decision = decide(ONE, RUNNING, STUCK, now=now, timing=Timing(node_lost_after=after), lost_nodes=lost)
+    by_force = (DeletePod(name=NAME, uid=STUCK.uid, force=True), ReleasePod(name=NAME, uid=STUCK.uid))
+    assert decision.actions == (by_force if forced else ())
+    assert decision.wake_at == (None if wake_at is None else at(wake_at))
+    assert [entry.reason for entry in decision.history if entry.key] == ([Reason.NODE_LOST] if forced else [])
+    assert decision.status.aggregate[P.UNKNOWN] == 1
+
+
+def test_a_lost_node_is_told_once_and_stays_the_reason() -> None:
+    recorded = RUNNING
+    told = []
+    for _ in range(3):
+        decision = decide(ONE, recorded, STUCK, now=400, lost_nodes=LOST)
+        told += [entry for entry in decision.history if entry.key]
+        assert len(actions_of(decision, DeletePod)) == 1
+        recorded = next_record(recorded, decision)
+    assert [entry.message for entry in told] == [f"{NAME}: {NODE_LOST_WARNING}"]
+    over = decide(ONE, recorded, now=401, gone=frozenset({STUCK.uid}))
+    ((_, attempt),) = over.ended
+    assert (attempt.outcome, attempt.reason, attempt.message) == (
+        Outcome.DISRUPTED,
+        Reason.NODE_LOST,
+        NODE_LOST_WARNING,
+    )
+
+
+def test_a_former_pod_on_a_lost_node_is_not_laid_to_the_present_attempt() -> None:
+    recorded = one(a_replica(attempt=an_attempt(2, seen=False, phase=P.CREATING), restarts=1))
+    decision = decide(ONE, recorded, STUCK, now=400, lost_nodes=LOST)
+    assert DeletePod(name=NAME, uid=STUCK.uid, force=True) in decision.actions
+    assert decision.replicas[W0].attempt.reason is None
+    assert not [entry for entry in decision.history if entry.key]
+
+
+def test_a_lost_node_whose_pod_nobody_deletes_is_waited_for() -> None:
+    decision = decide(ONE, RUNNING, a_pod(phase=P.UNKNOWN), now=9999, lost_nodes=LOST)
+    assert (decision.actions, decision.wake_at) == ((), None)
+    assert decision.status.phase is JobPhase.UNKNOWN
+
+
+# How much, and when
+
+
+def many(count: int, attempt: Any = None) -> tuple[Any, Recorded]:
+    plan = a_plan({"worker": count})
+    keys = list(plan.replicas)
+    return plan, a_record(running_status(), *(a_replica(key, attempt or an_attempt(key=key)) for key in keys))
+
+
+def test_a_pass_touches_at_most_fifty_pods_and_asks_for_the_next() -> None:
+    world = World(plan=a_plan({"worker": 120}), check=check_pass)
+    counts, passes = [], 0
+    while passes == 0 or world.recorded.status.aggregate[P.CREATING] < 120 or len(world.pods) < 120:
+        decision = world.run_pass()
+        counts.append((len(actions_of(decision, CreatePod)), decision.again))
+        passes += 1
+        assert passes < 5
+    assert counts == [(PODS_PER_PASS, True), (PODS_PER_PASS, True), (20, False)]
+
+
+def test_stops_are_recorded_for_all_before_the_first_fifty_go() -> None:
+    plan, recorded = many(60)
+    decision = decide(replace(plan, paused=True), recorded, *(a_pod(key) for key in plan.replicas))
+    assert len(actions_of(decision, DeletePod)) == PODS_PER_PASS
+    assert {replica.attempt.stopping for replica in decision.replicas.values()} == {StopReason.PAUSE}
+    assert decision.again
+
+
+@pytest.mark.parametrize("of_the_job", [True, False])
+def test_creates_that_the_cluster_refuses_do_not_hurry_the_next_pass(*, of_the_job: bool) -> None:
+    plan, recorded = many(120, UNSEEN)
+    refusal = Refusal(verdict=Verdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="quota", since=T0)
+    refused = list(plan.replicas)[:100]
+    observed: dict[str, Any] = {"job_refusal": refusal} if of_the_job else {"refusals": dict.fromkeys(refused, refusal)}
+    decision = decide(plan, recorded, **observed)
+    creates = actions_of(decision, CreatePod)
+    assert len(creates) == PODS_PER_PASS
+    assert not decision.again
+    if not of_the_job:
+        assert [create.key.rank for create in creates[:20]] == list(range(100, 120))
+
+
+VAGUE = PendingReason(code=PendingCode.NOT_SCHEDULED, message="no scheduler has spoken yet")
+EXACT = PendingReason(code=PendingCode.IMAGE_PULL, message="not found")
+
+
+@pytest.mark.parametrize(
+    ("now", "pending", "known", "actions", "wake_at"),
+    [
+        (4, VAGUE, {}, (), at(5)),
+        (5, VAGUE, {}, (ReadEvents(name=NAME, uid=pod_uid(W0)),), None),
+        (5, None, {}, (ReadEvents(name=NAME, uid=pod_uid(W0)),), None),
+        (5, VAGUE, {pod_uid(W0): EXACT}, (), None),
+        (4, EXACT, {}, (), None),
+    ],
+)
+def test_events_are_read_for_pods_that_wait_long_and_do_not_say_why(
+    now: float, pending: PendingReason | None, known: dict[str, PendingReason], actions: Any, wake_at: Any
+) -> None:
+    recorded = a_record(None, a_replica(attempt=an_attempt(phase=P.CREATING)))
+    decision = decide(ONE, recorded, a_pod(phase=P.CREATING, pending=pending), now=now, pending_events=known)
+    assert (decision.actions, decision.wake_at) == (actions, wake_at)
+
+
+def test_the_nearest_of_all_times_is_when_to_wake() -> None:
+    plan = a_plan(restart=restarting(3), active_deadline=500, pending_deadline=400)
+    waiting = [
+        a_replica(key, an_attempt(2, key=key, seen=False, phase=P.CREATING), retry_at=at(due), restarts=1)
+        for key, due in ((W0, 90), (W1, 60))
+    ]
+    recorded = a_record(running_status(pending_since=T0), *waiting)
+    assert decide(plan, recorded, now=10).wake_at == at(60)
+    assert decide(plan, recorded, now=60).wake_at == at(90)
+    assert decide(plan, recorded, now=90).wake_at == at(400)

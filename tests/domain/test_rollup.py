@@ -1,0 +1,164 @@
+"""From replicas to the job: buckets, the phase of a job that goes on, and why it waits."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.status.observed import ObservedJob, PendingReason, Refusal, Verdict
+from app.domain.status.records import Attempt, JobStatus, Replica
+from app.domain.status.rollup import aggregate, bucket, is_waiting, pending_reasons, situation
+from app.domain.vocabulary import JobPhase, Outcome, PendingCode, ReplicaPhase, StopReason
+from tests.support.plans import T0, W0, W1, a_pod, a_replica, an_attempt, at, by_rank, ended, running_status
+
+P = ReplicaPhase
+
+
+@pytest.mark.parametrize(
+    ("replica", "going_on", "at_an_end"),
+    [
+        (a_replica(), P.RUNNING, P.RUNNING),
+        (a_replica(attempt=an_attempt(stopping=StopReason.PAUSE)), P.CREATING, P.RUNNING),
+        (ended(W0, Outcome.SUCCEEDED), P.SUCCEEDED, P.SUCCEEDED),
+        (ended(W0, Outcome.FAILED), P.FAILED, P.FAILED),
+        (ended(W0, Outcome.DISRUPTED), P.FAILED, P.FAILED),
+        (ended(W0, Outcome.FAILED, settled=False), P.CREATING, P.FAILED),
+        (ended(W0, Outcome.DISRUPTED, settled=False), P.CREATING, P.DELETED),
+        (ended(W0, Outcome.STOPPED, settled=False), P.CREATING, P.DELETED),
+    ],
+)
+def test_an_end_that_another_attempt_follows_counts_as_creating(
+    replica: Replica, going_on: ReplicaPhase, at_an_end: ReplicaPhase
+) -> None:
+    assert bucket(replica, restarting=True) is going_on
+    assert bucket(replica, restarting=False) is at_an_end
+
+
+replicas = st.builds(
+    Replica,
+    key=st.just(W0),
+    attempt=st.builds(
+        Attempt, number=st.just(1), phase=st.sampled_from(ReplicaPhase), outcome=st.none() | st.sampled_from(Outcome)
+    ),
+    settled=st.booleans(),
+)
+
+
+@given(st.lists(replicas), st.booleans())
+def test_the_aggregate_sums_to_the_replicas(some: list[Replica], restarting: bool) -> None:  # noqa: FBT001
+    counts = aggregate(some, restarting=restarting)
+    assert set(counts) == set(ReplicaPhase)
+    assert sum(counts.values()) == len(some)
+
+
+@pytest.mark.parametrize(
+    ("status", "counts", "expected"),
+    [
+        (JobStatus(), {P.CREATING: 2}, JobPhase.CREATING),
+        (JobStatus(), {P.CREATING: 1, P.PENDING: 1}, JobPhase.PENDING),
+        (JobStatus(), {P.PENDING: 2}, JobPhase.PENDING),
+        (JobStatus(), {P.PENDING: 1, P.RUNNING: 1}, JobPhase.PENDING),
+        (JobStatus(), {P.RUNNING: 2}, JobPhase.RUNNING),
+        (JobStatus(), {P.RUNNING: 1, P.SUCCEEDED: 1}, JobPhase.RUNNING),
+        (running_status(), {P.CREATING: 1, P.RUNNING: 1}, JobPhase.RESTARTING),
+        (running_status(), {P.UNKNOWN: 1, P.RUNNING: 1}, JobPhase.RUNNING),
+        (running_status(), {P.UNKNOWN: 1, P.SUCCEEDED: 1}, JobPhase.UNKNOWN),
+        (running_status(), {P.UNKNOWN: 2}, JobPhase.UNKNOWN),
+        (running_status(), {P.UNKNOWN: 1, P.CREATING: 1}, JobPhase.RESTARTING),
+        (running_status(phase=JobPhase.RESUMING), {P.CREATING: 1, P.RUNNING: 1}, JobPhase.RESUMING),
+        (running_status(phase=JobPhase.RESUMING), {P.RUNNING: 2}, JobPhase.RUNNING),
+        (running_status(), {P.FAILED: 2}, JobPhase.RUNNING),
+    ],
+)
+def test_the_phase_of_a_job_that_goes_on(
+    status: JobStatus, counts: Mapping[ReplicaPhase, int], expected: JobPhase
+) -> None:
+    assert situation(status, {phase: counts.get(phase, 0) for phase in ReplicaPhase}).phase is expected
+
+
+@pytest.mark.parametrize(
+    ("replica", "expected"),
+    [
+        (a_replica(attempt=an_attempt(phase=P.CREATING)), True),
+        (a_replica(attempt=an_attempt(phase=P.PENDING)), True),
+        (ended(W0, Outcome.FAILED, settled=False), True),
+        (ended(W0, Outcome.FAILED), False),
+        (a_replica(), False),
+        (a_replica(attempt=an_attempt(phase=P.UNKNOWN)), False),
+    ],
+)
+def test_a_job_waits_for_replicas_that_have_yet_to_start(replica: Replica, *, expected: bool) -> None:
+    assert is_waiting([replica]) is expected
+
+
+CREATING = a_replica(W0, an_attempt(seen=False, phase=P.CREATING))
+QUOTA = Refusal(verdict=Verdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="exceeded quota", since=T0)
+NO_VOLUME = PendingReason(code=PendingCode.VOLUME, message="no volume")
+PULL = PendingReason(code=PendingCode.IMAGE_PULL, message="not found")
+
+
+@pytest.mark.parametrize(
+    ("replica", "pods", "observed", "expected"),
+    [
+        (CREATING, [], {}, None),
+        (CREATING, [], {"refusals": {W0: QUOTA}}, "QuotaExceeded: exceeded quota"),
+        (CREATING, [], {"job_refusal": QUOTA}, "QuotaExceeded: exceeded quota"),
+        (a_replica(), [a_pod()], {"job_refusal": QUOTA}, None),
+        (
+            a_replica(W0, an_attempt(2, seen=False, phase=P.CREATING)),
+            [a_pod(attempt=1)],
+            {"refusals": {W0: QUOTA}},
+            "NameTerminating: the previous attempt's pod is still going",
+        ),
+        (
+            a_replica(W0, an_attempt(2, seen=False, phase=P.CREATING), retry_at=at(20)),
+            [],
+            {"refusals": {W0: QUOTA}},
+            "BackOff: attempt 2 starts at 2030-01-01T00:00:20+00:00",
+        ),
+        (a_replica(W0, an_attempt(2, seen=False, phase=P.CREATING), retry_at=at(0)), [], {}, None),
+        (
+            a_replica(W0, an_attempt(phase=P.PENDING)),
+            [a_pod(phase=P.PENDING, pending=PULL)],
+            {},
+            "ImagePull: not found",
+        ),
+        (
+            a_replica(W0, an_attempt(phase=P.PENDING)),
+            [a_pod(phase=P.PENDING, pending=PULL)],
+            {"pending_events": {"worker0-1": NO_VOLUME}},
+            "ImagePull: not found",
+        ),
+        (
+            a_replica(W0, an_attempt(phase=P.PENDING)),
+            [a_pod(phase=P.PENDING, pending=PendingReason(code=PendingCode.CONTAINER_CREATING, message="wait"))],
+            {"pending_events": {"worker0-1": NO_VOLUME}},
+            "Volume: no volume",
+        ),
+        (ended(W0, Outcome.SUCCEEDED), [], {"job_refusal": QUOTA}, None),
+        (
+            a_replica(attempt=an_attempt(stopping=StopReason.PAUSE)),
+            [a_pod()],
+            {},
+            "NameTerminating: the previous attempt's pod is still going",
+        ),
+    ],
+)
+def test_why_a_replica_waits(replica: Replica, pods: list[Any], observed: dict[str, Any], expected: str | None) -> None:
+    found = pending_reasons({W0: replica}, {W0: pods}, ObservedJob(**observed), at(10))
+    assert [f"{reason.code}: {reason.message}" for reason in found] == ([expected] if expected else [])
+
+
+def test_reasons_are_grouped_and_the_most_frequent_comes_first() -> None:
+    some = by_rank(*(a_replica(W0._replace(rank=rank), an_attempt(seen=False, phase=P.CREATING)) for rank in range(30)))
+    other = Refusal(verdict=Verdict.WAIT, code=PendingCode.PREVIOUS_OBJECTS, message="still there", since=at(5))
+    refusals = {key: replace_since(QUOTA, key.rank) for key in some} | {W1: other}
+    first, second = pending_reasons(some, {}, ObservedJob(refusals=refusals), at(10))
+    assert (first.code, first.count, len(first.replicas), first.since) == ("QuotaExceeded", 29, 20, T0)
+    assert (second.code, second.count, second.replicas) == ("PreviousObjects", 1, ("worker[1]",))
+
+
+def replace_since(refusal: Refusal, seconds: int) -> Refusal:
+    return Refusal(verdict=refusal.verdict, code=refusal.code, message=refusal.message, since=at(seconds))

@@ -1,0 +1,73 @@
+"""When a job has ended: which rule decides, and what follows when none can."""
+
+import pytest
+
+from app.domain.plan import FinishRule
+from app.domain.rules import evaluate
+from app.domain.vocabulary import JobPhase, Outcome, Quantifier, Reason
+from tests.support.plans import W0, W1, a_plan, a_replica, by_rank, ended, failure, success
+
+ANY = Quantifier.ANY
+RUNNING, SUCCEEDED, FAILED, DISRUPTED = None, Outcome.SUCCEEDED, Outcome.FAILED, Outcome.DISRUPTED
+
+
+@pytest.mark.parametrize(
+    ("rules", "worker0", "worker1", "expected"),
+    [
+        ([success("worker0")], SUCCEEDED, RUNNING, (JobPhase.SUCCEEDED, Reason.RULE_FULFILLED)),
+        ([success("worker0", "worker1")], SUCCEEDED, RUNNING, None),
+        ([success("worker0", "worker1")], SUCCEEDED, SUCCEEDED, (JobPhase.SUCCEEDED, Reason.RULE_FULFILLED)),
+        ([success("worker0", "worker1", quantifier=ANY)], RUNNING, SUCCEEDED, (JobPhase.SUCCEEDED, "RuleFulfilled")),
+        ([failure("worker0", "worker1", quantifier=ANY)], RUNNING, FAILED, (JobPhase.FAILED, "RuleFulfilled")),
+        ([failure("worker0", "worker1")], FAILED, RUNNING, None),
+        ([failure("worker0", "worker1")], FAILED, DISRUPTED, (JobPhase.FAILED, Reason.RULE_FULFILLED)),
+        ([success("worker0"), failure("worker1")], SUCCEEDED, FAILED, (JobPhase.SUCCEEDED, "RuleFulfilled")),
+        ([failure("worker1"), success("worker0")], SUCCEEDED, FAILED, (JobPhase.FAILED, "RuleFulfilled")),
+        ([success("worker0"), failure("worker1")], RUNNING, RUNNING, None),
+        ([success("worker0", "worker1")], FAILED, RUNNING, (JobPhase.FAILED, Reason.SUCCESS_IMPOSSIBLE)),
+        ([success("worker0"), success("worker1")], FAILED, RUNNING, None),
+        ([success("worker0", "worker1", quantifier=ANY)], FAILED, RUNNING, None),
+        ([success("worker0", "worker1", quantifier=ANY)], FAILED, FAILED, (JobPhase.FAILED, "SuccessImpossible")),
+        ([success("worker9")], SUCCEEDED, RUNNING, None),
+        ([success("worker9")], SUCCEEDED, FAILED, (JobPhase.FAILED, Reason.NO_RULE_FULFILLED)),
+        ([], SUCCEEDED, SUCCEEDED, (JobPhase.FAILED, Reason.NO_RULE_FULFILLED)),
+        ([], SUCCEEDED, RUNNING, None),
+        ([failure("worker0")], SUCCEEDED, FAILED, (JobPhase.FAILED, Reason.NO_RULE_FULFILLED)),
+    ],
+)
+def test_the_first_rule_that_holds_decides(
+    rules: list[FinishRule],
+    worker0: Outcome | None,
+    worker1: Outcome | None,
+    expected: tuple[JobPhase, str] | None,
+) -> None:
+    replicas = by_rank(*(ended(key, end) if end else a_replica(key) for key, end in ((W0, worker0), (W1, worker1))))
+    found = evaluate(a_plan(rules=rules), replicas)
+    assert (found and (found.phase, found.reason)) == expected
+
+
+@pytest.mark.parametrize("quantifier", Quantifier)
+def test_a_rule_over_nothing_never_holds_and_so_makes_success_impossible(quantifier: Quantifier) -> None:
+    replicas = by_rank(a_replica(W0), a_replica(W1))
+    found = evaluate(a_plan(rules=[success(quantifier=quantifier)]), replicas)
+    assert found is not None
+    assert found.reason == Reason.SUCCESS_IMPOSSIBLE
+
+
+def test_success_that_cannot_come_is_waited_for_where_failure_rules_are_declared() -> None:
+    replicas = by_rank(ended(W0, FAILED), a_replica(W1))
+    plan = a_plan(rules=[success("worker0"), failure("worker1")], fails_when_success_is_impossible=False)
+    assert evaluate(plan, replicas) is None
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.FAILED, Outcome.DISRUPTED, Outcome.STOPPED])
+def test_an_end_that_another_attempt_follows_fires_no_rule(outcome: Outcome) -> None:
+    replicas = by_rank(ended(W0, outcome, settled=False), a_replica(W1))
+    assert evaluate(a_plan(rules=[success("worker0"), failure("worker0")]), replicas) is None
+
+
+def test_the_end_names_its_rule_and_its_ranks() -> None:
+    replicas = by_rank(ended(W0, FAILED), a_replica(W1))
+    found = evaluate(a_plan(rules=[success("worker1"), failure("worker0", name="failureRules[0]")]), replicas)
+    assert found is not None
+    assert found.message == "failureRules[0] is fulfilled: all of worker[0] failed"

@@ -1,0 +1,80 @@
+"""One gateway a session for most tests; what kills or closes a gateway starts its own.
+
+JOBGATE_TEST_KUBECONFIG=<file>          that control plane, as its admin; else the embedded one
+JOBGATE_TEST_GATEWAY_KUBECONFIG=<file>  what the gateway signs in with there; without it, the same as the test
+"""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from tests.e2e.user import User
+from tests.support.cluster import REAL_CLUSTER, as_gateway, running_embedded_cluster
+from tests.support.gateway_process import GatewayProcess, gateway_process
+from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.nodes import some_node
+from tests.support.postgres import fresh_database
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The cluster under test, with a node that runs commands."""
+    directory = tmp_path_factory.mktemp("e2e")
+    if given := os.environ.get(REAL_CLUSTER):
+        real = Cluster.read(Path(given), real=True)
+        with some_node(real, directory / "node"):
+            yield real
+        return
+    with running_embedded_cluster(directory / "cluster", "--nodes", "1", "--bookmark-period", "1") as embedded:
+        yield embedded
+
+
+@pytest.fixture(scope="session")
+def gateway_kubeconfig(cluster: Cluster) -> Path:
+    return as_gateway(cluster.kubeconfig)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_gateway(
+    postgres_server_url: str,
+    database_template: str,
+    gateway_kubeconfig: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[GatewayProcess]:
+    directory = tmp_path_factory.mktemp("gateway")
+    async with (
+        fresh_database(postgres_server_url, template=database_template) as url,
+        gateway_process(url, gateway_kubeconfig, directory) as gateway,
+    ):
+        await gateway.start()
+        yield gateway
+        assert await gateway.stop() == 0, gateway.log.read_text()
+
+
+@pytest_asyncio.fixture
+async def own_gateway(database_url: str, gateway_kubeconfig: Path, tmp_path: Path) -> AsyncIterator[GatewayProcess]:
+    """A gateway that the test may stop and start; it is not started yet."""
+    async with gateway_process(database_url, gateway_kubeconfig, tmp_path / "gateway") as gateway:
+        yield gateway
+
+
+@pytest_asyncio.fixture
+async def http(shared_gateway: GatewayProcess) -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(base_url=shared_gateway.url, timeout=60) as client:
+        yield client
+
+
+@pytest_asyncio.fixture
+async def api(cluster: Cluster) -> AsyncIterator[KubeClient]:
+    """The cluster as its admin sees it."""
+    async with connect(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def user(http: httpx2.AsyncClient, namespace: str) -> User:
+    return User(http, namespace)

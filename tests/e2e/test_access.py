@@ -1,0 +1,84 @@
+"""A gateway is closed unless it is told otherwise, and a token sees and does what it was made for."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from app.db import tokens
+from app.db.engine import Database
+from tests.e2e.user import User, job
+from tests.support.gateway_process import GatewayProcess
+
+OPEN_ROUTES = ("/livez", "/readyz", "/readyz?verbose", "/metrics", "/openapi.json")
+
+
+@pytest_asyncio.fixture
+async def closed(own_gateway: GatewayProcess) -> AsyncIterator[httpx2.AsyncClient]:
+    url = await own_gateway.start({"JOBGATE_OPEN_ACCESS": "false"})
+    async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+        yield client
+
+
+async def bearer(database_url: str, role: str, *namespaces: str) -> dict[str, str]:
+    db = await Database.open(database_url, pool_size=2)
+    now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock
+    try:
+        _, secret = await tokens.create(db, name=f"a {role}", role=role, namespaces=namespaces, now=now)
+    finally:
+        await db.close()
+    return {"Authorization": f"Bearer {secret}"}
+
+
+async def test_nothing_but_health_is_open(closed: httpx2.AsyncClient, namespace: str) -> None:
+    stranger = User(closed, namespace)
+    for method, path in (("GET", ""), ("GET", "/any"), ("POST", ""), ("DELETE", "/any"), ("GET", "/any/logs")):
+        refused = await stranger.call(method, path, 401)
+        assert refused.headers["WWW-Authenticate"].startswith("Bearer")
+        assert refused.json()["status"] == 401
+    for path in ("/api/v1/jobs", "/api/v1/watch", "/api/v1/kinds"):
+        assert (await closed.get(path)).status_code == 401, path
+    wrong = User(closed, namespace, {"Authorization": "Bearer jg_wrong"})
+    assert (await wrong.call("GET", "", 401)).json()["code"] == "InvalidToken"
+    for path in OPEN_ROUTES:
+        assert (await closed.get(path)).status_code == 200, path
+
+
+@pytest.mark.timeout(120)
+async def test_roles_and_namespaces(closed: httpx2.AsyncClient, namespace: str, database_url: str) -> None:
+    submitter = User(closed, namespace, await bearer(database_url, "submitter", namespace))
+    viewer = User(closed, namespace, await bearer(database_url, "viewer", namespace))
+    elsewhere = User(closed, namespace, await bearer(database_url, "admin", "another-namespace"))
+    admin = User(closed, namespace, await bearer(database_url, "admin", "*"))
+
+    made = await submitter.submit(job("mine", "echo done"))
+    assert made["createdBy"] == "a submitter"
+    await viewer.ended("mine")
+    assert (await viewer.call("GET", "/mine/logs")).text == "done\n"
+    assert {entry["actor"] for entry in await viewer.history("mine")} >= {"a submitter"}
+
+    await viewer.call("POST", "", 403, json=job("not-mine", "true"))
+    for method, path in (("DELETE", "/mine"), ("POST", "/mine/cancel"), ("POST", "/mine/retry")):
+        await viewer.call(method, path, 403)
+
+    for method, path in (("GET", ""), ("GET", "/mine"), ("GET", "/mine/watch"), ("DELETE", "/mine"), ("POST", "")):
+        await elsewhere.call(method, path, 404)
+    for path in (f"/api/v1/jobs/{made['uid']}", f"/api/v1/jobs/{made['uid']}/logs"):
+        assert (await closed.get(path, headers=elsewhere.headers)).status_code == 404
+    assert (await closed.get("/api/v1/jobs", headers=elsewhere.headers)).json()["items"] == []
+    assert [item["name"] for item in (await closed.get("/api/v1/jobs", headers=admin.headers)).json()["items"]] == [
+        "mine"
+    ]
+    await admin.call("POST", "/mine/retry", 201, json={"name": "by-admin"})
+    await admin.call("DELETE", "/by-admin", 202)
+
+
+async def test_served_namespaces_can_be_narrowed(own_gateway: GatewayProcess, namespace: str) -> None:
+    url = await own_gateway.start({"JOBGATE_NAMESPACES": namespace})
+    async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+        user = User(client, namespace)
+        await user.submit(job("here", "true"))
+        assert (await user.ended("here"))["phase"] == "Succeeded"
+        await User(client, "default").call("POST", "", 404, json=job("there", "true"))

@@ -1,0 +1,135 @@
+"""`jobgate dev` keeps its state over a restart, and leaves no process behind."""
+
+import asyncio
+import os
+import secrets
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.e2e.user import User, job
+from tests.support.gateway_process import QUICK
+from tests.support.kube import Cluster
+from tests.support.processes import processes_of, until_processes
+
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+
+
+class Development:
+    """`jobgate dev` in a directory, started and ended as a person would."""
+
+    def __init__(self, directory: Path) -> None:
+        self.state = directory / f"state-{secrets.token_hex(4)}"
+        self._log = directory / "dev.log"
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self, *arguments: str) -> str:
+        command = [sys.executable, "-m", "app.cli", "dev", "--data-dir", str(self.state), "--port", "0", *arguments]
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("JOBGATE_")}
+        environment |= QUICK
+        with self._log.open("ab") as log:
+            process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
+        self._process = process
+        assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+        line = process.stdout.readline() if ready else ""
+        assert line.startswith("jobgate is ready at http://127.0.0.1:"), self._log.read_text()
+        return line.split()[-1]
+
+    def end(self, number: signal.Signals) -> int:
+        assert self._process is not None
+        self._process.send_signal(number)
+        status = self._process.wait(STOP_SECONDS)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
+        return status
+
+    def close(self) -> None:
+        """Whatever the test left is ended, so that a failure leaves nothing either."""
+        if self._process is not None:
+            self.end(signal.SIGKILL)
+        for pid in processes_of(str(self.state)):
+            os.kill(pid, signal.SIGKILL)
+
+
+@asynccontextmanager
+async def development(directory: Path) -> AsyncIterator[Development]:
+    dev = Development(directory)
+    try:
+        yield dev
+    finally:
+        dev.close()
+
+
+@pytest.mark.timeout(240)
+async def test_state_survives_and_no_process_does(tmp_path: Path) -> None:
+    mark = f"600.{secrets.randbelow(10**9):09}"
+    async with development(tmp_path) as dev:
+        async with httpx2.AsyncClient(base_url=await asyncio.to_thread(dev.start), timeout=30) as http:
+            user = User(http, "default")
+            ended = await user.submit(job("ended", "echo done; exit 3"))
+            await user.ended("ended")
+            await user.submit(job("runs", f"exec sleep {mark}"))
+            await user.until("runs", "Running")
+            before = await user.read("/ended/history")
+        await until_processes(f"sleep\0{mark}", lambda found: len(found) == 1)
+        assert await asyncio.to_thread(dev.end, signal.SIGTERM) == 0
+        assert processes_of(str(dev.state)) == {}
+        assert processes_of(mark) == {}
+
+        async with httpx2.AsyncClient(base_url=await asyncio.to_thread(dev.start), timeout=30) as http:
+            user = User(http, "default")
+            assert (await user.read("/ended"))["uid"] == ended["uid"]
+            assert await user.read("/ended/history") == before
+            assert (await user.call("GET", "/ended/logs")).text == "done\n"
+            await _runs_as(user, attempt=2)
+        assert await asyncio.to_thread(dev.end, signal.SIGKILL) == -signal.SIGKILL
+
+        async with httpx2.AsyncClient(base_url=await asyncio.to_thread(dev.start), timeout=30) as http:
+            user = User(http, "default")
+            assert await user.read("/ended/history") == before
+            await _runs_as(user, attempt=3)
+            await until_processes(f"sleep\0{mark}", lambda found: len(found) == 1)
+        assert await asyncio.to_thread(dev.end, signal.SIGINT) == 0
+        assert processes_of(str(dev.state)) == {}
+        assert processes_of(mark) == {}
+
+
+async def _runs_as(user: User, attempt: int) -> None:
+    """The pod of a node that was shut down is a disruption: replaced, and not charged to the restart limit."""
+    async with asyncio.timeout(60):
+        while True:
+            replica = (await user.read("/runs/replicas"))["items"][0]
+            if (replica["attempt"], replica["phase"]) == (attempt, "running"):
+                break
+            await asyncio.sleep(0.1)
+    assert (replica["restartCount"], replica["disruptions"]) == (0, attempt - 1)
+
+
+@pytest.mark.timeout(120)
+async def test_after_a_sigkill_the_children_end_by_themselves(tmp_path: Path) -> None:
+    async with development(tmp_path) as dev:
+        await asyncio.to_thread(dev.start)
+        assert len(processes_of(str(dev.state))) > 2
+        await asyncio.to_thread(dev.end, signal.SIGKILL)
+        await until_processes(str(dev.state), lambda found: not found)
+
+
+async def test_dev_serves_a_cluster_that_is_given(tmp_path: Path, cluster: Cluster, namespace: str) -> None:
+    async with development(tmp_path) as dev:
+        url = await asyncio.to_thread(dev.start, "--kubeconfig", str(cluster.kubeconfig))
+        assert not (dev.state / "cluster").exists()
+        async with httpx2.AsyncClient(base_url=url, timeout=30) as http:
+            user = User(http, namespace)
+            await user.submit(job("there", "echo done"))
+            assert (await user.ended("there"))["phase"] == "Succeeded"
+        assert await asyncio.to_thread(dev.end, signal.SIGTERM) == 0

@@ -1,0 +1,114 @@
+"""Every example, played as `jobgate demo` plays it, ends as it says; and what each is to show can be seen."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from app.demo.player import Player
+from app.demo.stories import STORIES, Story
+from tests.e2e.user import User
+from tests.support.kube import KubeClient
+
+
+def named(example: str) -> Story:
+    return next(story for story in STORIES if story.file.endswith(f"/{example}.yaml"))
+
+
+async def play(user: User, story: Story) -> list[str]:
+    """What was told; the story must have ended as it should."""
+    told: list[str] = []
+    ending = await Player(user.http, user.namespace, lambda _, line: told.append(line)).play(story)
+    assert ending.as_it_should, f"{ending}\n" + "\n".join(told)
+    return told
+
+
+async def test_distributed_training(user: User) -> None:
+    told = await play(user, named("distributed-training"))
+    assert told[-1].endswith("trained: it should be y = 3 x + 2")
+    for rank in range(2):
+        log = (await user.call("GET", f"/distributed-training/logs?task=worker&rank={rank}")).text
+        assert "has reached distributed-training-chief-0" in log
+
+
+async def test_flaky_keeps_its_first_attempt(user: User, api: KubeClient) -> None:
+    await play(user, named("flaky"))
+    uid = (await user.read("/flaky"))["uid"]
+    await user.call("DELETE", "/flaky", status=202)
+    pods = f"/api/v1/namespaces/{user.namespace}/pods"
+    await api.eventually(pods, lambda found: not found["items"])
+    replica = (await user.read("/flaky/replicas"))["items"][0]
+    first, second = replica["attempts"]
+    assert (first["exitCode"], second["exitCode"]) == (3, 0)
+    assert replica["restartCount"] == 1
+    for path in (f"{user.jobs}/flaky/logs", f"/api/v1/jobs/{uid}/logs"):
+        kept = await user.http.get(path, params={"attempt": 1})
+        assert "last words: the data set is not there yet" in kept.text
+        assert kept.headers["Jobgate-Log-Source"] == "stored"
+        assert (await user.http.get(path)).text.endswith("the data set is there now\n")
+
+
+async def test_init_and_service_leaves_no_object_behind(user: User, api: KubeClient) -> None:
+    told = await play(user, named("init-and-service"))
+    assert any("says: hello from the init container" in line for line in told)
+    await api.eventually(f"/api/v1/namespaces/{user.namespace}/pods", lambda found: not found["items"])
+    assert (await user.call("GET", "/init-and-service/logs?task=client")).headers["Jobgate-Log-Source"] == "stored"
+
+
+async def test_pausable(user: User) -> None:
+    told = await play(user, named("pausable"))
+    logs = [line.partition("| ")[2] for line in told if "| " in line]
+    assert logs == [
+        "starting from nothing",
+        "asked to stop: writing a checkpoint",
+        "resuming from the checkpoint",
+        "trained",
+    ]
+    phases = phases_of(await user.history("pausable"))
+    assert [phase for phase in phases if phase in ("Paused", "Resuming", "Succeeded")] == [
+        "Paused",
+        "Resuming",
+        "Succeeded",
+    ]
+    replicas = (await user.read("/pausable/replicas"))["items"]
+    assert [(replica["attempt"], replica["restartCount"]) for replica in replicas] == [(2, 0), (2, 0)]
+
+
+def phases_of(history: list[dict[str, Any]]) -> list[str]:
+    """The phases that the job itself went through, each as often as it was entered."""
+    phases: list[str] = []
+    for entry in sorted(history, key=lambda entry: entry["seq"]):
+        if not phases or phases[-1] != entry["phase"]:
+            phases.append(entry["phase"])
+    return phases
+
+
+async def test_debug(user: User, api: KubeClient) -> None:
+    await play(user, named("debug"))
+    assert (await user.read("/debug/status"))["status"]["aggregate"]["failed"] == 0
+    await api.eventually(
+        f"/api/v1/namespaces/{user.namespace}/pods",
+        lambda found: all(pod["status"]["phase"] in ("Succeeded", "Failed") for pod in found["items"]),
+    )
+
+
+async def test_failing_says_which_rule_fired_and_why(user: User) -> None:
+    told = await play(user, named("failing"))
+    assert any(line.endswith("| rank 1 has found a defect in its input") for line in told)
+    found = await user.read("/failing")
+    assert found["nativeStatus"]["phase"] == "Failed"
+    replica = next(r for r in (await user.read("/failing/replicas"))["items"] if r["rank"] == 1)
+    assert replica["exitCode"] == 42
+    assert "failureRules" in str(found["conditions"]) + found["status"]["message"]
+
+
+@pytest.mark.timeout(240)
+async def test_all_at_once(user: User) -> None:
+    """Under one name each, in one namespace: none is in another's way."""
+    async with asyncio.TaskGroup() as group:
+        for story in STORIES:
+            group.create_task(play(user, story))
+    listed = (await user.read(""))["items"]
+    assert {item["name"]: item["status"]["phase"] for item in listed} == {
+        story.file.rpartition("/")[2].removesuffix(".yaml"): story.ends for story in STORIES
+    }

@@ -1,0 +1,117 @@
+"""A user of the gateway, and jobs for the user to submit."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+TERMINAL = ("Succeeded", "Failed", "TimedOut", "Cancelled")
+DEADLINE = 60.0
+
+
+def job(name: str, script: str, *, replicas: int = 1, restart: Any = None, **spec: Any) -> dict[str, Any]:
+    """A GenericJob of one task, `worker`, that runs a shell script."""
+    container = {"name": "main", "image": "busybox", "command": ["sh", "-c", script]}
+    return {
+        "apiVersion": "batch.tensorstack.dev/v1beta1",
+        "kind": "GenericJob",
+        "metadata": {"name": name},
+        "spec": {
+            "replicaSpecs": [
+                {
+                    "type": "worker",
+                    "replicas": replicas,
+                    "restartPolicy": restart or {"policy": "Never"},
+                    "template": {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}},
+                }
+            ],
+            **spec,
+        },
+    }
+
+
+class User:
+    """Talks JSON to one namespace's jobs, and waits for what becomes of them."""
+
+    def __init__(self, http: httpx2.AsyncClient, namespace: str, headers: Mapping[str, str] | None = None) -> None:
+        self.http = http
+        self.namespace = namespace
+        self.jobs = f"/api/v1/namespaces/{namespace}/jobs"
+        self.headers = dict(headers or {})
+
+    async def call(self, method: str, path: str = "", status: int = 200, **given: Any) -> httpx2.Response:
+        """A request below the namespace's jobs, which must be answered with `status`."""
+        headers = self.headers | dict(given.pop("headers", {}))
+        answer = await self.http.request(method, self.jobs + path, headers=headers, **given)
+        assert answer.status_code == status, f"{method} {path}: {answer.status_code} {answer.text}"
+        return answer
+
+    async def read(self, path: str) -> Any:
+        return (await self.call("GET", path)).json()
+
+    async def submit(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        created: dict[str, Any] = (await self.call("POST", status=201, json=manifest)).json()
+        return created
+
+    async def until(self, name: str, *phases: str, within: float = DEADLINE) -> dict[str, Any]:
+        """The job's status once it is in one of these phases; it must not end otherwise."""
+        status: dict[str, Any] = {}
+        try:
+            async with asyncio.timeout(within):
+                while True:
+                    status = (await self.read(f"/{name}/status"))["status"]
+                    if status["phase"] in phases:
+                        return status
+                    assert status["phase"] not in TERMINAL, f"{name} has ended: {status}"
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            raise AssertionError(f"{name} never became {phases}; last: {status}") from None
+
+    async def ended(self, name: str) -> dict[str, Any]:
+        return await self.until(name, *TERMINAL)
+
+    async def history(self, name: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = (await self.read(f"/{name}/history?pageSize=500"))["items"]
+        return items
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    id: str
+    name: str
+    data: Any
+
+    @property
+    def phase(self) -> str:
+        return str(self.data["job"]["status"]["phase"])
+
+    @property
+    def is_end(self) -> bool:
+        return self.name == "job" and self.phase in TERMINAL
+
+
+@asynccontextmanager
+async def watching(
+    user: User, path: str = "/api/v1/watch", after: str | None = None
+) -> AsyncIterator[AsyncIterator[Event]]:
+    """An open stream of server-sent events."""
+    headers = user.headers | ({"Last-Event-ID": after} if after else {})
+    params = {"namespace": user.namespace} if path == "/api/v1/watch" else None
+    async with user.http.stream("GET", path, headers=headers, params=params) as response:
+        assert response.status_code == 200
+        yield _events(response)
+
+
+async def _events(response: httpx2.Response) -> AsyncIterator[Event]:
+    fields: dict[str, str] = {}
+    async for line in response.aiter_lines():
+        if line:
+            key, _, value = line.partition(":")
+            fields[key] = value.strip()
+        elif "event" in fields:
+            yield Event(id=fields["id"], name=fields["event"], data=json.loads(fields["data"]))
+            fields = {}

@@ -1,0 +1,249 @@
+"""The copy equals the cluster when the cluster is quiet, whatever happened on the way."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.domain.objects import Pod
+from app.k8s.api import WatchEvent
+from app.k8s.codec import Page
+from app.k8s.errors import Gone, ServerError, SilentStream, TooManyRequests, Unreachable
+from app.k8s.reflector import IDLE, Reflector
+from app.k8s.store import Store
+from tests.k8s.scripted import JOB, Cluster, Quiet, ScriptedSource, Step, added, bookmark, deleted, pod
+from tests.k8s.support import ManualClock
+
+FAULTS = [
+    *("", "gone", "busy", "error", "refused", "compact", "bookmark"),
+    *("late gone", "silence", "cut", "late error", "expired"),
+]
+CHANGES = st.tuples(st.sampled_from(["a0", "a1", "b0", "b1", "c0"]), st.sampled_from(["modify", "delete"]))
+STEPS = st.lists(
+    st.builds(
+        Step,
+        fault=st.sampled_from(FAULTS),
+        changes=st.lists(CHANGES, max_size=8),
+        cut=st.integers(0, 10),
+        seed=st.integers(0, 2**16),
+        reorder=st.booleans(),
+        repeat=st.booleans(),
+    ),
+    max_size=25,
+)
+
+
+@given(steps=STEPS)
+@settings(max_examples=400, deadline=None)
+def test_the_store_ends_equal_to_the_cluster(steps: list[Step]) -> None:
+    clock = ManualClock()
+    cluster = Cluster()
+    seen: dict[str, dict[str, int]] = {}
+
+    def look(job: str) -> None:
+        seen[job] = versions(store.labelled(job))
+
+    store = Store[Pod](JOB, look)
+    reflector = Reflector[Pod](
+        ScriptedSource(cluster, iter(steps), clock), store, clock, sleep=clock.sleep, chance=lambda: 0.5
+    )
+    with pytest.raises(Quiet):
+        asyncio.run(reflector.run())
+    there = versions(cluster.pods.values())
+    assert versions(store.all()) == there
+    assert {name: store.named("ns", name) for name in cluster.pods} == cluster.pods
+    # Whoever looks only when told has missed nothing.
+    told = {uid: version for pods in seen.values() for uid, version in pods.items()}
+    assert told == there
+    assert set(store.label_values()) == {name[0] for name in cluster.pods}
+
+
+def versions(pods: object) -> dict[str, int]:
+    return {item.metadata.uid: item.metadata.version for item in pods}  # type: ignore[attr-defined]
+
+
+class Recorder:
+    """A sink that remembers."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def replaced(self, objects: Sequence[Pod]) -> None:
+        self.calls.append("= " + " ".join(f"{o.metadata.uid}@{o.metadata.version}" for o in objects))
+
+    def applied(self, obj: Pod) -> None:
+        self.calls.append(f"+ {obj.metadata.uid}@{obj.metadata.version}")
+
+    def deleted(self, obj: Pod) -> None:
+        self.calls.append(f"- {obj.metadata.uid}")
+
+
+Watch = list[WatchEvent[Pod] | Exception | float]
+
+
+class Script:
+    """Lists and watches, one after the other; a number lets that many seconds pass. Ends with Quiet."""
+
+    def __init__(self, lists: list[Page[Pod] | Exception], watches: list[Watch], clock: ManualClock) -> None:
+        self.lists = lists
+        self.watches = watches
+        self.clock = clock
+        self.asked: list[tuple[str, str, int]] = []
+
+    async def list_page(self, continue_token: str, limit: int) -> Page[Pod]:
+        self.asked.append(("list", continue_token, limit))
+        if not self.lists:
+            raise Quiet
+        answer = self.lists.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def watch(
+        self, resource_version: str, timeout_seconds: int, idle: float
+    ) -> AsyncGenerator[WatchEvent[Pod], None]:
+        assert idle == IDLE
+        self.asked.append(("watch", resource_version, timeout_seconds))
+        if not self.watches:
+            raise Quiet
+        for item in self.watches.pop(0):
+            if isinstance(item, Exception):
+                raise item
+            if isinstance(item, float):
+                self.clock.seconds += item
+            else:
+                yield item
+
+
+def page(version: int, *pods: Pod, token: str = "") -> Page[Pod]:
+    return Page(items=pods, resource_version=str(version), continue_token=token)
+
+
+async def play(
+    lists: list[Page[Pod] | Exception], watches: list[Watch], chance: Callable[[], float] = lambda: 0.0
+) -> tuple[Recorder, Script, Reflector[Pod], ManualClock]:
+    clock, sink = ManualClock(), Recorder()
+    source = Script(lists, watches, clock)
+    reflector = Reflector[Pod](source, sink, clock, sleep=clock.sleep, chance=chance)
+    with pytest.raises(Quiet):
+        await reflector.run()
+    return sink, source, reflector, clock
+
+
+async def test_pages_make_one_list_and_the_watch_follows_it() -> None:
+    sink, source, reflector, clock = await play(
+        [page(7, pod("a", 3), token="t"), page(7, pod("b", 4))], [[5.0, added("c", 8), deleted("a", 9)]]
+    )
+    assert sink.calls == ["= a@3 b@4", "+ c@8", "- a"]
+    assert source.asked == [("list", "", 500), ("list", "t", 500), ("watch", "7", 300), ("watch", "9", 300)]
+    assert reflector.synced.is_set()
+    assert reflector.last_contact == clock.now()
+    assert (reflector.stats.relists, reflector.stats.events, reflector.stats.errors) == (1, 2, 0)
+
+
+async def test_what_was_deleted_in_a_gap_is_gone_after_the_list() -> None:
+    sink, _, reflector, _ = await play(
+        [page(7, pod("a", 3), pod("b", 4)), page(20, pod("b", 4))],
+        [[2.0, Gone(410, "Expired", "too old resource version")]],
+    )
+    assert sink.calls == ["= a@3 b@4", "= b@4"]
+    assert reflector.stats.relists == 2
+
+
+async def test_old_and_repeated_events_are_dropped() -> None:
+    sink, _, reflector, _ = await play(
+        [page(7, pod("a", 5))],
+        [
+            [
+                2.0,
+                added("a", 4),
+                added("a", 5),
+                added("a", 8),
+                added("a", 8),
+                deleted("a", 9),
+                added("a", 8),
+                deleted("a", 9),
+            ]
+        ],
+    )
+    assert sink.calls == ["= a@5", "+ a@8", "- a"]
+    assert reflector.stats.stale == 5
+
+
+async def test_bookmarks_move_the_watch_and_count_as_contact() -> None:
+    _, source, reflector, _ = await play([page(7)], [[30.0, bookmark(90), 1.0]])
+    assert source.asked[-1] == ("watch", "90", 300)
+    assert reflector.stats.bookmarks == 1
+
+
+async def test_429_waits_as_long_as_it_is_asked_to_and_does_not_list() -> None:
+    busy = TooManyRequests(429, "TooManyRequests", "later", retry_after=9)
+    _, source, _, clock = await play([page(7)], [[busy], [2.0]])
+    assert clock.slept == [9.0]
+    assert [what for what, *_ in source.asked] == ["list", "watch", "watch", "watch"]
+
+
+async def test_an_absurd_retry_after_is_capped() -> None:
+    _, _, _, clock = await play([TooManyRequests(429, "", "", retry_after=10_000), page(7)], [])
+    assert clock.slept == [120.0]
+
+
+async def test_a_very_short_watch_proves_nothing_and_lists() -> None:
+    sink, _, _, clock = await play([page(7), page(8)], [[0.5]])
+    assert sink.calls == ["= ", "= "]
+    assert clock.slept == [0.8]
+
+
+async def test_a_short_watch_with_events_is_watched_again_but_not_in_a_hurry() -> None:
+    sink, source, _, clock = await play([page(7)], [[added("a", 8), 0.1], [2.0]])
+    assert sink.calls == ["= ", "+ a@8"]
+    assert clock.slept == [0.8]
+    assert [what for what, *_ in source.asked] == ["list", "watch", "watch", "watch"]
+
+
+async def test_silence_is_watched_again_once_then_listed() -> None:
+    silence: Watch = [70.0, SilentStream("nothing came")]
+    _, source, _, _ = await play([page(7), page(9)], [list(silence), list(silence)])
+    assert [what for what, *_ in source.asked] == ["list", "watch", "watch", "list", "watch"]
+
+
+async def test_a_bookmark_between_silences_keeps_the_watch() -> None:
+    silence: Watch = [70.0, SilentStream("nothing came")]
+    _, source, _, _ = await play([page(7)], [silence, [bookmark(8), *silence], [bookmark(9), *silence]])
+    assert [what for what, *_ in source.asked].count("list") == 1
+
+
+async def test_what_fails_again_and_again_in_vain_is_listed() -> None:
+    error: Watch = [2.0, ServerError(500, "InternalError", "cannot decode")]
+    _, source, _, _ = await play([page(7), page(9)], [list(error) for _ in range(5)])
+    assert [what for what, *_ in source.asked] == ["list", *["watch"] * 5, "list", "watch"]
+
+
+async def test_a_version_ahead_of_the_server_is_listed_at_once() -> None:
+    ahead = ServerError(504, "Timeout", "Timeout: Too large resource version: 99, current: 7")
+    _, source, _, _ = await play([page(99), page(7)], [[ahead]])
+    assert [asked[1] for asked in source.asked] == ["", "99", "", "7"]
+
+
+async def test_a_list_that_expires_between_pages_is_asked_for_whole() -> None:
+    _, source, _, _ = await play(
+        [page(7, token="t"), Gone(410, "Expired", "continue"), page(9), page(9)],
+        [[2.0, Gone(410, "Expired", "")]],
+    )
+    assert [limit for what, _, limit in source.asked if what == "list"] == [500, 500, 0, 500]
+
+
+async def test_back_off_doubles_to_half_a_minute_and_forgets_after_two_good_ones() -> None:
+    refused: list[Page[Pod] | Exception] = [Unreachable("refused") for _ in range(8)]
+    _, _, reflector, clock = await play([*refused, page(7)], [[130.0, Unreachable("cut")], [2.0]])
+    assert clock.slept == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 0.8]
+    assert reflector.stats.errors == 9
+    assert reflector.stats.last_error == "cut"
+
+
+async def test_back_off_is_jittered_and_watches_are_of_random_length() -> None:
+    _, source, _, clock = await play([Unreachable("refused"), page(7)], [[2.0]], chance=lambda: 1.0)
+    assert clock.slept == [1.6]
+    assert source.asked[-1] == ("watch", "7", 600)

@@ -1,0 +1,85 @@
+"""Events are read beside the passes, one pod at a time, and not again at once."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+from app.domain.actions import ReadEvents
+from app.domain.objects import Event
+from app.domain.plan import JobIdentity
+from app.domain.vocabulary import PendingCode
+from app.k8s.codec import Page
+from app.k8s.errors import Unreachable
+from app.loops.explainer import AGAIN, Explainer
+from app.loops.facts import Facts
+
+JOB = JobIdentity(
+    uid="job", kind="GenericJob", api_version="v1", namespace="team", name="n", generation=1, installation="here"
+)
+FAILED_MOUNT = Event(
+    type="Warning",
+    reason="FailedMount",
+    message="secret not found",
+    last_timestamp=datetime(2026, 1, 1, tzinfo=UTC),
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+class Api:
+    """Answers with `events`, or fails."""
+
+    def __init__(self, *events: Event, error: Exception | None = None) -> None:
+        self.events = events
+        self.error = error
+        self.asked: list[str] = []
+
+    async def list_page(self, *_: Any, field_selector: str, **__: Any) -> Page[Event]:
+        self.asked.append(field_selector)
+        if self.error:
+            raise self.error
+        return Page(items=self.events, resource_version="1")
+
+
+async def told(api: Api, clock: Clock, facts: Facts, *pods: str, times: int = 1) -> list[tuple[str, float]]:
+    """What the explainer asks to be looked at again, once it has dealt with every wish."""
+    answers: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
+    explainer = Explainer(api, clock, lambda uid, delay: answers.put_nowait((uid, delay)))  # type: ignore[arg-type]
+    heard: list[tuple[str, float]] = []
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(explainer.run())
+        for _ in range(times):
+            for pod in pods:
+                explainer.ask(JOB, ReadEvents(name=pod, uid=pod), facts)
+            if not heard:
+                heard = [await asyncio.wait_for(answers.get(), 5) for _ in pods]
+        running.cancel()
+    return heard
+
+
+async def test_a_reason_is_learnt_and_looked_at_at_once() -> None:
+    facts = Facts()
+    assert await told(Api(FAILED_MOUNT), Clock(), facts, "a", "b") == [("job", 0.0), ("job", 0.0)]
+    assert {uid: reason.code for uid, reason in facts.pending_events.items()} == {
+        "a": PendingCode.VOLUME,
+        "b": PendingCode.VOLUME,
+    }
+
+
+async def test_silence_and_an_absent_cluster_are_asked_again_later() -> None:
+    for api in (Api(), Api(error=Unreachable("refused"))):
+        facts = Facts()
+        assert await told(api, Clock(), facts, "a") == [("job", AGAIN)]
+        assert not facts.pending_events
+
+
+async def test_a_pod_is_not_asked_about_twice_in_a_moment() -> None:
+    api, clock = Api(), Clock()
+    await told(api, clock, Facts(), "a", times=5)
+    assert api.asked == ["involvedObject.uid=a"]

@@ -1,0 +1,131 @@
+"""Each key waits once, is with one worker, and comes when it is due; groups take turns."""
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.clock import SystemClock
+from app.loops.workqueue import WorkQueue
+from tests.k8s.support import ManualClock
+
+
+async def test_a_key_waits_once_and_comes_again_if_added_meanwhile() -> None:
+    queue = WorkQueue(ManualClock())
+    queue.add("a")
+    queue.add("a")
+    assert await queue.get() == "a"
+    assert len(queue) == 0
+    queue.add("a")
+    queue.add("a")
+    assert len(queue) == 0
+    queue.done("a")
+    assert await queue.get() == "a"
+    queue.done("a")
+    assert len(queue) == 0
+
+
+async def test_groups_take_turns() -> None:
+    queue = WorkQueue(ManualClock(), group_of=lambda key: key[0])
+    for key in ["a1", "a2", "a3", "a4", "b1", "c1", "c2"]:
+        queue.add(key)
+    assert await queue.get_batch(3) == ["a1", "b1", "c1"]
+    queue.add("b2")
+    assert await queue.get_batch(10) == ["a2", "c2", "b2", "a3", "a4"]
+
+
+async def test_a_waiting_worker_is_woken() -> None:
+    queue = WorkQueue(ManualClock())
+    async with asyncio.TaskGroup() as group:
+        workers = [group.create_task(queue.get()) for _ in range(2)]
+        await asyncio.sleep(0)
+        queue.add("a")
+        queue.add("b")
+    assert {worker.result() for worker in workers} == {"a", "b"}
+
+
+def test_delayed_keys_come_when_due_and_the_earliest_wish_counts() -> None:
+    clock = ManualClock()
+    queue = WorkQueue(clock)
+    queue.add_after("a", 10)
+    queue.add_after("a", 5)
+    queue.add_after("a", 20)
+    queue.add_after("b", 7)
+    assert queue.bring_due() == 5
+    clock.seconds = 5
+    assert queue.bring_due() == 2
+    assert len(queue) == 1
+    clock.seconds = 30
+    assert queue.bring_due() is None
+    assert len(queue) == 2
+
+
+def test_failures_wait_longer_each_time_until_forgotten() -> None:
+    clock = ManualClock()
+    queue = WorkQueue(clock, first_delay=1, longest_delay=10)
+    waits = []
+    for _ in range(6):
+        queue.add_rate_limited("a")
+        wait = queue.bring_due()
+        assert wait is not None
+        waits.append(wait)
+        clock.seconds += wait
+        queue.bring_due()
+    assert waits == [1, 2, 4, 8, 10, 10]
+    assert queue.failures("a") == 6
+    queue.forget("a")
+    queue.add_rate_limited("a")
+    assert queue.bring_due() == 1
+
+
+async def test_run_brings_delayed_keys_by_itself() -> None:
+    queue = WorkQueue(SystemClock())
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        running = group.create_task(queue.run())
+        queue.add_after("late", 3600)
+        await asyncio.sleep(0)
+        queue.add_after("soon", 0.01)
+        assert await queue.get() == "soon"
+        running.cancel()
+
+
+KEYS = st.sampled_from(["a1", "a2", "b1", "b2", "c1"])
+OPERATIONS = st.lists(
+    st.tuples(st.just("add"), KEYS)
+    | st.tuples(st.just("after"), KEYS)
+    | st.tuples(st.just("take"), KEYS)
+    | st.tuples(st.just("done"), KEYS),
+    max_size=60,
+)
+
+
+@given(OPERATIONS)
+def test_no_wish_is_lost_and_no_key_is_with_two(operations: list[tuple[str, str]]) -> None:
+    async def play() -> None:
+        clock = ManualClock()
+        queue = WorkQueue(clock, group_of=lambda key: key[0])
+        held: set[str] = set()
+        wanted: set[str] = set()
+        for operation, key in operations:
+            if operation == "add":
+                queue.add(key)
+                wanted.add(key)
+            elif operation == "after":
+                queue.add_after(key, 1)
+                wanted.add(key)
+            elif operation == "take" and len(queue):
+                taken = await queue.get()
+                assert taken not in held
+                held.add(taken)
+                wanted.discard(taken)
+            elif operation == "done" and key in held:
+                held.discard(key)
+                queue.done(key)
+        for key in held:
+            queue.done(key)
+        clock.seconds += 2
+        queue.bring_due()
+        left = set(await queue.get_batch(100)) if len(queue) else set()
+        assert wanted <= left
+
+    asyncio.run(play())

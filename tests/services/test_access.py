@@ -1,0 +1,93 @@
+"""Principals from headers, and how long a token is remembered."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+import pytest_asyncio
+
+from app.db import tokens
+from app.db.engine import Database
+from app.domain.errors import Forbidden, NotFound, Unauthenticated
+from app.services.access import OpenAccess, Principal, Role, TokenAccess, Verb, may, require
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Hands:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def now(self) -> datetime:
+        return NOW
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+def principal(role: Role, *namespaces: str) -> Principal:
+    return Principal(id="t", name="t", role=role, namespaces=frozenset(namespaces) or None)
+
+
+@pytest.mark.parametrize(
+    ("role", "verb", "allowed"),
+    [
+        (Role.VIEWER, Verb.READ, True),
+        (Role.VIEWER, Verb.SUBMIT, False),
+        (Role.VIEWER, Verb.CONTROL, False),
+        (Role.SUBMITTER, Verb.READ, True),
+        (Role.SUBMITTER, Verb.SUBMIT, True),
+        (Role.SUBMITTER, Verb.CONTROL, True),
+        (Role.ADMIN, Verb.CONTROL, True),
+    ],
+)
+def test_roles(role: Role, verb: Verb, *, allowed: bool) -> None:
+    assert may(principal(role), verb, "anywhere") is allowed
+    assert may(principal(role, "mine"), verb, "mine") is allowed
+    assert not may(principal(role, "mine"), verb, "theirs")
+    with pytest.raises(NotFound):
+        require(principal(role, "mine"), verb, "theirs")
+    if not allowed:
+        with pytest.raises(Forbidden):
+            require(principal(role), verb, "anywhere")
+
+
+async def test_open_is_open() -> None:
+    somebody = await OpenAccess().authenticate(None)
+    assert (somebody.role, somebody.namespaces) == (Role.ADMIN, None)
+
+
+@pytest_asyncio.fixture
+async def db(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.open(database_url, pool_size=2)
+    yield database
+    await database.close()
+
+
+async def test_a_revoked_token_is_forgotten_within_seconds(db: Database) -> None:
+    clock = Hands()
+    access = TokenAccess(db, clock)
+    token, text = await tokens.create(db, name="ci", role="submitter", namespaces=["a", "b"], now=NOW)
+    header = f"bearer {text}"
+    known = await access.authenticate(header)
+    assert (known.id, known.name, known.role) == (token.id, "ci", Role.SUBMITTER)
+    assert known.namespaces == frozenset({"a", "b"})
+    assert await tokens.revoke(db, token.id, NOW)
+    clock.seconds += 4
+    assert await access.authenticate(header) == known
+    clock.seconds += 2
+    with pytest.raises(Unauthenticated):
+        await access.authenticate(header)
+
+
+async def test_a_star_is_every_namespace(db: Database) -> None:
+    _, text = await tokens.create(db, name="all", role="viewer", namespaces=["*"], now=NOW)
+    assert (await TokenAccess(db, Hands()).authenticate(f"Bearer {text}")).namespaces is None
+
+
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer é", "Basic x", "Bearer " + "x" * 600, "Bearer jg_a_b"])
+async def test_nobody(header: str | None, db: Database) -> None:
+    with pytest.raises(Unauthenticated):
+        await TokenAccess(db, Hands()).authenticate(header)

@@ -1,0 +1,128 @@
+"""Which source a log comes from, and that nothing stays open."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from uuid import UUID
+
+import pytest
+import pytest_asyncio
+from typing_extensions import override
+
+from app.db.engine import Database
+from app.db.rows import StoredReplica
+from app.domain.errors import NotFound, Unavailable
+from app.domain.plan import Rank
+from app.domain.status.records import Attempt, Replica
+from app.services.logs import LogReader, LogRequest, Logs
+from app.services.reading import ReplicaStory
+
+KEY = Rank("worker", 0)
+UID = UUID(int=7)
+
+
+class Cluster(LogReader):
+    """Says `pieces`, or fails as told; counts the streams that are open."""
+
+    def __init__(self, *pieces: bytes, error: Exception | None = None, breaks: bool = False) -> None:
+        self.pieces = pieces
+        self.error = error
+        self.breaks = breaks
+        self.open = 0
+        self.asked: list[LogRequest] = []
+
+    @override
+    async def read(self, request: LogRequest) -> AsyncGenerator[bytes, None]:
+        self.asked.append(request)
+        self.open += 1
+        try:
+            if self.error and not self.breaks:
+                raise self.error
+            for piece in self.pieces:
+                yield piece
+            if self.error:
+                raise self.error
+        finally:
+            self.open -= 1
+
+
+def story(pod_uid: str | None = "pod", number: int = 2) -> ReplicaStory:
+    replica = Replica(key=KEY, attempt=Attempt(number=number, pod_uid=pod_uid))
+    return ReplicaStory(stored=StoredReplica(replica=replica, pod_name="hello-worker-0"), ended=())
+
+
+def request(**fields: object) -> LogRequest:
+    return LogRequest(namespace="team", pod="hello-worker-0", container="main", **fields)  # type: ignore[arg-type]
+
+
+async def whole(pieces: AsyncIterator[bytes]) -> bytes:
+    return b"".join([piece async for piece in pieces])
+
+
+@pytest_asyncio.fixture
+async def db(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.open(database_url, pool_size=2)
+    yield database
+    await database.close()
+
+
+async def keep(db: Database, number: int, tail: bytes) -> None:
+    async with db.begin() as connection:
+        await connection.execute(
+            "INSERT INTO attempt_logs (job_uid, task, rank, attempt, container, tail) VALUES ($1, $2, $3, $4, $5, $6)",
+            UID, KEY.task, KEY.rank, number, "main", tail,
+        )  # fmt: skip
+
+
+async def test_the_present_attempt_is_read_through(db: Database) -> None:
+    cluster = Cluster(b"a", b"b")
+    stream = await Logs(db, cluster).open(UID, story(), 2, request())
+    assert (stream.live, stream.truncated, await whole(stream.pieces)) == (True, False, b"ab")
+    assert cluster.open == 0
+
+
+async def test_a_silent_container_is_followed_after_a_look(db: Database) -> None:
+    cluster = Cluster(b"a")
+    stream = await Logs(db, cluster).open(UID, story(), 2, request(follow=True))
+    assert await whole(stream.pieces) == b"a"
+    assert [(asked.follow, asked.tail_lines) for asked in cluster.asked] == [(False, 1), (True, None)]
+    assert cluster.open == 0
+
+
+@pytest.mark.parametrize("error", [NotFound("gone"), Unavailable("away")])
+async def test_what_was_kept_stands_in(error: Exception, db: Database) -> None:
+    await keep(db, 2, b"kept")
+    stream = await Logs(db, Cluster(error=error)).open(UID, story(), 2, request(follow=True))
+    assert (stream.live, await whole(stream.pieces)) == (False, b"kept")
+
+
+async def test_an_earlier_attempt_is_never_asked_of_the_cluster(db: Database) -> None:
+    await keep(db, 1, b"kept")
+    cluster = Cluster(b"of the second")
+    stream = await Logs(db, cluster).open(UID, story(), 1, request())
+    assert (await whole(stream.pieces), cluster.asked) == (b"kept", [])
+
+
+@pytest.mark.parametrize(
+    ("reader", "number", "pod_uid", "refusal"),
+    [
+        (None, 2, "pod", Unavailable),
+        (Cluster(error=Unavailable("away")), 2, "pod", Unavailable),
+        (Cluster(error=NotFound("gone")), 2, "pod", NotFound),
+        (Cluster(b"x"), 2, None, NotFound),
+        (Cluster(b"x"), 1, "pod", NotFound),
+    ],
+)
+async def test_nothing_to_show(
+    reader: LogReader | None, number: int, pod_uid: str | None, refusal: type[Exception], db: Database
+) -> None:
+    with pytest.raises(refusal):
+        await Logs(db, reader).open(UID, story(pod_uid), number, request())
+
+
+async def test_a_reader_that_goes_away_closes_the_stream(db: Database) -> None:
+    cluster = Cluster(b"a", b"b", b"c")
+    stream = await Logs(db, cluster).open(UID, story(), 2, request())
+    pieces = stream.pieces
+    assert isinstance(pieces, AsyncGenerator)
+    assert await anext(pieces) == b"a"
+    await pieces.aclose()
+    assert cluster.open == 0

@@ -1,0 +1,138 @@
+"""One reader of the feed for many who wait: what it keeps, what it reads again, when it starts anew."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID, uuid4
+
+import pytest
+import pytest_asyncio
+
+from app.db import feed
+from app.db.engine import Database
+from app.services import watching
+from app.services.watching import Interest, Position, Watcher
+
+JOB = UUID(int=1)
+
+
+@pytest_asyncio.fixture
+async def db(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.open(database_url, pool_size=3)
+    yield database
+    await database.close()
+
+
+async def happen(db: Database, count: int, job: UUID = JOB, namespace: str = "team") -> None:
+    async with db.begin() as connection:
+        await connection.execute(
+            "INSERT INTO job_events (at, type, namespace, job_uid, version) "
+            "SELECT now(), 'status', $1, $2, n FROM generate_series(1, $3::int) AS n",
+            namespace, job, count,
+        )  # fmt: skip
+    await feed.publish(db, 10_000)
+
+
+@asynccontextmanager
+async def following(db: Database) -> AsyncIterator[Watcher]:
+    async def hint() -> None:
+        await asyncio.sleep(0.01)
+
+    watcher = Watcher(db, hint)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(watcher.run())
+        await watcher.begin()
+        yield watcher
+        running.cancel()
+
+
+async def reach(watcher: Watcher, seq: int) -> None:
+    async with asyncio.timeout(20):
+        while watcher.position is None or watcher.position.seq < seq:
+            await asyncio.sleep(0.01)
+
+
+async def drain(watcher: Watcher, start: Position, interest: Interest) -> list[int]:
+    """Sequence numbers from there to the end."""
+    seen: list[int] = []
+    while (found := await watcher.after(start, interest)) is not None:
+        events, upto = found
+        seen += [event.seq for event in events]
+        if upto == start:
+            return seen
+        start = upto
+    raise AssertionError("the feed could not go on")
+
+
+@pytest.mark.parametrize("kept", [10_000, 5])
+async def test_every_event_once_from_memory_or_from_postgres(
+    kept: int, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_KEPT", kept)
+    monkeypatch.setattr(watching, "_BATCH", 7)
+    async with following(db) as watcher:
+        start = await watcher.begin()
+        await happen(db, 20)
+        await happen(db, 3, job=uuid4(), namespace="other")
+        await reach(watcher, start.seq + 23)
+        first = start.seq + 1
+        assert await drain(watcher, start, Interest()) == list(range(first, first + 23))
+        assert await drain(watcher, start, Interest(job_uid=JOB)) == list(range(first, first + 20))
+        only = Interest(namespaces=frozenset({"other"}))
+        assert await drain(watcher, start, only) == list(range(first + 20, first + 23))
+        assert await drain(watcher, start, Interest(namespaces=frozenset())) == []
+
+
+async def test_who_waits_is_woken_by_what_matters_alone(db: Database) -> None:
+    async with following(db) as watcher:
+        with (
+            watcher.waiting(Interest(job_uid=JOB)) as one,
+            watcher.waiting(Interest(namespaces=frozenset({"x"}))) as two,
+        ):
+            await happen(db, 1)
+            assert await one.wait(10)
+            assert not await one.wait(0.05)
+            assert not await two.wait(0.05)
+            watcher.close()
+            assert await two.wait(10)
+
+
+async def test_a_feed_that_was_cut_cannot_go_on(db: Database) -> None:
+    await happen(db, 10)
+    async with following(db) as watcher:
+        now = await watcher.begin()
+        assert await watcher.after(Position(epoch=now.epoch, seq=0), Interest()) is not None
+        async with db.begin() as connection:
+            await connection.execute("DELETE FROM job_events WHERE seq <= 6")
+            await connection.execute("UPDATE feed SET first = 7")
+        assert await watcher.after(Position(epoch=now.epoch, seq=3), Interest()) is None
+        assert await watcher.after(Position(epoch=now.epoch, seq=6), Interest()) is not None
+        assert await watcher.after(Position(epoch=now.epoch + 1, seq=10), Interest()) is None
+        assert await watcher.after(Position(epoch=now.epoch, seq=11), Interest()) is None
+
+
+async def test_another_feed_starts_anew_and_tells_everybody(db: Database) -> None:
+    await happen(db, 5)
+    async with following(db) as watcher:
+        before = await watcher.begin()
+        with watcher.waiting(Interest(job_uid=JOB)) as waiter:
+            async with db.begin() as connection:
+                await connection.execute("UPDATE feed SET epoch = epoch + 1")
+            assert await waiter.wait(10)
+        now = watcher.position
+        assert now is not None
+        assert now.epoch == before.epoch + 1
+        assert await watcher.after(before, Interest()) is None
+
+
+async def test_postgres_may_be_away_for_a_while(db: Database) -> None:
+    async with following(db) as watcher:
+        async with db.read() as connection:
+            await connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        start = watcher.position
+        assert start is not None
+        await happen(db, 2)
+        await reach(watcher, start.seq + 2)

@@ -1,0 +1,351 @@
+"""A cluster and a controller for one job, as values: apiserver, kubelets, Postgres and the hands, no I/O.
+
+    disturb ─▶ cluster ─▶ view (may lag) ─▶ reconcile ─▶ record ─▶ (crash?) ─▶ act on the cluster
+
+Every pass is checked as it is made: see `tests.support.pass_checks`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from app.domain.actions import (
+    Action,
+    CaptureEvidence,
+    ConfirmGone,
+    CreatePod,
+    DeletePod,
+    EnsureObjects,
+    MarkAnchor,
+    ReadEvents,
+    ReleasePod,
+    RemoveObjects,
+)
+from app.domain.decision import Decision
+from app.domain.inputs import Inputs
+from app.domain.plan import JobPlan, Rank
+from app.domain.reconcile import reconcile
+from app.domain.status.observed import ObservedContainer, ObservedJob, ObservedPod, PendingReason, Refusal, Verdict
+from app.domain.status.records import Attempt, HistoryEntry, Intent, JobStatus, Recorded
+from app.domain.timing import Timing
+from app.domain.vocabulary import Evidence, PendingCode, ReplicaPhase
+from tests.support.plans import T0, next_record
+
+GRACE = 30.0
+NODES = ("n1", "n2")
+
+
+@dataclass(slots=True, kw_only=True)
+class ModelPod:
+    """A pod as the apiserver stores it; `forced` says that no kubelet is waited for any more."""
+
+    name: str
+    uid: str
+    key: Rank
+    attempt: int
+    created_at: datetime
+    phase: ReplicaPhase = ReplicaPhase.CREATING
+    node: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    exit_code: int | None = None
+    disruption: str | None = None
+    deadline: datetime | None = None
+    held: bool = True
+    ended: bool = False
+    forced: bool = False
+
+    @property
+    def deleting(self) -> bool:
+        return self.deadline is not None
+
+    def end(self, code: int, now: datetime) -> None:
+        self.phase = ReplicaPhase.SUCCEEDED if code == 0 else ReplicaPhase.FAILED
+        self.exit_code, self.finished_at, self.ended = code, now, True
+
+    def seen(self, lost: set[str]) -> ObservedPod:
+        container = ObservedContainer(
+            name="main",
+            state="terminated" if self.ended else "running" if self.started_at else "waiting",
+            exit_code=self.exit_code,
+            started_at=self.started_at,
+        )
+        return ObservedPod(
+            name=self.name,
+            uid=self.uid,
+            key=self.key,
+            attempt=self.attempt,
+            phase=ReplicaPhase.UNKNOWN if self.node in lost and not self.ended else self.phase,
+            ended=self.ended or self.forced,
+            node=self.node,
+            created_at=self.created_at,
+            started_at=self.started_at,
+            finished_at=self.finished_at,
+            exit_code=self.exit_code,
+            disruption=self.disruption,
+            deletion_deadline=self.deadline,
+            held=self.held,
+            containers=(container,),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class ModelFacts:
+    """What a controller knows beside its records and its view; lost when it dies."""
+
+    gone: set[str] = field(default_factory=set)
+    refusals: dict[Rank, Refusal] = field(default_factory=dict)
+    pending_events: dict[str, PendingReason] = field(default_factory=dict)
+    objects_gone: bool = False
+    anchor_marked: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Faults:
+    """What goes wrong until it is set right again."""
+
+    lagging: bool = False  # the view learns nothing from the watch
+    create: str = ""  # the next create: "lost" answer, or "late" to land
+    refusals: dict[Rank, Refusal] = field(default_factory=dict)
+    evidence: Evidence = Evidence.CAPTURED  # NONE delays every capture
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """One job, its cluster and its controller. `check` is called with each decision before it is recorded."""
+
+    plan: JobPlan
+    timing: Timing = field(default_factory=Timing)
+    check: Callable[["World", Inputs, Decision], None] = lambda _world, _inputs, _decision: None
+    now: datetime = T0
+    pods: dict[str, ModelPod] = field(default_factory=dict)
+    lost_nodes: set[str] = field(default_factory=set)
+    anchor: bool = False
+    view: dict[str, ObservedPod] = field(default_factory=dict)
+    in_flight: list[CreatePod] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
+    facts: ModelFacts = field(default_factory=ModelFacts)
+    intent: Intent = field(default_factory=lambda: Intent(generation=1))
+    recorded: Recorded = field(default_factory=lambda: Recorded(status=JobStatus(), replicas={}, created_at=T0))
+    attempts: dict[tuple[Rank, int], Attempt] = field(default_factory=dict)
+    history: list[HistoryEntry] = field(default_factory=list)
+    uids: dict[tuple[Rank, int], set[str]] = field(default_factory=dict)
+
+    # The controller
+
+    def inputs(self) -> Inputs:
+        if not self.faults.lagging:
+            self.sync()
+        observed = ObservedJob(
+            pods=tuple(self.view.values()),
+            gone=frozenset(self.facts.gone),
+            refusals=dict(self.facts.refusals),
+            lost_nodes=frozenset(self.lost_nodes),
+            pending_events=dict(self.facts.pending_events),
+            objects_gone=self.facts.objects_gone,
+            anchor_marked=self.facts.anchor_marked,
+        )
+        return Inputs(
+            plan=self.plan,
+            intent=self.intent,
+            recorded=self.recorded,
+            observed=observed,
+            now=self.now,
+            timing=self.timing,
+        )
+
+    def run_pass(self, *, crash: bool = False, times: int = 1) -> Decision:
+        """Decide, record, and act `times` over, unless the controller dies between."""
+        inputs = self.inputs()
+        decision = reconcile(inputs)
+        self.check(self, inputs, decision)
+        if decision.dirty:
+            self._record(decision)
+        if crash:
+            self.restart_controller()
+            return decision
+        for _ in range(times):
+            for action in decision.actions:
+                self.act(action)
+        return decision
+
+    def _record(self, decision: Decision) -> None:
+        self.recorded = next_record(self.recorded, decision)
+        self.history.extend(decision.history)
+        for key, attempt in decision.ended:
+            self.attempts[key, attempt.number] = attempt
+
+    def restart_controller(self) -> None:
+        self.facts = ModelFacts()
+        self.faults.lagging = False
+        self.sync()
+
+    def go_blind(self) -> None:
+        """The watch shows nothing of this job until it catches up."""
+        self.faults.lagging = True
+        self.view = {}
+
+    def sync(self) -> None:
+        """The watch catches up."""
+        self.view = {pod.uid: pod.seen(self.lost_nodes) for pod in self.pods.values()}
+
+    # The hands and the apiserver
+
+    def act(self, action: Action) -> None:
+        match action:
+            case EnsureObjects():
+                self.anchor = True
+                self.facts.objects_gone = False
+            case CreatePod():
+                self._create(action)
+            case DeletePod():
+                self._delete(action)
+            case ReleasePod():
+                self._release(action)
+            case CaptureEvidence():
+                self._capture(action)
+            case ConfirmGone():
+                self._confirm(action)
+            case ReadEvents():
+                reason = PendingReason(code=PendingCode.UNSCHEDULABLE, message="0/2 nodes are available")
+                self.facts.pending_events[action.uid] = reason
+            case MarkAnchor():
+                self.facts.anchor_marked = True
+            case RemoveObjects():
+                self.facts.objects_gone = not self.anchor
+                self.anchor = False
+
+    def _create(self, action: CreatePod) -> None:
+        refusal = self.faults.refusals.get(action.key)
+        if refusal is not None:
+            self.facts.refusals[action.key] = refusal
+            return
+        fault, self.faults.create = self.faults.create, ""
+        if fault == "late":
+            self.in_flight.append(action)
+            return
+        pod = self.arrive(action)
+        if fault == "lost":
+            return
+        if pod is None:
+            self.facts.refusals[action.key] = Refusal(
+                verdict=Verdict.WAIT, code=PendingCode.NAME_TERMINATING, message="not gone yet", since=self.now
+            )
+            return
+        self.facts.refusals.pop(action.key, None)
+        self.view[pod.uid] = pod.seen(self.lost_nodes)
+
+    def arrive(self, action: CreatePod) -> ModelPod | None:
+        """A create reaches the apiserver: the pod of that attempt, made or found, or None where the name is taken."""
+        name = self.plan.replicas[action.key].pod_name
+        found = self.pods.get(name)
+        if found is not None:
+            return found if found.attempt == action.attempt and not found.deleting else None
+        known = self.uids.setdefault((action.key, action.attempt), set())
+        uid = f"{action.key.task}{action.key.rank}-{action.attempt}-{len(known)}"
+        known.add(uid)
+        pod = ModelPod(name=name, uid=uid, key=action.key, attempt=action.attempt, created_at=self.now)
+        self.pods[name] = pod
+        return pod
+
+    def land(self) -> None:
+        """Creates whose sender has given up arrive now.
+
+        One whose attempt has had its pod since is dropped: no request outlives the lease it was sent under.
+        """
+        flying, self.in_flight = self.in_flight, []
+        for action in flying:
+            if not self.uids.get((action.key, action.attempt)):
+                self.arrive(action)
+
+    def _delete(self, action: DeletePod) -> None:
+        pod = self.pods.get(action.name)
+        if pod is None or pod.uid != action.uid:
+            return
+        if action.force:
+            pod.forced = True
+        self.begin_deletion(pod)
+        self._collect(pod)
+
+    def begin_deletion(self, pod: ModelPod) -> None:
+        """A pod without a node has nobody to wait for; one with a node goes when its kubelet says so."""
+        if pod.deleting:
+            return
+        grace = 0.0 if pod.node is None or pod.ended or pod.forced else GRACE
+        pod.deadline = self.now + timedelta(seconds=grace)
+        if pod.node is None:
+            pod.ended = True
+
+    def _release(self, action: ReleasePod) -> None:
+        pod = self.pods.get(action.name)
+        if pod is not None and pod.uid == action.uid:
+            pod.held = False
+            self._collect(pod)
+
+    def _collect(self, pod: ModelPod) -> None:
+        if pod.deleting and not pod.held and (pod.ended or pod.forced):
+            self.pods.pop(pod.name, None)
+
+    def _capture(self, action: CaptureEvidence) -> None:
+        evidence = self.faults.evidence
+        replica = self.recorded.replicas.get(action.key)
+        if evidence is Evidence.NONE or replica is None or replica.attempt.number != action.attempt:
+            return
+        attempt = replace(replica.attempt, evidence=evidence)
+        self.recorded = replace(
+            self.recorded,
+            replicas={**self.recorded.replicas, action.key: replace(replica, attempt=attempt)},
+        )
+        self.attempts[action.key, action.attempt] = attempt
+
+    def _confirm(self, action: ConfirmGone) -> None:
+        pod = self.pods.get(action.name)
+        if pod is None or pod.uid != action.uid:
+            self.facts.gone.add(action.uid)
+            return
+        self.view[pod.uid] = pod.seen(self.lost_nodes)
+
+    # The kubelets and other people
+
+    def kubelet(self, pod: ModelPod, code: int = 0) -> None:
+        """One step of a pod's life: bound, started, ended with `code`; a deleted one ends at once."""
+        if pod.node in self.lost_nodes:
+            return
+        if pod.ended:
+            self._collect(pod)
+        elif pod.deleting:
+            pod.end(code or 143, self.now)
+            self._collect(pod)
+        elif pod.phase is ReplicaPhase.CREATING:
+            pod.phase, pod.node = ReplicaPhase.PENDING, NODES[pod.key.rank % len(NODES)]
+        elif pod.phase is ReplicaPhase.PENDING:
+            pod.phase, pod.started_at = ReplicaPhase.RUNNING, self.now
+        else:
+            pod.end(code, self.now)
+
+    def foreign_delete(self, pod: ModelPod) -> None:
+        self.begin_deletion(pod)
+        self._collect(pod)
+
+    def force_delete(self, pod: ModelPod) -> None:
+        """With a grace period of 0 nobody waits for the kubelet."""
+        pod.forced = True
+        self.foreign_delete(pod)
+
+    def evict(self, pod: ModelPod) -> None:
+        """Node pressure: the kubelet kills the pod and says why; nobody deletes it."""
+        if pod.node is not None and pod.node not in self.lost_nodes and not pod.ended:
+            pod.disruption = "TerminationByKubelet"
+            pod.end(137, self.now)
+
+    def snatch(self, pod: ModelPod) -> None:
+        """Somebody takes the finalizers off and deletes by force: the pod vanishes.
+
+        Never before its uid was recorded: what left no trace anywhere cannot be told from what never was.
+        """
+        replica = self.recorded.replicas.get(pod.key)
+        if replica is not None and replica.attempt.pod_uid == pod.uid:
+            self.pods.pop(pod.name, None)
+
+    def advance(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)

@@ -1,0 +1,170 @@
+"""An API process without a controller: real Postgres, real HTTP; the test writes what a controller would."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx2
+import uvicorn
+
+from app.api.settings import HttpSettings
+from app.clock import SystemClock
+from app.db import controller, feed, leases, tokens
+from app.db.engine import Database
+from app.domain.decision import Decision
+from app.domain.dialects.base import Limits
+from app.domain.plan import Rank
+from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica
+from app.main import create_app
+from app.services.access import Access, OpenAccess, TokenAccess
+from app.services.gateway import Assembly, Check, Hints, Services
+from app.services.logs import LogReader
+from app.services.planning import Planner
+
+NAMESPACE = "team"
+
+
+@dataclass(slots=True, kw_only=True)
+class Gateway:
+    """`client` talks to it as an admin would, or without a token where it is closed."""
+
+    db: Database
+    services: Services
+    client: httpx2.AsyncClient
+    url: str
+    _lease: leases.Lease | None = None
+
+    async def token(self, role: str, *namespaces: str) -> dict[str, str]:
+        """Headers of a new token."""
+        now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock
+        _, text = await tokens.create(self.db, name=f"a {role}", role=role, namespaces=namespaces, now=now)
+        return {"Authorization": f"Bearer {text}"}
+
+    async def submit(self, name: str = "hello", namespace: str = NAMESPACE, **spec: Any) -> dict[str, Any]:
+        answer = await self.client.post(jobs_path(namespace), json=manifest(name, **spec))
+        assert answer.status_code == 201, answer.text
+        created: dict[str, Any] = answer.json()
+        return created
+
+    async def lease(self) -> leases.Lease:
+        """The controller's."""
+        self._lease = self._lease or await leases.acquire(self.db, "controller", "a test", ttl=600)
+        assert self._lease is not None
+        return self._lease
+
+    async def conclude(self, uid: str, status: Mapping[str, Any], **more: Any) -> None:
+        """Write as the controller would: `status` are fields of JobStatus that change."""
+        job = (await controller.load(self.db, [UUID(uid)]))[UUID(uid)]
+        decision = _decision(replace(job.recorded.status, **status), **more)
+        pods = {replica.key: f"{job.name}-{replica.key.task}-{replica.key.rank}" for replica in decision.changed}
+        assert await controller.persist(self.db, await self.lease(), [job.write(decision, pod_names=pods)]) == []
+
+
+def _decision(
+    status: JobStatus,
+    *,
+    replicas: Sequence[Replica] = (),
+    ended: Sequence[tuple[Rank, Attempt]] = (),
+    history: Sequence[HistoryEntry] = (),
+) -> Decision:
+    return Decision(
+        status=status,
+        replicas={replica.key: replica for replica in replicas},
+        changed=tuple(replicas),
+        ended=tuple(ended),
+        history=tuple(history),
+        actions=(),
+        wake_at=None,
+        again=False,
+        dirty=True,
+    )
+
+
+def jobs_path(namespace: str = NAMESPACE, *more: str) -> str:
+    return "/".join([f"/api/v1/namespaces/{namespace}/jobs", *more])
+
+
+def manifest(name: str = "hello", *, replicas: int = 2, labels: Mapping[str, str] | None = None, **spec: Any) -> Any:
+    """A GenericJob of one task; `spec` adds to its spec."""
+    template = {"spec": {"containers": [{"name": "main", "image": "busybox", "command": ["true"]}]}}
+    task = {"type": "worker", "replicas": replicas, "restartPolicy": {"policy": "Never"}, "template": template}
+    metadata = {"name": name} | ({"labels": dict(labels)} if labels else {})
+    return {
+        "apiVersion": "batch.tensorstack.dev/v1beta1",
+        "kind": "GenericJob",
+        "metadata": metadata,
+        "spec": {"replicaSpecs": [task]} | spec,
+    }
+
+
+@asynccontextmanager
+async def running_gateway(
+    database_url: str,
+    *,
+    closed: bool = False,
+    log_reader: LogReader | None = None,
+    settings: HttpSettings | None = None,
+    limits: Limits | None = None,
+) -> AsyncIterator[Gateway]:
+    db = await Database.open(database_url, pool_size=8)
+    clock = SystemClock()
+    access: Access = TokenAccess(db, clock) if closed else OpenAccess()
+
+    async def hint() -> None:
+        await asyncio.sleep(0.02)
+
+    async def readiness() -> Sequence[Check]:
+        return [Check(name="database", ok=True)]
+
+    services = Assembly(
+        db=db,
+        clock=clock,
+        access=access,
+        planner=Planner(installation=str(uuid4()), limits=limits or Limits()),
+        hints=Hints(intent=lambda: None, feed=hint),
+        readiness=readiness,
+        log_reader=log_reader,
+    ).build()
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    app = create_app(services, settings)
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2)
+    )
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    async with asyncio.TaskGroup() as group:
+        loops = [group.create_task(services.run()), group.create_task(_publish(db))]
+        serving = group.create_task(server.serve(sockets=[listening]))
+        try:
+            async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+                await _answering(client)
+                yield Gateway(db=db, services=services, client=client, url=url)
+        finally:
+            services.close()
+            server.should_exit = True
+            await serving
+            for loop in loops:
+                loop.cancel()
+    await db.close()
+
+
+async def _answering(client: httpx2.AsyncClient) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                if (await client.get("/livez")).status_code == 200:
+                    return
+            except httpx2.TransportError:
+                pass
+            await asyncio.sleep(0.01)
+
+
+async def _publish(db: Database) -> None:
+    while True:
+        await feed.publish(db)
+        await asyncio.sleep(0.02)

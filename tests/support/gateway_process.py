@@ -1,0 +1,168 @@
+"""`jobgate serve` as a real process that a test may kill, freeze and start again at the same address.
+
+Each is forked from a server process that has imported the program once: a start then takes milliseconds, not the
+seconds that tests with dozens of restarts cannot pay.
+"""
+
+import asyncio
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import httpx2
+
+from tests.support.cluster import as_gateway
+
+READY = "jobgate is ready at "
+START_SECONDS = 60.0
+STOP_SECONDS = 20.0
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+QUICK = {
+    "JOBGATE_LEASE_SECONDS": "3",
+    "JOBGATE_REQUEST_TIMEOUT": "1",
+    "JOBGATE_RESTART_BACKOFF": "0.2",
+    "JOBGATE_OPEN_ACCESS": "true",
+    "JOBGATE_LOG_FORMAT": "text",
+}
+
+
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["__main__", "app.cli"])
+
+
+def _serve(port: str, environment: Mapping[str, str], log: str) -> None:
+    """The child: what the command line does, with that environment and its words in a file."""
+    from app.cli import app
+
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
+        os.dup2(file, descriptor)
+    os.environ.clear()
+    os.environ.update(environment)
+    app(["serve", "--port", port])
+
+
+class GatewayProcess:
+    """One process at a time; the port is drawn at the first start and kept. Its words are in `log`."""
+
+    def __init__(self, database_url: str, kubeconfig: Path, directory: Path, **environment: str) -> None:
+        self._environment = QUICK | environment
+        self._environment |= {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_KUBECONFIG": str(as_gateway(kubeconfig))}
+        self._directory = directory
+        self._process: ForkServerProcess | None = None
+        self._port = "0"
+        self._starts = 0
+        self.url = ""
+
+    @property
+    def log(self) -> Path:
+        return self._directory / f"gateway-{self._starts}.log"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def launch(self, environment: Mapping[str, str] | None = None) -> None:
+        """Start it without waiting: one that is to die at a fault point may do so before it serves."""
+        assert self._process is None, "it runs already"
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._starts += 1
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("JOBGATE_")}
+        given = inherited | self._environment | dict(environment or {})
+        self._process = _context.Process(target=_serve, args=(self._port, given, str(self.log)), daemon=True)
+        self._process.start()
+
+    async def start(self, environment: Mapping[str, str] | None = None) -> str:
+        """Start it and return its URL once it serves."""
+        self.launch(environment)
+        return await self.ready()
+
+    async def ready(self) -> str:
+        async with asyncio.timeout(START_SECONDS):
+            while not (line := self._ready_line()):
+                assert self._process is not None
+                assert self._process.exitcode is None, f"it ended at once:\n{self.log.read_text()}"
+                await asyncio.sleep(0.02)
+        self.url = line.removeprefix(READY)
+        self._port = self.url.rpartition(":")[2]
+        return self.url
+
+    def _ready_line(self) -> str:
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return next((line for line in lines if line.startswith(READY)), "")
+
+    async def ended(self, within: float) -> int:
+        """The exit status, once it has ended of itself; negative for a signal."""
+        process = self._process
+        assert process is not None
+        async with asyncio.timeout(within):
+            while (status := process.exitcode) is None:
+                await asyncio.sleep(0.02)
+        process.close()
+        self._process = None
+        return status
+
+    def freeze(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    async def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            await self.ended(STOP_SECONDS)
+
+    async def stop(self) -> int:
+        """Ask for a clean end; the exit status."""
+        assert self._process is not None
+        self._process.terminate()
+        return await self.ended(STOP_SECONDS)
+
+
+@asynccontextmanager
+async def gateway_process(
+    database_url: str, kubeconfig: Path, directory: Path, **environment: str
+) -> AsyncIterator[GatewayProcess]:
+    """A process that is not started yet, and is gone after the block."""
+    process = GatewayProcess(database_url, kubeconfig, directory, **environment)
+    try:
+        yield process
+    finally:
+        await process.kill()
+
+
+async def answering(client: httpx2.AsyncClient, path: str, *, within: float = 30.0) -> httpx2.Response:
+    """The first answer below 500, whatever happens to the server meanwhile."""
+    return await insist(client, "GET", path, within=within)
+
+
+async def insist(
+    client: httpx2.AsyncClient,
+    method: str,
+    path: str,
+    *,
+    json: object = None,
+    headers: Mapping[str, str] | None = None,
+    within: float = 60.0,
+) -> httpx2.Response:
+    """Repeat a request until it is answered with less than 500, as a patient client would."""
+    async with asyncio.timeout(within):
+        while True:
+            try:
+                response = await client.request(method, path, json=json, headers=headers)
+            except httpx2.TransportError:
+                await asyncio.sleep(0.05)
+                continue
+            if response.status_code < 500:
+                return response
+            await asyncio.sleep(0.05)

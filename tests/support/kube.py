@@ -1,0 +1,159 @@
+"""A raw Kubernetes HTTP client for tests: no library between the test and the wire."""
+
+import asyncio
+import json
+import ssl
+from base64 import b64decode
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yaml
+
+DEADLINE = 20.0
+MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where a control plane is; `real` tells a true one from the embedded one."""
+
+    kubeconfig: Path
+    url: str
+    token: str
+    tls: ssl.SSLContext | None
+    real: bool
+
+    @classmethod
+    def read(cls, kubeconfig: Path, *, real: bool) -> "Cluster":
+        document = yaml.safe_load(kubeconfig.read_text())
+        context = next(c["context"] for c in document["contexts"] if c["name"] == document["current-context"])
+        cluster = next(c["cluster"] for c in document["clusters"] if c["name"] == context["cluster"])
+        user = next(u["user"] for u in document["users"] if u["name"] == context["user"])
+        return cls(kubeconfig=kubeconfig, url=cluster["server"], token=user["token"], tls=_tls(cluster), real=real)
+
+
+def _tls(cluster: dict[str, Any]) -> ssl.SSLContext | None:
+    if not cluster["server"].startswith("https"):
+        return None
+    if "certificate-authority-data" in cluster:
+        return ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
+    return ssl.create_default_context(cafile=cluster.get("certificate-authority"))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: Any
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def ok(self) -> Any:
+        assert self.status < 300, f"{self.status}: {self.body}"
+        return self.body
+
+    def refused(self, status: int, reason: str) -> str:
+        """Assert a Status of that code and reason; returns its message."""
+        assert (self.status, self.body.get("reason")) == (status, reason), f"{self.status}: {self.body}"
+        assert self.body["kind"] == "Status"
+        assert self.body["status"] == "Failure"
+        assert self.body["code"] == status
+        return str(self.body["message"])
+
+
+class Watch:
+    """An open watch; `next()` gives one event or fails at its deadline."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.response = response
+
+    async def next(self, timeout: float = DEADLINE) -> dict[str, Any]:
+        line = await asyncio.wait_for(self.response.content.readline(), timeout)
+        assert line, "the watch ended"
+        assert line.endswith(b"\n"), f"the watch was cut inside a line: {line!r}"
+        event: dict[str, Any] = json.loads(line)
+        return event
+
+    async def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        async with asyncio.timeout(DEADLINE):
+            while not wanted(event := await self.next()):
+                pass
+        return event
+
+    async def rest(self) -> list[dict[str, Any]]:
+        async with asyncio.timeout(DEADLINE):
+            return [json.loads(line) async for line in self.response.content]
+
+
+class KubeClient:
+    def __init__(self, cluster: Cluster, session: aiohttp.ClientSession) -> None:
+        self.cluster = cluster
+        self._session = session
+
+    async def call(
+        self, method: str, path: str, body: Any = None, *, content_type: str = "application/json", **params: str
+    ) -> Answer:
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"Content-Type": content_type} if data is not None else {}
+        async with self._session.request(
+            method, self.cluster.url + path, data=data, headers=headers, params=params
+        ) as response:
+            raw = await response.read()
+            decoded = json.loads(raw) if raw and "json" in response.content_type else raw.decode()
+            return Answer(response.status, decoded, dict(response.headers))
+
+    async def get(self, path: str, **params: str) -> Answer:
+        return await self.call("GET", path, **params)
+
+    async def post(self, path: str, body: Any, **params: str) -> Answer:
+        return await self.call("POST", path, body, **params)
+
+    async def put(self, path: str, body: Any, **params: str) -> Answer:
+        return await self.call("PUT", path, body, **params)
+
+    async def patch(self, path: str, body: Any, content_type: str = MERGE, **params: str) -> Answer:
+        return await self.call("PATCH", path, body, content_type=content_type, **params)
+
+    async def delete(self, path: str, body: Any = None, **params: str) -> Answer:
+        return await self.call("DELETE", path, body, **params)
+
+    @asynccontextmanager
+    async def watch(self, path: str, **params: str) -> AsyncIterator[Watch]:
+        query = {"watch": "true", "timeoutSeconds": "60", **params}
+        async with self._session.get(self.cluster.url + path, params=query) as response:
+            assert response.status == 200, await response.text()
+            yield Watch(response)
+
+    async def eventually(self, path: str, wanted: Callable[[Any], object], *, within: float = DEADLINE) -> Any:
+        """Read until the body is as wanted; the last one seen is in the failure."""
+        answer = Answer(0, None)
+        try:
+            async with asyncio.timeout(within):
+                while True:
+                    answer = await self.get(path)
+                    if answer.status == 200 and wanted(answer.body):
+                        return answer.body
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"{path} never came to be as wanted; last: {answer}") from None
+
+    async def gone(self, path: str, *, within: float = DEADLINE) -> None:
+        async with asyncio.timeout(within):
+            while (await self.get(path)).status != 404:
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def connect(cluster: Cluster) -> AsyncIterator[KubeClient]:
+    connector = aiohttp.TCPConnector(ssl=cluster.tls or True)
+    async with aiohttp.ClientSession(
+        connector=connector,
+        headers={"Authorization": f"Bearer {cluster.token}"},
+        timeout=aiohttp.ClientTimeout(total=120, sock_connect=5),
+        read_bufsize=2**21,
+    ) as session:
+        yield KubeClient(cluster, session)

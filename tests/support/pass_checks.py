@@ -1,0 +1,118 @@
+"""What must hold of every single pass, whatever has happened before it."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from app.domain.actions import CreatePod, DeletePod, ReleasePod
+from app.domain.decision import Decision
+from app.domain.inputs import Inputs
+from app.domain.plan import Rank
+from app.domain.reconcile import PODS_PER_PASS, reconcile
+from app.domain.status.records import Attempt
+from app.domain.vocabulary import Evidence
+from tests.support.cluster_model import World
+from tests.support.plans import actions_of, next_record
+
+
+def check_pass(world: World, inputs: Inputs, decision: Decision) -> None:
+    _is_repeatable(inputs, decision)
+    _sums_up(inputs, decision)
+    _freezes_the_end(inputs, decision)
+    _keeps_recorded_ends(world, decision)
+    _says_everything_once(world, decision)
+    _keeps_pods_for_evidence(world, inputs, decision)
+    _stays_in_budget(inputs, decision)
+    assert len(actions_of(decision, CreatePod, DeletePod, ReleasePod)) <= PODS_PER_PASS
+
+
+def _is_repeatable(inputs: Inputs, decision: Decision) -> None:
+    """The same inputs give the same decision, and what was recorded with no news gives nothing more to record."""
+    assert reconcile(inputs) == decision
+    recorded = next_record(inputs.recorded, decision) if decision.dirty else inputs.recorded
+    due_now = decision.wake_at is not None and decision.wake_at <= inputs.now
+    repeated = reconcile(replace(inputs, recorded=recorded))
+    if not decision.again and not due_now:
+        assert not repeated.dirty, (decision, repeated)
+        assert set(repeated.actions) <= set(decision.actions), (decision, repeated)
+    if not decision.dirty:
+        assert not decision.changed
+        assert not decision.ended
+        assert not due_now, "nothing changes, and yet another pass is wanted at once"
+        assert not decision.again
+
+
+def _sums_up(inputs: Inputs, decision: Decision) -> None:
+    assert sum(decision.status.aggregate.values()) == len(inputs.plan.replicas)
+    assert set(decision.replicas) == set(inputs.plan.replicas)
+
+
+def _freezes_the_end(inputs: Inputs, decision: Decision) -> None:
+    before, after = inputs.recorded.status, decision.status
+    if before.phase.is_terminal:
+        assert (before.phase, before.reason, before.message, before.finished_at) == (
+            after.phase,
+            after.reason,
+            after.message,
+            after.finished_at,
+        )
+        assert not actions_of(decision, CreatePod)
+
+
+def _end(attempt: Attempt) -> tuple[object, ...]:
+    return (attempt.outcome, attempt.exit_code, attempt.finished_at, attempt.reason, attempt.phase)
+
+
+def _keeps_recorded_ends(world: World, decision: Decision) -> None:
+    current = {(key, replica.attempt.number): replica.attempt for key, replica in decision.replicas.items()}
+    for where, attempt in [*current.items(), *(((key, attempt.number), attempt) for key, attempt in decision.ended)]:
+        before = world.attempts.get(where)
+        if before is not None:
+            assert _end(before) == _end(attempt)
+            assert before.pod_uid in (None, attempt.pod_uid)
+            assert before.evidence in (Evidence.NONE, attempt.evidence)
+
+
+def _says_everything_once(world: World, decision: Decision) -> None:
+    lines = [*world.history, *decision.history]
+    of_job = [(entry.phase, entry.reason) for entry in lines if entry.key is None]
+    assert all(one != other for one, other in pairwise(of_job)), of_job
+    of_replicas = [(entry.key, entry.attempt, entry.reason) for entry in lines if entry.key is not None]
+    assert len(of_replicas) == len(set(of_replicas)), of_replicas
+
+
+def _keeps_pods_for_evidence(world: World, inputs: Inputs, decision: Decision) -> None:
+    """No pod is let go before its evidence is known; a lost node's goes by force."""
+    known = {**world.attempts}
+    known.update({(key, replica.attempt.number): replica.attempt for key, replica in decision.replicas.items()})
+    known.update({(key, attempt.number): attempt for key, attempt in decision.ended})
+    attempts = {attempt.pod_uid: attempt for attempt in known.values() if attempt.pod_uid is not None}
+    forced = {action.uid for action in actions_of(decision, DeletePod) if action.force}
+    running = {pod.uid for pod in inputs.observed.pods if not pod.ended} - forced
+    current = {replica.attempt.pod_uid for replica in decision.replicas.values()}
+    assert not {action.uid for action in actions_of(decision, ReleasePod)} & running & current
+    for action in actions_of(decision, ReleasePod):
+        attempt = attempts.get(action.uid)
+        if attempt is None or action.uid in forced:
+            continue
+        assert attempt.outcome is not None, f"{action.name} is let go while it runs"
+        assert attempt.evidence is not Evidence.NONE, f"{action.name} is let go before its evidence is known"
+    for action in actions_of(decision, CreatePod):
+        former = known.get((action.key, action.attempt - 1))
+        if action.attempt > 1:
+            assert former is not None
+            assert former.outcome is not None
+            assert former.evidence is not Evidence.NONE
+        assert inputs.recorded.replicas.get(action.key) is None or action.attempt >= _number(inputs, action.key)
+
+
+def _number(inputs: Inputs, key: Rank) -> int:
+    return inputs.recorded.replicas[key].attempt.number
+
+
+def _stays_in_budget(inputs: Inputs, decision: Decision) -> None:
+    resumes = decision.status.resumes
+    for key, replica in decision.replicas.items():
+        limit = inputs.plan.restarts[key.task].limit
+        assert replica.disruptions <= inputs.timing.disruption_limit
+        assert limit is None or replica.restarts <= limit
+        assert replica.attempt.number <= 1 + replica.restarts + replica.disruptions + resumes

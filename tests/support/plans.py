@@ -1,0 +1,177 @@
+"""Short ways to say a plan, a pod, an attempt or a record, so that a table of cases fits its lines."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from app.domain.decision import Decision
+from app.domain.inputs import Inputs
+from app.domain.plan import FinishRule, JobIdentity, JobPlan, Rank, ReplicaPlan, RestartPlan, TaskPlan
+from app.domain.reconcile import reconcile
+from app.domain.status.observed import ObservedJob, ObservedPod
+from app.domain.status.records import Attempt, Intent, JobStatus, Recorded, Replica
+from app.domain.timing import Timing
+from app.domain.vocabulary import Evidence, JobPhase, Outcome, Quantifier, ReplicaPhase, RestartPolicy, RuleOutcome
+
+T0 = datetime(2030, 1, 1, tzinfo=UTC)
+W0, W1 = Rank("worker", 0), Rank("worker", 1)
+
+ON_FAILURE = RestartPlan(policy=RestartPolicy.ON_FAILURE, limit=0)
+ENDED_PHASES = (ReplicaPhase.SUCCEEDED, ReplicaPhase.FAILED)
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+def ranks(*names: str) -> frozenset[Rank]:
+    """`worker0` is rank 0 of task `worker`."""
+    return frozenset(Rank(name[:-1], int(name[-1])) for name in names)
+
+
+def success(*names: str, quantifier: Quantifier = Quantifier.ALL, name: str = "successRules[0]") -> FinishRule:
+    return FinishRule(name=name, outcome=RuleOutcome.SUCCESS, quantifier=quantifier, ranks=ranks(*names))
+
+
+def failure(*names: str, quantifier: Quantifier = Quantifier.ALL, name: str = "failureRules[0]") -> FinishRule:
+    return FinishRule(name=name, outcome=RuleOutcome.FAILURE, quantifier=quantifier, ranks=ranks(*names))
+
+
+def restarting(limit: int | None = 1, policy: RestartPolicy = RestartPolicy.ON_FAILURE, **more: Any) -> RestartPlan:
+    return RestartPlan(policy=policy, limit=limit, **more)
+
+
+def a_replica_plan(key: Rank, global_rank: int = 0) -> ReplicaPlan:
+    name = f"job-{key.task}-{key.rank}"
+    return ReplicaPlan(
+        key=key, global_rank=global_rank, pod_name=name, hostname=name, subdomain="job", template={}, labels={}
+    )
+
+
+def a_plan(
+    tasks: Mapping[str, int] | None = None,
+    rules: Iterable[FinishRule] | None = None,
+    restart: RestartPlan | Mapping[str, RestartPlan] = ON_FAILURE,
+    *,
+    fails_when_success_is_impossible: bool = True,
+    **more: Any,
+) -> JobPlan:
+    """A job of two workers which succeeds when both have, unless told otherwise."""
+    tasks = tasks or {"worker": 2}
+    every = [Rank(task, rank) for task, count in tasks.items() for rank in range(count)]
+    if rules is None:
+        name = "successRules[0]"
+        rules = [FinishRule(name=name, outcome=RuleOutcome.SUCCESS, quantifier=Quantifier.ALL, ranks=frozenset(every))]
+    identity = JobIdentity(
+        uid="u", kind="GenericJob", api_version="v1", namespace="ns", name="job", generation=1, installation="i"
+    )
+    return JobPlan(
+        identity=identity,
+        tasks=tuple(
+            TaskPlan(
+                name=task,
+                restart=restart if isinstance(restart, RestartPlan) else restart[task],
+                replicas=tuple(a_replica_plan(key, i) for i, key in enumerate(every) if key.task == task),
+            )
+            for task in tasks
+        ),
+        rules=tuple(rules),
+        fails_when_success_is_impossible=fails_when_success_is_impossible,
+        **more,
+    )
+
+
+def a_pod(
+    key: Rank = W0,
+    phase: ReplicaPhase = ReplicaPhase.RUNNING,
+    *,
+    attempt: int = 1,
+    uid: str | None = None,
+    name: str | None = None,
+    ended: bool | None = None,
+    **more: Any,
+) -> ObservedPod:
+    """A pod of that rank; its uid tells rank and attempt, and it has ended when its phase says so."""
+    return ObservedPod(
+        name=name or f"job-{key.task}-{key.rank}",
+        uid=uid or pod_uid(key, attempt),
+        key=key,
+        attempt=attempt,
+        phase=phase,
+        ended=phase in ENDED_PHASES if ended is None else ended,
+        **({"created_at": T0, "node": None if phase is ReplicaPhase.CREATING else "n1"} | more),
+    )
+
+
+def pod_uid(key: Rank, attempt: int = 1) -> str:
+    return f"{key.task}{key.rank}-{attempt}"
+
+
+def an_attempt(number: int = 1, *, key: Rank = W0, seen: bool = True, **more: Any) -> Attempt:
+    """An attempt with a running pod, unless told otherwise; one that has ended has its evidence."""
+    known: dict[str, Any] = {"pod_uid": pod_uid(key, number) if seen else None, "phase": ReplicaPhase.RUNNING}
+    if "outcome" in more:
+        known["evidence"] = Evidence.CAPTURED
+        known["phase"] = {Outcome.SUCCEEDED: ReplicaPhase.SUCCEEDED, Outcome.FAILED: ReplicaPhase.FAILED}.get(
+            more["outcome"], ReplicaPhase.DELETED
+        )
+    return Attempt(number=number, **(known | more))
+
+
+def a_replica(key: Rank = W0, attempt: Attempt | None = None, **more: Any) -> Replica:
+    return Replica(key=key, attempt=attempt or an_attempt(key=key), **more)
+
+
+def ended(key: Rank, outcome: Outcome, *, settled: bool = True, **more: Any) -> Replica:
+    return a_replica(key, an_attempt(key=key, outcome=outcome), settled=settled, **more)
+
+
+def by_rank(*replicas: Replica) -> dict[Rank, Replica]:
+    return {replica.key: replica for replica in replicas}
+
+
+def a_record(status: JobStatus | None = None, *replicas: Replica) -> Recorded:
+    return Recorded(status=status or JobStatus(), replicas=by_rank(*replicas), created_at=T0)
+
+
+def running_status(**more: Any) -> JobStatus:
+    known: dict[str, Any] = {
+        "phase": JobPhase.RUNNING,
+        "reason": "ReplicasStarted",
+        "started_at": T0,
+        "active_since": T0,
+    }
+    return JobStatus(**(known | {"initialized_at": T0} | more))
+
+
+def inputs(
+    plan: JobPlan | None = None,
+    recorded: Recorded | None = None,
+    *pods: ObservedPod,
+    intent: Intent | None = None,
+    now: float = 0,
+    timing: Timing | None = None,
+    **observed: Any,
+) -> Inputs:
+    """What one pass looks at, `now` in seconds after T0."""
+    return Inputs(
+        plan=plan or a_plan(),
+        intent=intent or Intent(generation=1),
+        recorded=recorded or a_record(),
+        observed=ObservedJob(pods=pods, **observed),
+        now=at(now),
+        timing=timing or Timing(),
+    )
+
+
+def decide(*args: Any, **more: Any) -> Decision:
+    return reconcile(inputs(*args, **more))
+
+
+def next_record(before: Recorded, decision: Decision) -> Recorded:
+    """What Postgres holds once the decision is written."""
+    return Recorded(status=decision.status, replicas=decision.replicas, created_at=before.created_at)
+
+
+def actions_of(decision: Decision, *types: type) -> list[Any]:
+    return [action for action in decision.actions if isinstance(action, types)]

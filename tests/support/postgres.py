@@ -1,0 +1,130 @@
+"""A real PostgreSQL for the session and a fresh database a test.
+
+    server (embedded, or JOBGATE_TEST_DATABASE_URL) ─▶ template, migrated once ─▶ a copy for each test
+
+Every xdist worker has a server of its own, started by the first test that asks for it.
+"""
+
+import asyncio
+import os
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from app.embedded_postgres.binaries import PostgresBinaries
+from app.embedded_postgres.server import EmbeddedPostgres
+
+EXTERNAL_SERVER = "JOBGATE_TEST_DATABASE_URL"
+DEBIAN = Path("/usr/lib/postgresql")
+FORGETFUL = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "32MB"}  # no test outlives its server
+
+
+def with_database(url: str, database: str) -> str:
+    """The same server, another database; a driver in the scheme is left out, as asyncpg wants it."""
+    parts = urlsplit(url)
+    plain = f"{parts.scheme.partition('+')[0]}://{parts.netloc}/{database}"
+    return f"{plain}?{parts.query}" if parts.query else plain
+
+
+async def execute(url: str, statement: str) -> None:
+    connection: Any = await asyncpg.connect(url, timeout=30)
+    try:
+        await connection.execute(statement, timeout=60)
+    finally:
+        await connection.close(timeout=10)
+
+
+@asynccontextmanager
+async def fresh_database(server_url: str, *, template: str = "template0") -> AsyncIterator[str]:
+    """The URL of a new database, copied from a template and dropped afterwards, whoever is connected."""
+    name = f"jobgate_test_{secrets.token_hex(8)}"
+    await execute(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
+    try:
+        yield with_database(server_url, name)
+    finally:
+        await execute(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@asynccontextmanager
+async def migrated_template(server_url: str, migrate: Callable[[str], None]) -> AsyncIterator[str]:
+    """The name of a database that `migrate` was run on, for `fresh_database` to copy."""
+    async with fresh_database(server_url) as url:
+        await asyncio.to_thread(migrate, url)
+        yield urlsplit(url).path.removeprefix("/")
+
+
+def debian_binaries() -> PostgresBinaries | None:
+    """The newest PostgreSQL that the distribution installed, from 15 on."""
+    found = [PostgresBinaries.at(program.parent) for program in DEBIAN.glob("*/bin/postgres")]
+    recent = [binaries for binaries in found if binaries.major >= 15]
+    return max(recent, key=lambda binaries: binaries.major, default=None)
+
+
+@pytest.fixture
+def postgres_directory(tmp_path: Path) -> Iterator[Path]:
+    """A place for a server of the test's own; its 40 MB go when the test is over."""
+    directory = tmp_path / "postgres"
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def postgres_server_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """A superuser's URL of the session's server. Make no tables in it: use `database_url`."""
+    external = os.environ.get(EXTERNAL_SERVER)
+    if external:
+        yield with_database(external, urlsplit(external).path.removeprefix("/") or "postgres")
+        return
+    directory = tmp_path_factory.mktemp("postgres")
+    async with EmbeddedPostgres(directory, settings=FORGETFUL) as server:
+        yield server.url
+    shutil.rmtree(directory)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def database_template(postgres_server_url: str) -> AsyncIterator[str]:
+    from app.db.migrations import migrate  # costs what only tests with a database should pay
+
+    async with migrated_template(postgres_server_url, migrate) as name:
+        yield name
+
+
+@pytest_asyncio.fixture
+async def database_url(postgres_server_url: str, database_template: str) -> AsyncIterator[str]:
+    """A database of the test's own, migrated to the newest revision."""
+    async with fresh_database(postgres_server_url, template=database_template) as url:
+        yield url
+
+
+@pytest_asyncio.fixture
+async def empty_database_url(postgres_server_url: str) -> AsyncIterator[str]:
+    """A database of the test's own, in which nothing has been made yet."""
+    async with fresh_database(postgres_server_url) as url:
+        yield url
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def debian_postgres(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EmbeddedPostgres]:
+    """A server that is not ours: the distribution's, of an older major version and with another C library."""
+    binaries = debian_binaries()
+    if binaries is None:
+        pytest.skip(f"there is no PostgreSQL 15 or newer in {DEBIAN}: apt-get install postgresql")
+    directory = tmp_path_factory.mktemp("debian-postgres")
+    async with EmbeddedPostgres(directory, binaries=binaries, settings=FORGETFUL) as server:
+        yield server
+    shutil.rmtree(directory)
+
+
+@pytest_asyncio.fixture
+async def debian_database_url(debian_postgres: EmbeddedPostgres) -> AsyncIterator[str]:
+    """An empty database on the distribution's server."""
+    async with fresh_database(debian_postgres.url) as url:
+        yield url

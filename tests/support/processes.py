@@ -1,0 +1,35 @@
+"""Which processes there are, told by what they carry: for tests that nothing is left behind."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+
+def processes_of(mark: str) -> dict[int, str]:
+    """Pids and command lines of the living that have `mark` in command line, environment or working directory."""
+    own = {os.getpid(), os.getppid()}
+    found: dict[int, str] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        pid = int(entry.name)
+        if pid in own:
+            continue
+        try:
+            command, environment = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
+            directory = str((entry / "cwd").readlink())
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        # A zombie has neither command line nor environment: it is for its parent to reap.
+        if mark.encode() in command + environment or mark in directory:
+            found[pid] = command.replace(b"\0", b" ").decode(errors="replace").strip()
+    return found
+
+
+async def until_processes(mark: str, wanted: Callable[[dict[int, str]], bool], *, within: float = 20.0) -> None:
+    found: dict[int, str] = {}
+    try:
+        async with asyncio.timeout(within):
+            while not wanted(found := processes_of(mark)):
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"the processes of {mark} are not as wanted: {found}") from None

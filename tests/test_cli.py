@@ -1,0 +1,152 @@
+"""The command `jobgate` as its users type it: what it says, and its exit status."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from app.settings import ENV_PREFIX, Settings
+from tests.support.gateway_process import gateway_process
+from tests.support.kube import Cluster
+
+ROOT = Path(__file__).parents[1]
+NO_DATABASE = "jobgate: no database: set JOBGATE_DATABASE_URL to postgresql://user:password@host/database"
+
+
+def jobgate(*arguments: str, home: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run it with nothing of this process's configuration, and an empty home."""
+    keep = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "TMPDIR")}
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli", *arguments],
+        cwd=ROOT,
+        env=keep | {"HOME": str(home), "COLUMNS": "200"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_serve_says_that_the_database_is_missing(tmp_path: Path) -> None:
+    ran = jobgate("serve", "--port", "0", home=tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"{NO_DATABASE}; no cluster is configured: ")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_serve_says_that_the_cluster_is_missing(tmp_path: Path, database_url: str) -> None:
+    ran = jobgate("serve", "--port", "0", home=tmp_path, JOBGATE_DATABASE_URL=database_url)
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert ran.stderr.startswith("jobgate: no cluster is configured: ")
+    assert "JOBGATE_KUBECONFIG" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_serve_says_that_the_kubeconfig_is_not_there(tmp_path: Path, database_url: str) -> None:
+    missing = str(tmp_path / "nowhere")
+    ran = jobgate("serve", home=tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=missing)
+    assert ran.returncode == 2
+    assert missing in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_serve_says_that_no_database_answers(tmp_path: Path, embedded_cluster: Cluster) -> None:
+    given = {"JOBGATE_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
+    ran = jobgate("serve", home=tmp_path, JOBGATE_KUBECONFIG=str(embedded_cluster.kubeconfig), **given)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("jobgate: the database is not available")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_serve_and_migrate_speak_of_a_schema_that_is_behind(
+    tmp_path: Path, empty_database_url: str, embedded_cluster: Cluster
+) -> None:
+    url = {"JOBGATE_DATABASE_URL": empty_database_url}
+    refused = jobgate("serve", home=tmp_path, JOBGATE_KUBECONFIG=str(embedded_cluster.kubeconfig), **url)
+    assert refused.returncode == 2
+    assert "run `jobgate migrate`" in refused.stderr
+    due = jobgate("migrate", "--check", home=tmp_path, **url)
+    assert due.returncode == 1
+    assert "no schema of jobgate" in due.stdout
+    assert jobgate("migrate", home=tmp_path, **url).stdout == "the schema is current\n"
+    assert jobgate("migrate", "--check", home=tmp_path, **url).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("PORT", "eighty"), ("ROLE", "leader"), ("NODE_LOST_AFTER", "soon"), ("LEASE_SECONDS", "0")]
+)
+def test_a_wrong_setting_is_named(tmp_path: Path, variable: str, value: str) -> None:
+    ran = jobgate("serve", home=tmp_path, **{ENV_PREFIX + variable: value})
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(f"jobgate: {ENV_PREFIX}{variable}: ")
+
+
+def test_open_access_is_refused_beyond_loopback(tmp_path: Path, database_url: str, embedded_cluster: Cluster) -> None:
+    given = {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_KUBECONFIG": str(embedded_cluster.kubeconfig)}
+    ran = jobgate("serve", "--host", "0.0.0.0", home=tmp_path, JOBGATE_OPEN_ACCESS="true", **given)
+    assert ran.returncode == 2
+    assert "refused on 0.0.0.0" in ran.stderr
+
+
+def test_help_lists_every_setting_with_its_default(tmp_path: Path) -> None:
+    shown = " ".join(jobgate("serve", "--help", home=tmp_path).stdout.split())
+    for name, field in Settings.model_fields.items():
+        default = f" (default: {field.default})" if field.default not in (None, "", ()) else ""
+        assert f"{ENV_PREFIX}{name.upper()}{default}: " in shown, name
+
+
+def test_help_lists_every_command(tmp_path: Path) -> None:
+    shown = jobgate("--help", home=tmp_path).stdout
+    for command in ("serve", "dev", "demo", "migrate", "token", "devcluster", "openapi"):
+        assert f" {command} " in shown
+
+
+def test_the_node_s_help_is_the_node_s(tmp_path: Path) -> None:
+    assert "--kubeconfig" in jobgate("devcluster", "node", "--help", home=tmp_path).stdout
+    assert "--nodes" in jobgate("devcluster", "--help", home=tmp_path).stdout
+
+
+def test_openapi_prints_the_document(tmp_path: Path) -> None:
+    assert json.loads(jobgate("openapi", home=tmp_path).stdout)["info"]["title"] == "jobgate"
+
+
+def test_dev_refuses_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ran = jobgate("dev", "--data-dir", str(tmp_path / "state"), "--port", port, home=tmp_path)
+    assert ran.returncode == 2
+    assert f"127.0.0.1:{port}" in ran.stderr
+
+
+async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: str, embedded_cluster: Cluster) -> None:
+    given = {"JOBGATE_DATABASE_URL": database_url}
+
+    def token(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return jobgate("token", *arguments, home=tmp_path, **given)
+
+    secret = token("create", "alice", "--role", "viewer", "--namespace", "a", "--namespace", "b").stdout.strip()
+    assert secret.startswith("jg_")
+    listed = token("list").stdout
+    assert "alice  viewer  a,b  valid" in listed
+    assert secret not in listed
+    assert token("create", "bob", "--role", "king").returncode == 2
+    assert token("revoke", "no-such").returncode == 1
+    async with gateway_process(
+        database_url, embedded_cluster.kubeconfig, tmp_path / "gateway", JOBGATE_OPEN_ACCESS="false"
+    ) as gateway:
+        bearer = {"Authorization": f"Bearer {secret}"}
+        async with httpx2.AsyncClient(base_url=await gateway.start(), timeout=20, headers=bearer) as http:
+            assert (await http.get("/api/v1/namespaces/a/jobs")).status_code == 200
+            assert token("revoke", listed.split()[0]).returncode == 0
+            async with asyncio.timeout(10):
+                while (answer := await http.get("/api/v1/namespaces/a/jobs")).status_code == 200:
+                    await asyncio.sleep(0.1)
+            assert answer.status_code == 401
+    assert "revoked" in token("list").stdout

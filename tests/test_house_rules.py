@@ -1,0 +1,130 @@
+"""Rules of the house that no linter knows."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from app.domain.dialects import registry
+from app.main import create_app
+from app.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+FILE_LINES = 400
+FUNCTION_LINES = 60
+OPEN_ROUTES = {"/livez", "/readyz", "/metrics"}
+UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK|TBD|lorem ipsum)\b|NotImplementedError")
+MACHINE_PATHS = re.compile(r"(?<![\w.$}>])/(?:work|home/\w+|Users/\w+|root)/")
+REGISTRY_HOSTS = re.compile(
+    r"\b(?:p[y]pi\.(?:org|python\.org)|p[y]thonhosted\.org|npm[j]s\.(?:org|com)|proxy\.gol[a]ng\.org|crates\.i[o]"
+    r"|[\w.-]*artif[a]ctory[\w.-]*|[\w-]+\.pkg\.d[e]v)\b"
+)
+TEXT = {
+    ".py",
+    ".md",
+    ".toml",
+    ".yaml",
+    ".yml",
+    ".txt",
+    ".sh",
+    ".cfg",
+    ".ini",
+    ".html",
+    ".css",
+    ".js",
+    ".mako",
+    ".json",
+    "",
+}
+
+
+@cache
+def tracked() -> tuple[Path, ...]:
+    """What the repository holds, or where there is no repository, what it would."""
+    ran = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        pytest.skip("this is not a git checkout: nobody can say which files are the repository's")
+    names = [name for name in ran.stdout.split("\0") if name]
+    return tuple(ROOT / name for name in names if (ROOT / name).is_file())
+
+
+def sources(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def text_files() -> Iterator[tuple[str, str]]:
+    for path in tracked():
+        if path.suffix in TEXT and path != Path(__file__):
+            yield named(path), path.read_text(encoding="utf-8")
+
+
+def test_files_are_short() -> None:
+    lengths = {named(path): path.read_text().count("\n") for path in sources("app", "tests", "tools", "bench")}
+    assert {name: lines for name, lines in lengths.items() if lines > FILE_LINES} == {}
+
+
+def test_functions_are_short() -> None:
+    long = {
+        f"{named(path)}:{node.name}": length
+        for path in sources("app", "tools", "bench")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES
+    }
+    assert long == {}
+
+
+def test_every_package_states_its_law() -> None:
+    packages = [path for path in sources("app") if path.name == "__init__.py"]
+    assert len(packages) > 10
+    assert [named(path) for path in packages if not ast.get_docstring(ast.parse(path.read_text()))] == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    assert [named(path) for path in sources("app", "tools") if not ast.get_docstring(ast.parse(path.read_text()))] == []
+
+
+@pytest.mark.parametrize("forbidden", [UNFINISHED, MACHINE_PATHS, REGISTRY_HOSTS], ids=["unfinished", "paths", "hosts"])
+def test_no_file_has(forbidden: re.Pattern[str]) -> None:
+    found = [f"{name}: {match.group()}" for name, text in text_files() for match in forbidden.finditer(text)]
+    assert found == []
+
+
+def test_the_words_that_are_looked_for_would_be_found() -> None:
+    assert UNFINISHED.search("# TODO: later")
+    assert MACHINE_PATHS.search('Path("/home/me/x")')
+    assert not MACHINE_PATHS.search("data/work/x")
+    assert REGISTRY_HOSTS.search("https://py" + "pi.org/simple")
+
+
+def test_every_route_asks_for_a_token_or_is_listed_as_open() -> None:
+    document = create_app().openapi()
+    assert document["security"] == [{"bearer": []}]
+    is_open = {path for path, item in document["paths"].items() for o in item.values() if o.get("security") == []}
+    assert is_open == OPEN_ROUTES
+
+
+def test_every_kind_has_an_example() -> None:
+    shown = {yaml.safe_load(path.read_text())["kind"] for path in (ROOT / "examples").rglob("*.yaml")}
+    assert {dialect.kind for dialect in set(registry.DIALECTS.values())} <= shown
+
+
+def test_every_kind_has_golden_cases_and_a_page() -> None:
+    for dialect in set(registry.DIALECTS.values()):
+        module = type(dialect).__module__.rpartition(".")[2]
+        assert len(list((ROOT / "tests" / "data" / module).iterdir())) >= 3, module
+        assert any((ROOT / "tests" / "data" / f"{module}_native").iterdir()), module
+        assert (ROOT / "docs" / "kinds" / f"{module.replace('_', '-')}.md").read_text().startswith("# "), module
+
+
+def test_every_setting_is_described() -> None:
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []

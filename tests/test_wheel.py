@@ -1,0 +1,135 @@
+"""The wheel alone, in an empty environment and away from the checkout: it migrates, serves and runs a job."""
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.e2e.user import User, job
+from tests.support.cluster import running_embedded_cluster
+
+ROOT = Path(__file__).parents[1]
+PIP = ("--quiet", "--disable-pip-version-check")
+INSTALL_SECONDS = 400.0
+START_SECONDS = 60.0
+
+
+def run(*command: str | Path, cwd: Path, timeout: float = 120.0) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(list(command), cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def build_wheel(directory: Path) -> Path:
+    """From a copy, so that the checkout gets no build directory."""
+    source = directory / "source"
+    ignore = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "tests", "bench")
+    shutil.copytree(ROOT, source, ignore=ignore)
+    built = run(
+        *(sys.executable, "-m", "pip", "wheel", *PIP, "--no-deps", "--no-build-isolation"),
+        *("--wheel-dir", str(directory / "dist"), str(source)),
+        cwd=directory,
+    )
+    assert built.returncode == 0, built.stderr
+    (wheel,) = (directory / "dist").glob("jobgate-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The command, of an environment that holds the wheel and what the lock file names, and nothing else."""
+    directory = tmp_path_factory.mktemp("wheel")
+    environment = directory / "environment"
+    venv.create(environment, with_pip=True)
+    pip = (environment / "bin" / "python", "-m", "pip", "install", *PIP)
+    locked = ROOT / "requirements" / "embedded.txt"
+    ran = run(*pip, "--require-hashes", "--requirement", locked, cwd=directory, timeout=INSTALL_SECONDS)
+    if ran.returncode:
+        assert "hash" not in ran.stderr.lower(), ran.stderr
+        pytest.skip(f"no package index is to be had: {ran.stderr.strip().splitlines()[-1]}")
+    ran = run(*pip, "--no-deps", build_wheel(directory), cwd=directory)
+    assert ran.returncode == 0, ran.stderr
+    yield environment / "bin" / "jobgate"
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def serving(command: Path, cwd: Path, **environment: str) -> Iterator[str]:
+    """`jobgate serve`; its URL."""
+    with (cwd / "serve.log").open("wb") as log:
+        process = subprocess.Popen(
+            [command, "serve", "--port", "0"],
+            cwd=cwd,
+            env=clean(cwd, **environment),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    assert process.stdout is not None
+    try:
+        ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+        line = process.stdout.readline() if ready else ""
+        assert line.startswith("jobgate is ready at "), (cwd / "serve.log").read_text()
+        yield line.split()[-1]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def clean(home: Path, **environment: str) -> dict[str, str]:
+    """Nothing that could lead Python back to the checkout."""
+    return {"PATH": os.environ["PATH"], "HOME": str(home), **environment}
+
+
+@pytest.mark.timeout(INSTALL_SECONDS + 180)
+async def test_the_wheel_alone_migrates_serves_and_runs_a_job(
+    installed: Path, empty_database_url: str, tmp_path: Path
+) -> None:
+    where = run(installed.parent / "python", "-c", "import app, migrations; print(app.__file__)", cwd=tmp_path)
+    assert where.stdout.startswith(str(installed.parent.parent)), where.stderr
+    database = {"JOBGATE_DATABASE_URL": empty_database_url}
+    migrated = subprocess.run(
+        [installed, "migrate"],
+        cwd=tmp_path,
+        env=clean(tmp_path, **database),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert migrated.stdout == "the schema is current\n", migrated.stderr
+    document = run(installed, "openapi", cwd=tmp_path).stdout
+    assert document == (ROOT / "openapi" / "openapi.json").read_text(encoding="utf-8")
+    with running_embedded_cluster(tmp_path / "cluster", "--nodes", "1") as cluster:
+        given = database | {"JOBGATE_KUBECONFIG": str(cluster.kubeconfig), "JOBGATE_OPEN_ACCESS": "true"}
+        with serving(installed, tmp_path, **given) as url:
+            async with httpx2.AsyncClient(base_url=url, timeout=30) as http:
+                user = User(http, "default")
+                await user.submit(job("from-the-wheel", "echo it works"))
+                assert (await user.ended("from-the-wheel"))["phase"] == "Succeeded"
+                assert (await user.call("GET", "/from-the-wheel/logs")).text == "it works\n"
+
+
+@pytest.mark.timeout(INSTALL_SECONDS + 180)
+def test_the_wheel_alone_runs_the_demo(installed: Path, tmp_path: Path) -> None:
+    """It brings its examples, its cluster and its database."""
+    ran = subprocess.run(
+        [installed, "demo", "--exit", "--port", "0", "--data-dir", str(tmp_path / "state")],
+        cwd=tmp_path,
+        env=clean(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr

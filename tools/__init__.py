@@ -1,0 +1,1 @@
+"""What keeps the repository itself in order: lock files, generated files, the cluster suites."""

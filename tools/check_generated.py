@@ -1,0 +1,132 @@
+"""What is made from something else is current, and what a file names exists; `make check`. One sentence a failure."""
+
+import asyncio
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from app.api import openapi
+from app.cli import app as commands
+from app.db import migrations
+from app.embedded_postgres.server import EmbeddedPostgres
+from app.main import create_app
+
+ROOT = Path(__file__).parent.parent
+LOCKS = {"runtime.txt": (), "embedded.txt": ("embedded",), "dev.txt": ("embedded", "dev"), "bench.txt": ("bench",)}
+DEPENDENCY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==\S+", re.MULTILINE)
+INDEX = re.compile(r"^\s*(?:-i|--(?:extra-)?index-url|--find-links|-f|--trusted-host)\b|https?://", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
+TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
+CODE = re.compile(r"^```sh.*?$(.*?)^```$|`([^`\n]+)`", re.MULTILINE | re.DOTALL)
+MAKE = re.compile(r"(?:^|[;&|]\s*)make ([a-z-]+)", re.MULTILINE)
+JOBGATE = re.compile(r"(?:^|[;&|]\s*)jobgate (?!is ready)([a-z]+)(?: ([a-z]+))?", re.MULTILINE)
+
+
+def read(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def check_openapi() -> Iterator[str]:
+    if read("openapi/openapi.json") != openapi.text(create_app()):
+        yield "openapi/openapi.json is not what `jobgate openapi` prints: run `make openapi`."
+
+
+def check_schema() -> Iterator[str]:
+    """Migrations lead to the tables of app.models."""
+    for difference in asyncio.run(_drift()):
+        yield f"Migrations and app.models differ: {difference}."
+
+
+async def _drift() -> list[str]:
+    with tempfile.TemporaryDirectory(prefix="jobgate-check-") as directory:
+        async with EmbeddedPostgres(Path(directory) / "postgres", settings={"fsync": "off"}) as server:
+            await asyncio.to_thread(migrations.migrate, server.url)
+            return await asyncio.to_thread(migrations.drift, server.url)
+
+
+def check_locks() -> Iterator[str]:
+    project = tomllib.loads(read("pyproject.toml"))
+    for lock, groups in LOCKS.items():
+        if not (ROOT / "requirements" / lock).exists():
+            yield f"requirements/{lock} is missing: run `make lock`."
+            continue
+        text = read(f"requirements/{lock}")
+        if found := INDEX.search(text):
+            yield f"requirements/{lock} names an index: {found.group().strip()}."
+        locked = {_plain(name) for name in DEPENDENCY.findall(text)}
+        for name in sorted(_declared(project, groups, with_project=lock != "bench.txt") - locked):
+            yield f"requirements/{lock} lacks {name}, which pyproject.toml names: run `make lock`."
+        for line in _without_hash(text):
+            yield f"requirements/{lock} has no hash for {line}: run `make lock`."
+
+
+def _declared(project: Any, groups: Iterable[str], *, with_project: bool) -> set[str]:
+    tables = project["project"]["optional-dependencies"], project["dependency-groups"]
+    wanted: list[str] = list(project["project"]["dependencies"]) if with_project else []
+    for group in groups:
+        for table in tables:
+            wanted += table.get(group, [])
+    return {_plain(re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]) for requirement in wanted}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _without_hash(text: str) -> Iterator[str]:
+    for requirement in re.split(r"\n(?=\S)", text):
+        if DEPENDENCY.match(requirement) and "--hash=" not in requirement:
+            yield requirement.split()[0]
+
+
+def tracked(pattern: str) -> list[Path]:
+    """Files that git knows, or where there is no repository, those that are there."""
+    ran = subprocess.run(["git", "ls-files", "-z", pattern], cwd=ROOT, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        return [path for path in ROOT.rglob(pattern) if ".venv" not in path.parts]
+    return [ROOT / name for name in ran.stdout.split("\0") if name and (ROOT / name).exists()]
+
+
+def check_links() -> Iterator[str]:
+    for page in tracked("*.md"):
+        for target in LINK.findall(page.read_text(encoding="utf-8")):
+            if not re.match(r"[a-z]+:", target) and not (page.parent / target).exists():
+                yield f"{page.relative_to(ROOT)} links to {target}, which does not exist."
+
+
+def check_readme_commands() -> Iterator[str]:
+    """`make …` and `jobgate …` as the README writes them."""
+    text = "\n".join(block or inline for block, inline in CODE.findall(read("README.md")))
+    targets = set(TARGET.findall(read("Makefile")))
+    for target in sorted(set(MAKE.findall(text)) - targets):
+        yield f"README.md says `make {target}`, and the Makefile has no such target."
+    group: Any = get_command(commands)
+    known = group.commands
+    for name, sub in sorted(set(JOBGATE.findall(text))):
+        if name not in known:
+            yield f"README.md says `jobgate {name}`, and there is no such command."
+        elif sub and hasattr(known[name], "commands") and sub not in known[name].commands:
+            yield f"README.md says `jobgate {name} {sub}`, and there is no such command."
+
+
+CHECKS = (check_openapi, check_locks, check_links, check_readme_commands, check_schema)
+
+
+def main() -> int:
+    failures = [failure for check in CHECKS for failure in check()]
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    if not failures:
+        print("generated files are current")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""Make the strict JSON schema of a PodTemplateSpec from what a Kubernetes API server says of itself.
+
+    kubectl get --raw /openapi/v2 | python tools/pod_template_schema.py > app/domain/data/pod_template.schema.json
+
+The published definitions are documentation: they allow unknown fields and leave out what the server checks in code.
+This closes them, types quantities and integers as the server reads them, and adds the bounds that it enforces on
+single fields.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from app.domain.quantity import QUANTITY_PATTERN
+
+ROOT = "io.k8s.api.core.v1.PodTemplateSpec"
+REFERENCE = "#/definitions/"
+
+INT32 = {"minimum": -(2**31), "maximum": 2**31 - 1}
+INT64 = {"minimum": -(2**63), "maximum": 2**63 - 1}
+PORT = {"minimum": 1, "maximum": 65535}
+MODE = {"minimum": 0, "maximum": 0o777}
+ID = {"minimum": 0, "maximum": 2**32 - 1}
+NATURAL = {"minimum": 0}
+POSITIVE = {"minimum": 1}
+WEIGHT = {"minimum": 1, "maximum": 100}
+NOT_EMPTY: dict[str, Any] = {"minLength": 1}
+
+SCALARS: dict[str, dict[str, Any]] = {
+    "Quantity": {"type": ["string", "number"], "pattern": QUANTITY_PATTERN},
+    "IntOrString": {"type": ["integer", "string"], **INT32},
+    "Time": {"type": "string"},
+    "FieldsV1": {"type": "object"},
+}
+
+# pkg/apis/core/validation/validation.go checks these in code. Where zero asks for the default, zero is allowed.
+BOUNDS: dict[tuple[str, str], dict[str, Any]] = {
+    ("PodSpec", "containers"): {"minItems": 1},
+    ("PodSpec", "activeDeadlineSeconds"): POSITIVE,
+    ("PodSpec", "terminationGracePeriodSeconds"): NATURAL,
+    ("ContainerPort", "containerPort"): PORT,
+    ("ContainerPort", "hostPort"): {**PORT, "minimum": 0},
+    ("GRPCAction", "port"): PORT,
+    ("Probe", "initialDelaySeconds"): NATURAL,
+    ("Probe", "timeoutSeconds"): NATURAL,
+    ("Probe", "periodSeconds"): NATURAL,
+    ("Probe", "successThreshold"): NATURAL,
+    ("Probe", "failureThreshold"): NATURAL,
+    ("Probe", "terminationGracePeriodSeconds"): POSITIVE,
+    ("EnvVar", "name"): NOT_EMPTY,
+    ("VolumeMount", "name"): NOT_EMPTY,
+    ("VolumeMount", "mountPath"): NOT_EMPTY,
+    ("VolumeDevice", "devicePath"): NOT_EMPTY,
+    ("PreferredSchedulingTerm", "weight"): WEIGHT,
+    ("WeightedPodAffinityTerm", "weight"): WEIGHT,
+    ("TopologySpreadConstraint", "maxSkew"): POSITIVE,
+    ("TopologySpreadConstraint", "minDomains"): POSITIVE,
+    ("TopologySpreadConstraint", "topologyKey"): NOT_EMPTY,
+    ("PodAffinityTerm", "topologyKey"): NOT_EMPTY,
+    ("NodeSelector", "nodeSelectorTerms"): {"minItems": 1},
+    ("ConfigMapVolumeSource", "defaultMode"): MODE,
+    ("SecretVolumeSource", "defaultMode"): MODE,
+    ("ProjectedVolumeSource", "defaultMode"): MODE,
+    ("DownwardAPIVolumeSource", "defaultMode"): MODE,
+    ("DownwardAPIVolumeFile", "mode"): MODE,
+    ("KeyToPath", "mode"): MODE,
+    ("KeyToPath", "path"): NOT_EMPTY,
+    ("HostPathVolumeSource", "path"): NOT_EMPTY,
+    ("PersistentVolumeClaimVolumeSource", "claimName"): NOT_EMPTY,
+    ("SecurityContext", "runAsUser"): ID,
+    ("SecurityContext", "runAsGroup"): ID,
+    ("PodSecurityContext", "runAsUser"): ID,
+    ("PodSecurityContext", "runAsGroup"): ID,
+    ("PodSecurityContext", "fsGroup"): ID,
+    ("ServiceAccountTokenProjection", "expirationSeconds"): {"minimum": 600, "maximum": 2**32},
+    ("SleepAction", "seconds"): NATURAL,
+    ("ConfigMapKeySelector", "key"): NOT_EMPTY,
+    ("SecretKeySelector", "key"): NOT_EMPTY,
+    ("ConfigMapVolumeSource", "name"): NOT_EMPTY,
+    ("SecretVolumeSource", "secretName"): NOT_EMPTY,
+    ("PodSpec", "runtimeClassName"): NOT_EMPTY,
+    ("PodOS", "name"): {"enum": ["linux", "windows"]},
+    ("LabelSelectorRequirement", "operator"): {"enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
+    # Gt and Lt are published and, without an alpha feature gate, refused.
+    ("Toleration", "operator"): {"enum": ["", "Equal", "Exists"]},
+}
+
+# Fields that the published definition calls optional and the server does not.
+REQUIRED = {"ConfigMapVolumeSource": ["name"], "SecretVolumeSource": ["secretName"]}
+
+# Fields that are not pointers in Go: the empty text is the same as no text, and the server fills in its default.
+EMPTY_IS_DEFAULT = {
+    ("PodSpec", "restartPolicy"),
+    ("PodSpec", "dnsPolicy"),
+    ("Container", "imagePullPolicy"),
+    ("Container", "terminationMessagePolicy"),
+    ("ContainerPort", "protocol"),
+    ("HTTPGetAction", "scheme"),
+    ("Toleration", "effect"),
+    ("Toleration", "operator"),
+    ("ImageVolumeSource", "pullPolicy"),
+}
+
+# A template may not hold them, whatever they contain; app.domain.pod_template says so in better words.
+UNSUPPORTED = {("PodSpec", "ephemeralContainers")}
+
+
+def main() -> None:
+    definitions = json.load(sys.stdin)["definitions"]
+    json.dump(schema_of(definitions), sys.stdout, separators=(",", ":"), sort_keys=True)
+    sys.stdout.write("\n")
+
+
+def schema_of(definitions: dict[str, Any]) -> dict[str, Any]:
+    closed: dict[str, Any] = {}
+    pending = [ROOT]
+    while pending:
+        full = pending.pop()
+        name = short(full)
+        if name in closed:
+            continue
+        closed[name] = close(name, definitions[full])
+        pending.extend(references(definitions[full]["properties"]) if "properties" in closed[name] else ())
+    reached = set(reachable(closed, short(ROOT)))
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$ref": f"#/$defs/{short(ROOT)}",
+        "$defs": {name: definition for name, definition in closed.items() if name in reached},
+    }
+
+
+def short(full: str) -> str:
+    return full.rsplit(".", 1)[1]
+
+
+def references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"].removeprefix(REFERENCE)
+        for child in node.values():
+            yield from references(child)
+
+
+def reachable(closed: dict[str, Any], root: str) -> Iterator[str]:
+    seen: set[str] = set()
+    pending = [root]
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            yield name
+            pending += [reference.removeprefix("#/$defs/") for reference in references(closed[name])]
+
+
+def close(name: str, definition: dict[str, Any]) -> dict[str, Any]:
+    if name in SCALARS:
+        return SCALARS[name]
+    properties = {
+        field: strict_field(name, field, declared) for field, declared in definition.get("properties", {}).items()
+    }
+    strict: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    if required := [*definition.get("required", ()), *REQUIRED.get(name, ())]:
+        strict["required"] = sorted(required)
+    return strict
+
+
+def strict_field(name: str, field: str, declared: dict[str, Any]) -> dict[str, Any]:
+    if (name, field) in UNSUPPORTED:
+        return {}
+    strict = strict_type(declared)
+    if (name, field) in EMPTY_IS_DEFAULT and "enum" in strict:
+        strict["enum"] = ["", *strict["enum"]]
+    return strict | BOUNDS.get((name, field), {})
+
+
+def strict_type(declared: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in declared:
+        return {"$ref": f"#/$defs/{short(declared['$ref'])}"}
+    strict: dict[str, Any] = {"type": declared["type"]}
+    if "enum" in declared:
+        strict["enum"] = declared["enum"]
+    if declared["type"] == "integer":
+        strict |= INT64 if declared.get("format") == "int64" else INT32
+    if "items" in declared:
+        strict["items"] = strict_type(declared["items"])
+    if "additionalProperties" in declared:
+        strict["additionalProperties"] = strict_type(declared["additionalProperties"])
+    return strict
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Runs the suites that concern a cluster on a real control plane; `make test-cluster`.
+
+    JOBGATE_TEST_KUBECONFIG=<file>        that cluster, as an admin who may grant rights
+    ../shared/k8s/controlplane is there   a control plane of our own on free ports, gone afterwards
+    neither                               one sentence, and success
+
+The gateway signs in as the user `gateway`, with no more rights than deploy/rbac.yaml grants: by the kubeconfig in
+JOBGATE_TEST_GATEWAY_KUBECONFIG, or gateway.kubeconfig beside the admin's.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.deploy import rights
+from tests.support.kube import Cluster, connect
+from tests.support.nodes import GIVEN_NODE, running_node
+
+ROOT = Path(__file__).parent.parent
+CONTROL_PLANE = ROOT.parent / "shared" / "k8s" / "controlplane"
+KUBECONFIG = "JOBGATE_TEST_KUBECONFIG"
+GATEWAY_KUBECONFIG = "JOBGATE_TEST_GATEWAY_KUBECONFIG"
+CONTROL_PLANE_SECONDS = 120.0
+NOTHING_RAN = 5  # pytest's status when all tests were deselected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """What runs together, and in how many processes."""
+
+    paths: tuple[str, ...]
+    workers: int
+    shared_node: bool
+
+
+SUITES = (
+    # Its nodes fall silent on purpose, so nothing else may run beside it.
+    Suite(paths=("tests/conformance", "tests/k8s/test_live.py"), workers=2, shared_node=False),
+    # Jobs of one process may run on any node, so all processes share one that outlives them.
+    Suite(paths=("tests/e2e",), workers=2, shared_node=True),
+    Suite(paths=("tests/behaviour",), workers=1, shared_node=False),
+    Suite(paths=("tests/crash", "tests/deploy"), workers=1, shared_node=False),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlane:
+    admin: Path
+    gateway: Path | None
+
+
+class NotRunnable(Exception):  # noqa: N818 - a message for the person who started it
+    """The suites cannot run, and the message says why."""
+
+
+@contextmanager
+def own_control_plane(directory: Path) -> Iterator[ControlPlane]:
+    """A control plane for as long as the block lasts."""
+    port, etcd_port = _free_ports(3, 2)
+    state = directory / "k8s"
+    environment = os.environ | {"K8S_DIR": str(state), "K8S_PORT": str(port), "K8S_ETCD_PORT": str(etcd_port)}
+    try:
+        _start(environment)
+        yield ControlPlane(admin=state / "admin.kubeconfig", gateway=state / "gateway.kubeconfig")
+    finally:
+        subprocess.run([str(CONTROL_PLANE), "reset"], env=environment, check=False, timeout=CONTROL_PLANE_SECONDS)
+
+
+def _start(environment: dict[str, str]) -> None:
+    ran = subprocess.run(
+        [str(CONTROL_PLANE), "start"],
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=CONTROL_PLANE_SECONDS,
+    )
+    if ran.returncode:
+        raise NotRunnable(f"the control plane does not start: {(ran.stderr or ran.stdout).strip()}")
+
+
+def _free_ports(*lengths: int) -> list[int]:
+    """The first of as many neighbouring free ports, for each length."""
+    found: list[int] = []
+    for length in lengths:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            start = probe.getsockname()[1]
+        while not _are_free(range(start, start + length)) or any(abs(start - other) < 8 for other in found):
+            start = 20000 + (start * 31 + 7) % 20000
+        found.append(start)
+    return found
+
+
+def _are_free(ports: range) -> bool:
+    for port in ports:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                return False
+    return True
+
+
+@contextmanager
+def control_plane(directory: Path) -> Iterator[ControlPlane | None]:
+    given = os.environ.get(KUBECONFIG)
+    if given:
+        if not Path(given).is_file():
+            raise NotRunnable(f"{KUBECONFIG} names {given}, which does not exist")
+        gateway = Path(os.environ.get(GATEWAY_KUBECONFIG) or Path(given).with_name("gateway.kubeconfig")).absolute()
+        yield ControlPlane(admin=Path(given).absolute(), gateway=gateway if gateway.exists() else None)
+    elif CONTROL_PLANE.exists():
+        with own_control_plane(directory) as started:
+            yield started
+    else:
+        yield None
+
+
+def run_suites(found: ControlPlane, directory: Path, arguments: Sequence[str]) -> int:
+    environment = os.environ | {KUBECONFIG: str(found.admin)}
+    if found.gateway is not None:
+        asyncio.run(_grant(found.admin))
+        environment[GATEWAY_KUBECONFIG] = str(found.gateway)
+    else:
+        print(f"test-cluster: the gateway signs in as the admin, {GATEWAY_KUBECONFIG} is not set", flush=True)
+    failures = 0
+    for number, suite in enumerate(SUITES):
+        failures += not _passes(suite, found, directory / f"node-{number}", environment, arguments)
+    return 1 if failures else 0
+
+
+async def _grant(admin: Path) -> None:
+    """Give the user `gateway` what deploy/rbac.yaml grants, and nothing else."""
+    async with connect(Cluster.read(admin, real=True)) as api:
+        await rights.apply(api)
+
+
+def _passes(
+    suite: Suite, found: ControlPlane, directory: Path, environment: dict[str, str], arguments: Sequence[str]
+) -> bool:
+    paths = [path for path in suite.paths if (ROOT / path).exists()]
+    for path in set(suite.paths) - set(paths):
+        print(f"test-cluster: skipped {path}: there is no such suite", flush=True)
+    if not paths:
+        return True
+    print(f"test-cluster: {' '.join(paths)}", flush=True)
+    started = time.monotonic()
+    with ExitStack() as stack:
+        if suite.shared_node:
+            node = stack.enter_context(running_node(Cluster.read(found.admin, real=True), directory))
+            environment = environment | {GIVEN_NODE: node}
+        workers = ("-n", str(suite.workers)) if suite.workers > 1 else ()
+        command = [sys.executable, "-m", "pytest", *workers, *paths, *arguments]
+        status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    print(f"test-cluster: {' '.join(paths)} took {time.monotonic() - started:.0f} s", flush=True)
+    return status in (0, NOTHING_RAN)
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the control plane is taken down
+    directory = Path(tempfile.mkdtemp(prefix="jobgate-cluster-"))
+    try:
+        with control_plane(directory) as found:
+            if found is None:
+                print(f"test-cluster: skipped, there is no control plane: set {KUBECONFIG} to an admin's kubeconfig")
+                return 0
+            return run_suites(found, directory, sys.argv[1:])
+    except NotRunnable as error:
+        print(f"test-cluster: {error}", file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
