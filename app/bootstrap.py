@@ -201,14 +201,14 @@ def _controller(base: Foundation) -> Controller:
             settings=settings.controller(),
             timing=settings.timing(),
             evidence=settings.evidence(),
-            clusters=settings.clusters(),
+            site=settings.site(),
         )
     )
 
 
 def _services(base: Foundation, controller: Controller | None) -> Services:
     settings = base.settings
-    planner = Planner(installation=str(base.installation.id), limits=settings.limits(), clusters=settings.clusters())
+    planner = Planner(installation=str(base.installation.id), limits=settings.limits(), site=settings.site())
 
     def intent_hint() -> None:
         base.notifier.hint(INTENT)

@@ -18,6 +18,7 @@ class FaultPoint(StrEnum):
     DECIDED = "decided"
     PERSISTED = "persisted"
     ANCHOR_CREATED = "anchor-created"
+    HOSTS_WRITTEN = "hosts-written"
     SERVICE_CREATED = "service-created"
     POD_BEFORE_CREATE = "pod-before-create"
     POD_CREATED = "pod-created"  # after the 201, before anything of it is recorded

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.api.settings import HttpSettings
-from app.domain.dialects.base import ClusterNames, Limits
+from app.domain.dialects.base import Limits, Site
 from app.domain.timing import Timing
 from app.loops.evidence import EvidenceSettings
 from app.loops.parts import ControllerSettings
@@ -92,9 +92,9 @@ class Settings(BaseSettings):
     def limits(self) -> Limits:
         return Limits(max_replicas=self.max_replicas, max_rendered_pod_bytes=self.max_rendered_pod_bytes)
 
-    def clusters(self) -> ClusterNames:
+    def site(self) -> Site:
         pairs = (item.split("=", 1) for item in self.scheduler_names.split(",") if "=" in item)
-        return ClusterNames(schedulers={upstream.strip(): here.strip() or None for upstream, here in pairs})
+        return Site(schedulers={upstream.strip(): here.strip() or None for upstream, here in pairs})
 
     def timing(self) -> Timing:
         never = self.node_lost_after == "never"

@@ -26,11 +26,10 @@ from app.api.views import (
 )
 from app.db.history import HistoryRow
 from app.db.job_rows import JobRow
-from app.db.scale_records import ScaleRecord
 from app.domain.dialects import registry
 from app.domain.dialects.base import StatusFacts
 from app.domain.status.observed import ObservedContainer
-from app.domain.status.records import Attempt, Condition, JobStatus, Replica
+from app.domain.status.records import Attempt, Condition, JobStatus, Replica, ScaleRecord
 from app.services.planning import objects
 from app.services.reading import PodEvent, ReplicaStory
 from app.services.submitting import DryRun

@@ -1,28 +1,12 @@
 """Who wanted how many replicas, when, and what became of it. `job_edits.edit` writes the requests."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from app.db import leases
 from app.db.engine import Database
 from app.db.leases import Lease
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleRecord:
-    """`settled_at` and `outcome` are None until the controller has carried it out or given it up."""
-
-    seq: int
-    task: str
-    from_replicas: int
-    to_replicas: int
-    actor: str
-    reason: str
-    requested_at: datetime
-    settled_at: datetime | None
-    outcome: str | None
-
+from app.domain.status.records import ScaleRecord
 
 _PAGE = """
 SELECT seq, task, from_replicas, to_replicas, actor, reason, requested_at, settled_at, outcome

@@ -8,7 +8,12 @@ from app.domain.plan import Rank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsureObjects:
-    """Create, where missing, the anchor, the job's Services and its PodGroup."""
+    """Create, where missing, the anchor, the job's Services, its PodGroup and its list of hosts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteHosts:
+    """Bring the ConfigMap with the list of hosts to the plan's generation. `EnsureObjects`, which makes it, precedes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +82,7 @@ class RemoveObjects:
 
 Action: TypeAlias = (
     EnsureObjects
+    | WriteHosts
     | CreatePod
     | DeletePod
     | ReleasePod

@@ -6,14 +6,14 @@ from datetime import datetime
 
 from app.domain.actions import Action
 from app.domain.plan import Rank
-from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica
+from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """`changed` are the replicas whose rows differ from what was recorded, `ended` the attempts whose end (or the
-    evidence of it) is new. `dirty` is False when nothing needs to be written, `again` asks
-    for another pass at once. Actions run only after the write.
+    evidence of it) is new, `scaled` the scale records whose outcome is known now. `dirty` is False when nothing needs
+    to be written, `again` asks for another pass at once. Actions run only after the write.
     """
 
     status: JobStatus
@@ -21,6 +21,7 @@ class Decision:
     changed: tuple[Replica, ...]
     ended: tuple[tuple[Rank, Attempt], ...]
     history: tuple[HistoryEntry, ...]
+    scaled: tuple[ScaleRecord, ...] = ()
     actions: tuple[Action, ...]
     wake_at: datetime | None
     again: bool

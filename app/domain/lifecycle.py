@@ -121,8 +121,6 @@ class Budget:
     def _spent(self, key: Rank, scope: BudgetScope) -> int:
         if scope is BudgetScope.REPLICA:
             return self._by_rank.get(key, 0)
-        if scope is BudgetScope.TASK:
-            return sum(n for rank, n in self._by_rank.items() if rank.task == key.task)
         return sum(self._by_rank.values())
 
 

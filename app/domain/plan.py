@@ -38,6 +38,7 @@ class JobIdentity:
     name: str
     generation: int
     installation: str
+    credential: str = ""  # by which jobgate knows this job's own pods; empty where a plan is only shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,21 +70,36 @@ class ReplicaPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetryableExits:
+    """Which failures another attempt may mend, told by how `container` ended: its exit code is at least `least_code`,
+    or it left no termination message; never, if it ran out of memory.
+    """
+
+    container: str
+    least_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPlan:
-    """`limit` restarts at most over `scope`; None is no limit. Disruptions are not counted."""
+    """`limit` restarts at most over `scope`; None is no limit. Disruptions are not counted.
+
+    `retryable` narrows OnFailure; None: every failure is retried.
+    """
 
     policy: RestartPolicy
     limit: int | None
     scope: BudgetScope = BudgetScope.REPLICA
+    retryable: RetryableExits | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPlan:
-    """A named group of like replicas, ranks 0..n-1."""
+    """A named group of like replicas, ranks 0..n-1. An elastic one may have another n in the next generation."""
 
     name: str
     restart: RestartPlan
     replicas: tuple[ReplicaPlan, ...]
+    elastic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +127,22 @@ class GangPlan:
     scheduler_name: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostsPlan:
+    """The ConfigMap `name` with the hosts that the job wants now, by task in order of rank."""
+
+    name: str
+    hosts: Mapping[str, tuple[str, ...]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobPlan:
     """`rules` are tried in order and the first that holds decides.
 
     `fails_when_success_is_impossible` ends a job that declares no failure rule once no success rule can hold
     any more. `suspends_rules` (debug mode) keeps replicas but ends the job by cancel or deadline alone.
-    Durations are seconds.
+    `spare_pod_names` are those that the job may use when it grows; nobody else gets them meanwhile.
+    `missing_scheduler` was asked for and is not in this cluster, whose default one is used. Durations are seconds.
     """
 
     identity: JobIdentity
@@ -126,6 +151,9 @@ class JobPlan:
     fails_when_success_is_impossible: bool
     services: tuple[ServicePlan, ...] = ()
     gang: GangPlan | None = None
+    missing_scheduler: str | None = None
+    hosts: HostsPlan | None = None
+    spare_pod_names: tuple[str, ...] = ()
     clean_up: CleanUpPolicy = CleanUpPolicy.NONE
     paused: bool = False
     suspends_rules: bool = False

@@ -65,6 +65,16 @@ class StopReason(StrEnum):
     CANCEL = "Cancelled"
     CLEAN_UP = "CleanUp"
     REMOVE = "Removed"
+    SCALE_DOWN = "ScaledDown"
+
+
+class ScaleOutcome(StrEnum):
+    """What became of a request for another size."""
+
+    REACHED = "Reached"  # the replicas asked for are running or done, and those that had to leave are gone
+    REFUSED = "Refused"  # by the cluster
+    REPLACED = "Replaced"  # by a newer request for the same task
+    JOB_ENDED = "JobEnded"
 
 
 class Evidence(StrEnum):
@@ -82,10 +92,11 @@ class RestartPolicy(StrEnum):
 
 
 class BudgetScope(StrEnum):
-    """Over which replicas restarts are counted against the limit."""
+    """What is counted against the limit: restarts of the replica, or of the job, where replicas that fail while the job
+    restarts belong to that one restart.
+    """
 
     REPLICA = "replica"
-    TASK = "task"
     JOB = "job"
 
 
@@ -160,6 +171,7 @@ class Reason(StrEnum):
     WAITING_FOR_PODS = "WaitingForPods"
     STARTED = "ReplicasStarted"
     RESTARTING = "ReplicaRestarting"
+    SCALING = "Scaling"
     PAUSING = "Pausing"
     PAUSED = "Paused"
     RESUMING = "Resuming"

@@ -14,7 +14,7 @@ import structlog
 from app.clock import Clock
 from app.domain import labels
 from app.domain.actions import Action, CreatePod
-from app.domain.manifests.config import anchor_manifest
+from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
 from app.domain.manifests.gang import gang_manifest
 from app.domain.manifests.pods import pod_manifest
 from app.domain.manifests.services import service_manifest
@@ -29,7 +29,7 @@ from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import AlreadyExists, ApiError, KubeError
 from app.k8s.limiter import CreateLimiter
-from app.k8s.resources import POD, POD_GROUP, Discovery, resource_for
+from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, Discovery, resource_for
 from app.loops import metrics
 from app.loops.facts import Facts
 from app.loops.leadership import Leadership
@@ -93,6 +93,8 @@ class Creator:
                 await self._ensure(service_manifest(plan, service, anchor.uid))
             if plan.gang is not None and await self.has_gang_api():
                 await self._ensure(gang_manifest(plan, plan.gang, anchor.uid))
+            if plan.hosts is not None:
+                await self._ensure(hosts_manifest(plan, plan.hosts, anchor.uid))
         except KubeError as error:
             self._refused(work, None, error)
             return None
@@ -101,6 +103,21 @@ class Creator:
             return None
         work.facts.accept(None)
         return anchor.uid
+
+    async def write_hosts(self, work: Work) -> bool:
+        """Bring the list of hosts, which exists, to the plan's generation."""
+        plan, facts = work.plan, work.facts
+        assert plan.hosts is not None, "only a plan with hosts asks for them to be written"
+        await self._verify()
+        self._leadership.guard(self._timeout)
+        patch = {"data": hosts_data(plan, plan.hosts)}
+        await self._api.merge_patch(
+            CONFIG_MAP, plan.hosts.name, plan.identity.namespace, patch=patch, timeout=self._timeout
+        )
+        reached(FaultPoint.HOSTS_WRITTEN)
+        facts.hosts_generation = plan.identity.generation
+        facts.learnt += 1
+        return True
 
     async def create_pod(self, work: Work, action: CreatePod, anchor: str) -> bool:
         plan, facts = work.plan, work.facts

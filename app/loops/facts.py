@@ -20,6 +20,7 @@ class Facts:
     pending_events: dict[str, PendingReason] = field(default_factory=dict)
     objects_gone: bool = False
     anchor_marked: bool = False
+    hosts_generation: int | None = None
     retry_at: dict[Rank | None, float] = field(default_factory=dict)
     tries: dict[Rank | None, int] = field(default_factory=dict)
     capturing_since: dict[str, float] = field(default_factory=dict)

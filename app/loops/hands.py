@@ -21,6 +21,7 @@ from app.domain.actions import (
     ReadEvents,
     ReleasePod,
     RemoveObjects,
+    WriteHosts,
 )
 from app.domain.objects import Pod
 from app.faultpoints import FaultPoint, reached
@@ -74,9 +75,11 @@ class Hands:
         if any(isinstance(action, EnsureObjects) for action in actions):
             anchor = await self._creator.ensure_objects(work)
             if anchor is None:
-                actions = [action for action in actions if not isinstance(action, CreatePod)]
+                actions = [action for action in actions if not isinstance(action, (CreatePod, WriteHosts))]
+        # Before the pods: one that starts now shall find itself in the list.
+        write_hosts = partial(self._creator.write_hosts, work)
+        results = [await self._attempted(action, write_hosts) for action in actions if isinstance(action, WriteHosts)]
         slots = asyncio.Semaphore(CALLS_PER_JOB)
-        results: list[bool] = []
 
         async def run(action: Action, call: Call) -> None:
             async with slots:
@@ -120,7 +123,7 @@ class Hands:
                 return partial(self._mark_anchor, work, action)
             case RemoveObjects():
                 return partial(self._remove_objects, work)
-            case EnsureObjects():
+            case EnsureObjects() | WriteHosts():
                 return None
 
     async def _delete_pod(self, work: Work, action: DeletePod) -> bool:

@@ -174,6 +174,7 @@ class Mirror:
             objects_gone=facts.objects_gone,
             gang_available=gang_available,
             anchor_marked=facts.anchor_marked,
+            hosts_generation=facts.hosts_generation,
         )
 
     def _node_changed(self, name: str) -> None:

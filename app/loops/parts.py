@@ -9,7 +9,7 @@ from app.clock import Clock
 from app.db.engine import Database
 from app.db.notifications import Listener
 from app.db.publisher import Publisher
-from app.domain.dialects.base import ClusterNames
+from app.domain.dialects.base import Site
 from app.domain.timing import Timing
 from app.k8s.api import KubeApi
 from app.loops.evidence import EvidenceSettings
@@ -64,4 +64,4 @@ class Parts:
     settings: ControllerSettings
     timing: Timing
     evidence: EvidenceSettings
-    clusters: ClusterNames
+    site: Site

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from uuid import UUID
 
 from app.db.controller import StoredJob
-from app.domain.dialects.base import ClusterNames
+from app.domain.dialects.base import Site
 from app.domain.dialects.registry import find
 from app.domain.plan import JobIdentity, JobPlan
 
@@ -12,9 +12,9 @@ from app.domain.plan import JobIdentity, JobPlan
 class PlanCache:
     """Least recently used first out, by the number of replicas that the kept plans have together."""
 
-    def __init__(self, installation: str, clusters: ClusterNames, *, max_replicas: int = 20_000) -> None:
+    def __init__(self, installation: str, site: Site, *, max_replicas: int = 20_000) -> None:
         self._installation = installation
-        self._clusters = clusters
+        self._site = site
         self._max_replicas = max_replicas
         self._held = 0
         self._plans: OrderedDict[tuple[UUID, int, bool], JobPlan] = OrderedDict()
@@ -41,7 +41,7 @@ class PlanCache:
             installation=self._installation,
         )
         dialect = find(job.api_version, job.kind)
-        return dialect.plan(job.manifest, identity, resumed=resumed, clusters=self._clusters)
+        return dialect.plan(job.manifest, identity, resumed=resumed, site=self._site)
 
     def _shrink(self) -> None:
         while self._held > self._max_replicas and len(self._plans) > 1:

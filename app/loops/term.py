@@ -75,7 +75,7 @@ class Term:
             verify=self._identity.verify,
             timeout=settings.request_timeout,
         )
-        plans = PlanCache(str(parts.installation_id), parts.clusters)
+        plans = PlanCache(str(parts.installation_id), parts.site)
         self._reconciler = Reconciler(parts, leadership, self._mirror, creator, hands, plans, self._queue)
         self._janitor = Janitor(parts.api, parts.db, leadership, self._mirror, clock, timeout=settings.request_timeout)
 

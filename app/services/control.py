@@ -10,6 +10,7 @@ from app.db.engine import Database
 from app.db.job_rows import JobRow
 from app.domain.dialects import registry
 from app.domain.dialects.base import Dialect
+from app.domain.dialects.envelope import as_posted
 from app.domain.errors import Conflict, FieldError, InvalidManifest, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
 from app.domain.vocabulary import JobPhase
@@ -57,7 +58,7 @@ class JobControl:
         """RFC 7396 on the stored manifest."""
 
         def change(_: Dialect, stored: Manifest) -> Manifest:
-            return self._revised(stored, merge_patch(stored, patch))
+            return self._revised(stored, merge_patch(as_posted(stored), patch))
 
         return await self._edit(namespace, name, change, actor=actor, reason="Edited", precondition=precondition)
 
@@ -67,8 +68,6 @@ class JobControl:
         """Pause or resume; what is so already stays so."""
 
         def change(dialect: Dialect, stored: Manifest) -> Manifest:
-            if not dialect.supports_pause:
-                raise Conflict(f"a {dialect.kind} cannot be paused", code="PauseNotSupported")
             return dialect.with_pause(stored, paused=paused)
 
         reason = "PauseRequested" if paused else "ResumeRequested"
@@ -112,7 +111,7 @@ class JobControl:
         manifest = dialect.with_pause(job.manifest, paused=False) if dialect.supports_pause else job.manifest
         metadata = {key: value for key, value in manifest["metadata"].items() if key != "name"}
         named = {"name": name} if name is not None else {"generateName": f"{_stem(job.name)}-"}
-        return {**manifest, "metadata": {**metadata, **named}}
+        return {**as_posted(manifest), "metadata": {**metadata, **named}}
 
     async def _edit(
         self,
@@ -162,7 +161,7 @@ class JobControl:
         metadata = document.get("metadata")
         if isinstance(metadata, dict):
             document = {**document, "metadata": {**metadata, "name": stored["metadata"]["name"]}}
-        draft = self._planner.draft(document, stored["metadata"]["namespace"], str)
+        draft = self._planner.draft(document, stored["metadata"]["namespace"], str, stored=stored)
         errors = draft.dialect.changes(stored, draft.manifest)
         if errors:
             raise InvalidManifest("the edit changes what cannot be changed", code="ImmutableField", errors=errors)

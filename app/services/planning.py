@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from app.domain.dialects import registry
-from app.domain.dialects.base import ClusterNames, Dialect, Limits
+from app.domain.dialects.base import Dialect, Given, Limits, Site
 from app.domain.errors import FieldError, InvalidManifest
 from app.domain.manifests.rendered import largest_pod_bytes, objects_of
 from app.domain.names import DNS_LABEL_MAX
@@ -40,17 +40,17 @@ class Planner:
 
     installation: str
     limits: Limits = field(default_factory=Limits)
-    clusters: ClusterNames = field(default_factory=ClusterNames)
+    site: Site = field(default_factory=Site)
 
-    def draft(self, document: Manifest, namespace: str, suffix: Suffix) -> Draft:
-        """The manifest with its defaults, its name and its namespace.
+    def draft(self, document: Manifest, namespace: str, suffix: Suffix, *, stored: Manifest | None = None) -> Draft:
+        """The manifest with its defaults, its name and its namespace; `stored` is the one it replaces.
 
         Raises:
             InvalidManifest: with every error there is.
         """
         dialect = registry.find(document.get("apiVersion"), document.get("kind"))
         named, generated = _named(document, suffix)
-        manifest = dialect.accept(_placed(named, namespace), self.limits)
+        manifest = dialect.accept(_placed(named, namespace), self.limits, Given(random=suffix, stored=stored))
         manifest["metadata"].pop("generateName", None)
         manifest["metadata"]["namespace"] = namespace
         return Draft(dialect=dialect, manifest=manifest, generated=generated)
@@ -68,7 +68,7 @@ class Planner:
             installation=self.installation,
         )
         dialect = registry.find(identity.api_version, identity.kind)
-        return dialect.plan(manifest, identity, resumed=resumed, clusters=self.clusters)
+        return dialect.plan(manifest, identity, resumed=resumed, site=self.site)
 
     def checked_plan(self, manifest: Manifest, uid: str) -> JobPlan:
         """The plan of a new manifest, whose objects are not too large for a cluster.

@@ -12,10 +12,9 @@ from app.db.history import HistoryRow
 from app.db.job_rows import JobRow
 from app.db.jobs import Cursor, JobFilter, JobPage, JobVersion
 from app.db.rows import StoredReplica
-from app.db.scale_records import ScaleRecord
 from app.domain.errors import NotFound
 from app.domain.plan import Rank
-from app.domain.status.records import Attempt, JobPendingReason, Replica
+from app.domain.status.records import Attempt, JobPendingReason, Replica, ScaleRecord
 from app.domain.vocabulary import Evidence
 from app.services.planning import Planner, objects
 

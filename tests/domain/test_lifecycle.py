@@ -126,19 +126,12 @@ PS0 = Rank("ps", 0)
     ("scope", "expected"),
     [
         (BudgetScope.REPLICA, [False, False, False]),
-        (BudgetScope.TASK, [False, True, False]),
         (BudgetScope.JOB, [False, True, True]),
     ],
 )
 def test_a_shared_budget_is_spent_in_rank_order(scope: BudgetScope, expected: list[bool]) -> None:
     replicas = [ended(key, Outcome.FAILED, settled=False) for key in (W0, W1, PS0)]
     assert _settled(replicas, restarting(1, scope=scope)) == expected
-
-
-def test_a_shared_budget_counts_what_others_have_spent() -> None:
-    replicas: list[Replica] = [a_replica(W0, restarts=2), ended(W1, Outcome.FAILED, settled=False)]
-    assert _settled(replicas, restarting(2, scope=BudgetScope.TASK))[1] is True
-    assert _settled(replicas, restarting(3, scope=BudgetScope.TASK))[1] is False
 
 
 def _settled(replicas: list[Replica], plan: RestartPlan) -> list[bool]:

@@ -213,12 +213,7 @@ def _shared_budgets(world: World) -> list[tuple[int, int]]:
         scope, limit = task.restart.scope, task.restart.limit
         if scope is BudgetScope.REPLICA or limit is None:
             continue
-        shares = [
-            replica.restarts
-            for key, replica in world.recorded.replicas.items()
-            if scope is BudgetScope.JOB or key.task == task.name
-        ]
-        budgets.append((limit, sum(shares)))
+        budgets.append((limit, sum(replica.restarts for replica in world.recorded.replicas.values())))
     return budgets
 
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.domain.decision import Decision
+from app.domain.dialects.base import Given
 from app.domain.inputs import Inputs
 from app.domain.plan import FinishRule, JobIdentity, JobPlan, Rank, ReplicaPlan, RestartPlan, TaskPlan
 from app.domain.reconcile import reconcile
@@ -13,6 +14,7 @@ from app.domain.status.records import Attempt, Intent, JobStatus, Recorded, Repl
 from app.domain.timing import Timing
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Quantifier, ReplicaPhase, RestartPolicy, RuleOutcome
 
+GIVEN = Given(random=lambda: "x7k2m")
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 W0, W1 = Rank("worker", 0), Rank("worker", 1)
 

@@ -8,6 +8,7 @@ from app.domain.dialects.spec_model import add_unknown_field
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.plan import Manifest
 
+ASSIGNED: Final = "assigned"  # where an accepted manifest keeps what its dialect has decided once
 _TOP: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 _KEPT: Final = ("name", "generateName", "namespace", "labels", "annotations")
 # What a cluster writes into an object that it exports: accepted, and of no meaning here.
@@ -48,6 +49,11 @@ def read_envelope(manifest: Manifest, problems: Problems) -> Manifest:
     _check_labels(kept, problems)
     _check_annotations(kept, problems)
     return {"apiVersion": manifest.get("apiVersion"), "kind": manifest.get("kind"), "metadata": kept}
+
+
+def as_posted(manifest: Manifest) -> Manifest:
+    """An accepted manifest as a client could have posted it."""
+    return {name: value for name, value in manifest.items() if name != ASSIGNED}
 
 
 def usable_name(manifest: Manifest) -> str:

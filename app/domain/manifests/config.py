@@ -1,12 +1,19 @@
-"""The anchor: a ConfigMap that owns everything else of a job, and outlives a database that forgot it.
+"""A job's ConfigMaps: the anchor and, where the job is elastic, its list of hosts.
 
-It never holds the manifest, whose env may be secret.
+The anchor owns everything else of a job, and outlives a database that forgot it. It never holds the manifest, whose
+env may be secret.
 """
 
+from typing import Final
+
+import msgspec
+
 from app.domain import labels
-from app.domain.manifests.metadata import job_labels
-from app.domain.plan import JobPlan, Manifest
+from app.domain.manifests.metadata import job_labels, owned_metadata
+from app.domain.plan import HostsPlan, JobPlan, Manifest
 from app.domain.vocabulary import JobPhase
+
+HOSTS_FILE: Final = "hosts.json"
 
 
 def anchor_manifest(plan: JobPlan, terminal_phase: JobPhase | str | None = None) -> Manifest:
@@ -30,3 +37,23 @@ def anchor_manifest(plan: JobPlan, terminal_phase: JobPhase | str | None = None)
             "uid": identity.uid,
         },
     }
+
+
+def hosts_manifest(plan: JobPlan, hosts: HostsPlan, anchor_uid: str | None) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": owned_metadata(plan.identity, hosts.name, {}, anchor_uid),
+        "data": hosts_data(plan, hosts),
+    }
+
+
+def hosts_data(plan: JobPlan, hosts: HostsPlan) -> dict[str, str]:
+    """One file for programs, and one a task for shells: a host a line, below the generation as a comment."""
+    generation = plan.identity.generation
+    whole = msgspec.json.encode({"generation": generation, "hosts": hosts.hosts}).decode()
+    lines = {
+        f"{task}.hosts": "".join(f"{line}\n" for line in (f"# generation {generation}", *names))
+        for task, names in hosts.hosts.items()
+    }
+    return {HOSTS_FILE: whole, **lines}

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from app.domain.manifests.config import anchor_manifest
+from app.domain.manifests.config import anchor_manifest, hosts_manifest
 from app.domain.manifests.gang import gang_manifest
 from app.domain.manifests.pods import pod_manifest
 from app.domain.manifests.services import service_manifest
@@ -15,6 +15,8 @@ def objects_of(plan: JobPlan, anchor_uid: str | None = None) -> list[Manifest]:
     objects += [service_manifest(plan, service, anchor_uid) for service in plan.services]
     if plan.gang is not None:
         objects.append(gang_manifest(plan, plan.gang, anchor_uid))
+    if plan.hosts is not None:
+        objects.append(hosts_manifest(plan, plan.hosts, anchor_uid))
     for replica in plan.replicas.values():
         if replica.service is not None:
             objects.append(service_manifest(plan, replica.service, anchor_uid))
@@ -37,4 +39,7 @@ def reserved_names(plan: JobPlan) -> list[tuple[str, str]]:
         reserved.append(("Pod", replica.pod_name))
         if replica.service is not None:
             reserved.append(("Service", replica.service.name))
+    reserved += [("Pod", name) for name in plan.spare_pod_names]
+    if plan.hosts is not None:
+        reserved.append(("ConfigMap", plan.hosts.name))
     return reserved

@@ -102,6 +102,7 @@ class ObservedJob:
     `job_refusal` that for an object all replicas need. `lost_nodes` are nodes that are NotReady or missing.
     `pending_events` are diagnoses made from Kubernetes Events, by pod uid. `objects_gone` is True once deletion of
     anchor and Services was confirmed, `anchor_marked` once the anchor carries the terminal phase.
+    `hosts_generation` is the one whose list of hosts was last written, None if nobody knows.
     """
 
     pods: Sequence[ObservedPod] = ()
@@ -113,3 +114,4 @@ class ObservedJob:
     objects_gone: bool = False
     anchor_marked: bool = False
     gang_available: bool = False
+    hosts_generation: int | None = None

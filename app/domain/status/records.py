@@ -1,12 +1,21 @@
 """What is concluded and kept: the status of a job, of its replicas, and of each attempt."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
-from app.domain.vocabulary import ConditionType, Evidence, JobPhase, Outcome, Reason, ReplicaPhase, StopReason
+from app.domain.vocabulary import (
+    ConditionType,
+    Evidence,
+    JobPhase,
+    Outcome,
+    Reason,
+    ReplicaPhase,
+    ScaleOutcome,
+    StopReason,
+)
 
 ACTOR_CONTROLLER = "jobgate"
 
@@ -41,7 +50,8 @@ class Replica:
     """A rank and its current attempt. `restarts` counts those charged to the budget, `disruptions` those that are not.
 
     `retry_at` is when the current attempt's pod may be created. `settled` means that no further attempt follows
-    unless the job is resumed.
+    unless the job is resumed. `leaving` ranks are beyond the task's size: they are in no aggregate and no rule, and
+    stay here, with what happened to them, when their pods are gone.
     """
 
     key: Rank
@@ -79,8 +89,38 @@ class JobPendingReason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleRecord:
+    """Who wanted how many replicas of a task, when, and what became of it; `outcome` is None until that is known."""
+
+    seq: int
+    task: str
+    from_replicas: int
+    to_replicas: int
+    actor: str
+    reason: str
+    requested_at: datetime
+    settled_at: datetime | None = None
+    outcome: ScaleOutcome | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """The job's coming into a phase, or into another reason for it."""
+
+    at: datetime
+    phase: JobPhase
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
     """`resumes` counts how often the job came back from pause; a dialect renders resumed pods differently.
+
+    `restarts` counts how often the job was restarted because replicas failed, `reschedules` how often its replicas
+    changed without anybody's fault: taken away by the cluster, added or removed. `transitions` are the newest ten and
+    the last one into each phase, the oldest first.
 
     `active_since` is when it first ran after its submission or its last pause: the active deadline counts from there.
     `gone_at` is when the last object of a removed job was found gone. `quiet` says that an ended job needs nothing
@@ -95,6 +135,9 @@ class JobStatus:
     conditions: tuple[Condition, ...] = ()
     observed_generation: int = 0
     resumes: int = 0
+    restarts: int = 0
+    reschedules: int = 0
+    transitions: tuple[Transition, ...] = ()
     initialized_at: datetime | None = None
     started_at: datetime | None = None
     active_since: datetime | None = None
@@ -112,6 +155,7 @@ class Recorded:
     status: JobStatus
     replicas: Mapping[Rank, Replica]
     created_at: datetime
+    scaling: Sequence[ScaleRecord] = ()  # those whose outcome is not known yet, the oldest first
 
     @property
     def had_pods(self) -> bool:

@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 import yaml
 
-from app.domain.dialects.base import ClusterNames, Limits
+from app.domain.dialects.base import Limits, Site
 from app.domain.dialects.registry import find
 from app.domain.manifests.rendered import largest_pod_bytes, objects_of
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from tests.support.golden import Golden
+from tests.support.plans import GIVEN
 
 DATA = Path(__file__).parents[2] / "data" / "generic_job"
 CASES = sorted(path.name for path in DATA.iterdir())
-CLUSTERS = ClusterNames(schedulers={"t9k-scheduler": "t9k-scheduler-here"})
+SITE = Site(schedulers={"t9k-scheduler": "t9k-scheduler-here"})
 
 
 def load(case: str) -> Manifest:
@@ -34,19 +35,19 @@ def identity(manifest: Manifest) -> JobIdentity:
     )
 
 
-def plan_of(manifest: Manifest, *, resumed: bool = False, clusters: ClusterNames = CLUSTERS) -> JobPlan:
+def plan_of(manifest: Manifest, *, resumed: bool = False, site: Site = SITE) -> JobPlan:
     dialect = find(manifest["apiVersion"], manifest["kind"])
-    accepted = dialect.accept(manifest, Limits())
-    return dialect.plan(accepted, identity(accepted), resumed=resumed, clusters=clusters)
+    accepted = dialect.accept(manifest, Limits(), GIVEN)
+    return dialect.plan(accepted, identity(accepted), resumed=resumed, site=site)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_stored(case: str, golden: Golden) -> None:
     manifest = load(case)
     dialect = find(manifest["apiVersion"], manifest["kind"])
-    accepted = dialect.accept(manifest, Limits())
+    accepted = dialect.accept(manifest, Limits(), GIVEN)
     golden(DATA / case / "accepted.yaml", accepted)
-    assert dialect.accept(accepted, Limits()) == accepted
+    assert dialect.accept(accepted, Limits(), GIVEN) == accepted
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -85,7 +86,7 @@ def pod_specs(plan: JobPlan) -> list[Manifest]:
 
 
 def test_a_scheduler_that_this_cluster_lacks_leaves_its_default() -> None:
-    plan = plan_of(load("scheduler"), clusters=ClusterNames())
+    plan = plan_of(load("scheduler"), site=Site())
     assert plan.gang is not None
     assert plan.gang.scheduler_name == ""
     assert all("schedulerName" not in spec for spec in pod_specs(plan))
@@ -96,7 +97,7 @@ def test_a_scheduler_that_this_cluster_lacks_leaves_its_default() -> None:
     [({}, "volcano"), ({"volcano": "gang"}, "gang"), ({"volcano": None}, None), ({"other": "x"}, "volcano")],
 )
 def test_a_templates_own_scheduler_is_mapped_too(schedulers: dict[str, str | None], becomes: str | None) -> None:
-    plan = plan_of(with_pod_spec(schedulerName="volcano"), clusters=ClusterNames(schedulers=schedulers))
+    plan = plan_of(with_pod_spec(schedulerName="volcano"), site=Site(schedulers=schedulers))
     assert {spec.get("schedulerName") for spec in pod_specs(plan)} == {becomes}
 
 

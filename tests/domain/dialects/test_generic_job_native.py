@@ -14,11 +14,12 @@ from app.domain.status.records import Attempt, Condition, JobStatus, Replica
 from app.domain.vocabulary import ConditionType, JobPhase, Outcome, Reason, ReplicaPhase
 from tests.domain.dialects.test_generic_job import DATA, load
 from tests.support.golden import Golden
+from tests.support.plans import GIVEN
 
 DIALECT = GenericJobDialect()
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = CREATED + timedelta(minutes=5)
-MANIFEST = DIALECT.accept(load("simple"), Limits())
+MANIFEST = DIALECT.accept(load("simple"), Limits(), GIVEN)
 
 
 def condition(type_: ConditionType, status: str, reason: str, message: str) -> Condition:

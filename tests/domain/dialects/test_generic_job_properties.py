@@ -12,6 +12,7 @@ from app.domain.manifests.rendered import objects_of, reserved_names
 from app.domain.plan import Manifest
 from tests.domain.dialects.test_generic_job import plan_of
 from tests.domain.dialects.test_generic_job_validation import a_manifest, mutate
+from tests.support.plans import GIVEN
 
 DIALECT = GenericJobDialect()
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
@@ -42,7 +43,7 @@ REPLICA_FIELDS = ["type", "replicas", "restartPolicy", "template"]
 def outcome(manifest: Manifest) -> Manifest | None:
     errors: tuple[FieldError, ...] = ()
     try:
-        return DIALECT.accept(manifest, Limits(max_replicas=50))
+        return DIALECT.accept(manifest, Limits(max_replicas=50), GIVEN)
     except InvalidManifest as refused:
         errors = refused.errors
     assert errors

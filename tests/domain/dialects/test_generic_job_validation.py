@@ -9,6 +9,7 @@ from app.domain.dialects.base import Limits
 from app.domain.dialects.generic_job import GenericJobDialect
 from app.domain.errors import Conflict, FieldError, InvalidManifest
 from app.domain.plan import Manifest
+from tests.support.plans import GIVEN
 
 Change = Callable[[dict[str, Any]], Any]
 DIALECT = GenericJobDialect()
@@ -27,7 +28,7 @@ def a_manifest(**spec: Any) -> Manifest:
 
 def errors_of(manifest: Manifest, limits: Limits | None = None) -> tuple[FieldError, ...]:
     with pytest.raises(InvalidManifest) as refused:
-        DIALECT.accept(manifest, limits or Limits())
+        DIALECT.accept(manifest, limits or Limits(), GIVEN)
     return refused.value.errors
 
 
@@ -274,7 +275,7 @@ def test_the_name_of_the_last_replica_must_fit(ports: list[dict[str, Any]] | Non
     fits, over = "a" * (63 - len("-worker-9")), "a" * (64 - len("-worker-9"))
     spec = {"service": {"ports": ports}, "replicaSpecs": replica(replicas=10)}
     manifest = a_manifest(**spec)
-    assert DIALECT.accept({**manifest, "metadata": {"name": fits}}, Limits())
+    assert DIALECT.accept({**manifest, "metadata": {"name": fits}}, Limits(), GIVEN)
     (error,) = errors_of({**manifest, "metadata": {"name": over}})
     assert (error.pointer, error.code) == (f"{REPLICA}/type", "NameTooLong")
     longer = a_manifest(service={"ports": ports}, replicaSpecs=replica(replicas=11))
@@ -284,14 +285,14 @@ def test_the_name_of_the_last_replica_must_fit(ports: list[dict[str, Any]] | Non
 @pytest.mark.parametrize("name", ["a.b", "1job"])
 def test_only_a_service_needs_a_name_of_letters_first_and_no_dots(name: str) -> None:
     metadata = {"name": name}
-    assert DIALECT.accept({**a_manifest(), "metadata": metadata}, Limits())
+    assert DIALECT.accept({**a_manifest(), "metadata": metadata}, Limits(), GIVEN)
     (error,) = errors_of({**a_manifest(service={"ports": PORTS}), "metadata": metadata})
     assert (error.pointer, error.code) == (f"{REPLICA}/type", "InvalidName")
 
 
 def test_the_pod_must_not_be_too_large() -> None:
     manifest = a_manifest(replicaSpecs=command("x" * 50_000))
-    assert DIALECT.accept(manifest, Limits(max_rendered_pod_bytes=60_000))
+    assert DIALECT.accept(manifest, Limits(max_rendered_pod_bytes=60_000), GIVEN)
     (error,) = errors_of(manifest, Limits(max_rendered_pod_bytes=50_000))
     assert (error.pointer, error.code) == (f"{REPLICA}/template", "PodTooLarge")
 
@@ -304,7 +305,7 @@ def test_variables_count_as_what_they_stand_for() -> None:
 
 def test_what_differs_from_rank_to_rank_is_bounded_over_all() -> None:
     manifest = a_manifest(replicaSpecs=[{**command("$(rank)" + "x" * 100_000)[0], "replicas": 1000}])
-    assert DIALECT.accept(manifest, Limits())
+    assert DIALECT.accept(manifest, Limits(), GIVEN)
     (error,) = errors_of(manifest, Limits(max_varying_bytes=1_000_000))
     assert (error.pointer, error.code) == ("/spec/replicaSpecs", "TextsTooLarge")
 
@@ -332,7 +333,7 @@ def test_what_a_cluster_exports_is_accepted() -> None:
     manifest = a_manifest()
     manifest["metadata"] |= {"uid": "u", "resourceVersion": "1", "managedFields": [], "creationTimestamp": None}
     manifest["status"] = {"phase": "Running"}
-    accepted = DIALECT.accept(manifest, Limits())
+    accepted = DIALECT.accept(manifest, Limits(), GIVEN)
     assert accepted["metadata"] == {"name": "job"}
     assert "status" not in accepted
 
@@ -344,7 +345,7 @@ def mutate(manifest: Manifest, pointer: str, value: Any) -> Manifest:
     return {**manifest, first: mutate(child, "/" + "/".join(rest), value) if rest else value}
 
 
-STORED = DIALECT.accept(a_manifest(), Limits())
+STORED = DIALECT.accept(a_manifest(), Limits(), GIVEN)
 
 
 @pytest.mark.parametrize(
@@ -360,7 +361,7 @@ STORED = DIALECT.accept(a_manifest(), Limits())
     ],
 )
 def test_what_may_change(pointer: str, value: Any) -> None:
-    new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits())
+    new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN)
     assert not DIALECT.changes(STORED, new)
 
 
@@ -381,7 +382,7 @@ def test_what_may_change(pointer: str, value: Any) -> None:
     ],
 )
 def test_what_may_not(pointer: str, value: Any, told: str) -> None:
-    new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits())
+    new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN)
     changes = DIALECT.changes(STORED, new)
     assert changes[0].pointer == told
     assert {change.code for change in changes} == {"Immutable"}
@@ -395,6 +396,6 @@ def test_pause_and_resume() -> None:
 
 
 def test_a_job_in_debug_mode_is_not_paused() -> None:
-    debugged = DIALECT.accept(a_manifest(runMode={"debug": {"enabled": True}}), Limits())
+    debugged = DIALECT.accept(a_manifest(runMode={"debug": {"enabled": True}}), Limits(), GIVEN)
     with pytest.raises(Conflict):
         DIALECT.with_pause(debugged, paused=True)

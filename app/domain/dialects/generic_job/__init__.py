@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from app.domain.dialects.base import ClusterNames, Dialect, Limits, StatusFacts
+from app.domain.dialects.base import Dialect, Given, Limits, Site, StatusFacts
 from app.domain.dialects.changes import immutable_changes
 from app.domain.dialects.envelope import read_envelope, usable_name
 from app.domain.dialects.generic_job.native import native_status
@@ -36,7 +36,7 @@ class GenericJobDialect(Dialect):
     supports_pause: ClassVar[bool] = True
 
     @override
-    def accept(self, manifest: Manifest, limits: Limits) -> Manifest:
+    def accept(self, manifest: Manifest, limits: Limits, given: Given) -> Manifest:
         problems = Problems()
         envelope = read_envelope(manifest, problems)
         found = Problems()
@@ -56,8 +56,8 @@ class GenericJobDialect(Dialect):
         return immutable_changes(stored, new, self.mutable_fields)
 
     @override
-    def plan(self, manifest: Manifest, identity: JobIdentity, *, resumed: bool, clusters: ClusterNames) -> JobPlan:
-        return plan_job(_spec(manifest), manifest, identity, resumed=resumed, clusters=clusters)
+    def plan(self, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
+        return plan_job(_spec(manifest), manifest, identity, resumed=resumed, site=site)
 
     @override
     def native_status(self, manifest: Manifest, facts: StatusFacts) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from app.domain import labels
-from app.domain.dialects.base import ClusterNames
+from app.domain.dialects.base import Site
 from app.domain.dialects.envelope import client_seconds
 from app.domain.dialects.generic_job.spec import GenericJobSpec, ReplicaSpec, ServicePortSpec, T9kScheduler
 from app.domain.dialects.generic_job.variables import Scope, rank_dependent_bytes, with_variables
@@ -45,9 +45,7 @@ def scope_of(spec: GenericJobSpec, job: str) -> Scope:
     )
 
 
-def plan_job(
-    spec: GenericJobSpec, manifest: Manifest, identity: JobIdentity, *, resumed: bool, clusters: ClusterNames
-) -> JobPlan:
+def plan_job(spec: GenericJobSpec, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
     """What the spec means.
 
     A job without failure rules fails once none of its success rules can hold any more: upstream, which then knows
@@ -57,10 +55,10 @@ def plan_job(
     annotations = manifest["metadata"].get("annotations") or {}
     return JobPlan(
         identity=identity,
-        tasks=_tasks(spec, identity.name, resumed=resumed, clusters=clusters),
+        tasks=_tasks(spec, identity.name, resumed=resumed, site=site),
         rules=_rules(spec),
         fails_when_success_is_impossible=not spec.failure_rules,
-        gang=_gang(spec, asked, identity.name, clusters) if asked else None,
+        gang=_gang(spec, asked, identity.name, site) if asked else None,
         clean_up=CleanUpPolicy(spec.clean_up_policy),
         paused=spec.run_mode.pause.enabled,
         suspends_rules=spec.run_mode.debug.enabled,
@@ -113,7 +111,7 @@ def _without_init(pod_spec: Manifest, *, skip: bool) -> Manifest:
     return {**pod_spec, "initContainers": sidecars}
 
 
-def _tasks(spec: GenericJobSpec, job: str, *, resumed: bool, clusters: ClusterNames) -> tuple[TaskPlan, ...]:
+def _tasks(spec: GenericJobSpec, job: str, *, resumed: bool, site: Site) -> tuple[TaskPlan, ...]:
     scope = scope_of(spec, job)
     service = _service_of_each(spec.service.ports) if spec.service and spec.service.ports else None
     asked = spec.scheduler.t9k_scheduler if spec.scheduler else None
@@ -121,7 +119,7 @@ def _tasks(spec: GenericJobSpec, job: str, *, resumed: bool, clusters: ClusterNa
     first = 0
     for replica in spec.replica_specs:
         template = template_in_mode(spec, replica, resumed=resumed)
-        template["spec"] = _scheduled(template["spec"], asked, clusters)
+        template["spec"] = _scheduled(template["spec"], asked, site)
         common = with_variables(template["spec"], scope, replica.type, None)
         ranked = bool(rank_dependent_bytes(common))
         replicas = tuple(
@@ -220,17 +218,17 @@ def _rule(field: str, outcome: RuleOutcome, index: int, rule: Mapping[str, Seque
     return FinishRule(name=f"{field}[{index}]", outcome=outcome, quantifier=Quantifier.ALL, ranks=ranks)
 
 
-def _scheduled(pod_spec: Manifest, asked: T9kScheduler | None, clusters: ClusterNames) -> Manifest:
+def _scheduled(pod_spec: Manifest, asked: T9kScheduler | None, site: Site) -> Manifest:
     """The pod spec with the scheduler that this cluster has for the one named; none: its default."""
     named = UPSTREAM_SCHEDULER if asked else pod_spec.get("schedulerName")
-    if named is None or (not asked and named not in clusters.schedulers):
+    if named is None or (not asked and named not in site.schedulers):
         return pod_spec
     rest = {key: value for key, value in pod_spec.items() if key != "schedulerName"}
-    here = clusters.schedulers.get(named)
+    here = site.schedulers.get(named)
     return {**rest, "schedulerName": here} if here else rest
 
 
-def _gang(spec: GenericJobSpec, asked: T9kScheduler, job: str, clusters: ClusterNames) -> GangPlan:
+def _gang(spec: GenericJobSpec, asked: T9kScheduler, job: str, site: Site) -> GangPlan:
     return GangPlan(
         api_version=_GANG_API,
         kind="PodGroup",
@@ -241,5 +239,5 @@ def _gang(spec: GenericJobSpec, asked: T9kScheduler, job: str, clusters: Cluster
             "priority": asked.priority,
         },
         labels={JOB_LABEL: job},
-        scheduler_name=clusters.schedulers.get(UPSTREAM_SCHEDULER) or "",
+        scheduler_name=site.schedulers.get(UPSTREAM_SCHEDULER) or "",
     )
