@@ -13,7 +13,7 @@ class EnsureObjects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteHosts:
-    """Bring the ConfigMap with the list of hosts to the plan's generation. `EnsureObjects`, which makes it, precedes."""
+    """Bring the ConfigMap with the list of hosts to the plan's generation. `EnsureObjects` makes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
