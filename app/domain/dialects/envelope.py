@@ -1,7 +1,7 @@
 """apiVersion, kind and metadata: what manifests of all kinds have in common, and jobgate's own annotations."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, TypedDict
 
 from app.domain import labels, names
 from app.domain.dialects.spec_model import add_unknown_field
@@ -30,6 +30,14 @@ _SECONDS: Final = frozenset(
 _KEY: Final = "a name of 63 characters or fewer, which a DNS prefix and a slash may precede"
 # Ten years: beyond any job, and within what dates can hold.
 _MAX_SECONDS: Final = 10 * 366 * 86_400
+
+
+class ClientDeadlines(TypedDict):
+    """A plan's durations that clients may set."""
+
+    active_deadline: int | None
+    pending_deadline: int | None
+    ttl_after_finished: int | None
 
 
 def read_envelope(manifest: Manifest, problems: Problems) -> Manifest:
@@ -65,6 +73,16 @@ def usable_name(manifest: Manifest) -> str:
 def client_seconds(annotations: Mapping[str, str], key: str) -> int | None:
     """A duration that the client has set by annotation, of an accepted manifest."""
     return int(annotations[key]) if key in annotations else None
+
+
+def client_deadlines(manifest: Manifest) -> ClientDeadlines:
+    """The durations that an accepted manifest's annotations set."""
+    annotations = manifest["metadata"].get("annotations") or {}
+    return {
+        "active_deadline": client_seconds(annotations, labels.ACTIVE_DEADLINE_SECONDS),
+        "pending_deadline": client_seconds(annotations, labels.PENDING_DEADLINE_SECONDS),
+        "ttl_after_finished": client_seconds(annotations, labels.TTL_SECONDS_AFTER_FINISHED),
+    }
 
 
 def _check_name(metadata: Manifest, problems: Problems) -> None:

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from app.domain import labels
 from app.domain.dialects.base import Site
-from app.domain.dialects.envelope import client_seconds
+from app.domain.dialects.envelope import client_deadlines
 from app.domain.dialects.generic_job.spec import GenericJobSpec, ReplicaSpec, ServicePortSpec, T9kScheduler
 from app.domain.dialects.generic_job.variables import Scope, rank_dependent_bytes, with_variables
+from app.domain.dialects.scheduling import with_own_scheduler
 from app.domain.plan import (
     FinishRule,
     GangPlan,
@@ -52,7 +52,6 @@ def plan_job(spec: GenericJobSpec, manifest: Manifest, identity: JobIdentity, *,
     neither success nor failure, would keep such a job for ever.
     """
     asked = spec.scheduler.t9k_scheduler if spec.scheduler else None
-    annotations = manifest["metadata"].get("annotations") or {}
     return JobPlan(
         identity=identity,
         tasks=_tasks(spec, identity.name, resumed=resumed, site=site),
@@ -62,9 +61,7 @@ def plan_job(spec: GenericJobSpec, manifest: Manifest, identity: JobIdentity, *,
         clean_up=CleanUpPolicy(spec.clean_up_policy),
         paused=spec.run_mode.pause.enabled,
         suspends_rules=spec.run_mode.debug.enabled,
-        active_deadline=client_seconds(annotations, labels.ACTIVE_DEADLINE_SECONDS),
-        pending_deadline=client_seconds(annotations, labels.PENDING_DEADLINE_SECONDS),
-        ttl_after_finished=client_seconds(annotations, labels.TTL_SECONDS_AFTER_FINISHED),
+        **client_deadlines(manifest),
     )
 
 
@@ -220,11 +217,10 @@ def _rule(field: str, outcome: RuleOutcome, index: int, rule: Mapping[str, Seque
 
 def _scheduled(pod_spec: Manifest, asked: T9kScheduler | None, site: Site) -> Manifest:
     """The pod spec with the scheduler that this cluster has for the one named; none: its default."""
-    named = UPSTREAM_SCHEDULER if asked else pod_spec.get("schedulerName")
-    if named is None or (not asked and named not in site.schedulers):
-        return pod_spec
+    if not asked:
+        return with_own_scheduler(pod_spec, site)
     rest = {key: value for key, value in pod_spec.items() if key != "schedulerName"}
-    here = site.schedulers.get(named)
+    here = site.schedulers.get(UPSTREAM_SCHEDULER)
     return {**rest, "schedulerName": here} if here else rest
 
 
