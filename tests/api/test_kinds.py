@@ -1,0 +1,69 @@
+"""The schemas of GET /api/v1/kinds: valid, and as willing as the gateway itself about what each kind ships."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from app.domain.dialects import registry
+from tests.support.gateway import Gateway, jobs_path
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+KINDS = sorted({dialect.kind for dialect in registry.DIALECTS.values()})
+
+
+@cache
+def shipped() -> dict[str, dict[str, Any]]:
+    """Every job among the examples, by the file that it is in."""
+    found = {}
+    for path in sorted(EXAMPLES.rglob("*.yaml")):
+        for number, document in enumerate(yaml.safe_load_all(path.read_text(encoding="utf-8"))):
+            if document and document["kind"] in KINDS:
+                found[f"{path.relative_to(EXAMPLES)}#{number}"] = document
+    return found
+
+
+async def schemas(gateway: Gateway) -> dict[str, dict[str, Any]]:
+    items = (await gateway.client.get("/api/v1/kinds")).json()["items"]
+    return {item["kind"]: item["jsonSchema"] for item in items}
+
+
+async def test_every_kind_is_listed_once_with_its_schema(hostile: Gateway) -> None:
+    items = (await hostile.client.get("/api/v1/kinds")).json()["items"]
+    assert sorted(item["kind"] for item in items) == KINDS
+    for item in items:
+        assert item["apiVersions"]
+        schema = {"$schema": DRAFT} | item["jsonSchema"]
+        assert schema["$schema"] == DRAFT
+        jsonschema_rs.meta.validate(schema)
+
+
+@pytest.mark.parametrize("file", shipped())
+async def test_the_schema_takes_what_is_shipped(file: str, hostile: Gateway) -> None:
+    document = shipped()[file]
+    schema = (await schemas(hostile))[document["kind"]]
+    errors = jsonschema_rs.Draft202012Validator(schema).iter_errors(document)
+    assert [(error.instance_path, error.message) for error in errors] == []
+
+
+@pytest.mark.parametrize("file", shipped())
+async def test_the_gateway_takes_what_is_shipped(file: str, hostile: Gateway) -> None:
+    document = shipped()[file]
+    namespace = document["metadata"].get("namespace", "team")
+    answer = await hostile.client.post(jobs_path(namespace), json=document, params={"dryRun": "All"})
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("wrong", [{"spec": None}, {"spec": {"nothing": 1}}, {"metadata": "name"}, {"extra": 1}])
+async def test_the_schema_refuses_what_the_gateway_refuses(kind: str, wrong: dict[str, Any], hostile: Gateway) -> None:
+    document = next(item for item in shipped().values() if item["kind"] == kind) | wrong
+    answer = await hostile.client.post(jobs_path(), json=document, params={"dryRun": "All"})
+    assert answer.status_code == 422
+    assert not jsonschema_rs.Draft202012Validator((await schemas(hostile))[kind]).is_valid(document)
