@@ -111,7 +111,7 @@ class TokenAccess(Access):
 
     @override
     async def authenticate(self, authorization: str | None) -> Principal:
-        token = _bearer(authorization)
+        token = bearer(authorization)
         key = hashlib.sha256(token.encode()).digest()
         until, principal = self._remembered.get(key, (0.0, None))
         if until <= self._clock.monotonic():
@@ -141,11 +141,16 @@ class TokenAccess(Access):
             self._remembered.popitem(last=False)
 
 
-def _bearer(authorization: str | None) -> str:
+def bearer(authorization: str | None) -> str:
+    """The token of an Authorization header.
+
+    Raises:
+        Unauthenticated: there is none.
+    """
     if authorization is None:
-        raise Unauthenticated("the request carries no token: send Authorization: Bearer jg_…")
+        raise Unauthenticated("the request carries no token: send Authorization: Bearer <token>")
     scheme, _, token = authorization.partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token or not token.isascii() or len(token) > _MAX_TOKEN_LENGTH:
-        raise Unauthenticated("the Authorization header is not of the form: Bearer jg_…", code="InvalidToken")
+        raise Unauthenticated("the Authorization header is not of the form: Bearer <token>", code="InvalidToken")
     return token
