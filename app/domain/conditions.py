@@ -36,6 +36,9 @@ def conclude(
         lacks = _scheduler_lacks(plan.gang, gang_available=gang_available)
         if lacks or known:
             wanted[ConditionType.SCHEDULER_UNAVAILABLE] = (bool(lacks), *(lacks or FOUND))
+    elif plan.missing_scheduler is not None:
+        message = f"no scheduler here is known as {plan.missing_scheduler}: the default one places the replicas"
+        wanted[ConditionType.SCHEDULER_UNAVAILABLE] = (True, "NoScheduler", message)
     return _merge(status, wanted, now)
 
 

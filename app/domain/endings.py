@@ -5,21 +5,22 @@ from datetime import datetime, timedelta
 
 from app.domain.inputs import Inputs
 from app.domain.plan import JobPlan, Rank
+from app.domain.resizing import Members, has_left, is_newcomer
 from app.domain.rules import Finish, evaluate
-from app.domain.status.observed import ObservedJob, Refusal, Verdict
+from app.domain.status.observed import Refusal, Verdict
 from app.domain.status.records import Intent, JobStatus, Replica
 from app.domain.status.rollup import is_waiting
-from app.domain.vocabulary import JobPhase, Reason, ReplicaPhase
+from app.domain.vocabulary import JobPhase, Reason
 
 
-def finish(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Finish | None:
+def finish(inputs: Inputs, members: Members) -> Finish | None:
     """The job's end, if it is reached in this pass."""
-    status, intent = inputs.recorded.status, inputs.intent
+    status, intent, replicas = inputs.recorded.status, inputs.intent, members.wanted
     if status.phase.is_terminal:
         return None
     if intent.cancel or intent.remove:
-        return _cancelled(intent) if all(_has_stopped(replica) for replica in replicas.values()) else None
-    refused = _refusal(inputs.observed)
+        return _cancelled(intent) if all(has_left(replica) for replica in members.all.values()) else None
+    refused = _refusal(inputs, replicas)
     if refused is not None:
         return Finish(phase=JobPhase.FAILED, reason=refused.code, message=refused.message)
     expired = _expired(inputs, replicas)
@@ -28,21 +29,25 @@ def finish(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Finish | None:
     return evaluate(inputs.plan, replicas)
 
 
-def _has_stopped(replica: Replica) -> bool:
-    if replica.attempt.outcome is not None:
-        return True
-    return replica.attempt.pod_uid is None and replica.phase is ReplicaPhase.DELETED
-
-
 def _cancelled(intent: Intent) -> Finish:
     by = f" by {intent.cancel_actor}" if intent.cancel_actor else ""
     why = f": {intent.cancel_reason}" if intent.cancel_reason else ""
     return Finish(phase=JobPhase.CANCELLED, reason=Reason.CANCELLED, message=f"cancelled{by}{why}")
 
 
-def _refusal(observed: ObservedJob) -> Refusal | None:
-    refusals = [*([observed.job_refusal] if observed.job_refusal else []), *observed.refusals.values()]
+def _refusal(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Refusal | None:
+    """A refusal that ends the job. One that keeps a running job from growing does not: what runs goes on."""
+    observed = inputs.observed
+    refusals = [observed.job_refusal] if observed.job_refusal else []
+    refusals += [one for key, one in observed.refusals.items() if not _only_grows(inputs, replicas.get(key))]
     return next((refusal for refusal in refusals if refusal.verdict is Verdict.FAIL), None)
+
+
+def _only_grows(inputs: Inputs, replica: Replica | None) -> bool:
+    if replica is None:
+        return True
+    grows = replica.key.task in inputs.plan.elastic and is_newcomer(replica)
+    return grows and inputs.recorded.status.started_at is not None
 
 
 def _expired(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Finish | None:

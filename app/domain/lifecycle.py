@@ -9,20 +9,23 @@ visible until this code has let it go, so creating the same attempt again cannot
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
-from app.domain.plan import Rank, RestartPlan
+from app.domain.plan import RestartPlan, RetryableExits
 from app.domain.status.observed import ObservedPod
-from app.domain.status.records import Attempt, Replica
+from app.domain.status.records import Attempt, JobStatus, Recorded, Replica
 from app.domain.timing import Timing
 from app.domain.vocabulary import (
     BudgetScope,
     Evidence,
+    JobPhase,
     Outcome,
     Reason,
     ReplicaPhase,
     RestartPolicy,
 )
 
+OUT_OF_MEMORY = "OOMKilled"  # the kubelet's word
 NODE_LOST_WARNING = (
     "its node does not answer, so the process may still run; the pod object was deleted without waiting for it"
 )
@@ -107,21 +110,46 @@ def _outcome(attempt: Attempt, pod: ObservedPod) -> Outcome:
 
 
 class Budget:
-    """Charges restarts in rank order, so that a shared budget is spent the same way in every repetition of a pass."""
+    """What restarts have been granted, and which this pass may grant. A restart that was granted before stays so.
 
-    def __init__(self, replicas: Iterable[Replica]) -> None:
-        self._by_rank: dict[Rank, int] = {replica.key: replica.restarts for replica in replicas}
+    Where the job is what is restarted, replicas that fail while it comes back belong to the same restart, unless they
+    are new themselves. `charged` says that this pass has granted one.
+    """
 
-    def allows(self, key: Rank, plan: RestartPlan) -> bool:
-        return plan.limit is None or self._spent(key, plan.scope) < plan.limit
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded.replicas
+        self._job_restarts = recorded.status.restarts
+        self._restarted_at = _restarting_since(recorded.status)
+        self.charged = False
 
-    def charge(self, key: Rank) -> None:
-        self._by_rank[key] = self._by_rank.get(key, 0) + 1
+    def grants(self, replica: Replica, plan: RestartPlan) -> bool:
+        if self._was_granted(replica):
+            return True
+        joins = plan.scope is BudgetScope.JOB and self._belongs_to_restart(replica.attempt)
+        if joins:
+            return True
+        spent = self._job_restarts if plan.scope is BudgetScope.JOB else replica.restarts
+        granted = plan.limit is None or spent < plan.limit
+        self.charged |= granted
+        return granted
 
-    def _spent(self, key: Rank, scope: BudgetScope) -> int:
-        if scope is BudgetScope.REPLICA:
-            return self._by_rank.get(key, 0)
-        return sum(self._by_rank.values())
+    def _was_granted(self, replica: Replica) -> bool:
+        before = self._recorded.get(replica.key)
+        return before is not None and not before.settled and _same_end(before.attempt, replica.attempt)
+
+    def _belongs_to_restart(self, attempt: Attempt) -> bool:
+        since, created = self._restarted_at, attempt.created_at
+        return since is not None and created is not None and created < since
+
+
+def _same_end(before: Attempt, after: Attempt) -> bool:
+    return before.number == after.number and before.outcome is not None
+
+
+def _restarting_since(status: JobStatus) -> datetime | None:
+    if status.phase is not JobPhase.RESTARTING or status.reason != Reason.RESTARTING:
+        return None
+    return status.transitions[-1].at if status.transitions else None
 
 
 def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) -> Replica:
@@ -132,12 +160,24 @@ def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) 
         return replica
     if replica.attempt.outcome is Outcome.DISRUPTED:
         return replace(replica, settled=replica.disruptions >= timing.disruption_limit)
-    succeeded = replica.attempt.outcome is Outcome.SUCCEEDED
-    wanted = plan.policy is RestartPolicy.ALWAYS or (plan.policy is RestartPolicy.ON_FAILURE and not succeeded)
-    again = wanted and budget.allows(replica.key, plan)
-    if again:
-        budget.charge(replica.key)
-    return replace(replica, settled=not again)
+    return replace(replica, settled=not (_wants_restart(replica.attempt, plan) and budget.grants(replica, plan)))
+
+
+def _wants_restart(attempt: Attempt, plan: RestartPlan) -> bool:
+    if plan.policy is RestartPolicy.ON_FAILURE:
+        failed = attempt.outcome is not Outcome.SUCCEEDED
+        return failed and (plan.retryable is None or _is_retryable(attempt, plan.retryable))
+    return plan.policy is RestartPolicy.ALWAYS
+
+
+def _is_retryable(attempt: Attempt, exits: RetryableExits) -> bool:
+    """A container that never ended did not fail: what kept it from running may pass."""
+    container = next((one for one in attempt.containers if one.name == exits.container and not one.init), None)
+    if container is None or container.exit_code is None:
+        return True
+    if container.reason == OUT_OF_MEMORY:
+        return False
+    return not container.message or container.exit_code >= exits.least_code
 
 
 def has_failed(replica: Replica) -> bool:

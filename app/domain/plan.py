@@ -170,3 +170,8 @@ class JobPlan:
     def restarts(self) -> Mapping[str, RestartPlan]:
         """Restart plan by task name."""
         return {task.name: task.restart for task in self.tasks}
+
+    @cached_property
+    def elastic(self) -> frozenset[str]:
+        """Names of the tasks whose size may change."""
+        return frozenset(task.name for task in self.tasks if task.elastic)

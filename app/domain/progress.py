@@ -1,15 +1,16 @@
 """The status of a job after a pass: where a job that goes on stands, and whether one that has ended needs more."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.domain.conditions import conclude as conclude_conditions
 from app.domain.endings import is_removing
 from app.domain.inputs import Inputs
 from app.domain.plan import Rank
+from app.domain.resizing import Members, changes_size, scaling_now, still_open
 from app.domain.status.observed import ObservedJob, ObservedPod
-from app.domain.status.records import JobStatus, Replica
+from app.domain.status.records import JobStatus, Replica, ScaleRecord, Transition
 from app.domain.status.rollup import Situation, aggregate, pending_reasons, situation
 from app.domain.stepping import Directive
 from app.domain.vocabulary import (
@@ -21,48 +22,95 @@ from app.domain.vocabulary import (
     ReplicaPhase,
 )
 
-ENDS_BY_RULE = frozenset({Reason.RULE_FULFILLED, Reason.SUCCESS_IMPOSSIBLE, Reason.NO_RULE_FULFILLED})
+NEWEST_TRANSITIONS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What a pass has found out beside the replicas: scale records that are settled, a restart that was granted."""
+
+    scaled: Sequence[ScaleRecord]
+    restarted: bool
 
 
 def conclude(
     inputs: Inputs,
     status: JobStatus,
     directive: Directive,
-    replicas: Mapping[Rank, Replica],
+    members: Members,
     pods: Mapping[Rank, list[ObservedPod]],
+    changes: Changes,
 ) -> JobStatus:
+    replicas = members.wanted
     counts = aggregate(replicas.values(), restarting=directive.start)
-    status = replace(status, aggregate=counts, observed_generation=inputs.plan.identity.generation)
+    status = replace(
+        status,
+        aggregate=counts,
+        observed_generation=inputs.plan.identity.generation,
+        restarts=status.restarts + changes.restarted,
+        reschedules=status.reschedules + _is_rescheduled(inputs, members),
+    )
     if status.initialized_at is None and all(replica.attempt.pod_uid for replica in replicas.values()):
         status = replace(status, initialized_at=inputs.now)
     if status.phase.is_terminal:
-        status = _quieten(inputs, status, directive, replicas, pods)
+        status = _quieten(inputs, status, directive, members.all, pods)
     else:
-        status = _going_on(inputs, status, counts, replicas, pods)
+        status = _going_on(inputs, status, counts, members, pods, changes)
     conditions = conclude_conditions(
         status, inputs.plan, replicas, inputs.now, gang_available=inputs.observed.gang_available
     )
-    return replace(status, conditions=conditions)
+    return replace(status, conditions=conditions, transitions=_transitions(inputs, status))
+
+
+def _is_rescheduled(inputs: Inputs, members: Members) -> bool:
+    """Whether the job's replicas change in this pass without anybody's fault; losses together are one change."""
+    before = inputs.recorded
+    if changes_size(before, members):
+        return True
+    if (before.status.phase, before.status.reason) == (JobPhase.RESTARTING, Reason.DISRUPTED):
+        return False
+    return any(
+        replica.attempt.outcome is Outcome.DISRUPTED
+        and key in before.replicas
+        # The attempt that ended is the one on record, and there it had not.
+        and before.replicas[key].attempt.number == replica.attempt.number
+        and before.replicas[key].attempt.outcome is None
+        for key, replica in members.wanted.items()
+    )
+
+
+def _transitions(inputs: Inputs, status: JobStatus) -> tuple[Transition, ...]:
+    """The newest ten, and of those before only the last into each phase."""
+    before = inputs.recorded.status
+    if (before.phase, before.reason) == (status.phase, status.reason) and before.transitions:
+        return before.transitions
+    now = Transition(at=inputs.now, phase=status.phase, reason=status.reason, message=status.message)
+    known = (*before.transitions, now)
+    older, newest = known[:-NEWEST_TRANSITIONS], known[-NEWEST_TRANSITIONS:]
+    last = {transition.phase: transition for transition in known}
+    return (*(one for one in older if last[one.phase] is one), *newest)
 
 
 def _going_on(
     inputs: Inputs,
     status: JobStatus,
     counts: Mapping[ReplicaPhase, int],
-    replicas: Mapping[Rank, Replica],
+    members: Members,
     pods: Mapping[Rank, list[ObservedPod]],
+    changes: Changes,
 ) -> JobStatus:
+    replicas = members.wanted
     now, plan = inputs.now, inputs.plan
     if inputs.intent.cancel or inputs.intent.remove:
         return replace(
             status,
             reason=Reason.CANCELLING,
-            message=_still_terminating(sum(_is_going(replica, pods) for replica in replicas.values())),
+            message=_still_terminating(sum(_is_going(replica, pods) for replica in members.all.values())),
             pending_reasons=(),
             pending_since=None,
         )
     if plan.paused:
-        return _pausing(status, replicas, pods)
+        return _pausing(status, members.all, pods)
     if is_resuming(inputs):
         return replace(
             status,
@@ -72,8 +120,9 @@ def _going_on(
             resumes=status.resumes + 1,
             pending_since=now,
         )
-    now_is = _queued(status, inputs.observed, replicas) or situation(status, counts)
-    waits = now_is.phase not in (JobPhase.RUNNING, JobPhase.UNKNOWN)
+    scaling = scaling_now(inputs, status, members, still_open(inputs.recorded.scaling, changes.scaled))
+    now_is = _queued(status, inputs.observed, replicas) or situation(status, counts, replicas, scaling)
+    waits = now_is.phase not in (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.SCALING)
     return replace(
         status,
         phase=now_is.phase,

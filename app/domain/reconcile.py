@@ -9,16 +9,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from app.domain.actions import Action, CreatePod, DeletePod, EnsureObjects, MarkAnchor, ReleasePod, RemoveObjects
+from app.domain.actions import (
+    Action,
+    CreatePod,
+    DeletePod,
+    EnsureObjects,
+    MarkAnchor,
+    ReleasePod,
+    RemoveObjects,
+    WriteHosts,
+)
 from app.domain.decision import Decision
 from app.domain.endings import active_deadline, finish, is_removing, pending_deadline, removal_due
 from app.domain.inputs import Inputs
 from app.domain.lifecycle import Budget, settle, track
 from app.domain.plan import Rank
-from app.domain.progress import conclude, is_at_rest, is_resuming
+from app.domain.progress import Changes, conclude, is_at_rest, is_resuming
+from app.domain.resizing import Members, settled_records
 from app.domain.rules import Finish
 from app.domain.status.observed import ObservedJob, ObservedPod
-from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica
+from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
 from app.domain.stepping import Directive, Step, Stepper
 from app.domain.vocabulary import (
     CleanUpPolicy,
@@ -35,14 +45,19 @@ ENDS_BY_RULE = frozenset({Reason.RULE_FULFILLED, Reason.SUCCESS_IMPOSSIBLE, Reas
 def reconcile(inputs: Inputs) -> Decision:
     """One pass over one job."""
     pods = _pods_by_rank(inputs.observed)
-    replicas = _tracked(inputs, pods)
-    end = finish(inputs, replicas)
+    budget = Budget(inputs.recorded)
+    members = _tracked(inputs, pods, budget)
+    end = finish(inputs, members)
     status = _ended(inputs, end) if end is not None else inputs.recorded.status
     directive = _directive(inputs, status)
-    steps = _step_all(inputs, status, directive, replicas, pods)
-    after = {key: step.replica for key, step in steps.items()}
-    status = conclude(inputs, status, directive, after, pods)
-    return _decision(inputs, status, steps, after)
+    steps = _step_all(inputs, status, directive, members, pods)
+    after = Members(
+        wanted={key: steps[key].replica for key in members.wanted},
+        leaving={key: steps[key].replica for key in members.leaving},
+    )
+    scaled = settled_records(inputs, status, after)
+    status = conclude(inputs, status, directive, after, pods, Changes(scaled=scaled, restarted=budget.charged))
+    return _decision(inputs, status, steps, after, scaled)
 
 
 def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
@@ -52,18 +67,19 @@ def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
     return grouped
 
 
-def _tracked(inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]]) -> dict[Rank, Replica]:
-    recorded = inputs.recorded.replicas
-    replicas = {
-        key: track(
-            recorded.get(key) or Replica(key=key, attempt=Attempt(number=1)), pods.get(key, []), inputs.observed.gone
-        )
-        for key in inputs.plan.replicas
+def _tracked(inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], budget: Budget) -> Members:
+    recorded, gone = inputs.recorded.replicas, inputs.observed.gone
+    wanted: dict[Rank, Replica] = {}
+    for key in inputs.plan.replicas:
+        before = recorded.get(key) or Replica(key=key, attempt=Attempt(number=1))
+        replica = track(replace(before, leaving=False), pods.get(key, []), gone)
+        wanted[key] = settle(replica, inputs.plan.restarts[key.task], budget, inputs.timing)
+    leaving = {
+        key: track(replace(before, leaving=True), pods.get(key, []), gone)
+        for key, before in recorded.items()
+        if key not in wanted
     }
-    budget = Budget(replicas.values())
-    return {
-        key: settle(replica, inputs.plan.restarts[key.task], budget, inputs.timing) for key, replica in replicas.items()
-    }
+    return Members(wanted=wanted, leaving=leaving)
 
 
 def _ended(inputs: Inputs, finish: Finish) -> JobStatus:
@@ -106,30 +122,41 @@ def _step_all(
     inputs: Inputs,
     status: JobStatus,
     directive: Directive,
-    replicas: Mapping[Rank, Replica],
+    members: Members,
     pods: Mapping[Rank, list[ObservedPod]],
 ) -> dict[Rank, Step]:
     stepper = Stepper(
         observed=inputs.observed, directive=directive, phase=status.phase, timing=inputs.timing, now=inputs.now
     )
     known = inputs.recorded.replicas
-    return {
-        key: stepper.step(replica, inputs.plan.replicas[key], pods.get(key, []), is_new=key not in known)
-        for key, replica in replicas.items()
+    steps = {
+        key: stepper.step(replica, inputs.plan.replicas[key].pod_name, pods.get(key, []), is_new=key not in known)
+        for key, replica in members.wanted.items()
     }
+    out = replace(stepper, directive=_on_the_way_out(directive))
+    for key, replica in members.leaving.items():
+        name = inputs.recorded.pod_names.get(key, "")
+        steps[key] = out.step(replica, name, pods.get(key, []), is_new=False)
+    return steps
+
+
+def _on_the_way_out(directive: Directive) -> Directive:
+    """Whatever the job wants of its replicas, those beyond its size go."""
+    return replace(directive, start=False, stop=directive.stop or StopReason.SCALE_DOWN)
 
 
 def _decision(
     inputs: Inputs,
     status: JobStatus,
     steps: Mapping[Rank, Step],
-    replicas: Mapping[Rank, Replica],
+    members: Members,
+    scaled: tuple[ScaleRecord, ...],
 ) -> Decision:
-    recorded = inputs.recorded
+    recorded, replicas = inputs.recorded, members.all
     changed = tuple(replica for key, replica in replicas.items() if recorded.replicas.get(key) != replica)
     ended = _ended_attempts(inputs, steps, replicas)
     history = _history(inputs, status, steps)
-    dirty = bool(changed or ended or history) or status != recorded.status
+    dirty = bool(changed or ended or history or scaled) or status != recorded.status
     actions, cut = _actions(inputs, status, steps, replicas)
     if dirty:
         status = replace(status, observed_at=inputs.now)
@@ -139,6 +166,7 @@ def _decision(
         changed=changed,
         ended=ended,
         history=history,
+        scaled=scaled,
         actions=actions,
         wake_at=_wake_at(inputs, status, steps),
         again=cut or _should_look_again(inputs, status, steps, replicas),
@@ -185,7 +213,9 @@ def _actions(
     refused = [action for action in wanted if _is_refused(inputs.observed, action)]
     fresh = [action for action in wanted if not _is_refused(inputs.observed, action)]
     actions = [*fresh, *refused][:PODS_PER_PASS]
-    if any(isinstance(action, CreatePod) for action in actions):
+    if _hosts_are_old(inputs, status):
+        actions.insert(0, WriteHosts())
+    if any(isinstance(action, (CreatePod, WriteHosts)) for action in actions):
         actions.insert(0, EnsureObjects())
     if status.phase.is_terminal and not status.quiet:
         if not is_removing(inputs, status):
@@ -196,15 +226,23 @@ def _actions(
     return tuple(actions), len(fresh) > PODS_PER_PASS
 
 
+def _hosts_are_old(inputs: Inputs, status: JobStatus) -> bool:
+    """Whether pods that are there, or come in this pass, would read a list of hosts of another generation."""
+    plan = inputs.plan
+    if plan.hosts is None or status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
+        return False
+    return inputs.observed.hosts_generation != plan.identity.generation
+
+
 def _is_refused(observed: ObservedJob, action: Action) -> bool:
     return isinstance(action, CreatePod) and (observed.job_refusal is not None or action.key in observed.refusals)
 
 
 def _clear_strangers(inputs: Inputs) -> list[Action]:
-    """Pods that carry this job's label and no rank of its plan: a stale controller's, or of a larger generation."""
+    """Pods that carry this job's label and no rank that it has or had: a stale controller's."""
     actions: list[Action] = []
     for pod in inputs.observed.pods:
-        if pod.key in inputs.plan.replicas:
+        if pod.key in inputs.plan.replicas or pod.key in inputs.recorded.replicas:
             continue
         if not pod.deleting:
             actions.append(DeletePod(name=pod.name, uid=pod.uid))

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 
 from app.domain.actions import Action, CaptureEvidence, ConfirmGone, CreatePod, DeletePod, ReadEvents, ReleasePod
 from app.domain.lifecycle import NODE_LOST_WARNING, pod_of
-from app.domain.plan import ReplicaPlan
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, HistoryEntry, Replica
 from app.domain.timing import Timing
@@ -62,8 +61,8 @@ class Stepper:
     timing: Timing
     now: datetime
 
-    def step(self, replica: Replica, plan: ReplicaPlan, pods: Sequence[ObservedPod], *, is_new: bool) -> Step:
-        step = Step(replica=replica, pod_name=plan.pod_name)
+    def step(self, replica: Replica, pod_name: str, pods: Sequence[ObservedPod], *, is_new: bool) -> Step:
+        step = Step(replica=replica, pod_name=pod_name)
         current = pod_of(replica.attempt, pods)
         for pod in pods:
             if pod is not current:
@@ -249,7 +248,8 @@ def _restart_words(replica: Replica, number: int) -> tuple[str, str]:
     attempt = replica.attempt
     match attempt.outcome:
         case Outcome.STOPPED:
-            return Reason.RESUMING, f"{replica.key} comes back as attempt {number}"
+            reason = Reason.SCALING if attempt.stopping is StopReason.SCALE_DOWN else Reason.RESUMING
+            return reason, f"{replica.key} comes back as attempt {number}"
         case Outcome.DISRUPTED:
             return Reason.DISRUPTED, f"{replica.key} was taken away ({attempt.reason}); attempt {number} replaces it"
         case _:

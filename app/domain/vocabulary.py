@@ -153,6 +153,7 @@ class PendingCode(StrEnum):
     QUOTA_EXCEEDED = "QuotaExceeded"
     SERVICE_ACCOUNT_NOT_FOUND = "ServiceAccountNotFound"
     NAMESPACE_NOT_FOUND = "NamespaceNotFound"
+    REFUSED = "RefusedByCluster"  # a running job grows no further; any other has failed
     CLUSTER_DENIED = "ClusterDenied"  # jobgate itself lacks a permission
     CLUSTER_THROTTLED = "ClusterThrottled"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"

@@ -1,16 +1,39 @@
 """One replica's life: what its pod's end means, what budgets allow, and that a recorded end stays."""
 
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from app.domain.lifecycle import NODE_LOST_WARNING, Budget, settle, track
-from app.domain.plan import Rank, RestartPlan
-from app.domain.status.observed import ObservedPod
-from app.domain.status.records import Attempt, Replica
+from app.domain.plan import RetryableExits
+from app.domain.status.observed import ObservedContainer, ObservedPod
+from app.domain.status.records import Attempt, JobStatus, Replica, Transition
 from app.domain.timing import Timing
-from app.domain.vocabulary import BudgetScope, Evidence, Outcome, ReplicaPhase, RestartPolicy, StopReason
-from tests.support.plans import T0, W0, W1, a_pod, a_replica, an_attempt, at, ended, restarting
+from app.domain.vocabulary import (
+    BudgetScope,
+    Evidence,
+    JobPhase,
+    Outcome,
+    Reason,
+    ReplicaPhase,
+    RestartPolicy,
+    StopReason,
+)
+from tests.support.plans import (
+    T0,
+    W0,
+    W1,
+    a_pod,
+    a_record,
+    a_replica,
+    an_attempt,
+    at,
+    ended,
+    restarting,
+    running_status,
+)
 
 P = ReplicaPhase
 NONE: frozenset[str] = frozenset()
@@ -109,34 +132,81 @@ def test_policies_and_limits(
 ) -> None:
     replica = ended(W0, outcome, settled=False, restarts=restarts)
     plan = restarting(limit, policy)
-    assert settle(replica, plan, Budget([replica]), Timing()).settled is settled
+    assert settle(replica, plan, before(replica), Timing()).settled is settled
 
 
 @pytest.mark.parametrize(("disruptions", "settled"), [(0, False), (2, False), (3, True)])
 def test_disruptions_have_a_limit_of_their_own(disruptions: int, *, settled: bool) -> None:
     replica = ended(W0, Outcome.DISRUPTED, settled=False, disruptions=disruptions, restarts=7)
     plan = restarting(0, RestartPolicy.NEVER)
-    assert settle(replica, plan, Budget([replica]), Timing(disruption_limit=3)).settled is settled
+    assert settle(replica, plan, before(replica), Timing(disruption_limit=3)).settled is settled
 
 
-PS0 = Rank("ps", 0)
+def before(*replicas: Replica, status: JobStatus | None = None) -> Budget:
+    """The budget of a pass that finds these replicas ended, which ran when they were last recorded."""
+    ran = [replace(one, attempt=replace(one.attempt, outcome=None)) for one in replicas]
+    return Budget(a_record(status or running_status(), *ran))
 
 
 @pytest.mark.parametrize(
-    ("scope", "expected"),
+    ("scope", "restarts_of_the_job", "settled", "charged"),
     [
-        (BudgetScope.REPLICA, [False, False, False]),
-        (BudgetScope.JOB, [False, True, True]),
+        (BudgetScope.REPLICA, 9, [False, False], True),
+        (BudgetScope.JOB, 0, [False, False], True),
+        (BudgetScope.JOB, 1, [True, True], False),
     ],
 )
-def test_a_shared_budget_is_spent_in_rank_order(scope: BudgetScope, expected: list[bool]) -> None:
-    replicas = [ended(key, Outcome.FAILED, settled=False) for key in (W0, W1, PS0)]
-    assert _settled(replicas, restarting(1, scope=scope)) == expected
+def test_replicas_that_fail_together_are_one_restart_of_the_job(
+    scope: BudgetScope, restarts_of_the_job: int, settled: list[bool], *, charged: bool
+) -> None:
+    replicas = [ended(key, Outcome.FAILED, settled=False) for key in (W0, W1)]
+    budget = before(*replicas, status=running_status(restarts=restarts_of_the_job))
+    plan = restarting(1, scope=scope)
+    assert [settle(replica, plan, budget, Timing()).settled for replica in replicas] == settled
+    assert budget.charged is charged
 
 
-def _settled(replicas: list[Replica], plan: RestartPlan) -> list[bool]:
-    budget = Budget(replicas)
-    return [settle(replica, plan, budget, Timing()).settled for replica in replicas]
+@pytest.mark.parametrize(
+    ("created_at", "settled"), [(at(9), False), (at(10), True), (at(11), True)], ids=["old", "just now", "new"]
+)
+def test_a_replica_that_fails_while_the_job_restarts_belongs_to_that_restart_unless_it_is_new(
+    created_at: datetime, *, settled: bool
+) -> None:
+    replica = a_replica(W1, an_attempt(key=W1, outcome=Outcome.FAILED, created_at=created_at))
+    since = Transition(at=at(10), phase=JobPhase.RESTARTING, reason=Reason.RESTARTING, message="")
+    status = running_status(phase=JobPhase.RESTARTING, reason=Reason.RESTARTING, restarts=1, transitions=(since,))
+    budget = before(replica, status=status)
+    assert settle(replica, restarting(1, scope=BudgetScope.JOB), budget, Timing()).settled is settled
+    assert not budget.charged
+
+
+def test_a_restart_that_was_granted_is_neither_charged_nor_refused_again() -> None:
+    replica = ended(W0, Outcome.FAILED, settled=False)
+    budget = Budget(a_record(running_status(restarts=1), replica))
+    assert not settle(replica, restarting(1, scope=BudgetScope.JOB), budget, Timing()).settled
+    assert not budget.charged
+
+
+@pytest.mark.parametrize(
+    ("containers", "settled"),
+    [
+        ([], False),
+        ([{"name": "other", "exit_code": 1, "message": "no"}], False),
+        ([{"name": "main"}], False),
+        ([{"name": "main", "exit_code": 1, "message": "no"}], True),
+        ([{"name": "main", "exit_code": 127, "message": "no"}], True),
+        ([{"name": "main", "exit_code": 128, "message": "no"}], False),
+        ([{"name": "main", "exit_code": 137, "message": "no"}], False),
+        ([{"name": "main", "exit_code": 1, "message": ""}], False),
+        ([{"name": "main", "exit_code": 137, "message": "", "reason": "OOMKilled"}], True),
+        ([{"name": "main", "exit_code": 1, "init": True}, {"name": "main", "exit_code": 2, "message": "no"}], True),
+    ],
+)
+def test_only_retryable_exits_are_retried(containers: list[dict[str, Any]], *, settled: bool) -> None:
+    seen = tuple(ObservedContainer(state="terminated", **container) for container in containers)
+    replica = a_replica(W0, an_attempt(outcome=Outcome.FAILED, containers=seen))
+    plan = restarting(None, retryable=RetryableExits(container="main", least_code=128))
+    assert settle(replica, plan, before(replica), Timing()).settled is settled
 
 
 @pytest.mark.parametrize(("earlier", "seconds"), [(0, 10), (1, 20), (5, 320), (6, 360), (10_000, 360)])

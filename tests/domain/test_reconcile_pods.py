@@ -111,11 +111,13 @@ def test_the_next_attempt_follows_after_the_back_off(evidence: Evidence) -> None
 
 
 def test_the_last_attempt_ends_the_job_and_its_pod_is_let_go_but_kept() -> None:
-    failed = ended(W0, Outcome.FAILED, settled=False, restarts=2)
-    decision = decide(ONE, one(failed), a_pod(phase=P.FAILED))
+    decision = decide(ONE, one(a_replica(restarts=2)), a_pod(phase=P.FAILED))
     assert decision.replicas[W0].settled
     assert (decision.status.phase, decision.status.reason) == (JobPhase.FAILED, Reason.SUCCESS_IMPOSSIBLE)
-    assert actions_of(decision, DeletePod, ReleasePod) == [ReleasePod(name=NAME, uid=pod_uid(W0))]
+    assert actions_of(decision, DeletePod, ReleasePod) == []
+    failed = ended(W0, Outcome.FAILED, restarts=2)
+    later = decide(ONE, a_record(decision.status, failed), a_pod(phase=P.FAILED))
+    assert actions_of(later, DeletePod, ReleasePod) == [ReleasePod(name=NAME, uid=pod_uid(W0))]
 
 
 # Taken away

@@ -20,6 +20,7 @@ from app.domain.vocabulary import (
     PendingCode,
     ReplicaPhase,
     RestartPolicy,
+    ScaleOutcome,
 )
 from tests.support.cluster_model import NODES, Faults, ModelPod, World
 from tests.support.pass_checks import check_pass
@@ -103,7 +104,16 @@ DISTURBANCES: dict[str, Any] = {
     "set_right": lambda world, _: _set_right(world),
     "evidence": lambda world, index: setattr(world.faults, "evidence", list(Evidence)[index % 3]),
 }
+
+
+def _resize(world: World, index: int) -> None:
+    """People edit a job only while it goes on."""
+    if not world.recorded.status.phase.is_terminal:
+        world.resize("worker", 1 + index % 3)
+
+
 PEOPLE: dict[str, Any] = {
+    "resize": _resize,
     "pause": lambda world, _: _set_paused(world, paused=True),
     "resume": lambda world, _: _set_paused(world, paused=False),
     "cancel": lambda world, _: _intend(world, cancel=True),
@@ -117,8 +127,8 @@ def ops(*names: str) -> st.SearchStrategy[list[Op]]:
     return st.lists(st.tuples(st.sampled_from(names), st.integers(0, 12)), max_size=45)
 
 
-ANY_OP = ops(*COMMON, *COMMON, *CONTROLLER, *DISTURBANCES, *ON_POD, *PEOPLE, "pause", "resume")
-NO_END_OP = ops(*COMMON, *COMMON, *CONTROLLER, *DISTURBANCES, *ON_POD, "pause", "resume")
+ANY_OP = ops(*COMMON, *COMMON, *CONTROLLER, *DISTURBANCES, *ON_POD, *PEOPLE, "pause", "resume", "resize", "resize")
+NO_END_OP = ops(*COMMON, *COMMON, *CONTROLLER, *DISTURBANCES, *ON_POD, "pause", "resume", "resize", "resize")
 
 
 def apply(world: World, op: Op) -> None:
@@ -164,7 +174,7 @@ def plans(draw: st.DrawFn) -> JobPlan:
     rules = draw(
         st.sampled_from([None, [success("worker0")], [success("worker0"), failure("worker0")], [failure("worker0")]])
     )
-    return a_plan(
+    plan = a_plan(
         tasks,
         rules,
         restart,
@@ -175,6 +185,8 @@ def plans(draw: st.DrawFn) -> JobPlan:
         pending_deadline=draw(st.sampled_from([None, None, 300])),
         ttl_after_finished=draw(st.sampled_from([None, None, 0, 60])),
     )
+    elastic = draw(st.booleans())
+    return replace(plan, tasks=tuple(replace(task, elastic=elastic) for task in plan.tasks))
 
 
 TIMINGS = st.builds(
@@ -201,20 +213,15 @@ def play(world: World, script: list[Op], *, warm: bool = False) -> None:
 
 
 def check_world(world: World) -> None:
-    """Of the whole story: one pod an attempt, and a shared budget is not overdrawn."""
+    """Of the whole story: one pod an attempt, no shared budget overdrawn, no request settled twice or left open."""
+    settled = [record.seq for record in world.scaled]
+    assert len(settled) == len(set(settled))
+    if world.recorded.status.phase.is_terminal:
+        assert len(settled) == world.asked
     assert all(len(uids) <= 1 for uids in world.uids.values()), world.uids
-    for scope_limit, spent in _shared_budgets(world):
-        assert spent <= scope_limit
-
-
-def _shared_budgets(world: World) -> list[tuple[int, int]]:
-    budgets = []
     for task in world.plan.tasks:
-        scope, limit = task.restart.scope, task.restart.limit
-        if scope is BudgetScope.REPLICA or limit is None:
-            continue
-        budgets.append((limit, sum(replica.restarts for replica in world.recorded.replicas.values())))
-    return budgets
+        if task.restart.scope is BudgetScope.JOB and task.restart.limit is not None:
+            assert world.recorded.status.restarts <= task.restart.limit
 
 
 @fast
@@ -273,7 +280,7 @@ def test_pause_stops_everything_and_charges_nothing(
         return
     charged = _charges(world)
     succeeded = _succeeded(world)
-    play(world, [op for op in during if op[0] not in ("pause", "resume", "refuse")])
+    play(world, [op for op in during if op[0] not in ("pause", "resume", "refuse", "resize")])
     come_to_rest(world)
     assert world.recorded.status.phase is JobPhase.PAUSED
     assert not world.pods
@@ -313,3 +320,56 @@ def _phases_until_running(world: World) -> JobPhase:
         if decision.wake_at is not None:
             world.now = max(world.now, decision.wake_at)
     return world.recorded.status.phase
+
+
+SIZES = st.lists(
+    st.tuples(
+        st.sampled_from(["pass", "crash", "act_twice", "restart", "sync", "start", "send_late", "land"]), st.just(0)
+    )
+    | st.tuples(st.just("resize"), st.integers(0, 5)),
+    max_size=40,
+)
+
+
+@fast
+@given(SIZES)
+def test_a_change_of_size_restarts_nobody_who_stays(script: list[Op]) -> None:
+    plan = a_plan({"worker": 2}, restart=restarting(0))
+    plan = replace(plan, tasks=tuple(replace(task, elastic=True) for task in plan.tasks))
+    world = a_world(plan, Timing())
+    play(world, [], warm=True)
+    lives = {0: 0, 1: 0}  # how often a rank of this number was wanted anew
+    for name, index in script:
+        size = len(world.plan.replicas)
+        apply_size(world, (name, index))
+        for rank in range(size, len(world.plan.replicas)):
+            lives[rank] = lives.get(rank, 0) + 1
+    _set_right(world)
+    world.land()
+    for _ in range(RESTING_PASSES):
+        decision = world.run_pass()
+        if not (_start(world) or decision.dirty or decision.actions):
+            break
+    assert world.recorded.status.phase is JobPhase.RUNNING
+    assert world.recorded.status.restarts == 0
+    assert len(world.pods) == len(world.plan.replicas)
+    for key in world.plan.replicas:
+        assert world.recorded.replicas[key].attempt.number <= max(1, 1 + lives[key.rank])
+    assert {record.seq for record in world.scaled} == set(range(1, world.asked + 1))
+    if world.scaled:
+        assert world.scaled[-1].outcome is ScaleOutcome.REACHED
+
+
+def apply_size(world: World, op: Op) -> None:
+    if op[0] == "start":
+        _start(world)
+    else:
+        apply(world, op)
+
+
+def _start(world: World) -> bool:
+    """Kubelets start what is new and end what has to go; nothing exits by itself."""
+    moving = [pod for pod in world.pods.values() if pod.phase is not ReplicaPhase.RUNNING or pod.deleting]
+    for pod in moving:
+        world.kubelet(pod)
+    return bool(moving)

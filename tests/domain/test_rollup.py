@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.plan import Rank
 from app.domain.status.observed import ObservedJob, PendingReason, Refusal, Verdict
 from app.domain.status.records import Attempt, JobStatus, Replica
 from app.domain.status.rollup import aggregate, bucket, is_waiting, pending_reasons, situation
-from app.domain.vocabulary import JobPhase, Outcome, PendingCode, ReplicaPhase, StopReason
+from app.domain.vocabulary import JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
 from tests.support.plans import T0, W0, W1, a_pod, a_replica, an_attempt, at, by_rank, ended, running_status
 
 P = ReplicaPhase
@@ -75,7 +76,7 @@ def test_the_aggregate_sums_to_the_replicas(some: list[Replica], restarting: boo
 def test_the_phase_of_a_job_that_goes_on(
     status: JobStatus, counts: Mapping[ReplicaPhase, int], expected: JobPhase
 ) -> None:
-    assert situation(status, {phase: counts.get(phase, 0) for phase in ReplicaPhase}).phase is expected
+    assert situation(status, {phase: counts.get(phase, 0) for phase in ReplicaPhase}, {}, None).phase is expected
 
 
 @pytest.mark.parametrize(
@@ -162,3 +163,30 @@ def test_reasons_are_grouped_and_the_most_frequent_comes_first() -> None:
 
 def replace_since(refusal: Refusal, seconds: int) -> Refusal:
     return Refusal(verdict=refusal.verdict, code=refusal.code, message=refusal.message, since=at(seconds))
+
+
+@pytest.mark.parametrize(
+    ("lost", "before", "reason"),
+    [
+        ([Outcome.FAILED], Reason.STARTED, Reason.RESTARTING),
+        ([Outcome.SUCCEEDED], Reason.STARTED, Reason.RESTARTING),
+        ([Outcome.DISRUPTED], Reason.STARTED, Reason.DISRUPTED),
+        ([Outcome.DISRUPTED, Outcome.FAILED], Reason.STARTED, Reason.RESTARTING),
+        ([Outcome.FAILED], Reason.DISRUPTED, Reason.RESTARTING),
+        ([Outcome.DISRUPTED], Reason.RESTARTING, Reason.RESTARTING),
+        ([], Reason.DISRUPTED, Reason.DISRUPTED),
+    ],
+)
+def test_a_restart_is_called_a_disruption_while_nothing_else_has_happened(
+    lost: list[Outcome], before: Reason, reason: Reason
+) -> None:
+    replicas = by_rank(*(ended(Rank("worker", i), outcome, settled=False) for i, outcome in enumerate(lost)))
+    phase = JobPhase.RUNNING if before is Reason.STARTED else JobPhase.RESTARTING
+    counts = dict.fromkeys(ReplicaPhase, 0) | {P.CREATING: 2}
+    found = situation(running_status(phase=phase, reason=before), counts, replicas, None)
+    assert (found.phase, found.reason) == (JobPhase.RESTARTING, reason)
+
+
+def test_a_change_of_size_comes_before_a_restart() -> None:
+    counts = dict.fromkeys(ReplicaPhase, 0) | {P.CREATING: 1, P.RUNNING: 1}
+    assert situation(running_status(), counts, {}, "worker from 2 to 3").phase is JobPhase.SCALING

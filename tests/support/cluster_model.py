@@ -26,10 +26,10 @@ from app.domain.inputs import Inputs
 from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile import reconcile
 from app.domain.status.observed import ObservedContainer, ObservedJob, ObservedPod, PendingReason, Refusal, Verdict
-from app.domain.status.records import Attempt, HistoryEntry, Intent, JobStatus, Recorded
+from app.domain.status.records import Attempt, HistoryEntry, Intent, JobStatus, Recorded, ScaleRecord
 from app.domain.timing import Timing
 from app.domain.vocabulary import Evidence, PendingCode, ReplicaPhase
-from tests.support.plans import T0, next_record
+from tests.support.plans import T0, a_replica_plan, an_elastic_plan, next_record
 
 GRACE = 30.0
 NODES = ("n1", "n2")
@@ -130,6 +130,8 @@ class World:
     attempts: dict[tuple[Rank, int], Attempt] = field(default_factory=dict)
     history: list[HistoryEntry] = field(default_factory=list)
     uids: dict[tuple[Rank, int], set[str]] = field(default_factory=dict)
+    asked: int = 0  # requests for another size
+    scaled: list[ScaleRecord] = field(default_factory=list)  # those of them that are settled
 
     # The controller
 
@@ -170,10 +172,30 @@ class World:
         return decision
 
     def _record(self, decision: Decision) -> None:
-        self.recorded = next_record(self.recorded, decision)
+        names = {key: a_replica_plan(key).pod_name for key in decision.replicas}
+        self.recorded = replace(next_record(self.recorded, decision), pod_names=names)
+        self.scaled.extend(decision.scaled)
         self.history.extend(decision.history)
         for key, attempt in decision.ended:
             self.attempts[key, attempt.number] = attempt
+
+    def resize(self, task: str, replicas: int) -> None:
+        """Somebody asks for another size."""
+        before = sum(key.task == task for key in self.plan.replicas)
+        if task not in self.plan.elastic or before == replicas:
+            return
+        self.asked += 1
+        self.plan = an_elastic_plan(self.plan, task, replicas)
+        record = ScaleRecord(
+            seq=self.asked,
+            task=task,
+            from_replicas=before,
+            to_replicas=replicas,
+            actor="somebody",
+            reason="",
+            requested_at=self.now,
+        )
+        self.recorded = replace(self.recorded, scaling=[*self.recorded.scaling, record])
 
     def restart_controller(self) -> None:
         self.facts = ModelFacts()
@@ -237,7 +259,7 @@ class World:
 
     def arrive(self, action: CreatePod) -> ModelPod | None:
         """A create reaches the apiserver: the pod of that attempt, made or found, or None where the name is taken."""
-        name = self.plan.replicas[action.key].pod_name
+        name = a_replica_plan(action.key).pod_name
         found = self.pods.get(name)
         if found is not None:
             return found if found.attempt == action.attempt and not found.deleting else None

@@ -43,7 +43,10 @@ def _is_repeatable(inputs: Inputs, decision: Decision) -> None:
 
 def _sums_up(inputs: Inputs, decision: Decision) -> None:
     assert sum(decision.status.aggregate.values()) == len(inputs.plan.replicas)
-    assert set(decision.replicas) == set(inputs.plan.replicas)
+    leaving = {key for key, replica in decision.replicas.items() if replica.leaving}
+    assert set(decision.replicas) - leaving == set(inputs.plan.replicas)
+    assert set(inputs.recorded.replicas) <= set(decision.replicas), "what happened to a replica is forgotten"
+    assert not {action.key for action in actions_of(decision, CreatePod)} & leaving
 
 
 def _freezes_the_end(inputs: Inputs, decision: Decision) -> None:
@@ -112,7 +115,10 @@ def _number(inputs: Inputs, key: Rank) -> int:
 def _stays_in_budget(inputs: Inputs, decision: Decision) -> None:
     resumes = decision.status.resumes
     for key, replica in decision.replicas.items():
+        if replica.leaving:
+            continue
         limit = inputs.plan.restarts[key.task].limit
         assert replica.disruptions <= inputs.timing.disruption_limit
         assert limit is None or replica.restarts <= limit
-        assert replica.attempt.number <= 1 + replica.restarts + replica.disruptions + resumes
+        came_back = resumes + inputs.plan.identity.generation
+        assert replica.attempt.number <= replica.restarts + replica.disruptions + came_back

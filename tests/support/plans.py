@@ -1,6 +1,7 @@
 """Short ways to say a plan, a pod, an attempt or a record, so that a table of cases fits its lines."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -81,6 +82,18 @@ def a_plan(
         fails_when_success_is_impossible=fails_when_success_is_impossible,
         **more,
     )
+
+
+def an_elastic_plan(plan: JobPlan, task: str, replicas: int) -> JobPlan:
+    """The next generation of the plan, with so many replicas of that task; a rule over all ranks follows."""
+    every = [key for key in plan.replicas if key.task != task] + [Rank(task, rank) for rank in range(replicas)]
+    tasks = tuple(
+        replace(one, replicas=tuple(a_replica_plan(key, i) for i, key in enumerate(every) if key.task == one.name))
+        for one in plan.tasks
+    )
+    rules = tuple(replace(one, ranks=frozenset(every)) if len(one.ranks) > 1 else one for one in plan.rules)
+    identity = replace(plan.identity, generation=plan.identity.generation + 1)
+    return replace(plan, tasks=tasks, rules=rules, identity=identity)
 
 
 def a_pod(
@@ -172,7 +185,13 @@ def decide(*args: Any, **more: Any) -> Decision:
 
 def next_record(before: Recorded, decision: Decision) -> Recorded:
     """What Postgres holds once the decision is written."""
-    return Recorded(status=decision.status, replicas=decision.replicas, created_at=before.created_at)
+    closed = {record.seq for record in decision.scaled}
+    return replace(
+        before,
+        status=decision.status,
+        replicas=decision.replicas,
+        scaling=[record for record in before.scaling if record.seq not in closed],
+    )
 
 
 def actions_of(decision: Decision, *types: type) -> list[Any]:

@@ -156,6 +156,7 @@ class Recorded:
     replicas: Mapping[Rank, Replica]
     created_at: datetime
     scaling: Sequence[ScaleRecord] = ()  # those whose outcome is not known yet, the oldest first
+    pod_names: Mapping[Rank, str] = field(default_factory=dict)
 
     @property
     def had_pods(self) -> bool:

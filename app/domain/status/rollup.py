@@ -9,7 +9,7 @@ from app.domain.lifecycle import has_failed
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedJob, ObservedPod, PendingReason, Refusal, Verdict
 from app.domain.status.records import JobPendingReason, JobStatus, Replica
-from app.domain.vocabulary import VAGUE, JobPhase, PendingCode, Reason, ReplicaPhase
+from app.domain.vocabulary import VAGUE, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase
 
 SHOWN_REPLICAS = 20
 NAME_TERMINATING = PendingReason(code=PendingCode.NAME_TERMINATING, message="the previous attempt's pod is still going")
@@ -44,10 +44,12 @@ def is_waiting(replicas: Iterable[Replica]) -> bool:
     return counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING] > 0
 
 
-def situation(status: JobStatus, counts: Mapping[ReplicaPhase, int]) -> Situation:
-    """The phase of a running job, from what was and what is.
+def situation(
+    status: JobStatus, counts: Mapping[ReplicaPhase, int], replicas: Mapping[Rank, Replica], scaling: str | None
+) -> Situation:
+    """The phase of a running job, from what was and what is; `scaling` says what is being resized, if anything.
 
-    Started once, a job is Running or Restarting until it ends or pauses; before that it is Creating until some
+    Started once, a job is Running, Scaling or Restarting until it ends or pauses; before that it is Creating until some
     replica has a node, then Pending until all have started. Unknown only when nothing of it can be seen.
     """
     total = sum(counts.values())
@@ -55,24 +57,35 @@ def situation(status: JobStatus, counts: Mapping[ReplicaPhase, int]) -> Situatio
     live = total - counts[ReplicaPhase.SUCCEEDED] - counts[ReplicaPhase.FAILED] - counts[ReplicaPhase.DELETED]
     if live and counts[ReplicaPhase.UNKNOWN] == live:
         return Situation(phase=JobPhase.UNKNOWN, reason=Reason.NODE_LOST, message="no node that runs this job answers")
+    if waiting and status.phase in (JobPhase.RESUMING, JobPhase.PAUSED):
+        return Situation(
+            phase=JobPhase.RESUMING, reason=Reason.RESUMING, message=f"{waiting} of {total} replicas are coming back"
+        )
+    if scaling is not None:
+        return Situation(phase=JobPhase.SCALING, reason=Reason.SCALING, message=scaling)
     if not waiting:
         return Situation(
             phase=JobPhase.RUNNING, reason=Reason.STARTED, message=f"{live} of {total} replicas are running"
         )
-    if status.phase is JobPhase.RESUMING or status.phase is JobPhase.PAUSED:
-        return Situation(
-            phase=JobPhase.RESUMING, reason=Reason.RESUMING, message=f"{waiting} of {total} replicas are coming back"
-        )
     if status.started_at is not None:
-        return Situation(
-            phase=JobPhase.RESTARTING, reason=Reason.RESTARTING, message=f"{waiting} of {total} replicas are restarting"
-        )
+        message = f"{waiting} of {total} replicas are restarting"
+        return Situation(phase=JobPhase.RESTARTING, reason=_restart_reason(status, replicas), message=message)
     if counts[ReplicaPhase.CREATING]:
         message = f"{counts[ReplicaPhase.CREATING]} of {total} replicas have no node yet"
         phase = JobPhase.PENDING if counts[ReplicaPhase.CREATING] < total else JobPhase.CREATING
         return Situation(phase=phase, reason=Reason.CREATING, message=message)
     message = f"{waiting} of {total} replicas have not started"
     return Situation(phase=JobPhase.PENDING, reason=Reason.WAITING_FOR_PODS, message=message)
+
+
+def _restart_reason(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
+    """Disrupted, as long as nothing but the cluster's doing has cost the job a replica since it ran."""
+    lost = {replica.attempt.outcome for replica in replicas.values() if not replica.settled}
+    if lost & {Outcome.FAILED, Outcome.SUCCEEDED}:
+        return Reason.RESTARTING
+    if status.phase is JobPhase.RESTARTING:
+        return status.reason
+    return Reason.DISRUPTED if Outcome.DISRUPTED in lost else Reason.RESTARTING
 
 
 def pending_reasons(
@@ -121,7 +134,8 @@ def _why(replica: Replica, pods: list[ObservedPod], observed: ObservedJob, now: 
     return _refused(refusal) if refusal is not None else None
 
 
-def _refused(refusal: Refusal) -> PendingReason | None:
+def _refused(refusal: Refusal) -> PendingReason:
+    """One that fails a job keeps another that runs from growing, and is told until somebody shrinks it again."""
     if refusal.verdict is Verdict.FAIL:
-        return None
+        return PendingReason(code=PendingCode.REFUSED, message=refusal.message, since=refusal.since)
     return PendingReason(code=PendingCode(refusal.code), message=refusal.message, since=refusal.since)
