@@ -76,7 +76,9 @@ def scaling_now(inputs: Inputs, status: JobStatus, members: Members, open_record
         return None
     wishes = [f"{record.task} from {record.from_replicas} to {record.to_replicas}" for record in open_records]
     elastic = inputs.plan.elastic
-    joining = sum(key.task in elastic and _has_yet_to_start(one) and is_newcomer(one) for key, one in members.wanted.items())
+    joining = sum(
+        key.task in elastic and _has_yet_to_start(one) and is_newcomer(one) for key, one in members.wanted.items()
+    )
     leaving = len(members.on_the_way_out())
     if not (wishes or joining or leaving):
         return None
