@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from app.db import codec, leases
+from app.db import codec, leases, scale_records
 from app.db.controller_writes import JobWrite, StoredJob, store
 from app.db.engine import Connection, Database
 from app.db.leases import Lease
@@ -30,8 +30,8 @@ class LiveJob(NamedTuple):
 
 _LOAD = """
 SELECT uid, namespace, name, kind, api_version, manifest, generation, version, intent_version, intent_at,
-       status_version, observed_generation, created_at, deleted_at, phase, reason, message, status, started_at,
-       finished_at, gone_at, quiet, wake_at,
+       status_version, observed_generation, scale_count, created_at, deleted_at, phase, reason, message, status,
+       started_at, finished_at, gone_at, quiet, wake_at,
        cancel_requested_at, cancel_requested_by, cancel_reason, remove_requested_at
 FROM jobs WHERE uid = ANY($1::uuid[])
 """
@@ -76,6 +76,7 @@ async def load(db: Database, uids: Sequence[UUID]) -> dict[UUID, StoredJob]:
         rows = await connection.fetch(_LOAD, uids)
         conditions = await load_conditions(connection, uids)
         replicas = await load_replicas(connection, uids)
+        scaling = await scale_records.load_open(connection, [row["uid"] for row in rows if row["scale_count"]])
     return {
         row["uid"]: _stored(
             row,
@@ -83,6 +84,12 @@ async def load(db: Database, uids: Sequence[UUID]) -> dict[UUID, StoredJob]:
                 status=codec.status_from(row, conditions.get(row["uid"], ())),
                 replicas={stored.replica.key: stored.replica for stored in replicas.get(row["uid"], ())},
                 created_at=row["created_at"],
+                scaling=scaling.get(row["uid"], ()),
+                pod_names={
+                    stored.replica.key: stored.pod_name
+                    for stored in replicas.get(row["uid"], ())
+                    if stored.pod_name is not None
+                },
             ),
         )
         for row in rows

@@ -1,4 +1,5 @@
-"""Decisions of the controller as rows: job, replicas, ended attempts, conditions, history, names and the feed.
+"""Decisions of the controller as rows: job, replicas, ended attempts, conditions, history, scale
+records, names and the feed.
 
 lock the jobs in order of uid ─▶ drop what has moved ─▶ one bulk statement a table
 """
@@ -139,6 +140,12 @@ INSERT INTO conditions (job_uid, position, {", ".join(codec.CONDITION_COLUMNS)})
 SELECT * FROM unnest($1::uuid[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
                      $8::bigint[])
 """  # noqa: S608  the columns are ours
+_SETTLED = """
+UPDATE scale_records AS s SET settled_at = w.settled_at, outcome = w.outcome, message = w.message
+FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[], $4::text[], $5::text[])
+  AS w(job_uid, seq, settled_at, outcome, message)
+WHERE (s.job_uid, s.seq) = (w.job_uid, w.seq)
+"""
 _RELEASE_NAMES = "UPDATE names SET released = true WHERE job_uid = ANY($1::uuid[]) AND NOT released"
 _FORGET_NAMES = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
 
@@ -160,6 +167,7 @@ async def store(connection: Connection, writes: Sequence[JobWrite]) -> list[UUID
         await _store_replicas(connection, dirty)
         await _store_conditions(connection, dirty)
         await _bulk(connection, _HISTORY, _history_rows(dirty, locked))
+        await _bulk(connection, _SETTLED, _settled_rows(dirty))
         await _store_names(connection, dirty, locked)
     accepted = {write.uid for write in current}
     return [write.uid for write in writes if write.uid not in accepted]
@@ -247,6 +255,14 @@ def _history_rows(writes: Sequence[JobWrite], locked: Mapping[UUID, Any]) -> lis
         + (entry.attempt,)
         for write in writes
         for seq, entry in enumerate(write.decision.history, locked[write.uid]["history_count"] + 1)
+    ]
+
+
+def _settled_rows(writes: Sequence[JobWrite]) -> list[tuple[Any, ...]]:
+    return [
+        (write.uid, record.seq, record.settled_at, record.outcome, record.message)
+        for write in writes
+        for record in write.decision.scaled
     ]
 
 

@@ -4,7 +4,8 @@ The cluster stores the same epoch. Where it has seen a higher one than this row 
 cluster: restored from a backup, or another one.
 """
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -15,20 +16,27 @@ from app.db.leases import Lease
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """`cluster_uid` is the uid of kube-system, None until a controller has bound the two."""
+    """`cluster_uid` is the uid of kube-system, None until a controller has bound the two.
+
+    `key` is what the credentials of jobs are derived from.
+    """
 
     id: UUID
+    key: bytes = field(repr=False)
     cluster_uid: str | None
     cluster_epoch: int
     created_at: datetime
 
 
+_KEY_BYTES = 32
+
 _CREATE = """
-INSERT INTO installation (id, created_at) VALUES ($1, $2) ON CONFLICT (singleton) DO NOTHING
+INSERT INTO installation (id, key, created_at) VALUES ($1, $2, $3) ON CONFLICT (singleton) DO NOTHING
 """
-_READ = "SELECT id, cluster_uid, cluster_epoch, created_at FROM installation"
+_READ = "SELECT id, key, cluster_uid, cluster_epoch, created_at FROM installation"
 _BIND = """
-UPDATE installation SET cluster_uid = COALESCE(cluster_uid, $1) RETURNING id, cluster_uid, cluster_epoch, created_at
+UPDATE installation SET cluster_uid = COALESCE(cluster_uid, $1)
+RETURNING id, key, cluster_uid, cluster_epoch, created_at
 """
 _ADVANCE = "UPDATE installation SET cluster_epoch = GREATEST(cluster_epoch, $1) RETURNING cluster_epoch"
 
@@ -38,7 +46,7 @@ async def get_or_create(db: Database, new_id: UUID, now: datetime) -> Installati
     async with db.read() as connection:
         row = await connection.fetchrow(_READ)
         if row is None:
-            await connection.execute(_CREATE, new_id, now)
+            await connection.execute(_CREATE, new_id, secrets.token_bytes(_KEY_BYTES), now)
             row = await connection.fetchrow(_READ)
     return Installation(**row)
 

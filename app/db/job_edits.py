@@ -1,7 +1,8 @@
-"""What people want of a stored job: another spec, its cancellation, its removal. One transaction each.
+"""What people want of a stored job (another spec, its cancellation, its removal) and what its own pods tell of it.
 
-Each change raises `version` and `intent_version`, adds a history row that says who wants what, and a row in the feed;
-the controller's answer follows in rows of its own. A repeated cancel or remove changes nothing.
+One transaction each. A change of what people want raises `version` and `intent_version`, adds a history row that says
+who wants what, and a row in the feed; the controller's answer follows in rows of its own. A repeated cancel or remove
+changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from uuid import UUID
 from app.db import codec, events
 from app.db.engine import Connection, Database
 from app.db.job_rows import COLUMNS, JobRow, job_row
+from app.db.names import KindAndName, reserve_more, settle_more
 from app.db.reasons import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_REQUESTED
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
@@ -59,6 +61,11 @@ SET remove_requested_at = COALESCE(remove_requested_at, $2),
 WHERE uid = $1 AND (remove_requested_at IS NULL OR $3 AND deleted_at IS NULL)
 RETURNING j.history_count, {COLUMNS}
 """  # noqa: S608  columns of our own
+_REPORT = """
+UPDATE jobs SET reported = $2, version = version + 1
+WHERE uid = $1 AND reported IS DISTINCT FROM $2 RETURNING namespace, uid, version
+"""
+_EXISTS = "SELECT EXISTS (SELECT FROM jobs WHERE uid = $1)"
 _HISTORY = """
 INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor) VALUES ($1, $2, $3, $4, $5, $6, $7)
 """
@@ -72,7 +79,10 @@ FROM unnest($5::text[], $6::int[], $7::int[], $8::text[]) WITH ORDINALITY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """What is edited, by whom, and what the caller has seen: `expected_…` of None does not care."""
+    """What is edited, by whom, and what the caller has seen: `expected_…` of None does not care.
+
+    `names` are those, as pairs of kind and name, that the job may use from now on beside the ones it has.
+    """
 
     manifest: Manifest
     labels: Mapping[str, str]
@@ -83,6 +93,7 @@ class Edit:
     reason: str = EDITED
     message: str = ""
     scales: Sequence[ScaleChange] = ()
+    names: Sequence[KindAndName] = ()
 
 
 async def edit(db: Database, uid: UUID, change: Edit) -> JobRow:
@@ -90,19 +101,24 @@ async def edit(db: Database, uid: UUID, change: Edit) -> JobRow:
 
     Raises:
         NotFound, PreconditionFailed: no such job, or another version of it than expected.
-        Conflict: it has ended or is being deleted.
+        Conflict: it has ended or is being deleted, or another live job uses a name that it would need.
     """
     async with db.begin() as connection:
-        before = await connection.fetchrow(_LOCK, uid)
-        _require(uid, None if before is None else job_row(before), change)
-        after = await connection.fetchrow(
-            _EDIT, uid, change.manifest, dict(change.labels), len(change.scales), change.at
-        )
-        await _scale(connection, uid, after["scale_count"] - len(change.scales), change)
-        return await _told(connection, after, events.EDITED, (change.at, change.reason, change.message, change.actor))
+        return await edit_in(connection, uid, change)
 
 
-def _require(uid: UUID, job: JobRow | None, change: Edit) -> None:
+async def edit_in(connection: Connection, uid: UUID, change: Edit) -> JobRow:
+    """`edit` inside the caller's transaction."""
+    await reserve_more(connection, uid, change.names)
+    before = await connection.fetchrow(_LOCK, uid)
+    job = _require(uid, None if before is None else job_row(before), change)
+    await settle_more(connection, uid, job.namespace, change.names)
+    after = await connection.fetchrow(_EDIT, uid, change.manifest, dict(change.labels), len(change.scales), change.at)
+    await _scale(connection, uid, after["scale_count"] - len(change.scales), change)
+    return await _told(connection, after, events.EDITED, (change.at, change.reason, change.message, change.actor))
+
+
+def _require(uid: UUID, job: JobRow | None, change: Edit) -> JobRow:
     if job is None:
         raise NotFound(f"there is no job {uid}")
     if change.expected_version not in (None, job.version) or change.expected_generation not in (None, job.generation):
@@ -111,6 +127,7 @@ def _require(uid: UUID, job: JobRow | None, change: Edit) -> None:
         raise Conflict(f"the job has ended ({job.status.phase}) and cannot be edited", code="JobFinished")
     if job.deleted_at is not None or job.remove_requested_at is not None:
         raise Conflict("the job is being deleted and cannot be edited", code="JobDeleted")
+    return job
 
 
 async def request_cancel(db: Database, uid: UUID, *, actor: str, at: datetime, reason: str | None = None) -> JobRow:
@@ -140,6 +157,21 @@ async def request_remove(
             return await _unchanged(connection, uid)
         what, word = (events.DELETED, DELETE_REQUESTED) if delete else (events.REMOVED, REMOVE_REQUESTED)
         return await _told(connection, after, what, (at, word, reason or "", actor))
+
+
+async def set_reported(db: Database, uid: UUID, value: Mapping[str, Any]) -> bool:
+    """Keep what the job's own pods tell in place of what they told before; whether that is something else.
+
+    Raises:
+        NotFound: no such job.
+    """
+    async with db.begin() as connection:
+        after = await connection.fetchrow(_REPORT, uid, dict(value))
+        if after is not None:
+            await events.announce(connection, events.STATUS, [tuple(after)])
+        elif not await connection.fetchval(_EXISTS, uid):
+            raise NotFound(f"there is no job {uid}")
+        return after is not None
 
 
 async def _unchanged(connection: Connection, uid: UUID) -> JobRow:

@@ -13,7 +13,10 @@ from app.domain.status.records import Condition, JobStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow:
-    """`version` changes with everything that can be read of a job, replicas and evidence included."""
+    """`version` changes with everything that can be read of a job, replicas and evidence included.
+
+    `scale_count` is how many scale records it has, `reported` what its own pods have told last.
+    """
 
     uid: UUID
     namespace: str
@@ -33,6 +36,8 @@ class JobRow:
     remove_requested_at: datetime | None
     deleted_at: datetime | None
     status: JobStatus
+    scale_count: int = 0
+    reported: Mapping[str, Any] | None = None
 
     @property
     def finished(self) -> bool:
@@ -42,7 +47,7 @@ class JobRow:
 _PLAIN = (
     *("uid", "namespace", "name", "kind", "api_version", "labels", "manifest", "generation", "version", "created_at"),
     *("created_by", "retry_of", "cancel_requested_at", "cancel_requested_by", "cancel_reason", "remove_requested_at"),
-    "deleted_at",
+    *("deleted_at", "scale_count", "reported"),
 )
 
 COLUMNS = f"""{", ".join(f"j.{name}" for name in (*_PLAIN, *codec.STATUS_COLUMNS))}, j.status,

@@ -6,10 +6,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from app.db.engine import Connection, Database
-from app.db.job_edits import Edit, ScaleChange, edit, request_cancel, request_remove
+from app.db.job_edits import Edit, ScaleChange, edit, request_cancel, request_remove, set_reported
 from app.db.job_pages import Cursor, JobFilter, JobPage, page
 from app.db.job_rows import COLUMNS, JobRow, job_row
 from app.db.rows import StoredReplica, load_attempts, load_replicas
+from app.db.scale_records import load_last
 from app.db.submit import (
     Answer,
     IdempotencyKey,
@@ -22,7 +23,7 @@ from app.db.submit import (
     Submitted,
     submit,
 )
-from app.domain.status.records import Attempt
+from app.domain.status.records import Attempt, ScaleRecord
 
 __all__ = [
     "Answer",
@@ -50,9 +51,14 @@ __all__ = [
     "page",
     "request_cancel",
     "request_remove",
+    "set_reported",
     "submit",
     "whole",
 ]
+
+
+# A native status shows no more of them.
+SHOWN_SCALE_RECORDS = 100
 
 
 class JobVersion(NamedTuple):
@@ -64,11 +70,12 @@ class JobVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeJob:
-    """A job with its replicas and the attempts that have ended, all of one moment."""
+    """A job with its replicas, the attempts that have ended and its last scale records, all of one moment."""
 
     row: JobRow
     replicas: Sequence[StoredReplica]
     attempts: Sequence[tuple[str, int, Attempt]]
+    scale_records: Sequence[ScaleRecord]
 
 
 _BY_NAME = """
@@ -115,7 +122,13 @@ async def whole(db: Database, uid: UUID) -> WholeJob | None:
             return None
         replicas = await load_replicas(connection, [uid])
         attempts = await load_attempts(connection, [uid])
-    return WholeJob(row=row, replicas=replicas.get(uid, ()), attempts=attempts.get(uid, ()))
+        records = await load_last(connection, [uid] if row.scale_count else [], SHOWN_SCALE_RECORDS)
+    return WholeJob(
+        row=row,
+        replicas=replicas.get(uid, ()),
+        attempts=attempts.get(uid, ()),
+        scale_records=records.get(uid, ()),
+    )
 
 
 async def _get(connection: Connection, uid: UUID) -> JobRow | None:

@@ -1,32 +1,72 @@
-"""Who wanted how many replicas, when, and what became of it. `job_edits.edit` writes the requests."""
+"""Who wanted how many replicas, when, and what became of it.
 
-from datetime import datetime
+`job_edits.edit` writes the requests, and `controller.persist` what became of them.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
-from app.db import leases
-from app.db.engine import Database
-from app.db.leases import Lease
+from app.db.engine import Connection, Database
 from app.domain.status.records import ScaleRecord
+from app.domain.vocabulary import ScaleOutcome
 
-_PAGE = """
-SELECT seq, task, from_replicas, to_replicas, actor, reason, requested_at, settled_at, outcome
-FROM scale_records WHERE job_uid = $1 AND seq > $2 ORDER BY seq LIMIT $3
-"""
-_SETTLE = "UPDATE scale_records SET settled_at = $2, outcome = $3 WHERE job_uid = $1 AND settled_at IS NULL"
+_COLUMNS = "seq, task, from_replicas, to_replicas, actor, reason, requested_at, settled_at, outcome, message"
+_PAGE = f"""
+SELECT {_COLUMNS} FROM scale_records WHERE job_uid = $1 AND seq > $2 ORDER BY seq LIMIT $3
+"""  # noqa: S608  the columns are ours
+_OPEN = f"""
+SELECT job_uid, {_COLUMNS} FROM scale_records
+WHERE job_uid = ANY($1::uuid[]) AND outcome IS NULL ORDER BY job_uid, seq
+"""  # noqa: S608  the columns are ours
+_LAST = f"""
+SELECT w.job_uid, {_COLUMNS} FROM unnest($1::uuid[]) AS w(job_uid)
+CROSS JOIN LATERAL (SELECT * FROM scale_records WHERE job_uid = w.job_uid ORDER BY seq DESC LIMIT $2) AS s
+ORDER BY w.job_uid, seq
+"""  # noqa: S608  the columns are ours
 
 
 async def page(db: Database, uid: UUID, *, after_seq: int = 0, limit: int) -> list[ScaleRecord]:
     """The oldest first."""
     async with db.read() as connection:
-        return [ScaleRecord(**row) for row in await connection.fetch(_PAGE, uid, after_seq, limit)]
+        return [_record(row) for row in await connection.fetch(_PAGE, uid, after_seq, limit)]
 
 
-async def settle(db: Database, lease: Lease, uid: UUID, at: datetime, outcome: str) -> None:
-    """Close what is open of a job.
+async def last_of(db: Database, uids: Sequence[UUID], limit: int) -> Mapping[UUID, Sequence[ScaleRecord]]:
+    """The newest of each job, the oldest of them first; a job without any is left out."""
+    async with db.read() as connection:
+        return await load_last(connection, uids, limit)
 
-    Raises:
-        LeaseLost: another controller is at work.
-    """
-    async with db.begin() as connection:
-        await leases.fence(connection, lease)
-        await connection.execute(_SETTLE, uid, at, outcome)
+
+async def load_last(connection: Connection, uids: Sequence[UUID], limit: int) -> Mapping[UUID, Sequence[ScaleRecord]]:
+    """`last_of` inside the caller's transaction."""
+    return _by_job(await connection.fetch(_LAST, uids, limit)) if uids else {}
+
+
+async def load_open(connection: Connection, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[ScaleRecord]]:
+    """Those of each job whose outcome is not known yet, the oldest first."""
+    return _by_job(await connection.fetch(_OPEN, uids)) if uids else {}
+
+
+def _by_job(rows: Sequence[Any]) -> Mapping[UUID, Sequence[ScaleRecord]]:
+    found: dict[UUID, list[ScaleRecord]] = defaultdict(list)
+    for row in rows:
+        found[row["job_uid"]].append(_record(row))
+    return found
+
+
+def _record(row: Any) -> ScaleRecord:
+    outcome = row["outcome"]
+    return ScaleRecord(
+        seq=row["seq"],
+        task=row["task"],
+        from_replicas=row["from_replicas"],
+        to_replicas=row["to_replicas"],
+        actor=row["actor"],
+        reason=row["reason"],
+        requested_at=row["requested_at"],
+        settled_at=row["settled_at"],
+        outcome=None if outcome is None else ScaleOutcome(outcome),
+        message=row["message"],
+    )

@@ -15,12 +15,12 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from app.db import codec, events
+from app.db import codec
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseContended
-from app.db.reasons import REMOVE_REQUESTED
+from app.db.names import Name, clear_the_way
 from app.domain.plan import Manifest
-from app.domain.status.records import ACTOR_CONTROLLER, JobStatus
+from app.domain.status.records import JobStatus
 
 
 class NameKind(StrEnum):
@@ -94,7 +94,6 @@ class KeyInFlight:
 Answer: TypeAlias = Submitted | NameTaken | Replayed | KeyConflict | KeyInFlight
 
 _Key: TypeAlias = tuple[str, str]  # scope, key
-_Name: TypeAlias = tuple[str, str, str]  # namespace, kind, name
 
 _CLAIM_KEYS = """
 INSERT INTO idempotency_keys (scope, key, fingerprint, job_uid, answer, created_at)
@@ -143,25 +142,6 @@ WITH w AS (
 INSERT INTO job_events (at, type, namespace, job_uid, version)
 SELECT clock_timestamp(), 'created', namespace, uid, 1 FROM w ORDER BY place
 """
-_CLEAR_THE_WAY = """
-WITH locked AS MATERIALIZED (
-    SELECT uid FROM jobs
-    WHERE remove_requested_at IS NULL AND uid IN (
-        SELECT n.job_uid FROM unnest($1::text[], $2::text[], $3::text[]) AS w(namespace, kind, name)
-        JOIN names AS n ON (n.namespace, n.kind, n.name) = (w.namespace, w.kind, w.name) AND n.released)
-    ORDER BY uid FOR UPDATE
-), removed AS (
-    UPDATE jobs AS j
-    SET remove_requested_at = clock_timestamp(), version = j.version + 1, intent_version = j.intent_version + 1,
-        intent_at = clock_timestamp(), history_count = j.history_count + 1
-    FROM locked WHERE j.uid = locked.uid
-    RETURNING j.namespace, j.uid, j.version, j.history_count, j.phase, j.remove_requested_at
-), history AS (
-    INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor)
-    SELECT uid, history_count, remove_requested_at, phase, $4, 'a new job uses its names', $5 FROM removed
-)
-SELECT namespace, uid, version FROM removed
-"""
 # A job may be found in the way and gone when it is looked at; more often than this it is not chance.
 _MAX_TRIES = 5
 
@@ -180,6 +160,43 @@ async def submit(db: Database, jobs: Sequence[NewJob]) -> list[Answer]:
             await _decide(batch, place)
         await batch.clear_the_way()
         return [batch.answers[place] for place in range(len(jobs))]
+
+
+async def submit_together(db: Database, jobs: Sequence[NewJob]) -> Mapping[int, Answer]:
+    """Store all of them in one transaction, durably, or none: then by place why not, and nothing if all are stored.
+
+    The first one's key stands for all; no two of them may need one name.
+
+    Raises:
+        NotStorable, DatabaseContended: none was stored.
+    """
+    for _ in range(_MAX_TRIES):
+        try:
+            async with db.begin() as connection:
+                await _store_all(connection, jobs)
+        except _RolledBack as rolled_back:
+            if rolled_back.refused:
+                return rolled_back.refused
+        else:
+            return {}
+    raise DatabaseContended("the names of these jobs change hands too fast")
+
+
+class _RolledBack(Exception):  # noqa: N818 - the way out of a transaction that is not to be
+    """Nothing of it stays; where nobody is refused, it may be tried again."""
+
+    def __init__(self, refused: Mapping[int, Answer]) -> None:
+        super().__init__()
+        self.refused = refused
+
+
+async def _store_all(connection: Connection, jobs: Sequence[NewJob]) -> None:
+    batch = _Batch(connection, jobs)
+    undecided = await batch.attempt(range(len(jobs)))
+    refused = {place: said for place, said in batch.answers.items() if not isinstance(said, Submitted)}
+    if refused or undecided:
+        raise _RolledBack(refused)
+    await batch.clear_the_way()
 
 
 async def _decide(batch: "_Batch", place: int) -> None:
@@ -249,12 +266,12 @@ class _Batch:
                 first.setdefault((key.scope, key.key), place)
         return first
 
-    async def _reserve_names(self, places: Sequence[int]) -> tuple[list[int], dict[int, list[_Name]]]:
+    async def _reserve_names(self, places: Sequence[int]) -> tuple[list[int], dict[int, list[Name]]]:
         """All names of a job or none. Returns the places that have theirs, and what the others lack."""
         if not places:
             return [], {}
         rows = [(self._jobs[place].uid, *name) for place in places for name in self._names[place]]
-        got: dict[UUID, set[_Name]] = {self._jobs[place].uid: set() for place in places}
+        got: dict[UUID, set[Name]] = {self._jobs[place].uid: set() for place in places}
         for uid, *name in await self._connection.fetch(_RESERVE, *codec.columns(rows)):
             got[uid].add((name[0], name[1], name[2]))
         lacking = {place: sorted(self._names[place] - got[self._jobs[place].uid]) for place in places}
@@ -276,7 +293,7 @@ class _Batch:
                 "answer": job.idempotency.answer,
             }
 
-    async def _name_the_holders(self, blocked: Mapping[int, Sequence[_Name]]) -> None:
+    async def _name_the_holders(self, blocked: Mapping[int, Sequence[Name]]) -> None:
         """A name that was lost to another job of this batch that lost as well has no holder: that one is undecided."""
         if not blocked:
             return
@@ -294,14 +311,10 @@ class _Batch:
         """Have the objects of finished jobs removed whose names the new jobs are going to use."""
         new = [place for place, answer in self.answers.items() if isinstance(answer, Submitted)]
         names = sorted({name for place in new for name in self._names[place]})
-        if names:
-            removed = await self._connection.fetch(
-                _CLEAR_THE_WAY, *codec.columns(names), REMOVE_REQUESTED, ACTOR_CONTROLLER
-            )
-            await events.announce(self._connection, events.REMOVED, [tuple(row) for row in removed])
+        await clear_the_way(self._connection, names)
 
 
-def _names_of(job: NewJob) -> set[_Name]:
+def _names_of(job: NewJob) -> set[Name]:
     return {(job.namespace, kind, name) for kind, name in (*job.names, (NameKind.JOB.value, job.name))}
 
 

@@ -1,6 +1,9 @@
-"""Who this database is, and which cluster it belongs to. One row."""
+"""Who this database is, and which cluster it belongs to. One row.
 
-from sqlalchemy import Table
+`key` is what the credentials of the jobs' own pods are derived from.
+"""
+
+from sqlalchemy import Column, LargeBinary, Table
 
 from app.models.base import metadata, number_column, singleton_key, text_column, time_column, uid_column
 
@@ -9,6 +12,7 @@ installation = Table(
     metadata,
     *singleton_key(),
     uid_column("id"),
+    Column("key", LargeBinary, nullable=False),
     text_column("cluster_uid", nullable=True),
     number_column("cluster_epoch", default=0),
     time_column("created_at"),

@@ -2,12 +2,13 @@
 
 `version` rises with every change and makes the ETag; `generation` with the spec; `intent_version` with everything
 people ask for; `status_version` with what the controller and evidence write. `intent_at` is since when the controller
-has something to look at, null once a decision has known it. The indexes' columns change a handful of times in a job's
-life, `wake_at` excepted, so that a status update stays on its page.
+has something to look at, null once a decision has known it. `reported` is what the job's own pods have told. The
+indexes' columns change a handful of times in a job's life, `wake_at` excepted, so that a status update stays on its
+page.
 """
 
 from sqlalchemy import Column, Index, Table, desc, text
-from sqlalchemy.dialects.postgresql import JSON
+from sqlalchemy.dialects.postgresql import JSON, JSONB
 
 from app.models.base import (
     HOT_ROWS,
@@ -50,6 +51,7 @@ jobs = Table(
     text_column("reason"),
     text_column("message"),
     json_column("status", "{}"),
+    Column("reported", JSONB),
     time_column("started_at", nullable=True),
     time_column("finished_at", nullable=True),
     time_column("gone_at", nullable=True),

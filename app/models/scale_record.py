@@ -1,6 +1,9 @@
-"""Every change of how many replicas a task shall have: who, why, when, and what became of it."""
+"""Every change of how many replicas a task shall have: who, why, when, and what became of it.
 
-from sqlalchemy import BigInteger, Column, Integer, Table
+`outcome` is null until that is known.
+"""
+
+from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text, text
 
 from app.models.base import metadata, text_column, time_column, uid_column
 
@@ -17,4 +20,7 @@ scale_records = Table(
     time_column("requested_at"),
     time_column("settled_at", nullable=True),
     text_column("outcome", nullable=True),
+    Column("message", Text, nullable=False, server_default=text("''")),
 )
+
+Index("scale_records_open", scale_records.c.job_uid, scale_records.c.seq, postgresql_where=text("outcome IS NULL"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.db import codec
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
-from app.domain.status.records import Attempt, Condition, JobPendingReason, JobStatus, Replica
+from app.domain.status.records import Attempt, Condition, JobPendingReason, JobStatus, Replica, Transition
 from app.domain.vocabulary import ConditionType, Evidence, JobPhase, Outcome, ReplicaPhase, StopReason
 
 moments = st.integers(0, 2**52).map(lambda n: datetime.fromtimestamp(0, UTC) + timedelta(microseconds=n))
@@ -71,6 +71,7 @@ pending = st.builds(
     replicas=st.lists(texts, max_size=2).map(tuple),
     count=counts,
 )
+transitions = st.builds(Transition, at=moments, phase=st.sampled_from(JobPhase), reason=texts, message=texts)
 statuses = st.builds(
     JobStatus,
     phase=st.sampled_from(JobPhase),
@@ -81,6 +82,9 @@ statuses = st.builds(
     conditions=st.lists(conditions, max_size=3, unique_by=lambda one: one.type).map(tuple),
     observed_generation=counts,
     resumes=counts,
+    restarts=counts,
+    reschedules=counts,
+    transitions=st.lists(transitions, max_size=2).map(tuple),
     initialized_at=maybe_moment,
     started_at=maybe_moment,
     finished_at=maybe_moment,

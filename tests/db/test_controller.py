@@ -97,6 +97,7 @@ async def test_what_is_persisted_is_what_is_loaded_next(db: Database, lease: Lea
     again = await stored(db, uid)
     assert again.recorded.status == replace(RUNNING, observed_at=later(2))
     assert again.recorded.replicas == {one.key: one for one in workers}
+    assert again.recorded.pod_names == {WORKER: "train-worker-0"}
     assert again.wake_at == later(60)
     assert not again.intent_is_new
     assert (again.version, again.status_version, again.generation) == (2, 1, 1)

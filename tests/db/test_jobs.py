@@ -175,15 +175,6 @@ async def test_an_edit_raises_generation_and_version_and_says_who(db: Database) 
     assert (await stored(db, uid)).intent_is_new
 
 
-async def test_scale_records_are_settled_by_the_controller(db: Database, lease: Lease) -> None:
-    (uid,) = await submitted(db, new_job())
-    scale = ScaleChange(task="worker", from_replicas=2, to_replicas=5, reason="more")
-    await jobs.edit(db, uid, edit(scales=[scale]))
-    await scale_records.settle(db, lease, uid, later(9), "Fulfilled")
-    (record,) = await scale_records.page(db, uid, limit=10)
-    assert (record.settled_at, record.outcome) == (later(9), "Fulfilled")
-
-
 @pytest.mark.parametrize(
     ("phase", "changes", "refusal"),
     [
