@@ -11,16 +11,23 @@ _MAX_CHANGES = 50
 
 
 def immutable_changes(stored: Manifest, new: Manifest, mutable: Sequence[str]) -> Sequence[FieldError]:
-    """An error for each place that differs and is not at or below a mutable pointer."""
+    """An error for each place that differs and is not at or below a mutable pointer, in which * is any one step."""
     changes: list[FieldError] = []
     for pointer in _differences(stored, new, ""):
-        if any(pointer == allowed or pointer.startswith(allowed + "/") for allowed in mutable):
+        if any(_is_within(pointer, allowed) for allowed in mutable):
             continue
         accepted = "changes to " + ", ".join(mutable)
         changes.append(FieldError(pointer=pointer, code="Immutable", detail="may not be changed", accepted=accepted))
         if len(changes) == _MAX_CHANGES:
             break
     return changes
+
+
+def _is_within(pointer: str, allowed: str) -> bool:
+    steps, of_allowed = pointer.split("/"), allowed.split("/")
+    return len(steps) >= len(of_allowed) and all(
+        step == of for step, of in zip(steps, of_allowed, strict=False) if of != "*"
+    )
 
 
 def _differences(old: Any, new: Any, pointer: str) -> Iterator[str]:

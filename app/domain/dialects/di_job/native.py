@@ -1,0 +1,162 @@
+"""The status object as DI-orchestrator shows it."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from app.domain.dialects.base import StatusFacts
+from app.domain.status.records import JobStatus, Replica, Transition
+from app.domain.vocabulary import JobPhase, Reason, ReplicaPhase
+
+PENDING: Final = "Pending"
+STARTING: Final = "Starting"
+RESCHEDULING: Final = "Rescheduling"
+FAILED: Final = "Failed"
+_PHASES: Final[Mapping[JobPhase, str]] = {
+    JobPhase.QUEUED: PENDING,
+    JobPhase.CREATING: PENDING,
+    JobPhase.PENDING: PENDING,
+    JobPhase.RUNNING: "Running",
+    JobPhase.SCALING: RESCHEDULING,
+    JobPhase.RESTARTING: "Restarting",
+    JobPhase.PAUSED: PENDING,
+    JobPhase.RESUMING: STARTING,
+    JobPhase.SUCCEEDED: "Succeeded",
+    JobPhase.FAILED: FAILED,
+    JobPhase.TIMED_OUT: FAILED,
+    JobPhase.CANCELLED: FAILED,
+    JobPhase.UNKNOWN: "Unknown",
+}
+_POD_PHASES: Final[Mapping[ReplicaPhase, str]] = {
+    ReplicaPhase.CREATING: "Pending",
+    ReplicaPhase.PENDING: "Pending",
+    ReplicaPhase.RUNNING: "Running",
+    ReplicaPhase.SUCCEEDED: "Succeeded",
+    ReplicaPhase.FAILED: "Failed",
+    ReplicaPhase.UNKNOWN: "Unknown",
+}
+_SENTENCES: Final[Mapping[str, str]] = {
+    PENDING: "job created.",
+    STARTING: "job is starting since all pods are created.",
+    "Running": "job is running since all pods are running.",
+    "Succeeded": "job succeeded since all the replicas are succeeded.",
+}
+
+
+class _Step(NamedTuple):
+    """The job's coming into a native phase."""
+
+    at: datetime
+    phase: str
+    message: str
+
+
+def native_status(sizes: Mapping[str, int], facts: StatusFacts) -> dict[str, Any]:
+    status = facts.status
+    shown: dict[str, Any] = {
+        "phase": native_phase(status),
+        "conditions": _conditions(_steps(facts)),
+        "replicas": sum(sizes.values()),
+        "readyReplicas": 0,
+        "restarts": status.restarts,
+        "reschedules": status.reschedules,
+        "profilings": dict(facts.reported),
+    }
+    if status.phase.is_terminal:
+        if status.finished_at is not None:
+            shown["completionTimestamp"] = _time(status.finished_at)
+        return shown
+    shown["readyReplicas"] = sum(_is_ready(replica) for replica in facts.replicas)
+    shown["taskStatus"] = _task_status(sizes, facts.replicas)
+    return shown
+
+
+def native_phase(status: JobStatus) -> str:
+    """Before it first runs, a job is Starting once all of its pods have been created."""
+    found = _phase_of(status.phase, status.reason)
+    return STARTING if found == PENDING and status.initialized_at is not None else found
+
+
+def _phase_of(phase: JobPhase, reason: str) -> str:
+    taken_away = phase is JobPhase.RESTARTING and reason == Reason.DISRUPTED
+    return RESCHEDULING if taken_away else _PHASES[phase]
+
+
+def _steps(facts: StatusFacts) -> list[_Step]:
+    """The native phases that the job has come into, each where it changed."""
+    created_all = facts.status.initialized_at
+    steps = [_Step(facts.created_at, PENDING, _SENTENCES[PENDING])]
+    for transition in facts.status.transitions:
+        phase = _phase_of(transition.phase, transition.reason)
+        if created_all is not None and created_all < transition.at and steps[-1].phase == PENDING:
+            steps.append(_Step(created_all, STARTING, _SENTENCES[STARTING]))
+        if phase == PENDING and created_all is not None and created_all <= transition.at:
+            phase = STARTING
+        if phase != steps[-1].phase:
+            steps.append(_Step(transition.at, phase, _message(phase, transition)))
+    if created_all is not None and steps[-1].phase == PENDING:
+        steps.append(_Step(created_all, STARTING, _SENTENCES[STARTING]))
+    return steps
+
+
+def _message(phase: str, transition: Transition) -> str:
+    """Upstream's sentence where there is one for what has happened, else its beginning with what is known here."""
+    if phase in _SENTENCES:
+        return _SENTENCES[phase]
+    if phase == RESCHEDULING:
+        cause = "replicas changed" if transition.phase is JobPhase.SCALING else "pods were taken away"
+        return f"job is rescheduling since {cause}: {transition.message}"
+    if phase == "Restarting":
+        return f"job is restarting since pods failed: {transition.message}"
+    if phase == FAILED:
+        spent = " since pods failed and exceed backoff limit" if transition.reason == Reason.RULE_FULFILLED else ""
+        return f"job failed{spent}: {transition.message}"
+    return transition.message
+
+
+def _conditions(steps: Iterable[_Step]) -> list[dict[str, Any]]:
+    """Each phase once, in the order in which the job came into it last; the one it is in is True."""
+    shown: list[dict[str, Any]] = []
+    for step in steps:
+        shown = [_no_longer(condition, step.at) for condition in shown if condition["type"] != step.phase]
+        shown.append(
+            {
+                "type": step.phase,
+                "status": "True",
+                "reason": f"Job{step.phase}",
+                "message": step.message,
+                "lastUpdateTime": _time(step.at),
+                "lastTransitionTime": _time(step.at),
+            }
+        )
+    return shown
+
+
+def _no_longer(condition: dict[str, Any], at: datetime) -> dict[str, Any]:
+    if condition["status"] == "False":
+        return condition
+    return {**condition, "status": "False", "lastUpdateTime": _time(at), "lastTransitionTime": _time(at)}
+
+
+def _task_status(sizes: Mapping[str, int], replicas: Iterable[Replica]) -> dict[str, dict[str, int]]:
+    """The pods there are by task and phase, those on their way out among them."""
+    counts: dict[str, Counter[str]] = {task: Counter() for task in sizes}
+    for replica in replicas:
+        attempt = replica.attempt
+        has_left = replica.leaving and attempt.outcome is not None
+        if attempt.pod_uid is not None and replica.phase in _POD_PHASES and not has_left:
+            counts[replica.key.task][_POD_PHASES[replica.phase]] += 1
+    return {task: dict(of_task) for task, of_task in counts.items()}
+
+
+def _is_ready(replica: Replica) -> bool:
+    """A pod is ready when all of its containers are, and is not being stopped."""
+    attempt = replica.attempt
+    containers = [container for container in attempt.containers if not container.init]
+    lives = attempt.outcome is None and attempt.stopping is None and not replica.leaving
+    return lives and bool(containers) and all(container.ready for container in containers)
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

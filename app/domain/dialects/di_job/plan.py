@@ -1,0 +1,139 @@
+"""DIJob's spec as a plan: names, labels, environment, the restarts of the whole job."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from app.domain.dialects.base import Site
+from app.domain.dialects.di_job.bounds import largest_sizes
+from app.domain.dialects.di_job.environment import pod_name, service_name, shared_variables, with_variables
+from app.domain.dialects.di_job.members import DEFAULT_PORT, PORT_NAME, ranks
+from app.domain.dialects.di_job.spec import DIJobSpec, TaskSpec
+from app.domain.dialects.envelope import client_deadlines
+from app.domain.dialects.scheduling import with_own_scheduler
+from app.domain.plan import (
+    FinishRule,
+    JobIdentity,
+    JobPlan,
+    Manifest,
+    Rank,
+    ReplicaPlan,
+    RestartPlan,
+    ServicePlan,
+    TaskPlan,
+)
+from app.domain.vocabulary import BudgetScope, CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
+
+JOB_LABEL: Final = "diengine/job"
+OPERATOR_LABEL: Final = "diengine/operator"
+OPERATOR: Final = "di-operator"
+SUCCESS_RULE: Final = "allReplicas"
+FAILURE_RULE: Final = "anyReplica"
+_CLEAN_UP: Final[Mapping[str, CleanUpPolicy]] = {
+    "Running": CleanUpPolicy.UNFINISHED,
+    "All": CleanUpPolicy.ALL,
+    "None": CleanUpPolicy.NONE,
+}
+
+
+def plan_job(spec: DIJobSpec, manifest: Manifest, identity: JobIdentity, site: Site) -> JobPlan:
+    ranked = ranks(manifest)
+    everybody = frozenset(Rank(task, rank) for task, of_task in ranked.items() for rank in range(len(of_task)))
+    asked = [task.template["spec"].get("schedulerName") for task in spec.tasks]
+    return JobPlan(
+        identity=identity,
+        tasks=_tasks(spec, identity, ranked, site),
+        rules=(
+            _rule(SUCCESS_RULE, RuleOutcome.SUCCESS, Quantifier.ALL, everybody),
+            _rule(FAILURE_RULE, RuleOutcome.FAILURE, Quantifier.ANY, everybody),
+        ),
+        fails_when_success_is_impossible=False,
+        services=(_service(identity.name),),
+        missing_scheduler=next((name for name in asked if name in site.schedulers and not site.schedulers[name]), None),
+        spare_pod_names=_spare_names(spec, identity.name),
+        clean_up=_CLEAN_UP[spec.clean_pod_policy],
+        **client_deadlines(manifest),
+    )
+
+
+def job_labels(job: str) -> dict[str, str]:
+    return {JOB_LABEL: job, OPERATOR_LABEL: OPERATOR}
+
+
+def pod_template(spec: DIJobSpec, task: TaskSpec) -> Manifest:
+    """The task's template with the job's volumes. Restarts are jobgate's, so pods themselves never restart."""
+    pod_spec: Manifest = {**task.template["spec"], "restartPolicy": "Never"}
+    if spec.volumes:
+        pod_spec["volumes"] = [*(pod_spec.get("volumes") or ()), *spec.volumes]
+    return {**task.template, "spec": pod_spec}
+
+
+def _rule(name: str, outcome: RuleOutcome, quantifier: Quantifier, members: frozenset[Rank]) -> FinishRule:
+    return FinishRule(name=name, outcome=outcome, quantifier=quantifier, ranks=members)
+
+
+def _service(job: str) -> ServicePlan:
+    return ServicePlan(
+        name=service_name(job),
+        ports=({"name": PORT_NAME, "port": DEFAULT_PORT},),
+        selector=job_labels(job),
+        labels=job_labels(job),
+    )
+
+
+def _spare_names(spec: DIJobSpec, job: str) -> tuple[str, ...]:
+    """Names that growth may need are kept for it where the spec says how far that goes."""
+    if spec.max_replicas is None:
+        return ()
+    largest = largest_sizes(spec, job, spec.max_replicas)
+    return tuple(
+        pod_name(job, task.name, rank) for task in spec.tasks for rank in range(task.replicas, largest[task.name])
+    )
+
+
+def _tasks(
+    spec: DIJobSpec, identity: JobIdentity, ranked: Mapping[str, Sequence[int]], site: Site
+) -> tuple[TaskPlan, ...]:
+    shared = shared_variables(identity, ranked, site.server_url)
+    restart = RestartPlan(policy=RestartPolicy.ON_FAILURE, limit=spec.backoff_limit, scope=BudgetScope.JOB)
+    total = sum(len(of_task) for of_task in ranked.values())
+    tasks: list[TaskPlan] = []
+    for task in spec.tasks:
+        template = _with_variables(pod_template(spec, task), shared)
+        template["spec"] = with_own_scheduler(template["spec"], site)
+        replicas = tuple(
+            _replica(task, template, identity.name, Rank(task.name, rank), global_rank, total)
+            for rank, global_rank in enumerate(ranked[task.name])
+        )
+        tasks.append(TaskPlan(name=task.name, restart=restart, replicas=replicas, elastic=True))
+    return tuple(tasks)
+
+
+def _replica(task: TaskSpec, template: Manifest, job: str, key: Rank, global_rank: int, total: int) -> ReplicaPlan:
+    name = pod_name(job, key.task, key.rank)
+    annotations = {
+        "diengine/replicas": str(total),
+        "diengine/rank": str(global_rank),
+        "diengine/task-rank": str(key.rank),
+        "diengine/node": "",  # an allocator's choice upstream
+    }
+    metadata = template.get("metadata") or {}
+    metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}
+    return ReplicaPlan(
+        key=key,
+        global_rank=global_rank,
+        pod_name=name,
+        hostname=name,
+        subdomain=service_name(job),
+        template={**_with_variables(template, {"DI_RANK": str(global_rank)}), "metadata": metadata},
+        labels={
+            **job_labels(job),
+            "diengine/pod": name,
+            "diengine/task-type": task.type,
+            "diengine/task-name": task.name,
+        },
+    )
+
+
+def _with_variables(template: Manifest, variables: Mapping[str, str]) -> Manifest:
+    containers = with_variables(template["spec"]["containers"], variables)
+    return {**template, "spec": {**template["spec"], "containers": containers}}

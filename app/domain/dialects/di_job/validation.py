@@ -1,0 +1,141 @@
+"""What must hold in a DIJob's spec beyond its shape; the first three sentences are upstream's own."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from app.domain import names
+from app.domain.dialects.base import Limits
+from app.domain.dialects.di_job.bounds import least_total, longest_name, most_listed, pod_bytes
+from app.domain.dialects.di_job.environment import service_name
+from app.domain.dialects.di_job.spec import NO_TYPE, DIJobSpec, TaskSpec
+from app.domain.errors import FieldError, Problems, pointer_to, shorten
+from app.domain.plan import Manifest
+from app.domain.pod_template import validate_pod_template
+
+# Far beyond any job; lists without end would only keep everybody waiting.
+_MAX_TASKS: Final = 256
+TASKS: Final = "/spec/tasks"
+VOLUMES: Final = "/spec/volumes"
+
+
+def named(spec: DIJobSpec) -> DIJobSpec:
+    """The spec with each typed task that has no name named after its type."""
+    return spec.model_copy(update={"tasks": [_named(task) for task in spec.tasks]})
+
+
+def validate(spec: DIJobSpec, job: str, limits: Limits, problems: Problems) -> None:
+    """Report everything that is wrong with a spec whose tasks are named.
+
+    `job` is its name, or empty where that is wrong itself: names made of it are then no further news.
+    """
+    if len(spec.tasks) > _MAX_TASKS:
+        problems.add(TASKS, "TooMany", f"the list has {len(spec.tasks)} entries", f"{_MAX_TASKS} or fewer")
+        return
+    if job and (wrong := names.dns_1035_label(service_name(job))):
+        detail = f'the Service "{shorten(service_name(job))}" of the job: {wrong}'
+        problems.add("/metadata/name", "InvalidName", detail, "a shorter name of letters, digits and -")
+    before = len(problems)
+    _check_tasks(spec, job, problems)
+    well_named = len(problems) == before
+    before = len(problems)
+    _check_templates(spec, limits, problems)
+    _check_bounds(spec, problems)
+    if well_named and len(problems) == before:
+        _check_room(spec, job, limits, problems)
+
+
+def _named(task: TaskSpec) -> TaskSpec:
+    return task.model_copy(update={"name": task.type}) if not task.name and task.type != NO_TYPE else task
+
+
+def _check_tasks(spec: DIJobSpec, job: str, problems: Problems) -> None:
+    types: Counter[str] = Counter()
+    known: Counter[str] = Counter()
+    for index, task in enumerate(spec.tasks):
+        at = pointer_to(TASKS, index)
+        types[task.type] += 1
+        known[task.name] += 1
+        twice = task.type != NO_TYPE and types[task.type] > 1
+        if twice:
+            detail = f"the number of {task.type} task is more than one"
+            problems.add(pointer_to(at, "type"), "Duplicate", detail, "one task of each type but none")
+        if not task.name:
+            problems.add(pointer_to(at, "name"), "Required", "none type task has no name", "a DNS label")
+        elif known[task.name] > 1 and not (twice and task.name == task.type):
+            detail = f"there is more than one task named {shorten(task.name)}"
+            problems.add(pointer_to(at, "name"), "Duplicate", detail, "a name of its own")
+        elif wrong := names.dns_label(task.name):
+            problems.add(pointer_to(at, "name"), "InvalidName", wrong, "a DNS label")
+        elif job and len(name := longest_name(spec, job, task)) > names.DNS_LABEL_MAX:
+            detail = f'the name "{shorten(name, 120)}" of its highest rank has {len(name)} characters'
+            accepted = f"{names.DNS_LABEL_MAX} or fewer: a shorter metadata.name or task name"
+            problems.add(pointer_to(at, "name"), "NameTooLong", detail, accepted)
+
+
+def _check_bounds(spec: DIJobSpec, problems: Problems) -> None:
+    least, most = least_total(spec), spec.max_replicas
+    total = sum(task.replicas for task in spec.tasks)
+    if most is not None and most < least:
+        detail = f"at most {most} replicas are fewer than at least {least}, one of each task"
+        if spec.min_replicas is not None and spec.min_replicas >= len(spec.tasks):
+            detail = f"at most {most} replicas are fewer than the {least} of minReplicas"
+        problems.add("/spec/maxReplicas", "OutOfRange", detail, f"{least} or more")
+    elif total < least:
+        problems.add(TASKS, "TooFewReplicas", f"the tasks have {total} replicas in all", f"{least} or more")
+    elif most is not None and total > most:
+        problems.add(TASKS, "TooManyReplicas", f"the tasks have {total} replicas in all", f"{most} or fewer")
+
+
+def _check_room(spec: DIJobSpec, job: str, limits: Limits, problems: Problems) -> None:
+    room = most_listed(spec, job, limits)
+    accepted = f"{room} or fewer: no more are allowed here, or have room in the variable DI_NODES"
+    if spec.max_replicas is not None and spec.max_replicas > room:
+        detail = f"the job might have {spec.max_replicas} replicas"
+        problems.add("/spec/maxReplicas", "TooManyReplicas", detail, accepted)
+    elif (total := sum(task.replicas for task in spec.tasks)) > room:
+        problems.add(TASKS, "TooManyReplicas", f"the tasks have {total} replicas in all", accepted)
+
+
+def _check_templates(spec: DIJobSpec, limits: Limits, problems: Problems) -> None:
+    """Templates are checked with the job's volumes, of which mistakes are told once and where they were written."""
+    told: set[FieldError] = set()
+    for index, task in enumerate(spec.tasks):
+        if problems.full:
+            return
+        at = pointer_to(TASKS, index, "template")
+        found = Problems()
+        validate_pod_template(_merged(spec, task), at, found)
+        errors = [*_at_home(found, spec, task, at)]
+        problems.extend(error for error in errors if error not in told)
+        told.update(error for error in errors if error.pointer.startswith(VOLUMES))
+        if not errors and (size := pod_bytes(spec, task)) > limits.max_rendered_pod_bytes:
+            accepted = f"{limits.max_rendered_pod_bytes} bytes or fewer"
+            problems.add(at, "PodTooLarge", f"its pods would have {size} bytes", accepted)
+
+
+def _merged(spec: DIJobSpec, task: TaskSpec) -> Manifest:
+    """The template with the job's volumes, as far as there is anything to add them to."""
+    own = task.template.get("spec")
+    if not spec.volumes or not isinstance(own, dict) or not isinstance(own.get("volumes") or [], list):
+        return task.template
+    return {**task.template, "spec": {**own, "volumes": [*(own.get("volumes") or ()), *spec.volumes]}}
+
+
+def _at_home(found: Problems, spec: DIJobSpec, task: TaskSpec, at: str) -> Iterator[FieldError]:
+    """Errors of the job's volumes, back from the end of the template's list to the job's own."""
+    own = task.template.get("spec")
+    volumes = own.get("volumes") if isinstance(own, dict) else None
+    count = len(volumes) if isinstance(volumes, list) else 0
+    ours = {pointer_to(at, "spec", "volumes", count + i): pointer_to(VOLUMES, i) for i in range(len(spec.volumes))}
+    for error in found.errors:
+        home = next((p for p in ours if error.pointer == p or error.pointer.startswith(p + "/")), None)
+        if home is None:
+            yield error
+        else:
+            yield FieldError(
+                pointer=ours[home] + error.pointer[len(home) :],
+                code=error.code,
+                detail=error.detail,
+                accepted=error.accepted,
+            )
