@@ -1,3 +1,9 @@
 """Fixtures live in `tests.support`, one module a concern; this file only names them."""
 
-pytest_plugins = ["tests.support.golden", "tests.support.postgres", "tests.support.cluster", "tests.support.proof"]
+pytest_plugins = [
+    "tests.support.golden",
+    "tests.support.postgres",
+    "tests.support.cluster",
+    "tests.support.proof",
+    "tests.support.reruns",
+]

@@ -31,6 +31,7 @@ CONTROL_PLANE = ROOT.parent / "shared" / "k8s" / "controlplane"
 KUBECONFIG = "JOBGATE_TEST_KUBECONFIG"
 GATEWAY_KUBECONFIG = "JOBGATE_TEST_GATEWAY_KUBECONFIG"
 CONTROL_PLANE_SECONDS = 120.0
+SILENCE = "--node-monitor-grace-period=15s"  # of a node until it is taken for lost; forty seconds otherwise
 NOTHING_RAN = 5  # pytest's status when all tests were deselected
 
 
@@ -45,11 +46,12 @@ class Suite:
 
 SUITES = (
     # Its nodes fall silent on purpose, so nothing else may run beside it.
-    Suite(paths=("tests/conformance", "tests/k8s/test_live.py"), workers=2, shared_node=False),
+    Suite(paths=("tests/conformance", "tests/k8s/test_live.py"), workers=3, shared_node=False),
     # Jobs of one process may run on any node, so all processes share one that outlives them.
     Suite(paths=("tests/e2e",), workers=2, shared_node=True),
-    Suite(paths=("tests/behaviour",), workers=1, shared_node=False),
-    Suite(paths=("tests/crash", "tests/deploy"), workers=1, shared_node=False),
+    Suite(paths=("tests/behaviour",), workers=4, shared_node=True),
+    # Leases of three seconds and an exact count of rights: little else may be in the way.
+    Suite(paths=("tests/crash", "tests/deploy"), workers=2, shared_node=True),
 )
 
 
@@ -69,6 +71,7 @@ def own_control_plane(directory: Path) -> Iterator[ControlPlane]:
     port, etcd_port = _free_ports(3, 2)
     state = directory / "k8s"
     environment = os.environ | {"K8S_DIR": str(state), "K8S_PORT": str(port), "K8S_ETCD_PORT": str(etcd_port)}
+    environment["KCM_FLAGS"] = f"{SILENCE} {os.environ.get('KCM_FLAGS', '')}".strip()
     try:
         _start(environment)
         yield ControlPlane(admin=state / "admin.kubeconfig", gateway=state / "gateway.kubeconfig")
@@ -160,7 +163,7 @@ def _passes(
         if suite.shared_node:
             node = stack.enter_context(running_node(Cluster.read(found.admin, real=True), directory))
             environment = environment | {GIVEN_NODE: node}
-        workers = ("-n", str(suite.workers)) if suite.workers > 1 else ()
+        workers = ("-n", str(suite.workers), "--dist", "worksteal") if suite.workers > 1 else ()
         command = [sys.executable, "-m", "pytest", *workers, *paths, *arguments]
         status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     print(f"test-cluster: {' '.join(paths)} took {time.monotonic() - started:.0f} s", flush=True)

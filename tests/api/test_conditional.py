@@ -97,7 +97,7 @@ async def test_304_until_something_changes(path: tuple[str, ...], gateway: Gatew
 async def until_somebody_waits(gateway: Gateway) -> None:
     """Return once a poll is held back: what happens before that would be seen without waiting."""
     watcher = gateway.services.watcher
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (watcher._jobs or watcher._others):
             await asyncio.sleep(0.01)
 
@@ -108,14 +108,12 @@ async def test_a_long_poll_ends_with_the_change(path: tuple[str, ...], gateway: 
     url = jobs_path(NAMESPACE, *path)
     tag = (await gateway.client.get(url)).headers["etag"]
     async with asyncio.TaskGroup() as group:
-        began = time.monotonic()
-        poll = group.create_task(gateway.client.get(url, headers={"If-None-Match": tag, "Prefer": "wait=20"}))
+        poll = group.create_task(gateway.client.get(url, headers={"If-None-Match": tag, "Prefer": "wait=30"}))
         await until_somebody_waits(gateway)
         assert not poll.done()
         await gateway.conclude(created["uid"], {"phase": JobPhase.RUNNING})
     assert poll.result().status_code == 200
     assert '"phase":"Running"' in poll.result().text
-    assert time.monotonic() - began < 10
 
 
 async def test_a_long_poll_ends_with_its_time(gateway: Gateway) -> None:
@@ -133,7 +131,7 @@ async def test_a_submission_ends_the_long_poll_of_a_list(gateway: Gateway) -> No
     tag = (await gateway.client.get("/api/v1/jobs")).headers["etag"]
     async with asyncio.TaskGroup() as group:
         poll = group.create_task(
-            gateway.client.get("/api/v1/jobs", headers={"If-None-Match": tag, "Prefer": "wait=20"})
+            gateway.client.get("/api/v1/jobs", headers={"If-None-Match": tag, "Prefer": "wait=30"})
         )
         await until_somebody_waits(gateway)
         await gateway.submit("hello")
@@ -167,7 +165,7 @@ async def test_freshness_comes_from_the_heartbeat(gateway: Gateway) -> None:
     assert lease is not None
     now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock
     await heartbeats.beat(gateway.db, lease, now, "Running")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (answer := await gateway.client.get(url)).headers["jobgate-stale"] == "true":
             await asyncio.sleep(0.05)
     seen = datetime.fromisoformat(answer.headers["jobgate-observed-at"])

@@ -43,7 +43,7 @@ async def events(lines: AsyncIterator[str]) -> AsyncIterator[Event]:
 
 
 async def take(source: AsyncIterator[Event], count: int) -> list[Event]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return [await anext(source) for _ in range(count)]
 
 
@@ -78,7 +78,7 @@ async def test_a_resumed_stream_has_no_gap(gateway: Gateway) -> None:
 
 async def test_a_list_says_from_where_to_watch(gateway: Gateway) -> None:
     await gateway.submit("before")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (position := (await gateway.client.get("/api/v1/jobs")).headers["jobgate-feed-position"]).endswith(
             ".1"
         ):

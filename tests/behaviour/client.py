@@ -9,7 +9,7 @@ import httpx2
 
 from tests.support.kube import MERGE, KubeClient
 
-DEADLINE = 45.0
+DEADLINE = 60.0
 EVERY = 0.08
 Body = dict[str, Any]
 
@@ -121,6 +121,10 @@ class Jobs:
         found: Body = await _until(read, seen, f"{name}-{key}", within)
         return found
 
+    async def until_replicas(self, name: str, wanted: Callable[[Mapping[str, Body]], object]) -> dict[str, Body]:
+        found: dict[str, Body] = await _until(lambda: self.replicas(name), wanted, f"replicas of {name}", DEADLINE)
+        return found
+
     async def pending(self, name: str, code: str, *, within: float = DEADLINE) -> Body:
         """The pending reason with this code, once there is one."""
 
@@ -149,6 +153,10 @@ class Jobs:
 
     async def pod(self, name: str) -> Body:
         found: Body = (await self.kube.get(self.objects("pods", name))).ok()
+        return found
+
+    async def until_pod(self, name: str, wanted: Callable[[Body], object]) -> Body:
+        found: Body = await self.kube.eventually(self.objects("pods", name), wanted, within=DEADLINE)
         return found
 
     async def of_job(self, kind: str, uid: str) -> list[Body]:

@@ -1,6 +1,5 @@
 """A gateway a session on a cluster with one node; a namespace and a client a test."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import httpx2
@@ -8,25 +7,18 @@ import pytest
 import pytest_asyncio
 
 from tests.behaviour.client import Jobs
-from tests.behaviour.stage import control_plane, fresh_namespace, removed_node, running_gateway, running_node
+from tests.behaviour.stage import control_plane, fresh_namespace, running_gateway
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.nodes import some_node
 
 
 @pytest.fixture(scope="session")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The control plane under test with a node that runs commands."""
     directory = tmp_path_factory.mktemp("behaviour")
-    with control_plane(directory / "cluster") as cluster, running_node(cluster, directory / "node") as node:
+    with control_plane(directory / "cluster") as cluster, some_node(cluster, directory / "node"):
         yield cluster
-        node.stop()
-        if cluster.real:
-            asyncio.run(_remove(cluster, node.name))
-
-
-async def _remove(cluster: Cluster, node: str) -> None:
-    async with removed_node(cluster, node):
-        pass
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -2,12 +2,18 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 Body = dict[str, Any]
 
 FOREVER = "exec sleep 600"
 SCRIPT = "devcluster.jobgate.dev/script"
+
+
+def until_marked(mark: Path, then: str) -> str:
+    """A script that goes on when the test makes this file."""
+    return f"while test ! -e {mark}; do sleep 0.05; done; {then}"
 
 
 def container(script: str = FOREVER, name: str = "main", **more: Any) -> Body:

@@ -19,14 +19,14 @@ from tests.support.postgres import fresh_database
 
 QUICK_NODE = ("--backoff-base", "1", "--retry", "0.2", "--lease-interval", "1", "--configmap-refresh", "1")
 QUICK_CLUSTER = ("--nodes", "0", "--bookmark-period", "1", "--node-monitor-grace", "6")
-NODE_LOST_AFTER = 1.0
+NODE_LOST_AFTER = 2.0
 EAGER = {
     "JOBGATE_LEASE_SECONDS": "15",
     "JOBGATE_REQUEST_TIMEOUT": "5",
     "JOBGATE_RESTART_BACKOFF": "0.3",
     "JOBGATE_EVENTS_AFTER": "0.5",
     "JOBGATE_NODE_LOST_AFTER": str(NODE_LOST_AFTER),
-    "JOBGATE_EVIDENCE_DEADLINE": "5",
+    "JOBGATE_EVIDENCE_DEADLINE": "8",
 }
 
 
@@ -57,7 +57,7 @@ class NodeProcess:
             return
         self._process.terminate()
         try:
-            self._process.wait(15)
+            self._process.wait(30)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -1,12 +1,13 @@
 """The last words of an attempt are in Postgres before its pod is replaced or cleaned up."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.behaviour.client import Jobs
-from tests.behaviour.manifests import container, job, task
+from tests.behaviour.manifests import container, job, task, until_marked
 
 KEPT = 64 * 1024
 
@@ -125,16 +126,20 @@ async def test_the_last_events_about_a_pod_outlive_it(jobs: Jobs) -> None:
     ]
 
 
-async def test_a_pod_is_deleted_only_after_its_log_was_read_and_loses_only_our_finalizer(jobs: Jobs) -> None:
-    await jobs.submit(job("held", task("sleep 1; echo words; exit 1"), cleanUpPolicy="All"))
+async def test_a_pod_is_deleted_only_after_its_log_was_read_and_loses_only_our_finalizer(
+    jobs: Jobs, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    await jobs.submit(job("held", task(until_marked(mark, "echo words; exit 1")), cleanUpPolicy="All"))
     await jobs.until("held", "Running")
     patch = {"metadata": {"finalizers": ["jobgate.dev/evidence", "example.com/mine"]}}
     (await jobs.kube.patch(jobs.objects("pods", "held-worker-0"), patch)).ok()
+    mark.touch()
 
     def is_let_go(pod: dict[str, Any]) -> bool:
         return bool(pod["metadata"].get("deletionTimestamp")) and pod["metadata"]["finalizers"] == ["example.com/mine"]
 
-    await jobs.kube.eventually(jobs.objects("pods", "held-worker-0"), is_let_go)
+    await jobs.until_pod("held-worker-0", is_let_go)
     assert attempt(await jobs.replica("held"))["evidence"] == "captured"
     assert (await jobs.log("held")).text == "words\n"
     (await jobs.kube.patch(jobs.objects("pods", "held-worker-0"), {"metadata": {"finalizers": None}})).ok()

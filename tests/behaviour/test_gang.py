@@ -50,7 +50,7 @@ async def add_api(api: KubeClient, stack: AsyncExitStack) -> None:
         return
     (await api.post(CRDS, definition())).ok()
     stack.push_async_callback(api.delete, f"{CRDS}/podgroups.{GROUP}")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not await has_api(api):
             await asyncio.sleep(0.1)
 
@@ -111,6 +111,7 @@ async def test_with_the_api_the_job_has_a_pod_group_and_labels_and_loses_both(se
     [anchor] = await jobs.of_job("configmaps", uid)
     assert group["metadata"]["ownerReferences"][0]["uid"] == anchor["metadata"]["uid"]
     assert group["metadata"]["labels"]["jobgate.dev/job-uid"] == uid
+    await jobs.until_objects("pods", uid, lambda pods: len(pods) == 3)
     pod = await jobs.pod("gang-worker-1")
     assert pod["spec"]["schedulerName"] == "gang-scheduler"
     labels = pod["metadata"]["labels"]

@@ -11,8 +11,8 @@ MANY = 60  # a pass acts on fifty pods at most
 async def test_a_job_larger_than_a_pass_comes_up_and_goes_whole(jobs: Jobs) -> None:
     play: list[dict[str, Any]] = [{"phase": "Running"}]
     uid = (await jobs.submit(job("wide", task(play=play, replicas=MANY))))["uid"]
-    status = await jobs.until("wide", "Running", within=60)
-    assert status["aggregate"]["running"] == MANY
+    await jobs.until_status("wide", lambda status: status["aggregate"]["running"] == MANY, within=100)
+    await jobs.until("wide", "Running")
     pods = await jobs.of_job("pods", uid)
     ranks = sorted(int(pod["metadata"]["labels"]["jobgate.dev/task-rank"]) for pod in pods)
     assert ranks == list(range(MANY))

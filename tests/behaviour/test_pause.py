@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.behaviour.client import Jobs
-from tests.behaviour.manifests import container, job, task
+from tests.behaviour.manifests import container, job, task, until_marked
 
 GRACEFUL = "trap 'echo saved; exit 0' TERM; echo begun; while true; do sleep 0.1; done"
 
@@ -73,6 +73,7 @@ async def test_ranks_that_have_succeeded_do_not_run_again(jobs: Jobs, tmp_path: 
     await jobs.until("half", "Paused")
     await jobs.resume("half")
     await jobs.until("half", "Running")
+    await jobs.until_replica("half", lambda replica: replica["phase"] == "running", "worker-1")
     replicas = await jobs.replicas("half")
     assert (replicas["worker-0"]["attempt"], replicas["worker-0"]["phase"]) == (1, "succeeded")
     assert (replicas["worker-1"]["attempt"], replicas["worker-1"]["phase"]) == (2, "running")
@@ -115,13 +116,18 @@ async def test_pause_while_a_job_waits_and_resume_again(jobs: Jobs) -> None:
     assert (await jobs.replica("idle"))["attempt"] == 2
 
 
-async def test_resumed_before_its_pods_were_gone_it_comes_back_with_the_next_attempt(jobs: Jobs) -> None:
-    script = "trap 'sleep 1; exit 0' TERM; while true; do sleep 0.1; done"
-    await jobs.submit(job("hasty", task(script, terminationGracePeriodSeconds=20)))
+async def test_resumed_before_its_pods_were_gone_it_comes_back_with_the_next_attempt(
+    jobs: Jobs, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    script = f"trap '{until_marked(mark, 'exit 0')}' TERM; echo begun; while true; do sleep 0.1; done"
+    await jobs.submit(job("hasty", task(script, terminationGracePeriodSeconds=60)))
     await jobs.until("hasty", "Running")
+    await jobs.until_log("hasty", "begun")
     await jobs.pause("hasty")
     await jobs.until_status("hasty", lambda status: status["reason"] == "Pausing")
     await jobs.resume("hasty")
+    mark.touch()
     await jobs.until_replica("hasty", lambda replica: replica["attempt"] == 2 and replica["phase"] == "running")
-    assert (await jobs.status("hasty"))["phase"] == "Running"
+    await jobs.until("hasty", "Running")
     assert (await jobs.replica("hasty"))["restartCount"] == 0

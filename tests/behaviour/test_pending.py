@@ -13,7 +13,9 @@ async def test_no_node_fits_and_the_scheduler_says_why(jobs: Jobs) -> None:
     await jobs.submit(job("big", task(replicas=2, containers=[container(resources=resources)])))
     reason = await jobs.pending("big", "Unschedulable")
     assert "Insufficient cpu" in reason["message"]
-    status = await jobs.until_status("big", lambda status: status["pendingReasons"][0]["count"] == 2)
+    status = await jobs.until_status(
+        "big", lambda status: [reason["count"] for reason in status["pendingReasons"]] == [2]
+    )
     assert status["phase"] == "Creating"
     assert status["aggregate"]["creating"] == 2
     assert status["pendingReasons"][0]["replicas"] == ["worker[0]", "worker[1]"]
@@ -41,8 +43,8 @@ async def test_an_image_that_cannot_be_pulled(jobs: Jobs) -> None:
     await jobs.submit(job("image", task(containers=[nothing])))
     reason = await jobs.pending("image", "ImagePull")
     assert "main" in reason["message"]
-    status = await jobs.status("image")
-    assert (status["phase"], status["aggregate"]["pending"]) == ("Pending", 1)
+    status = await jobs.until("image", "Pending")
+    assert status["aggregate"]["pending"] == 1
 
 
 async def test_an_image_name_that_is_none(jobs: Jobs) -> None:

@@ -81,7 +81,9 @@ async def test_only_the_replica_that_failed_comes_back(jobs: Jobs, tmp_path: Pat
     mark = tmp_path / "mark"
     script = f'test "$(rank)" = 1 && test ! -e {mark} && touch {mark} && exit 1; exec sleep 600'
     await jobs.submit(job("one", task(script, replicas=2, policy="OnFailure", limit=1)))
-    await jobs.until_replica("one", lambda replica: replica["attempt"] == 2, "worker-1")
+    await jobs.until_replica(
+        "one", lambda replica: replica["attempt"] == 2 and replica["phase"] == "running", "worker-1"
+    )
     await jobs.until("one", "Running")
     replicas = await jobs.replicas("one")
     assert (replicas["worker-0"]["attempt"], replicas["worker-1"]["attempt"]) == (1, 2)

@@ -1,5 +1,6 @@
 """Runs the node agent as a process of its own and pods on it."""
 
+import asyncio
 import json
 import secrets
 import select
@@ -25,7 +26,7 @@ class Node:
     def start(self) -> "Node":
         self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], 30)
+        ready, _, _ = select.select([self.process.stdout], [], [], 60)
         line = self.process.stdout.readline() if ready else ""
         assert line == f"NODE={self.name}\n", line
         return self
@@ -34,7 +35,7 @@ class Node:
         if self.process is None:
             return
         (self.process.kill if kill else self.process.terminate)()
-        self.process.wait(20)
+        self.process.wait(60)
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.process = None
@@ -80,6 +81,15 @@ class Pods:
 
     async def running(self, name: str) -> dict[str, Any]:
         return await self.until(name, lambda pod: "running" in state(pod) and pod["status"]["phase"] == "Running")
+
+    async def begun(self, name: str) -> dict[str, Any]:
+        """Running, or ended already."""
+        return await self.until(name, lambda pod: bool({"running", "terminated"} & state(pod).keys()))
+
+    async def logged(self, name: str, words: str) -> None:
+        async with asyncio.timeout(60):
+            while words not in str((await self.api.get(f"{self.base}/pods/{name}/log")).body):
+                await asyncio.sleep(0.05)
 
     async def log(self, name: str, **params: str) -> str:
         return str((await self.api.get(f"{self.base}/pods/{name}/log", **params)).ok())

@@ -1,5 +1,6 @@
 """What a container finds around it: environment, files, names; and what a restart of the node makes of it."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ async def test_pods_find_each_other_by_service_name(pods: Pods) -> None:
     )
     client = (
         "import socket, time, sys\n"
-        "for i in range(100):\n"
+        "for i in range(1000):\n"
         "    try: s = socket.create_connection((sys.argv[1], 7000), 1); break\n"
         "    except OSError: time.sleep(0.05)\n"
         "s.sendall(b'ping from ' + socket.gethostname().encode()); print(s.recv(100).decode())"
@@ -127,7 +128,7 @@ async def test_scripts_reach_the_end_they_name(pods: Pods, script: Any, expected
 async def test_scripts_wait_speak_and_say_odd_things(pods: Pods) -> None:
     steps = [
         {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}},
-        {"after": 0.3, "phase": "Running"},
+        {"after": 2, "phase": "Running"},
         {"log": "last words"},
         {"status": {"message": "odd \u0000 byte", "reason": "Odd"}},
     ]
@@ -188,7 +189,9 @@ async def test_a_killed_agent_leaves_nothing_that_its_next_start_does_not_settle
         again = await held.until("always", lambda pod: "running" in state(pod) and status_of(pod)["restartCount"] == 1)
         assert again["status"]["phase"] == "Running"
         assert await held.log("always") == "kept\n"
-        assert commands_of(tmp_path).count("sleep 1000") == 2
+        async with asyncio.timeout(60):
+            while commands_of(tmp_path).count("sleep 1000") != 2:
+                await asyncio.sleep(0.05)
         own.stop()
         assert commands_of(tmp_path) == []
     finally:

@@ -2,42 +2,14 @@
 
 import os
 import secrets
-import select
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from tests.support.cluster import REAL_CLUSTER, running_embedded_cluster
 from tests.support.kube import Cluster, KubeClient, connect
-
-QUICK_NODE = ("--backoff-base", "1", "--retry", "0.2", "--lease-interval", "2")
-
-
-@contextmanager
-def running_node(cluster: Cluster, data_dir: Path) -> Iterator[str]:
-    """A node agent as a process of its own; yields the node's name."""
-    name = f"crash-{secrets.token_hex(4)}"
-    command = [sys.executable, "-m", "app.devcluster.node", "--kubeconfig", str(cluster.kubeconfig), "--name", name]
-    process = subprocess.Popen([*command, "--data-dir", str(data_dir), *QUICK_NODE], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        ready, _, _ = select.select([process.stdout], [], [], 60)
-        line = process.stdout.readline() if ready else ""
-        assert line == f"NODE={name}\n", line
-        yield name
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stdout.close()
+from tests.support.nodes import some_node
 
 
 @pytest.fixture(scope="session")
@@ -46,12 +18,12 @@ def busy_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     directory = tmp_path_factory.mktemp("crash")
     if REAL_CLUSTER in os.environ:
         cluster: Cluster = request.getfixturevalue("cluster")
-        with running_node(cluster, directory / "node"):
+        with some_node(cluster, directory / "node"):
             yield cluster
         return
     with (
         running_embedded_cluster(directory / "cluster", "--nodes", "0", "--bookmark-period", "1") as own,
-        running_node(own, directory / "node"),
+        some_node(own, directory / "node"),
     ):
         yield own
 

@@ -1,4 +1,4 @@
-"""The test's own eyes: every pod uid that the cluster ever showed for an attempt, by a raw watch in its own thread."""
+"""The test's own eyes: every pod uid that a namespace ever showed for an attempt, by a raw watch in a thread."""
 
 import asyncio
 import json
@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from tests.support.kube import Cluster, connect
 
 TLS_CLOSES = 0.25  # seconds that connections get to say goodbye before their loop is gone, as aiohttp advises
-PODS = "/api/v1/pods"
 JOB_UID = "jobgate.dev/job-uid"
 
 
@@ -25,8 +24,9 @@ class Attempt(NamedTuple):
 class PodWatcher:
     """Follows from one list on without a gap: a watch that cannot be resumed is a failure of the proof."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._cluster = cluster
+        self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self._version = ""
         self._listed = threading.Event()
         self._error: BaseException | None = None
@@ -76,7 +76,7 @@ class PodWatcher:
 
     async def _follow(self) -> None:
         async with connect(self._cluster) as api:
-            page = (await api.get(PODS, labelSelector=JOB_UID)).ok()
+            page = (await api.get(self._pods, labelSelector=JOB_UID)).ok()
             self._version = page["metadata"]["resourceVersion"]
             for pod in page["items"]:
                 self._note(pod)
@@ -86,7 +86,7 @@ class PodWatcher:
 
     async def _watch(self, api: Any) -> None:
         options = {"labelSelector": JOB_UID, "allowWatchBookmarks": "true", "timeoutSeconds": "100"}
-        async with api.watch(PODS, resourceVersion=self._version, **options) as watch:
+        async with api.watch(self._pods, resourceVersion=self._version, **options) as watch:
             async for line in watch.response.content:
                 event = Watched.read(line)
                 assert event.type in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"), line
@@ -116,8 +116,8 @@ class Watched(NamedTuple):
 
 
 @contextmanager
-def pod_watcher(cluster: Cluster) -> Iterator[PodWatcher]:
-    watcher = PodWatcher(cluster)
+def pod_watcher(cluster: Cluster, namespace: str) -> Iterator[PodWatcher]:
+    watcher = PodWatcher(cluster, namespace)
     watcher.start()
     try:
         yield watcher

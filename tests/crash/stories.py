@@ -202,6 +202,6 @@ def is_disrupted(name: str, directory: Path) -> Story:
 
 
 async def _made(mark: Path) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not mark.exists():
             await asyncio.sleep(0.05)

@@ -27,13 +27,19 @@ PAUSED = {"pause": {"enabled": True}}
 
 async def until_stale(client: Client, name: str, wanted: str) -> httpx2.Response:
     """The first answer about the job's status that says so."""
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(60):
         while True:
             answer = await client.http.get(client.path(name, "status"))
             assert answer.status_code == 200, answer.text
             if answer.headers["Jobgate-Stale"] == wanted:
                 return answer
             await asyncio.sleep(0.1)
+
+
+async def until_ready(http: httpx2.AsyncClient, status: int) -> None:
+    async with asyncio.timeout(60):
+        while (await http.get("/readyz")).status_code != status:
+            await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
@@ -70,7 +76,7 @@ class Load:
                 await asyncio.sleep(0.05)
 
     async def was_refused(self) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not self.refused:
                 await asyncio.sleep(0.02)
 
@@ -78,7 +84,7 @@ class Load:
 async def test_postgres_dies_under_load_and_comes_back(
     busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, postgres_directory: Path, tmp_path: Path
 ) -> None:
-    with pod_watcher(busy_cluster) as pods:
+    with pod_watcher(busy_cluster, crash_namespace) as pods:
         async with EmbeddedPostgres(postgres_directory) as postgres:
             await asyncio.to_thread(migrate, postgres.url)
             async with gateway_process(postgres.url, busy_cluster.kubeconfig, tmp_path / "gateway") as gateway:
@@ -99,7 +105,7 @@ async def test_postgres_dies_under_load_and_comes_back(
                         await load.was_refused()
                         load.refused.append(await client.http.get(client.path("before", "status")))
                         assert (await client.http.get("/livez")).status_code == 200
-                        assert (await client.http.get("/readyz")).status_code == 503
+                        await until_ready(client.http, 503)
                         await postgres.start()
                         await load.has_accepted(20)
                         load.over = True
@@ -149,7 +155,7 @@ async def test_api_server_goes_away_and_comes_back(
                 assert stale.json()["status"]["phase"] == "Succeeded"
                 assert stale.headers["Jobgate-Observed-At"] >= fresh.headers["Jobgate-Observed-At"]
                 assert (await client.status("meanwhile"))["phase"] in ("Queued", "Creating")
-                assert (await client.http.get("/readyz")).status_code == 200
+                await until_ready(client.http, 200)
                 proxy.heal()
                 await client.until("meanwhile", "Succeeded", within=60)
                 await until_stale(client, "before", "false")
@@ -179,7 +185,7 @@ async def test_a_write_whose_answer_is_lost_is_done_once(
     database_url: str,
     tmp_path: Path,
 ) -> None:
-    with pod_watcher(busy_cluster) as pods:
+    with pod_watcher(busy_cluster, crash_namespace) as pods:
         async with kube_proxy(busy_cluster) as proxy:
             kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")
             async with gateway_process(database_url, kubeconfig, tmp_path / "gateway") as gateway:
@@ -208,7 +214,7 @@ async def test_a_submission_whose_answer_died_is_one_job(
                 proxy.lose("^POST .*/jobs ")
                 async with asyncio.TaskGroup() as group:
                     submitting = group.create_task(client.submit(serves(f"once-{number}", tmp_path).manifest))
-                    async with asyncio.timeout(20):
+                    async with asyncio.timeout(60):
                         while len(proxy.lost) <= number:
                             await asyncio.sleep(0.01)
                     await gateway.kill()

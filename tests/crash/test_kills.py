@@ -82,7 +82,7 @@ async def test_no_job_is_lost_and_no_pod_made_twice(
         for number, (_, _, tellings) in enumerate(KILLS)
     ]
     everyone = [story for some in stories for story in some]
-    with pod_watcher(busy_cluster) as pods:
+    with pod_watcher(busy_cluster, crash_namespace) as pods:
         async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway") as gateway:
             await gateway.start()
             async with httpx2.AsyncClient(base_url=gateway.url, timeout=10) as http, asyncio.TaskGroup() as group:

@@ -19,7 +19,7 @@ from tests.support.cluster import running_embedded_cluster
 from tests.support.gateway_process import gateway_process
 from tests.support.kube import Cluster, connect
 from tests.support.kube_proxy import KubeProxy, kube_proxy
-from tests.support.nodes import running_node
+from tests.support.nodes import some_node
 
 GANG = "scheduler.tensorstack.dev"
 NAMESPACE = "default"
@@ -29,7 +29,7 @@ JOBS = f"/api/v1/namespaces/{NAMESPACE}/jobs"
 @pytest.fixture
 def cluster_with_node(cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
     if cluster.real:
-        with running_node(cluster, tmp_path / "node"):
+        with some_node(cluster, tmp_path / "node"):
             yield cluster
         return
     with running_embedded_cluster(tmp_path / "cluster", "--nodes", "1", "--pod-groups") as own:

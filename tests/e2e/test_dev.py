@@ -20,7 +20,7 @@ from tests.support.kube import Cluster
 from tests.support.processes import processes_of, until_processes
 
 START_SECONDS = 60.0
-STOP_SECONDS = 30.0
+STOP_SECONDS = 60.0
 
 
 class Development:

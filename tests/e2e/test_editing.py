@@ -108,7 +108,7 @@ async def test_a_repeated_submission_after_a_restart_is_the_first_one(
 
 async def _still_runs(user: User, api: KubeClient, pod: str) -> None:
     """A restart of the gateway is nothing to the pod: the same one, seen anew."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await user.call("GET", "/once/status")).headers["Jobgate-Stale"] != "false":
             await asyncio.sleep(0.05)
     found = (await api.get(f"/api/v1/namespaces/{user.namespace}/pods/once-worker-0")).ok()

@@ -22,7 +22,7 @@ time.sleep(600)
 async def test_a_live_log_by_every_option(user: User) -> None:
     await user.submit(job("steps", STEPS))
     await user.until("steps", "Running")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (log := await user.call("GET", "/steps/logs")).text != "step 1\nstep 2\nstep 3\n":
             await asyncio.sleep(0.05)
     assert log.headers["Jobgate-Log-Source"] == "live"

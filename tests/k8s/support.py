@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 
-async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 15.0) -> None:
+async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 60.0) -> None:
     """Waits for a condition, and fails when it does not come."""
     async with asyncio.timeout(seconds):
         while True:

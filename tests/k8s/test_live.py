@@ -78,9 +78,9 @@ async def test_pages_and_watch(live: KubeApi, namespace: str) -> None:
     assert {pod.metadata.name for pod in every} == {f"p{index}" for index in range(5)}
     await live.delete(resources.POD, "p0", namespace, uid=every[0].metadata.uid, grace_period=0)
     stream = live.watch(
-        resources.POD, namespace, codec=POD, resource_version=first.resource_version, timeout_seconds=30, idle=30
+        resources.POD, namespace, codec=POD, resource_version=first.resource_version, timeout_seconds=90, idle=90
     )
-    async with asyncio.timeout(15), aclosing(stream):
+    async with asyncio.timeout(60), aclosing(stream):
         async for event in stream:
             if event.type is EventType.DELETED:
                 break

@@ -58,7 +58,7 @@ async def told(api: Api, clock: Clock, facts: Facts, *pods: str, times: int = 1)
             for pod in pods:
                 explainer.ask(JOB, ReadEvents(name=pod, uid=pod), facts)
             if not heard:
-                heard = [await asyncio.wait_for(answers.get(), 5) for _ in pods]
+                heard = [await asyncio.wait_for(answers.get(), 60) for _ in pods]
         running.cancel()
     return heard
 

@@ -47,7 +47,7 @@ async def following(db: Database) -> AsyncIterator[Watcher]:
 
 
 async def reach(watcher: Watcher, seq: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while watcher.position is None or watcher.position.seq < seq:
             await asyncio.sleep(0.01)
 

@@ -154,7 +154,7 @@ async def running_gateway(
 
 
 async def _answering(client: httpx2.AsyncClient) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 if (await client.get("/livez")).status_code == 200:

@@ -21,7 +21,7 @@ from tests.support.cluster import as_gateway
 
 READY = "jobgate is ready at "
 START_SECONDS = 60.0
-STOP_SECONDS = 20.0
+STOP_SECONDS = 60.0
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 QUICK = {
     "JOBGATE_LEASE_SECONDS": "3",
@@ -141,7 +141,7 @@ async def gateway_process(
         await process.kill()
 
 
-async def answering(client: httpx2.AsyncClient, path: str, *, within: float = 30.0) -> httpx2.Response:
+async def answering(client: httpx2.AsyncClient, path: str, *, within: float = 60.0) -> httpx2.Response:
     """The first answer below 500, whatever happens to the server meanwhile."""
     return await insist(client, "GET", path, within=within)
 

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import yaml
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -142,9 +142,12 @@ class KubeClient:
             raise AssertionError(f"{path} never came to be as wanted; last: {answer}") from None
 
     async def gone(self, path: str, *, within: float = DEADLINE) -> None:
-        async with asyncio.timeout(within):
-            while (await self.get(path)).status != 404:
-                await asyncio.sleep(0.05)
+        try:
+            async with asyncio.timeout(within):
+                while (await self.get(path)).status != 404:
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"{path} is still there") from None
 
 
 @asynccontextmanager

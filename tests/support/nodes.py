@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.support.kube import Cluster, connect
 
 GIVEN_NODE = "JOBGATE_TEST_NODE"
-QUICK = ("--backoff-base", "1", "--retry", "0.2", "--lease-interval", "2")
+QUICK = ("--backoff-base", "1", "--retry", "0.2", "--lease-interval", "1", "--configmap-refresh", "1")
 START_SECONDS = 60.0
 
 
@@ -54,7 +54,7 @@ def running_node(cluster: Cluster, data_dir: Path, *arguments: str) -> Iterator[
 def _end(process: "subprocess.Popen[str]") -> None:
     process.terminate()
     try:
-        process.wait(20)
+        process.wait(30)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

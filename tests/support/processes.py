@@ -25,7 +25,7 @@ def processes_of(mark: str) -> dict[int, str]:
     return found
 
 
-async def until_processes(mark: str, wanted: Callable[[dict[int, str]], bool], *, within: float = 20.0) -> None:
+async def until_processes(mark: str, wanted: Callable[[dict[int, str]], bool], *, within: float = 60.0) -> None:
     found: dict[int, str] = {}
     try:
         async with asyncio.timeout(within):

@@ -1,0 +1,44 @@
+"""What CI's `--reruns 1` forgives, and that it says so."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+TESTS = """
+import pathlib
+import pytest
+
+def once(name):
+    mark = pathlib.Path(__file__).with_name(name)
+    there = mark.exists()
+    mark.touch()
+    assert there, "was not there the first time"
+
+def test_steady(): pass
+def test_flaky(): once("flaky")
+def test_broken(): assert False
+@pytest.mark.crash
+def test_lost_a_job(): once("lost")
+"""
+
+
+def test_a_second_run_is_told_and_no_crash_test_gets_one(tmp_path: Path) -> None:
+    file = tmp_path / "test_some.py"
+    file.write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = crash\n")
+    options = ("-p", "tests.support.reruns", "--reruns", "1", "-n", "2", "-p", "no:cacheprovider")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "--rootdir", str(tmp_path), "-c", "pytest.ini", str(file)],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "2 failed, 2 passed, 2 rerun" in ran.stdout
+    assert "flaky: test_some.py::test_flaky\n    AssertionError: was not there the first time\n" in ran.stdout
+    assert "failed twice: test_some.py::test_broken" in ran.stdout
+    assert "flaky: test_some.py::test_lost_a_job" not in ran.stdout
