@@ -148,6 +148,7 @@ class NodeSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 class NodeStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     conditions: tuple[Condition, ...] = ()
+    allocatable: dict[str, str] = {}
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):

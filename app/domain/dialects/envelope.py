@@ -127,6 +127,8 @@ def _check_annotations(metadata: Manifest, problems: Problems) -> None:
         elif key.startswith(labels.PREFIX) and key not in labels.CLIENT_ANNOTATIONS:
             known = sorted(labels.CLIENT_ANNOTATIONS)
             add_unknown_field(problems, at, key, known)
+        elif key == labels.AUTOSCALE and value not in ("true", "false"):
+            problems.add(at, "InvalidAnnotation", f'"{shorten(value)}" is neither', "true or false")
         elif key in _SECONDS and not _is_seconds(value):
             problems.add(
                 at, "InvalidAnnotation", f'"{shorten(value)}" is not a duration', f"0 to {_MAX_SECONDS} seconds"

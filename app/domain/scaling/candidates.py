@@ -1,0 +1,120 @@
+"""Which jobs the dry run is about, and which of those it leaves alone."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from app.domain import labels
+from app.domain.dialects.base import Dialect, Site
+from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.scaling.requests import demand_of, request_of
+from app.domain.scaling.values import Amount, Excuse, ScalableJob, Verdict, WaitingJob
+from app.domain.vocabulary import JobPhase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a job's manifest says of its elastic task: the same for a whole generation."""
+
+    task: str
+    size: int
+    least: int
+    most: int
+    need: Amount
+    selector: Mapping[str, str]
+    opted_out: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """A job's present state. `scaled_at` is when anybody last asked for another size."""
+
+    uid: str
+    namespace: str
+    name: str
+    phase: JobPhase
+    scaled_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskWaits:
+    """A task of a job that has unschedulable replicas; `wholly`: those are of it, and none of it has a node."""
+
+    job: WaitingJob
+    task: str
+    wholly: bool
+
+
+def can_scale(dialect: Dialect) -> bool:
+    """Whether jobs of this kind may have something to resize at all."""
+    return type(dialect).scaling is not Dialect.scaling
+
+
+def shape_of(dialect: Dialect, manifest: Manifest, identity: JobIdentity, site: Site) -> Shape | None:
+    """None: nothing of this job is the autoscaler's to resize."""
+    scaling = dialect.scaling(manifest)
+    if scaling is None or scaling.autoscaled is None:
+        return None
+    task = scaling.autoscaled
+    size, (least, most) = scaling.sizes[task], scaling.bounds[task]
+    others = sum(scaling.sizes.values()) - size
+    least, most = max(least, scaling.total[0] - others), min(most, scaling.total[1] - others)
+    seen = manifest if size else dialect.resized(manifest, {task: max(1, least)})
+    demand = demand_of(_template(dialect.plan(seen, identity, resumed=False, site=site), task).get("spec") or {})
+    annotations = manifest["metadata"].get("annotations", {})
+    return Shape(
+        task=task,
+        size=size,
+        least=least,
+        most=most,
+        need=request_of(demand),
+        selector=demand.node_selector or {},
+        opted_out=annotations.get(labels.AUTOSCALE) == "false",
+    )
+
+
+def _template(plan: JobPlan, task: str) -> Manifest:
+    found = next(found for found in plan.tasks if found.name == task)
+    return found.replicas[0].template if found.replicas else {}
+
+
+def candidate(shape: Shape, live: Live, now: datetime, freeze: timedelta) -> ScalableJob:
+    return ScalableJob(
+        uid=live.uid,
+        namespace=live.namespace,
+        name=live.name,
+        task=shape.task,
+        size=shape.size,
+        least=shape.least,
+        most=shape.most,
+        need=shape.need,
+        phase=live.phase,
+        selector=shape.selector,
+        excuse=_excuse(shape, live, now, freeze),
+    )
+
+
+def _excuse(shape: Shape, live: Live, now: datetime, freeze: timedelta) -> Excuse | None:
+    if shape.opted_out:
+        return Excuse(verdict=Verdict.OPTED_OUT, message=f"the annotation {labels.AUTOSCALE} is false")
+    if live.phase is JobPhase.PAUSED:
+        return Excuse(verdict=Verdict.PAUSED, message="the job is paused")
+    if live.scaled_at is not None and now < (until := live.scaled_at + freeze):
+        moment = until.isoformat(timespec="seconds").replace("+00:00", "Z")
+        return Excuse(verdict=Verdict.FROZEN, message=f"frozen until {moment}, after its last change of size")
+    return None
+
+
+def waiting(tasks: Iterable[TaskWaits], elastic: Mapping[str, str]) -> list[WaitingJob]:
+    """Jobs that cannot begin for want of room: all replicas of a task that they need are unschedulable.
+
+    `elastic` names, by uid, a job's task that may shrink. The others are needed; that one where it is the only one.
+    """
+    by_job: dict[WaitingJob, list[TaskWaits]] = {}
+    for task in tasks:
+        by_job.setdefault(task.job, []).append(task)
+    return [job for job, found in by_job.items() if any(item.wholly for item in _needed(found, elastic.get(job.uid)))]
+
+
+def _needed(tasks: list[TaskWaits], elastic: str | None) -> list[TaskWaits]:
+    return [item for item in tasks if item.task != elastic] or tasks

@@ -1,0 +1,195 @@
+"""The sizes that jobs should have, found by small steps until none changes anything.
+
+Each round first lets every job grow by one, the least fulfilled first, then lets every job shrink by one, the most
+fulfilled first. Each step is charged at once: to the totals, and growth to the node that it was planned on.
+
+It ends: a step up leaves nothing that the job asks for over its limit, and a step down is taken only because of
+something that is. So what is over its limit falls until it is not, and never is again.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from app.domain.scaling.values import Amount, Inventory, Node, Outcome, ScalableJob, ScalingDecision, Verdict
+from app.domain.vocabulary import JobPhase
+
+_PARTS = 1_000_000  # a load is used to a millionth, so that sums are exact
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Why a step is not taken, or for a step down why it is."""
+
+    verdict: Verdict
+    message: str
+
+
+def dry_run(inventory: Inventory, jobs: Sequence[ScalableJob], *, pending: bool, max_load: float) -> Outcome:
+    """A decision for every job, in their order.
+
+    Where nothing is `pending`, only running jobs are resized. CPU and memory are used up to `max_load` of the total,
+    GPUs wholly.
+    """
+    excused = {job.uid: held for job in jobs if (held := _excused(job, pending=pending))}
+    run = _DryRun(inventory, [job for job in jobs if job.uid not in excused], max_load)
+    run.settle()
+    decisions = [_left_alone(job, excused[job.uid]) if job.uid in excused else run.decision(job) for job in jobs]
+    return Outcome(decisions=tuple(decisions), inventory=run.left_behind())
+
+
+def _excused(job: ScalableJob, *, pending: bool) -> _Held | None:
+    if job.excuse is not None:
+        return _Held(job.excuse.verdict, job.excuse.message)
+    if job.least >= job.most:
+        return _Held(Verdict.FIXED_SIZE, f"its least and its most are both {job.most}")
+    if job.phase is not JobPhase.RUNNING and not pending:
+        return _Held(Verdict.NOT_RUNNING, f"the job is {job.phase}, and no job waits for room")
+    return None
+
+
+def _left_alone(job: ScalableJob, held: _Held) -> ScalingDecision:
+    return _decision(job, job.size, held.verdict, f"stays at {job.size}: {held.message}")
+
+
+def _decision(job: ScalableJob, to: int, verdict: Verdict, message: str) -> ScalingDecision:
+    return ScalingDecision(
+        uid=job.uid,
+        namespace=job.namespace,
+        name=job.name,
+        task=job.task,
+        from_replicas=job.size,
+        to_replicas=to,
+        verdict=verdict,
+        message=message,
+    )
+
+
+class _DryRun:
+    def __init__(self, inventory: Inventory, jobs: Sequence[ScalableJob], max_load: float) -> None:
+        self._jobs = jobs
+        self._inventory = inventory
+        self._nodes = {node.name: node for node in inventory.nodes}
+        self._requested = inventory.requested
+        self._load = max_load
+        total = inventory.total
+        self._limit = Amount(cpu=_part(total.cpu, max_load), memory=_part(total.memory, max_load), gpu=total.gpu)
+        self._planned = {job.uid: job.size for job in jobs}
+        self._shrunk: dict[str, _Held] = {}
+
+    def settle(self) -> None:
+        """Step until nothing changes."""
+        moved = True
+        while moved:
+            grown = [self._grow(job) for job in self._least_fulfilled_first()]
+            shrunk = [self._shrink(job) for job in reversed(self._least_fulfilled_first())]
+            moved = any(grown) or any(shrunk)
+
+    def decision(self, job: ScalableJob) -> ScalingDecision:
+        to = self._planned[job.uid]
+        held, _ = self._step_up(job)
+        assert held is not None, "nothing is decided before the fixed point"
+        if to > job.size:
+            return _decision(job, to, Verdict.GROWS, f"grows from {job.size} to {to}; then {held.message}")
+        if to < job.size:
+            why = self._shrunk[job.uid].message
+            return _decision(job, to, Verdict.SHRINKS, f"shrinks from {job.size} to {to}: {why}")
+        return _decision(job, to, held.verdict, f"stays at {to}: {held.message}")
+
+    def left_behind(self) -> Inventory:
+        nodes = tuple(self._nodes[node.name] for node in self._inventory.nodes)
+        return replace(self._inventory, nodes=nodes, requested=self._requested)
+
+    def _least_fulfilled_first(self) -> list[ScalableJob]:
+        """By what is planned by now; of equals those that ask for less GPU, then CPU, then memory."""
+
+        def rank(job: ScalableJob) -> tuple[object, ...]:
+            need = job.need
+            return (job.fulfillment(self._planned[job.uid]), need.gpu, need.cpu, need.memory, job.namespace, job.name)
+
+        return sorted(self._jobs, key=rank)
+
+    def _grow(self, job: ScalableJob) -> bool:
+        held, node = self._step_up(job)
+        if held is not None:
+            return False
+        assert node is not None, "what is not held has a node"
+        self._nodes[node.name] = replace(node, free=node.free - job.need, slots=node.slots - 1)
+        self._requested += job.need
+        self._planned[job.uid] += 1
+        return True
+
+    def _shrink(self, job: ScalableJob) -> bool:
+        """Frees no node: which one a pod leaves is known when it has left."""
+        held = self._step_down(job)
+        if held is None:
+            return False
+        self._shrunk.setdefault(job.uid, held)
+        self._requested -= job.need
+        self._planned[job.uid] -= 1
+        return True
+
+    def _step_up(self, job: ScalableJob) -> tuple[_Held | None, Node | None]:
+        if self._planned[job.uid] >= job.most:
+            return _Held(Verdict.AT_MAX, f"{job.most} is its most"), None
+        after = self._requested + job.need
+        if job.need.memory and after.memory > self._limit.memory:
+            return _Held(Verdict.MEMORY_AT_LOAD, f"one more would request {self._memory(after)}"), None
+        node = _roomiest(node for node in self._nodes.values() if _takes(node, job))
+        if node is None:
+            return _Held(Verdict.NO_NODE_FITS, f"no node {_asked(job)} free"), None
+        if job.need.cpu and after.cpu > self._limit.cpu:
+            return _Held(Verdict.CPU_AT_LOAD, f"one more would request {self._cpu(after)}"), None
+        if job.need.gpu and after.gpu > self._limit.gpu:
+            return _Held(Verdict.GPU_FULL, f"one more would request {self._gpu(after)}"), None
+        return None, node
+
+    def _step_down(self, job: ScalableJob) -> _Held | None:
+        planned = self._planned[job.uid]
+        if planned > job.most:
+            return _Held(Verdict.AT_MAX, f"{job.most} is its most")
+        if planned <= job.least:
+            return None
+        now, need = self._requested, job.need
+        if need.gpu and now.gpu > self._limit.gpu:
+            return _Held(Verdict.GPU_FULL, f"pods request {self._gpu(now)}")
+        if need.cpu and now.cpu > self._limit.cpu:
+            return _Held(Verdict.CPU_AT_LOAD, f"pods request {self._cpu(now)}")
+        if need.memory and now.memory > self._limit.memory:
+            return _Held(Verdict.MEMORY_AT_LOAD, f"pods request {self._memory(now)}")
+        return None
+
+    def _cpu(self, wanted: Amount) -> str:
+        total = self._inventory.total.cpu
+        return f"{wanted.cpu}m CPU of {self._limit.cpu}m ({self._load:g} of {total}m)"
+
+    def _memory(self, wanted: Amount) -> str:
+        total = self._inventory.total.memory
+        return f"{wanted.memory}M memory of {self._limit.memory}M ({self._load:g} of {total}M)"
+
+    def _gpu(self, wanted: Amount) -> str:
+        return f"{wanted.gpu} GPUs of {self._limit.gpu}"
+
+
+def _takes(node: Node, job: ScalableJob) -> bool:
+    if not node.open or node.slots < 1 or not node.free.covers(job.need):
+        return False
+    return job.selector.items() <= node.labels.items()
+
+
+def _roomiest(nodes: Iterable[Node]) -> Node | None:
+    """The node with the most free CPU, then memory, which is the one that the default scheduler likes best."""
+    return max(nodes, key=lambda node: (node.free.cpu, node.free.memory, node.name), default=None)
+
+
+def _part(total: int, load: float) -> int:
+    return total * round(load * _PARTS) // _PARTS
+
+
+def _asked(job: ScalableJob) -> str:
+    need = job.need
+    amounts = [f"{need.cpu}m CPU"] if need.cpu else []
+    amounts += [f"{need.memory}M memory"] if need.memory else []
+    amounts += [f"{need.gpu} GPU"] if need.gpu else []
+    head = " and ".join(amounts) or "a place for a pod"
+    where = ", ".join(f"{key}={value}" for key, value in sorted(job.selector.items()))
+    return f"with the labels {where} has {head}" if where else f"has {head}"

@@ -1,0 +1,90 @@
+"""What a cluster has and what is asked of it, gathered from its nodes and, page by page, from its pods."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+
+from app.domain.objects import Metadata, Node
+from app.domain.scaling.requests import PodDemand, allocatable_of, request_of, slots_of
+from app.domain.scaling.values import Amount, Inventory
+from app.domain.scaling.values import Node as NodeRoom
+
+MANY_SLOTS = 1_000_000  # of a node that does not say how many pods it takes
+_OVER = ("Succeeded", "Failed")
+_REPELS = ("NoSchedule", "NoExecute")
+
+
+class PodPhase(msgspec.Struct, frozen=True, gc=False):
+    phase: str = ""
+
+
+class CountedPod(msgspec.Struct, frozen=True, gc=False):
+    """Any pod of the cluster, by what it asks for. The controller's own pods are read in full elsewhere."""
+
+    metadata: Metadata = Metadata()
+    spec: PodDemand = PodDemand()
+    status: PodPhase = PodPhase()
+
+
+class Census:
+    """Counts a cluster. `label_keys` are the node labels worth keeping; no `namespaces` is all of them."""
+
+    def __init__(
+        self, nodes: Iterable[Node], *, label_keys: Collection[str] = (), namespaces: Sequence[str] = ()
+    ) -> None:
+        self._nodes = {node.metadata.name: node for node in nodes}
+        self._closed = {name: _closed(node) for name, node in self._nodes.items()}
+        self._label_keys = label_keys
+        self._namespaces = namespaces
+        self._bound = dict.fromkeys(self._nodes, Amount())
+        self._pods = dict.fromkeys(self._nodes, 0)
+        self._requested = Amount()
+        self._unbound = 0
+
+    def count(self, pods: Iterable[CountedPod]) -> None:
+        """Pods of nodes that take none are no burden on those that do."""
+        for pod in pods:
+            if pod.status.phase in _OVER:
+                continue
+            request, name = request_of(pod.spec), pod.spec.node_name or ""
+            if name in self._nodes:
+                self._bound[name] += request
+                self._pods[name] += 1
+            elif not name:
+                self._unbound += 1
+            if not name or self._closed.get(name) == "":
+                self._requested += request
+
+    def inventory(self) -> Inventory:
+        total = Amount()
+        for name, node in self._nodes.items():
+            if not self._closed[name]:
+                total += allocatable_of(node.status.allocatable)
+        return Inventory(
+            nodes=tuple(self._room(node) for node in self._nodes.values()),
+            total=total,
+            requested=self._requested,
+            unbound_pods=self._unbound,
+            namespaces=tuple(self._namespaces),
+        )
+
+    def _room(self, node: Node) -> NodeRoom:
+        name, allocatable = node.metadata.name, node.status.allocatable
+        slots = slots_of(allocatable)
+        return NodeRoom(
+            name=name,
+            free=allocatable_of(allocatable) - self._bound[name],
+            slots=(MANY_SLOTS if slots is None else slots) - self._pods[name],
+            closed=self._closed[name],
+            labels={key: value for key, value in node.metadata.labels.items() if key in self._label_keys},
+        )
+
+
+def _closed(node: Node) -> str:
+    """Why no pod of ours would be put there; empty where one would."""
+    if not node.ready:
+        return "it is not ready"
+    if node.spec.unschedulable:
+        return "it is cordoned"
+    taint = next((taint for taint in node.spec.taints if taint.effect in _REPELS), None)
+    return f"it has the taint {taint.key}:{taint.effect}" if taint else ""

@@ -1,0 +1,129 @@
+"""What a pod asks of its node, counted as the scheduler counts it.
+
+Containers run together, and sidecars (init containers that are restarted always) beside them: those add up. An init
+container runs alone with the sidecars started before it: of those the largest counts, if it is larger than the sum.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from math import ceil, floor
+from typing import Any, TypeAlias
+
+import msgspec
+
+from app.domain.errors import InvalidManifest
+from app.domain.quantity import parse_quantity
+from app.domain.scaling.values import Amount
+
+Quantities: TypeAlias = Mapping[str, str | int | float | None]
+
+_MEGA = 1_000_000
+_MOST = 2**53  # what every reader of JSON can hold
+_SIDECAR = "Always"
+_GPU = "gpu"
+
+
+class Resources(msgspec.Struct, frozen=True, gc=False):
+    requests: dict[str, str | int | float | None] | None = None
+    limits: dict[str, str | int | float | None] | None = None
+
+
+class ContainerDemand(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    resources: Resources | None = None
+    restart_policy: str | None = None
+
+
+class PodDemand(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The part of a pod's spec that says what it asks for, and of which node."""
+
+    node_name: str | None = None
+    node_selector: dict[str, str] | None = None
+    resources: Resources | None = None
+    overhead: dict[str, str | int | float | None] | None = None
+    init_containers: tuple[ContainerDemand, ...] | None = None
+    containers: tuple[ContainerDemand, ...] | None = None
+
+
+def demand_of(pod_spec: Mapping[str, Any]) -> PodDemand:
+    """Of an accepted pod template."""
+    return msgspec.convert(pod_spec, PodDemand, strict=False)
+
+
+def request_of(pod: PodDemand) -> Amount:
+    """What one such pod takes from its node."""
+    together = _sum(_of_container(item) for item in pod.containers or ())
+    peak = sidecars = Amount()
+    for item in pod.init_containers or ():
+        own = _of_container(item)
+        if item.restart_policy == _SIDECAR:
+            sidecars += own
+            peak = _larger(peak, sidecars)
+        else:
+            peak = _larger(peak, sidecars + own)
+    return _as_whole(pod, _larger(together + sidecars, peak)) + _plain(pod.overhead or {})
+
+
+def allocatable_of(quantities: Quantities) -> Amount:
+    """What a node can give. Pods' requests are rounded up, so this is rounded down."""
+    return Amount(
+        cpu=_value(quantities.get("cpu"), 1000, up=False),
+        memory=_value(quantities.get("memory"), 1, up=False) // _MEGA,
+        gpu=_gpus(quantities),
+    )
+
+
+def slots_of(quantities: Quantities) -> int | None:
+    """How many pods a node takes; None where it does not say."""
+    return _value(quantities["pods"], 1, up=False) if quantities.get("pods") is not None else None
+
+
+def _of_container(item: ContainerDemand) -> Amount:
+    """A limit without a request is a request too, as the API server makes it. GPUs are counted by their limits."""
+    if item.resources is None:
+        return Amount()
+    limits = item.resources.limits or {}
+    return _plain({**limits, **(item.resources.requests or {})}) + Amount(gpu=_gpus(limits))
+
+
+def _as_whole(pod: PodDemand, found: Amount) -> Amount:
+    """Requests of the pod as a whole take the place of its containers'."""
+    stated = (pod.resources.requests or {}) if pod.resources else {}
+    whole = _plain(stated)
+    return Amount(
+        cpu=whole.cpu if "cpu" in stated else found.cpu,
+        memory=whole.memory if "memory" in stated else found.memory,
+        gpu=found.gpu,
+    )
+
+
+def _plain(quantities: Quantities) -> Amount:
+    memory = _value(quantities.get("memory"), 1, up=True)
+    return Amount(cpu=_value(quantities.get("cpu"), 1000, up=True), memory=-(-memory // _MEGA))
+
+
+def _gpus(quantities: Quantities) -> int:
+    return sum(_value(value, 1, up=True) for name, value in quantities.items() if name.endswith(_GPU))
+
+
+def _larger(one: Amount, other: Amount) -> Amount:
+    return Amount(cpu=max(one.cpu, other.cpu), memory=max(one.memory, other.memory), gpu=max(one.gpu, other.gpu))
+
+
+def _sum(amounts: Iterable[Amount]) -> Amount:
+    total = Amount()
+    for amount in amounts:
+        total += amount
+    return total
+
+
+def _value(quantity: str | float | None, unit: int, *, up: bool) -> int:
+    return 0 if quantity is None else _parsed(str(quantity), unit, up)
+
+
+@lru_cache(maxsize=4096)  # a cluster's pods share few distinct quantities
+def _parsed(text: str, unit: int, up: bool) -> int:  # noqa: FBT001  part of the cache's key
+    try:
+        amount = parse_quantity(text) * unit
+    except InvalidManifest:
+        return 0  # the API server lets none of these in
+    return min(ceil(amount) if up else floor(amount), _MOST)

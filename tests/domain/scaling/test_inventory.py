@@ -1,0 +1,151 @@
+"""Nodes and pods to what is there and what is asked for."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.domain.objects import Node
+from app.domain.scaling.inventory import MANY_SLOTS, Census, CountedPod
+from app.domain.scaling.requests import demand_of, request_of
+from app.domain.scaling.values import Amount, Inventory
+from tests.domain.scaling.cases import amount
+
+
+def container(cpu: Any = None, memory: Any = None, *, gpu: Any = None, always: bool = False) -> dict[str, Any]:
+    requests = {name: value for name, value in (("cpu", cpu), ("memory", memory)) if value is not None}
+    found: dict[str, Any] = {"name": "c", "resources": {"requests": requests}}
+    if gpu is not None:
+        found["resources"]["limits"] = {"nvidia.com/gpu": gpu}
+    return found | ({"restartPolicy": "Always"} if always else {})
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"containers": [container("200m", "100Mi")]}, amount(200, 105), id="units round up"),
+        pytest.param({"containers": [container("1k")]}, amount(1_000_000), id="1k CPU"),
+        pytest.param({"containers": [container("0.1m", 1)]}, amount(1, 1), id="the least of it"),
+        pytest.param({"containers": [container(1, "1M"), container(0.5, "2M")]}, amount(1500, 3), id="containers add"),
+        pytest.param(
+            {"containers": [container(1)], "initContainers": [container(3), container(2)]},
+            amount(3000),
+            id="init containers run one after another",
+        ),
+        pytest.param(
+            {"containers": [container(1, "9M")], "initContainers": [container("500m", "1M")]},
+            amount(1000, 9),
+            id="a small init container costs nothing",
+        ),
+        pytest.param(
+            {"containers": [container(1)], "initContainers": [container(1, always=True), container(2)]},
+            amount(3000),
+            id="an init container runs beside the sidecars before it",
+        ),
+        pytest.param(
+            {"containers": [container(2)], "initContainers": [container(2), container(1, always=True)]},
+            amount(3000),
+            id="sidecars add to the containers",
+        ),
+        pytest.param(
+            {"containers": [{"resources": {"limits": {"cpu": "2", "memory": "1G"}}}]},
+            amount(2000, 1000),
+            id="a limit alone is a request",
+        ),
+        pytest.param({"containers": [container(1, gpu=2)]}, amount(1000, gpu=2), id="GPUs by their limits"),
+        pytest.param(
+            {"containers": [{"resources": {"limits": {"alpha.kubernetes.io/nvidia-gpu": "1", "amd.com/gpu": "1"}}}]},
+            amount(gpu=2),
+            id="GPUs of any make",
+        ),
+        pytest.param(
+            {"containers": [container(1, "1M")], "resources": {"requests": {"cpu": "3"}}},
+            amount(3000, 1),
+            id="requests of the pod as a whole",
+        ),
+        pytest.param({"containers": [container(1)], "overhead": {"cpu": "250m"}}, amount(1250), id="overhead"),
+        pytest.param({"containers": [container("much")]}, amount(), id="no quantity at all"),
+        pytest.param({"containers": [{"resources": None}], "initContainers": None}, amount(), id="nulls"),
+        pytest.param({"containers": [container("1e99")]}, amount(2**53), id="absurd"),
+    ],
+)
+def test_what_a_pod_requests(spec: dict[str, Any], expected: Amount) -> None:
+    assert request_of(demand_of(spec)) == expected
+
+
+def a_node(name: str = "n1", *, ready: str = "True", **more: Any) -> Node:
+    manifest = {
+        "metadata": {"name": name, "labels": {"disk": "ssd", "zone": "a"}},
+        "spec": more,
+        "status": {
+            "conditions": [{"type": "Ready", "status": ready}],
+            "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10", "nvidia.com/gpu": "2"},
+        },
+    }
+    return msgspec.convert(manifest, Node)
+
+
+def a_pod(node: str = "", phase: str = "Running", **resources: Any) -> CountedPod:
+    spec = {"nodeName": node, "containers": [container(**(resources or {"cpu": 1}))]}
+    return msgspec.convert({"spec": spec, "status": {"phase": phase}}, CountedPod)
+
+
+def census(nodes: list[Node], *pods: CountedPod, **more: Any) -> Inventory:
+    counted = Census(nodes, **more)
+    counted.count(pods)
+    return counted.inventory()
+
+
+def test_free_is_allocatable_less_requests() -> None:
+    found = census([a_node()], a_pod("n1"), a_pod("n1", cpu="500m", memory="1G", gpu=1))
+    (node,) = found.nodes
+    assert (node.free, node.slots) == (amount(2500, 7589, 1), 8)
+    assert (found.total, found.requested) == (amount(4000, 8589, 2), amount(1500, 1000, 1))
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_ended_pods_ask_for_nothing(phase: str) -> None:
+    found = census([a_node()], a_pod("n1", phase))
+    assert (found.requested, found.nodes[0].slots) == (amount(), 10)
+
+
+def test_unbound_pods_count_in_the_total_alone() -> None:
+    found = census([a_node()], a_pod("", "Pending"))
+    assert (found.requested, found.unbound_pods, found.nodes[0].free.cpu) == (amount(1000), 1, 4000)
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"ready": "Unknown"}, "it is not ready"),
+        ({"unschedulable": True}, "it is cordoned"),
+        ({"taints": [{"key": "gpu", "effect": "NoSchedule"}]}, "it has the taint gpu:NoSchedule"),
+        ({"taints": [{"key": "old", "effect": "NoExecute"}]}, "it has the taint old:NoExecute"),
+    ],
+)
+def test_a_closed_node_counts_neither_with_what_it_has_nor_with_what_it_runs(more: dict[str, Any], why: str) -> None:
+    found = census([a_node("n1", **more), a_node("n2")], a_pod("n1"), a_pod("n2"))
+    assert [node.closed for node in found.nodes] == [why, ""]
+    assert (found.total.cpu, found.requested.cpu) == (4000, 1000)
+
+
+def test_a_node_that_is_better_avoided_is_open() -> None:
+    taint = {"key": "busy", "effect": "PreferNoSchedule"}
+    assert census([a_node(taints=[taint])]).nodes[0].open
+
+
+def test_pods_of_a_node_that_is_gone_do_not_count() -> None:
+    assert census([a_node()], a_pod("gone")).requested == amount()
+
+
+def test_labels_are_kept_where_somebody_selects_by_them() -> None:
+    assert census([a_node()], label_keys={"disk"}).nodes[0].labels == {"disk": "ssd"}
+
+
+def test_a_node_that_does_not_count_its_pods_takes_many() -> None:
+    node = Node(metadata=a_node().metadata)
+    assert census([node]).nodes[0].slots == MANY_SLOTS
+
+
+def test_what_was_seen_is_said() -> None:
+    assert census([], namespaces=("team-a",)).namespaces == ("team-a",)
