@@ -35,6 +35,7 @@ def validate(spec: DIJobSpec, job: str, limits: Limits, problems: Problems) -> N
     if job and (wrong := names.dns_1035_label(service_name(job))):
         detail = f'the Service "{shorten(service_name(job))}" of the job: {wrong}'
         problems.add("/metadata/name", "InvalidName", detail, "a shorter name of letters, digits and -")
+        job = ""
     before = len(problems)
     _check_tasks(spec, job, problems)
     well_named = len(problems) == before
