@@ -1,0 +1,93 @@
+"""The status object as upstream's operator declares it, with the parts filled in that it never wrote."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from app.domain.dialects.base import StatusFacts
+from app.domain.dialects.mx_job.conditions import conditions
+from app.domain.dialects.mx_job.spec import MxJobSpec, MxReplicaSpec, Role
+from app.domain.lifecycle import has_failed
+from app.domain.plan import Rank
+from app.domain.status.records import JobStatus, Replica
+from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
+
+UNKNOWN: Final = "Unknown"
+STARTING: Final = "Starting"
+RUNNING: Final = "Running"
+FAILED: Final = "Failed"
+SUCCEEDED: Final = "Succeeded"
+
+# The first of these that a replica of the role has is the role's; one that only some have succeeded in is Unknown.
+_FIRST: Final = (FAILED, RUNNING, STARTING)
+_PHASES: Final[Mapping[JobPhase, str]] = {
+    JobPhase.QUEUED: "",
+    JobPhase.CREATING: "Creating",
+    JobPhase.PENDING: "Creating",
+    JobPhase.RUNNING: "Running",
+    JobPhase.SCALING: "Running",
+    JobPhase.RESTARTING: "Running",
+    JobPhase.PAUSED: "Running",
+    JobPhase.RESUMING: "Running",
+    JobPhase.SUCCEEDED: "Done",
+    JobPhase.FAILED: "Failed",
+    JobPhase.TIMED_OUT: "Failed",
+    JobPhase.CANCELLED: "Failed",
+    JobPhase.UNKNOWN: "Running",
+}
+_ENDS_BY_REPLICAS: Final = frozenset({Reason.RULE_FULFILLED, Reason.NO_RULE_FULFILLED})
+
+
+def native_status(spec: MxJobSpec, job: str, facts: StatusFacts) -> dict[str, Any]:
+    replicas = {replica.key: replica for replica in facts.replicas}
+    status = facts.status
+    failed = status.phase.is_terminal and status.phase is not JobPhase.SUCCEEDED
+    return {
+        "phase": native_phase(status, deleted=facts.deleted),
+        "reason": status.message if failed else "",
+        "controlPaused": False,
+        "conditions": conditions(spec, job, facts),
+        "state": native_state(status),
+        "replicaStatuses": [_role(replica, replicas) for _, replica in spec.roles],
+    }
+
+
+def native_phase(status: JobStatus, *, deleted: bool = False) -> str:
+    """Done is a job whose replicas have ended it, well or badly; Failed one that was ended otherwise."""
+    if status.reason == Reason.CANCELLING or (deleted and status.gone_at is None):
+        return "CleanUp"
+    if status.phase is JobPhase.FAILED and status.reason in _ENDS_BY_REPLICAS:
+        return "Done"
+    return _PHASES[status.phase]
+
+
+def native_state(status: JobStatus) -> str:
+    if status.phase is JobPhase.SUCCEEDED:
+        return SUCCEEDED
+    if status.phase.is_terminal:
+        return FAILED
+    return RUNNING if _PHASES[status.phase] == "Running" and status.phase is not JobPhase.UNKNOWN else UNKNOWN
+
+
+def _role(spec: MxReplicaSpec, replicas: Mapping[Rank, Replica]) -> dict[str, Any]:
+    task = Role(spec.mx_replica_type).task
+    counts = Counter(_state(replicas.get(Rank(task, rank))) for rank in range(spec.replicas))
+    state = next((state for state in _FIRST if counts[state]), UNKNOWN)
+    return {
+        "Mx_replica_type": spec.mx_replica_type,
+        "state": SUCCEEDED if counts[SUCCEEDED] == spec.replicas else state,
+        "ReplicasStates": dict(sorted(counts.items())),
+    }
+
+
+def _state(replica: Replica | None) -> str:
+    """Upstream calls a replica that has failed and runs again Running all the while."""
+    if replica is None:
+        return STARTING
+    if has_failed(replica):
+        return FAILED
+    if replica.attempt.outcome in (Outcome.FAILED, Outcome.DISRUPTED):
+        return RUNNING if replica.restarts or replica.attempt.outcome is Outcome.FAILED else STARTING
+    if replica.phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING):
+        return RUNNING if replica.restarts else STARTING
+    return {ReplicaPhase.RUNNING: RUNNING, ReplicaPhase.SUCCEEDED: SUCCEEDED}.get(replica.phase, UNKNOWN)

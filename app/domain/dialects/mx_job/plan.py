@@ -1,0 +1,147 @@
+"""MxJob's spec as a plan: names, the parameter server's environment, the scheduler's Service, rules by mode."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from app.domain.dialects.accelerators import with_accelerators
+from app.domain.dialects.base import Site
+from app.domain.dialects.envelope import client_deadlines
+from app.domain.dialects.mx_job.spec import Mode, MxJobSpec, MxReplicaSpec, Role
+from app.domain.dialects.scheduling import with_own_scheduler
+from app.domain.plan import (
+    FinishRule,
+    JobIdentity,
+    JobPlan,
+    Manifest,
+    Rank,
+    ReplicaPlan,
+    RestartPlan,
+    RetryableExits,
+    ServicePlan,
+    TaskPlan,
+)
+from app.domain.vocabulary import CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
+
+MXNET: Final = "mxnet"  # the container that counts, in upstream's eyes
+PORT_NAME: Final = "ps-root-port"
+# Upstream's: exits by a signal may pass, the program's own exit codes will come again.
+_RESTART: Final = RestartPlan(
+    policy=RestartPolicy.ON_FAILURE, limit=None, retryable=RetryableExits(container=MXNET, least_code=128)
+)
+
+
+def replica_name(job: str, task: str, runtime_id: str, rank: int) -> str:
+    """Name of the replica's pod and its host name; the scheduler's is its Service's too."""
+    return f"{job}-{task}-{runtime_id}-{rank}"
+
+
+def plan_job(spec: MxJobSpec, manifest: Manifest, identity: JobIdentity, site: Site) -> JobPlan:
+    """What the accepted spec means."""
+    return JobPlan(
+        identity=identity,
+        tasks=_tasks(spec, identity.name, site),
+        rules=_rules(spec),
+        fails_when_success_is_impossible=False,
+        missing_scheduler=_missing_scheduler(spec, site),
+        clean_up=CleanUpPolicy.NONE,
+        **client_deadlines(manifest),
+    )
+
+
+def labels_of(role: Role, runtime_id: str, rank: int) -> Mapping[str, str]:
+    """The labels by which upstream's users find a replica."""
+    return {"mxnet.mlkube.io": "", "job_type": role.value, "runtime_id": runtime_id, "task_index": str(rank)}
+
+
+def _tasks(spec: MxJobSpec, job: str, site: Site) -> tuple[TaskPlan, ...]:
+    tasks: list[TaskPlan] = []
+    first = 0
+    for _, replica in spec.roles:
+        template = _template(spec, replica, job, site)
+        role = Role(replica.mx_replica_type)
+        replicas = tuple(_replica(spec, replica, job, template, rank, first) for rank in range(replica.replicas))
+        tasks.append(TaskPlan(name=role.task, restart=_RESTART, replicas=replicas))
+        first += replica.replicas
+    return tuple(tasks)
+
+
+def _replica(
+    spec: MxJobSpec, replica: MxReplicaSpec, job: str, template: Manifest, rank: int, first: int
+) -> ReplicaPlan:
+    role, runtime_id = Role(replica.mx_replica_type), spec.runtime_id or ""
+    name = replica_name(job, role.task, runtime_id, rank)
+    labels = labels_of(role, runtime_id, rank)
+    is_root = role is Role.SCHEDULER and spec.job_mode == Mode.DIST
+    return ReplicaPlan(
+        key=Rank(role.task, rank),
+        global_rank=first + rank,
+        pod_name=name,
+        # The name of a job without a scheduler may have dots; a host name may not.
+        hostname=template["spec"].get("hostname") or name.replace(".", "-"),
+        subdomain=template["spec"].get("subdomain"),
+        template=template,
+        labels=labels,
+        service=_root_service(name, replica.ps_root_port, labels) if is_root else None,
+    )
+
+
+def _root_service(name: str, port: int, labels: Mapping[str, str]) -> ServicePlan:
+    """Headless, because the scheduler listens on the address that its name leads to (dmlc/ps-lite#129)."""
+    return ServicePlan(name=name, ports=({"name": PORT_NAME, "port": port},), selector=labels, labels=labels)
+
+
+def _template(spec: MxJobSpec, replica: MxReplicaSpec, job: str, site: Site) -> Manifest:
+    """The role's template with all that jobgate and the installation add. Restarts are jobgate's, not the pod's."""
+    template = replica.template or {}
+    pod_spec = with_accelerators(with_own_scheduler(template["spec"], site), MXNET, site.accelerators)
+    if spec.job_mode == Mode.DIST:
+        variables = _variables(spec, Role(replica.mx_replica_type), job)
+        pod_spec = {**pod_spec, "containers": [_with_env(one, variables) for one in pod_spec["containers"]]}
+    return {**template, "spec": {**pod_spec, "restartPolicy": "Never"}}
+
+
+def _variables(spec: MxJobSpec, role: Role, job: str) -> Mapping[str, str]:
+    """What ps-lite reads at its start."""
+    specs = {replica.mx_replica_type: replica for _, replica in spec.roles}
+    root = replica_name(job, Role.SCHEDULER.task, spec.runtime_id or "", 0)
+    return {
+        "DMLC_PS_ROOT_PORT": str(specs[Role.SCHEDULER].ps_root_port),
+        "DMLC_PS_ROOT_URI": root,
+        "DMLC_NUM_SERVER": str(specs[Role.SERVER].replicas),
+        "DMLC_NUM_WORKER": str(specs[Role.WORKER].replicas),
+        "DMLC_ROLE": role.task,
+    }
+
+
+def _with_env(container: Manifest, variables: Mapping[str, str]) -> Manifest:
+    """The mxnet container with the variables that its user has not set."""
+    if container["name"] != MXNET:
+        return container
+    own: Sequence[Manifest] = container.get("env") or []
+    taken = {variable["name"] for variable in own}
+    added = [{"name": name, "value": value} for name, value in variables.items() if name not in taken]
+    return {**container, "env": [*own, *added]}
+
+
+def _rules(spec: MxJobSpec) -> tuple[FinishRule, ...]:
+    """Success before failure: once the deciding role is done, nobody asks what became of the others."""
+    decides = Role.SCHEDULER if spec.job_mode == Mode.DIST else Role.WORKER
+    every = [
+        Rank(Role(replica.mx_replica_type).task, rank) for _, replica in spec.roles for rank in range(replica.replicas)
+    ]
+    return (
+        FinishRule(
+            name=f"{decides.task}Succeeded",
+            outcome=RuleOutcome.SUCCESS,
+            quantifier=Quantifier.ALL,
+            ranks=frozenset(rank for rank in every if rank.task == decides.task),
+        ),
+        FinishRule(
+            name="anyReplicaFailed", outcome=RuleOutcome.FAILURE, quantifier=Quantifier.ANY, ranks=frozenset(every)
+        ),
+    )
+
+
+def _missing_scheduler(spec: MxJobSpec, site: Site) -> str | None:
+    named = ((replica.template or {})["spec"].get("schedulerName") for _, replica in spec.roles)
+    return next((name for name in named if name in site.schedulers and not site.schedulers[name]), None)
