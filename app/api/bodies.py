@@ -1,9 +1,11 @@
 """Request bodies: which format they are in, and their bytes as plain values."""
 
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 from fastapi import Request
 
+from app.domain import several
 from app.domain.decoding import JsonValue, decode_json, decode_yaml
 from app.domain.dialects.spec_model import SpecModel, read_spec
 from app.domain.errors import FieldError, InvalidManifest, MalformedDocument, Problems, UnsupportedMediaType
@@ -22,17 +24,28 @@ async def read_manifest(request: Request) -> dict[str, Any]:
     Raises:
         UnsupportedMediaType, MalformedDocument, InvalidManifest.
     """
-    media_type = _media_type(request, _MANIFEST_TYPES)
-    body = await request.body()
-    if media_type == JSON:
-        return _an_object(decode_json(body))
-    documents = decode_yaml(body)
+    documents = await _documents(request)
     if len(documents) != 1:
         error = FieldError(
             pointer="", code="TooManyDocuments", detail=f"there are {len(documents)} documents", accepted="exactly one"
         )
-        raise MalformedDocument("a submission holds one manifest", errors=[error])
+        raise MalformedDocument("the body holds one manifest", errors=[error])
     return _an_object(documents[0])
+
+
+async def read_submission(request: Request) -> dict[str, Any] | list[dict[str, Any]]:
+    """One manifest, or those of a List or of several YAML documents. It raises what `read_manifest` raises."""
+    documents = await _documents(request)
+    if len(documents) > 1:
+        return several.checked(documents)
+    document = _an_object(documents[0])
+    return several.items_of(document) if several.is_list(document) else document
+
+
+async def _documents(request: Request) -> Sequence[JsonValue]:
+    media_type = _media_type(request, _MANIFEST_TYPES)
+    body = await request.body()
+    return (decode_json(body),) if media_type == JSON else decode_yaml(body)
 
 
 async def read_merge_patch(request: Request) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from app.api.bodies import JSON, MERGE_PATCH, YAML_TYPES
 from app.api.errors import PROBLEM_TYPE
 from app.api.openapi_examples import MANIFEST, PROBLEM
 from app.api.views import ProblemView, WatchEventView
+from app.domain.several import LIST_KIND, MAX_ITEMS
 
 TAGS: Final = [
     {"name": "jobs", "description": "Submit, list, read and edit jobs."},
@@ -88,6 +89,7 @@ def _finished(found: dict[str, Any]) -> dict[str, Any]:
         schemas.pop(unused, None)
     schemas.update(_schemas(ProblemView, WatchEventView))
     schemas["Manifest"] = _manifest_schema()
+    schemas["Submission"] = _submission_schema()
     for path, item in found["paths"].items():
         for method in _METHODS:
             if method in item:
@@ -111,7 +113,7 @@ def _finish_operation(path: str, method: str, operation: dict[str, Any]) -> None
         operation["responses"]["400"] = _problem_response("400")
         return
     if method in ("put", "patch") or (path.endswith("/jobs") and method == "post"):
-        operation["requestBody"] = _request_body(method)
+        operation["requestBody"] = _request_body(method, "Submission" if method == "post" else "Manifest")
     elif method == "post":
         operation["requestBody"] = _action_body(path)
     responses = operation["responses"]
@@ -134,11 +136,11 @@ def _problem_response(code: str) -> dict[str, Any]:
     return {"description": _DESCRIPTIONS[code], "content": {PROBLEM_TYPE: content}}
 
 
-def _request_body(method: str) -> dict[str, Any]:
+def _request_body(method: str, model: str) -> dict[str, Any]:
     if method == "patch":
         patch = {"schema": {"type": "object"}, "example": {"metadata": {"labels": {"team": "vision"}}}}
         return {"required": True, "content": {MERGE_PATCH: patch}}
-    schema = {"$ref": "#/components/schemas/Manifest"}
+    schema = {"$ref": f"#/components/schemas/{model}"}
     content: dict[str, Any] = {JSON: {"schema": schema, "example": MANIFEST}}
     content |= {media_type: {"schema": schema} for media_type in YAML_TYPES[:1]}
     return {"required": True, "content": content}
@@ -175,6 +177,22 @@ def _manifest_schema() -> dict[str, Any]:
             "spec": {"type": "object", "additionalProperties": True},
         },
     }
+
+
+def _submission_schema() -> dict[str, Any]:
+    manifest = {"$ref": "#/components/schemas/Manifest"}
+    several = {
+        "title": "Manifests",
+        "type": "object",
+        "required": ["apiVersion", "kind", "items"],
+        "properties": {
+            "apiVersion": {"type": "string", "const": "v1"},
+            "kind": {"type": "string", "const": LIST_KIND},
+            "items": {"type": "array", "items": manifest, "minItems": 1, "maxItems": MAX_ITEMS},
+        },
+    }
+    about = "One job, or a List of several that are stored together or not at all; YAML may have several documents."
+    return {"title": "Submission", "description": about, "anyOf": [manifest, several]}
 
 
 def _name_schemas(found: dict[str, Any]) -> None:

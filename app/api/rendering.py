@@ -32,7 +32,7 @@ from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Condition, JobStatus, Replica, ScaleRecord
 from app.services.planning import objects
 from app.services.reading import PodEvent, ReplicaStory
-from app.services.submitting import DryRun
+from app.services.submitting import Prepared
 
 CACHE_BYTES: Final = 64 * 1024 * 1024
 # What an entry costs beside its bytes.
@@ -119,6 +119,11 @@ def status_bytes(job: JobRow) -> bytes:
 def list_bytes(items: Iterable[bytes], next_page_token: str | None) -> bytes:
     """A list of items that are bytes already."""
     return b'{"items":[' + b",".join(items) + b'],"nextPageToken":' + msgspec.json.encode(next_page_token) + b"}"
+
+
+def jobs_bytes(jobs: Iterable[JobRow]) -> bytes:
+    """New jobs, as a list shows them."""
+    return list_bytes((job_bytes(job) for job in jobs), None)
 
 
 def replica_view(story: ReplicaStory) -> ReplicaView:
@@ -270,7 +275,7 @@ def _container(container: ObservedContainer) -> ContainerView:
     )
 
 
-def dry_run_view(run: DryRun) -> DryRunView:
+def dry_run_view(run: Prepared) -> DryRunView:
     plan = run.plan
     tasks = [
         TaskPlanView(

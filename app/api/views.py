@@ -267,6 +267,12 @@ class DryRunView(View):
     manifests: list[dict[str, Any]]
 
 
+class DryRunList(View):
+    """What a submission of several jobs would store and make, in their order."""
+
+    items: list[DryRunView]
+
+
 class KindView(View):
     kind: str
     api_versions: list[str]

@@ -5,12 +5,13 @@ An idle committer flushes at once; while a commit is under way, what arrives wai
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from app.db.engine import Database
 from app.db.errors import DatabaseContended, DatabaseUnavailable
-from app.db.submit import Answer, KeyInFlight, NewJob, submit
+from app.db.submit import Answer, KeyInFlight, NewJob, submit, submit_together
 from app.faultpoints import FaultPoint, reached
 
 
@@ -20,13 +21,21 @@ class _Waiting:
     answer: asyncio.Future[Answer]
 
 
+@dataclass(frozen=True, slots=True)
+class _Together:
+    """All or none: a transaction of their own."""
+
+    jobs: Sequence[NewJob]
+    answer: asyncio.Future[Mapping[int, Answer]]
+
+
 class GroupCommit:
     """`run` commits, in its owner's TaskGroup; `submit` waits for its own answer."""
 
     def __init__(self, db: Database, max_jobs: int = 256) -> None:
         self._db = db
         self._max_jobs = max_jobs
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_Waiting | _Together] = deque()
         self._arrived = asyncio.Event()
         self._closed = False
 
@@ -37,23 +46,36 @@ class GroupCommit:
             NotStorable: the database cannot hold it.
             DatabaseUnavailable: nothing is known of its fate; repeat it with the same idempotency key.
         """
+        waiting = _Waiting(job, asyncio.get_running_loop().create_future())
+        self._enqueue(waiting)
+        return await waiting.answer
+
+    async def submit_together(self, jobs: Sequence[NewJob]) -> Mapping[int, Answer]:
+        """Store all of them durably or none; by place why not. It raises what `submit` raises."""
+        together = _Together(jobs, asyncio.get_running_loop().create_future())
+        self._enqueue(together)
+        return await together.answer
+
+    def _enqueue(self, waiting: _Waiting | _Together) -> None:
         if self._closed:
             raise DatabaseUnavailable("this process is stopping and takes no more jobs")
-        waiting = _Waiting(job, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._arrived.set()
-        return await waiting.answer
 
     async def run(self) -> None:
         """Commit until cancelled; then those who still wait are told so."""
-        batch: list[_Waiting] = []
+        batch: list[_Waiting | _Together] = []
         try:
             while True:
                 await self._arrived.wait()
                 batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._max_jobs))]
                 if not self._waiting:
                     self._arrived.clear()
-                await self._commit(batch)
+                if alone := [waiting for waiting in batch if isinstance(waiting, _Waiting)]:
+                    await self._commit(alone)
+                for waiting in batch:
+                    if isinstance(waiting, _Together):
+                        await self._commit_together(waiting)
         finally:
             self._closed = True
             stopping = DatabaseUnavailable("this process stopped before the job was known to be stored")
@@ -76,6 +98,20 @@ class GroupCommit:
             for waiting, answer in zip(batch, answers, strict=True):
                 _answer(waiting, answer)
 
+    async def _commit_together(self, together: _Together) -> None:
+        reached(FaultPoint.SUBMISSION_ARRIVED)
+        try:
+            refused = await submit_together(self._db, together.jobs)
+            reached(FaultPoint.SUBMISSION_STORED)
+            _answer(together, refused)
+        except DatabaseContended as error:
+            if together.jobs[0].idempotency is None:
+                _refuse([together], error)
+            else:
+                _answer(together, {0: KeyInFlight()})
+        except Exception as error:  # noqa: BLE001  a fault, too, belongs to its own caller and not to all
+            _refuse([together], error)
+
     async def _commit_each(self, batch: Sequence[_Waiting]) -> None:
         for waiting in batch:
             await self._commit_alone(waiting)
@@ -92,12 +128,12 @@ class GroupCommit:
             _refuse([waiting], error)
 
 
-def _answer(waiting: _Waiting, answer: Answer) -> None:
+def _answer(waiting: _Waiting | _Together, answer: Any) -> None:
     if not waiting.answer.done():
         waiting.answer.set_result(answer)
 
 
-def _refuse(batch: Sequence[_Waiting], error: Exception) -> None:
+def _refuse(batch: Sequence[_Waiting | _Together], error: Exception) -> None:
     for waiting in batch:
         if not waiting.answer.done():
             waiting.answer.set_exception(error)

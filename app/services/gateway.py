@@ -16,6 +16,7 @@ from app.services.logs import LogReader, Logs
 from app.services.planning import Planner
 from app.services.reading import Reading
 from app.services.submitting import Hint, Submitter
+from app.services.submitting_together import TogetherSubmitter
 from app.services.watching import Watcher
 
 
@@ -37,6 +38,7 @@ class Services:
 
     access: Access
     submitter: Submitter
+    together: TogetherSubmitter
     control: JobControl
     reading: Reading
     watcher: Watcher
@@ -83,10 +85,12 @@ class Assembly:
 
     def build(self) -> Services:
         commit = GroupCommit(self.db)
+        submitter = Submitter(commit, self.planner, self.clock, self.hints.intent, self.randomness)
         reading = Reading(self.db, self.planner)
         return Services(
             access=self.access,
-            submitter=Submitter(commit, self.planner, self.clock, self.hints.intent, self.randomness),
+            submitter=submitter,
+            together=TogetherSubmitter(submitter, commit, self.clock, self.hints.intent),
             control=JobControl(self.db, self.planner, self.clock, self.hints.intent),
             reading=reading,
             watcher=Watcher(self.db, self.hints.feed),

@@ -3,9 +3,10 @@
 import asyncio
 import hashlib
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -32,10 +33,11 @@ from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Draft, Planner
 
 Render: TypeAlias = Callable[[JobRow], bytes]
 Hint: TypeAlias = Callable[[], None]
+_Decision = TypeVar("_Decision")
 
 _WAIT_FOR_WINNER: Final = 10.0
 _LOOK_AGAIN: Final = 0.05
-_NAME_DRAWS: Final = 5
+NAME_DRAWS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +61,21 @@ class Created:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DryRun:
-    manifest: Manifest
+class Prepared:
+    """What a document would become."""
+
+    draft: Draft
+    uid: UUID
     plan: JobPlan
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.draft.manifest
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """What it reserves beside its own name: kind and name."""
+        return [(kind.lower(), name) for kind, name in reserved_names(self.plan)]
 
 
 def fingerprint(body: object, query: Mapping[str, str]) -> str:
@@ -84,11 +98,6 @@ class Submitter:
     def suffix(self) -> str:
         return "".join(self._random.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
 
-    def dry_run(self, document: Manifest, namespace: str) -> DryRun:
-        """All that a submission does, but storing."""
-        draft = self._planner.draft(document, namespace, self.suffix)
-        return DryRun(manifest=draft.manifest, plan=self._planner.checked_plan(draft.manifest, str(self._new_uid())))
-
     async def submit(
         self,
         document: Manifest,
@@ -105,46 +114,39 @@ class Submitter:
             InvalidManifest, NotStorable: nothing was stored.
             Conflict: a name is taken by a live job, or the key is in use.
         """
-        for draws_left in range(_NAME_DRAWS - 1, -1, -1):
-            draft = self._planner.draft(document, namespace, self.suffix)
-            new = self._new_job(draft, namespace, actor, retry_of)
-            body = render(_as_stored(new))
-            answer = await self._decided(new if key is None else replace(new, idempotency=_key(key, body)))
-            if isinstance(answer, NameTaken) and draft.generated and draws_left:
+        for draws_left in range(NAME_DRAWS - 1, -1, -1):
+            prepared = self.prepare(document, namespace)
+            new = self.new_job(prepared, actor, retry_of)
+            body = render(as_stored(new))
+            keyed = new if key is None else replace(new, idempotency=kept_answer(key, body))
+            answer = await decided(self._clock, partial(self._commit.submit, keyed), _is_in_flight)
+            if isinstance(answer, NameTaken) and prepared.draft.generated and draws_left:
                 continue
             return self._answered(answer, new, body)
         raise AssertionError("the last draw is answered")
 
-    def _new_job(self, draft: Draft, namespace: str, actor: str, retry_of: UUID | None) -> NewJob:
-        uid = self._new_uid()
-        manifest = draft.manifest
-        plan = self._planner.checked_plan(manifest, str(uid))
+    def prepare(self, document: Manifest, namespace: str) -> Prepared:
+        """All that can be said of a document without the database."""
+        draft = self._planner.draft(document, namespace, self.suffix)
+        uid = UUID(int=self._random.getrandbits(128), version=4)
+        return Prepared(draft=draft, uid=uid, plan=self._planner.checked_plan(draft.manifest, str(uid)))
+
+    def new_job(self, prepared: Prepared, actor: str, retry_of: UUID | None = None) -> NewJob:
+        manifest, plan = prepared.draft.manifest, prepared.plan
         return NewJob(
-            uid=uid,
-            namespace=namespace,
-            name=draft.name,
+            uid=prepared.uid,
+            namespace=manifest["metadata"]["namespace"],
+            name=prepared.draft.name,
             kind=manifest["kind"],
             api_version=manifest["apiVersion"],
             manifest=manifest,
             labels=manifest["metadata"].get("labels", {}),
             created_at=self._clock.now(),
             created_by=actor,
-            names=[(kind.lower(), name) for kind, name in reserved_names(plan)],
+            names=prepared.names,
             retry_of=retry_of,
             status=_first_status(plan),
         )
-
-    def _new_uid(self) -> UUID:
-        return UUID(int=self._random.getrandbits(128), version=4)
-
-    async def _decided(self, new: NewJob) -> Answer:
-        """Wait for whoever holds the same key, but not for ever."""
-        deadline = self._clock.monotonic() + _WAIT_FOR_WINNER
-        while True:
-            answer = await self._commit.submit(new)
-            if not isinstance(answer, KeyInFlight) or self._clock.monotonic() >= deadline:
-                return answer
-            await asyncio.sleep(_LOOK_AGAIN)
 
     def _answered(self, answer: Answer, new: NewJob, body: bytes) -> Created:
         match answer:
@@ -155,20 +157,39 @@ class Submitter:
                 name = msgspec.json.decode(first)["name"]
                 return Created(uid=uid, name=name, version=1, body=first, replayed=True)
             case NameTaken():
-                raise _name_taken(answer, new)
+                error = name_taken(answer, new.name)
+                raise Conflict("a name that this job needs is in use", code="NameTaken", errors=[error])
             case KeyConflict():
-                raise _key_reused()
+                raise key_reused()
             case KeyInFlight():
-                raise Conflict(
-                    "a request with this Idempotency-Key is still under way: repeat it later", code="KeyInFlight"
-                )
+                raise key_in_flight()
 
 
-def _key(key: RequestKey, body: bytes) -> IdempotencyKey:
+async def decided(
+    clock: Clock, ask: Callable[[], Awaitable[_Decision]], is_in_flight: Callable[[_Decision], bool]
+) -> _Decision:
+    """Wait for whoever holds the same key, but not for ever."""
+    deadline = clock.monotonic() + _WAIT_FOR_WINNER
+    while True:
+        answer = await ask()
+        if not is_in_flight(answer) or clock.monotonic() >= deadline:
+            return answer
+        await asyncio.sleep(_LOOK_AGAIN)
+
+
+def _is_in_flight(answer: Answer) -> bool:
+    return isinstance(answer, KeyInFlight)
+
+
+def kept_answer(key: RequestKey, body: bytes) -> IdempotencyKey:
     return IdempotencyKey(scope=key.scope, key=key.key, fingerprint=key.fingerprint, answer=body)
 
 
-def _key_reused() -> InvalidManifest:
+def key_in_flight() -> Conflict:
+    return Conflict("a request with this Idempotency-Key is still under way: repeat it later", code="KeyInFlight")
+
+
+def key_reused() -> InvalidManifest:
     error = FieldError(
         pointer="/header/Idempotency-Key",
         code="IdempotencyKeyReused",
@@ -180,15 +201,17 @@ def _key_reused() -> InvalidManifest:
     )
 
 
-def _name_taken(taken: NameTaken, new: NewJob) -> Conflict:
-    if taken.kind == "job" and taken.name == new.name:
+def name_taken(taken: NameTaken, wanted: str, base: str = "") -> FieldError:
+    if taken.kind == "job" and taken.name == wanted:
         detail = f"the live job {taken.job_name} ({taken.job_uid}) has this name"
     else:
         detail = f"the live job {taken.job_name} ({taken.job_uid}) uses the {taken.kind} name {taken.name}"
-    error = FieldError(
-        pointer="/metadata/name", code="NameTaken", detail=detail, accepted="another name, or wait until that job ends"
+    return FieldError(
+        pointer=f"{base}/metadata/name",
+        code="NameTaken",
+        detail=detail,
+        accepted="another name, or wait until that job ends",
     )
-    return Conflict("a name that this job needs is in use", code="NameTaken", errors=[error])
 
 
 def _first_status(plan: JobPlan) -> JobStatus:
@@ -205,7 +228,7 @@ def _first_status(plan: JobPlan) -> JobStatus:
     return JobStatus(aggregate=aggregate, pending_reasons=(waiting,))
 
 
-def _as_stored(new: NewJob) -> JobRow:
+def as_stored(new: NewJob) -> JobRow:
     """The row that the commit will make."""
     return JobRow(
         uid=new.uid,

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 JSON = "application/json"
 YAML = "application/yaml"
 TEXT = json.dumps(manifest())
+LISTS = b'{"apiVersion": "v1", "kind": "List", "items": [' * 9 + b"{}" + b"]}" * 9
 
 
 def changed(**spec: Any) -> bytes:
@@ -88,7 +89,10 @@ CASES: dict[str, tuple[str, bytes, int, str, str]] = {
     ),
     "YAML tag": (YAML, b"kind: !!python/object/apply:os.system [x]\n", 400, "/kind", "TagNotSupported"),
     "Norway": (YAML, b"kind: no\n", 400, "/kind", "AmbiguousScalar"),
-    "two documents": (YAML, b"kind: a\n---\nkind: b\n", 400, "", "TooManyDocuments"),
+    "two documents": (YAML, b"kind: a\n---\nkind: b\n", 422, "/items/0/kind", "UnknownKind"),
+    "too many documents": (YAML, b"--- a\n" * 101, 400, "", "TooManyDocuments"),
+    "a list in a list": (JSON, LISTS, 422, "/items/0/kind", "NestedList"),
+    "a list of anything": (JSON, b'{"apiVersion": "v1", "kind": "List", "items": {"a": 1}}', 422, "/items", "Required"),
     "no kind": (JSON, b'{"apiVersion": "v1"}', 422, "/kind", "Required"),
     "misspelt kind": (JSON, replaced('"GenericJob"', '"GenricJob"'), 422, "/kind", "UnknownKind"),
     "unknown version": (JSON, replaced("/v1beta1", "/v9"), 422, "/apiVersion", "UnknownKind"),

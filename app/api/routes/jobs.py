@@ -4,17 +4,18 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.bodies import read_manifest, read_merge_patch
+from app.api.bodies import read_manifest, read_merge_patch, read_submission
 from app.api.conditional import check_if_match, job_tag
 from app.api.dependencies import Caller, CallerDep
 from app.api.parameters import IdempotencyKeyHeader, IfMatch, Name, Namespace
 from app.api.polling import JSON, answer
-from app.api.rendering import dry_run_view, job_bytes
-from app.api.views import DryRunView, JobView
+from app.api.rendering import dry_run_view, job_bytes, jobs_bytes
+from app.api.views import DryRunList, DryRunView, JobPage, JobView
 from app.db.job_rows import JobRow
 from app.services.access import Verb
 from app.services.control import Changed, Precondition
 from app.services.submitting import Created, RequestKey, fingerprint
+from app.services.submitting_together import CreatedTogether
 
 router = APIRouter(tags=["jobs"])
 
@@ -31,8 +32,11 @@ _CHANGED: dict[int | str, dict[str, Any]] = {
     status_code=201,
     response_model=None,
     responses={
-        201: {"model": JobView, "description": "The job is stored durably."},
-        200: {"model": JobView | DryRunView, "description": "A repeated request with its first answer, or a dry run."},
+        201: {"model": JobView | JobPage, "description": "The job is stored durably, or all of several are."},
+        200: {
+            "model": JobView | JobPage | DryRunView | DryRunList,
+            "description": "A repeated request with its first answer, or a dry run.",
+        },
     },
 )
 async def submit_job(
@@ -44,21 +48,31 @@ async def submit_job(
         Literal["All"] | None, Query(alias="dryRun", description="Validate and show what would be made; store nothing.")
     ] = None,
 ) -> Response:
-    """Submit a job: the manifest of one of the kinds, as its own system takes it."""
+    """Submit a job: the manifest of one of the kinds, as its own system takes it; or several jobs, all or none."""
     if not dry_run:
         return await submit(caller, namespace, idempotency_key)
     caller.require(Verb.SUBMIT, namespace)
-    view = dry_run_view(caller.services.submitter.dry_run(await read_manifest(request), namespace))
+    asked = await read_submission(request)
+    view: DryRunView | DryRunList
+    if isinstance(asked, dict):
+        view = dry_run_view(caller.services.submitter.prepare(asked, namespace))
+    else:
+        prepared = await caller.services.together.prepare(asked, namespace)
+        view = DryRunList(items=[dry_run_view(one) for one in prepared])
     return Response(view.model_dump_json(by_alias=True), media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
 async def submit(caller: Caller, namespace: str, idempotency_key: str | None) -> Response:
-    """Answers once the job is durable."""
+    """Answers once the job is durable, or all of several are."""
     caller.require(Verb.SUBMIT, namespace)
-    document = await read_manifest(caller.request)
-    key = request_key(caller, idempotency_key, document)
-    created = await caller.services.submitter.submit(document, namespace, actor=caller.name, key=key, render=job_bytes)
-    return created_response(created, namespace)
+    asked = await read_submission(caller.request)
+    key = request_key(caller, idempotency_key, asked)
+    services, actor = caller.services, caller.name
+    if isinstance(asked, dict):
+        created = await services.submitter.submit(asked, namespace, actor=actor, key=key, render=job_bytes)
+        return created_response(created, namespace)
+    together = await services.together.submit(asked, namespace, actor=actor, key=key, render=jobs_bytes)
+    return together_response(together)
 
 
 @router.put(_JOB, response_model=None, responses=_CHANGED)
@@ -127,6 +141,11 @@ def created_response(created: Created, namespace: str) -> Response:
     }
     if created.replayed:
         headers["Idempotency-Replayed"] = "true"
+    return Response(created.body, status_code=200 if created.replayed else 201, headers=headers, media_type=JSON)
+
+
+def together_response(created: CreatedTogether) -> Response:
+    headers = {"Cache-Control": "no-store"} | ({"Idempotency-Replayed": "true"} if created.replayed else {})
     return Response(created.body, status_code=200 if created.replayed else 201, headers=headers, media_type=JSON)
 
 

@@ -30,15 +30,31 @@ def find(api_version: object, kind: object) -> Dialect:
 def _refusals(api_version: object, kind: object) -> list[FieldError]:
     for dialect in _ALL:
         if dialect.kind == kind:
-            versions = " or ".join(dialect.api_versions)
-            return [_refusal("/apiVersion", api_version, f"{kind} is spoken in another version", versions)]
+            groups = {_group(version) for version in dialect.api_versions}
+            other = "version" if _group(api_version) in groups else "group"
+            detail = f"{kind} is spoken in another {other}"
+            return [_refusal("/apiVersion", api_version, detail, " or ".join(dialect.api_versions))]
     known = [dialect.kind for dialect in _ALL]
     meant = nearest(kind, known) if isinstance(kind, str) else None
     spoken = ", ".join(f"{dialect.kind} ({dialect.api_versions[0]})" for dialect in _ALL)
     wrong = [_refusal("/kind", kind, f'did you mean "{meant}"?' if meant else "the kind is not known here", spoken)]
+    versions = [version for version, _ in DIALECTS if _group(version) == _group(api_version)]
+    if versions and api_version not in versions:
+        wrong.append(
+            _refusal(
+                "/apiVersion",
+                api_version,
+                "the group is spoken in another version",
+                " or ".join(dict.fromkeys(versions)),
+            )
+        )
     if api_version is None:
         wrong.append(_refusal("/apiVersion", None, "", " or ".join(dialect.api_versions[0] for dialect in _ALL)))
     return wrong
+
+
+def _group(api_version: object) -> str | None:
+    return api_version.partition("/")[0] if isinstance(api_version, str) else None
 
 
 def _refusal(pointer: str, value: object, detail: str, accepted: str) -> FieldError:

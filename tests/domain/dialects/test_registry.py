@@ -35,6 +35,31 @@ def test_an_unknown_one(api_version: object, kind: object, pointer: str, words: 
     assert VERSION in (error.accepted or "")
 
 
+@pytest.mark.parametrize(
+    ("api_version", "detail"),
+    [
+        ("batch.tensorstack.dev/v9", "another version"),
+        ("batch.tensorstack.dev", "another version"),
+        ("batch/v1", "another group"),
+    ],
+)
+def test_a_version_is_told_from_a_group(api_version: str, detail: str) -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        find(api_version, "GenericJob")
+    (error,) = refused.value.errors
+    assert detail in error.detail
+    assert error.accepted == VERSION
+
+
+def test_an_unknown_kind_of_a_known_group_in_another_version() -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        find("batch.tensorstack.dev/v9", "Sparkle")
+    kind, version = refused.value.errors
+    assert (kind.pointer, version.pointer) == ("/kind", "/apiVersion")
+    assert f"GenericJob ({VERSION})" in (kind.accepted or "")
+    assert version.accepted == VERSION
+
+
 def test_both_are_missed_at_once() -> None:
     with pytest.raises(InvalidManifest) as refused:
         find(None, None)

@@ -1,0 +1,59 @@
+"""Several manifests in one document, as kubectl takes and exports them: apiVersion v1, kind List, items."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from app.domain.dialects.spec_model import add_unknown_field
+from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.plan import Manifest
+
+MAX_ITEMS: Final = 100
+LIST_KIND: Final = "List"
+_LIST_VERSION: Final = "v1"
+_LIST_FIELDS: Final = ("apiVersion", "kind", "metadata", "items")
+
+
+def is_list(document: Manifest) -> bool:
+    return document.get("kind") == LIST_KIND
+
+
+def items_of(document: Manifest) -> list[Manifest]:
+    """The manifests that a List holds.
+
+    Raises:
+        InvalidManifest: it is no List that can be read, or it holds another List.
+    """
+    problems = Problems()
+    version = document.get("apiVersion")
+    if version != _LIST_VERSION:
+        said = f'"{shorten(version)}": a List has another version' if isinstance(version, str) else "it is required"
+        problems.add("/apiVersion", "UnknownKind", said, _LIST_VERSION)
+    for name in document:
+        if name not in _LIST_FIELDS:
+            add_unknown_field(problems, pointer_to("", name), name, _LIST_FIELDS)
+    items = document.get("items")
+    if not isinstance(items, list) or not items:
+        problems.add("/items", "Required", "a List holds manifests", f"1 to {MAX_ITEMS} manifests")
+    elif len(items) > MAX_ITEMS:
+        problems.add("/items", "TooManyItems", f"there are {len(items)} items", f"{MAX_ITEMS} or fewer")
+    problems.raise_if_any("the List is not valid")
+    assert isinstance(items, list), "checked above"
+    return checked(items)
+
+
+def checked(items: Sequence[Any]) -> list[Manifest]:
+    """Each is an object, and none a List again.
+
+    Raises:
+        InvalidManifest: naming those that are not.
+    """
+    problems, manifests = Problems(), []
+    for place, item in enumerate(items):
+        if not isinstance(item, Mapping):
+            problems.add(f"/items/{place}", "InvalidType", "the manifest is not an object", "an object")
+        elif item.get("kind") == LIST_KIND:
+            problems.add(f"/items/{place}/kind", "NestedList", "a List is taken alone, not among others", "a job")
+        else:
+            manifests.append(dict(item))
+    problems.raise_if_any("the manifests cannot be read as jobs")
+    return manifests

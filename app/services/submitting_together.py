@@ -1,0 +1,154 @@
+"""Several jobs of one request: all their errors come at once, then all are stored in one transaction, or none.
+
+documents ─▶ each prepared, as if it came alone ─▶ no two need one name ─▶ one commit ─▶ one body
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+from app.clock import Clock
+from app.db.job_rows import JobRow
+from app.db.submissions import GroupCommit
+from app.db.submit import Answer, KeyConflict, KeyInFlight, NameTaken, Replayed
+from app.domain.errors import Conflict, FieldError, InvalidManifest, Problems
+from app.domain.plan import Manifest
+from app.services.submitting import (
+    NAME_DRAWS,
+    Hint,
+    Prepared,
+    RequestKey,
+    Submitter,
+    as_stored,
+    decided,
+    kept_answer,
+    key_in_flight,
+    key_reused,
+    name_taken,
+)
+
+RenderAll: TypeAlias = Callable[[Iterable[JobRow]], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedTogether:
+    """The answer to the request: its body, as it was sent the first time."""
+
+    body: bytes
+    replayed: bool
+
+
+class TogetherSubmitter:
+    """Answers nothing before all of it is durable."""
+
+    def __init__(self, submitter: Submitter, commit: GroupCommit, clock: Clock, hint: Hint) -> None:
+        self._submitter = submitter
+        self._commit = commit
+        self._clock = clock
+        self._hint = hint
+
+    async def prepare(self, documents: Sequence[Manifest], namespace: str) -> list[Prepared]:
+        """All that can be said of them without the database.
+
+        Raises:
+            InvalidManifest: with the errors of all of them, each below `/items/<place>`.
+        """
+        for draws_left in range(NAME_DRAWS - 1, -1, -1):
+            prepared = await self._prepare_each(documents, namespace)
+            clashes = _clashes(prepared)
+            if not clashes:
+                return prepared
+            if not draws_left or not all(prepared[place].draft.generated for place in clashes):
+                raise InvalidManifest("two of the jobs need one name", errors=clashes.values())
+        raise AssertionError("the last draw is answered")
+
+    async def submit(
+        self,
+        documents: Sequence[Manifest],
+        namespace: str,
+        *,
+        actor: str,
+        key: RequestKey | None,
+        render: RenderAll,
+    ) -> CreatedTogether:
+        """Store all of them and answer with what `render` makes of them, or with what was answered earlier.
+
+        Raises:
+            InvalidManifest, NotStorable: nothing was stored.
+            Conflict: names are taken by live jobs, or the key is in use; nothing was stored.
+        """
+        for draws_left in range(NAME_DRAWS - 1, -1, -1):
+            prepared = await self.prepare(documents, namespace)
+            jobs = [self._submitter.new_job(one, actor) for one in prepared]
+            body = render(as_stored(job) for job in jobs)
+            if key is not None:
+                jobs[0] = replace(jobs[0], idempotency=kept_answer(key, body))
+            refused = await decided(self._clock, partial(self._commit.submit_together, jobs), _is_in_flight)
+            if not refused:
+                self._hint()
+                return CreatedTogether(body=body, replayed=False)
+            if not (draws_left and _is_luck(refused, prepared)):
+                return _refused(refused, prepared)
+        raise AssertionError("the last draw is answered")
+
+    async def _prepare_each(self, documents: Sequence[Manifest], namespace: str) -> list[Prepared]:
+        problems, prepared = Problems(), []
+        for place, document in enumerate(documents):
+            try:
+                prepared.append(self._submitter.prepare(document, namespace))
+            except InvalidManifest as error:
+                problems.extend(_below(place, error))
+            await asyncio.sleep(0)  # a hundred large manifests must not hold up everybody else
+        wrong = len(documents) - len(prepared)
+        problems.raise_if_any(f"{wrong} of the {len(documents)} manifests are not valid; none was stored")
+        return prepared
+
+
+def _below(place: int, refused: InvalidManifest) -> Iterable[FieldError]:
+    if not refused.errors:
+        yield FieldError(pointer=f"/items/{place}", code=refused.code, detail=refused.message)
+    for error in refused.errors:
+        yield replace(error, pointer=f"/items/{place}{error.pointer}")
+
+
+def _clashes(prepared: Sequence[Prepared]) -> dict[int, FieldError]:
+    """What needs a name that another one before it needs."""
+    holders: dict[tuple[str, str], int] = {}
+    clashes = {}
+    for place, one in enumerate(prepared):
+        for name in {*one.names, ("job", one.draft.name)}:
+            first = holders.setdefault(name, place)
+            if first != place:
+                detail = f"items[{first}] of this request needs the {name[0]} name {name[1]}, too"
+                at = f"/items/{place}/metadata/name"
+                clashes[place] = FieldError(pointer=at, code="Duplicate", detail=detail, accepted="another name")
+    return clashes
+
+
+def _is_in_flight(refused: Mapping[int, Answer]) -> bool:
+    return isinstance(refused.get(0), KeyInFlight)
+
+
+def _is_luck(refused: Mapping[int, Answer], prepared: Sequence[Prepared]) -> bool:
+    """Only drawn names are taken: others may be drawn."""
+    return all(isinstance(said, NameTaken) and prepared[place].draft.generated for place, said in refused.items())
+
+
+def _refused(refused: Mapping[int, Answer], prepared: Sequence[Prepared]) -> CreatedTogether:
+    """A replay of the first answer is an answer, the rest is raised. The first job carries the key of all."""
+    match refused.get(0):
+        case Replayed(answer=first):
+            return CreatedTogether(body=first, replayed=True)
+        case KeyConflict():
+            raise key_reused()
+        case KeyInFlight():
+            raise key_in_flight()
+    problems = Problems()
+    problems.extend(
+        name_taken(said, prepared[place].draft.name, f"/items/{place}")
+        for place, said in sorted(refused.items())
+        if isinstance(said, NameTaken)
+    )
+    raise Conflict("names that these jobs need are in use; none was stored", code="NameTaken", errors=problems.errors)

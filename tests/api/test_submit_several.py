@@ -1,0 +1,218 @@
+"""Several jobs in one request: all of them or none, and all that is wrong with them at once."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+import yaml
+
+from app.db.engine import Database
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+
+YAML = {"Content-Type": "application/yaml"}
+KEY = {"Idempotency-Key": "several"}
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}}
+NOTHING_LEFT = ("jobs", "names", "idempotency_keys", "status_history", "job_events")
+
+
+def list_of(*items: Any, **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": list(items), **more}
+
+
+def jobs(*names: str) -> list[Any]:
+    return [manifest(name) for name in names]
+
+
+async def post(gateway: Gateway, body: Any, query: str = "", **headers: str) -> httpx2.Response:
+    return await gateway.client.post(jobs_path() + query, json=body, headers=headers)
+
+
+async def stored(gateway: Gateway) -> list[str]:
+    items = (await gateway.client.get(jobs_path())).json()["items"]
+    return [item["name"] for item in items]
+
+
+async def rows(db: Database) -> dict[str, int]:
+    async with db.read() as connection:
+        return {table: await connection.fetchval(f"SELECT count(*) FROM {table}") for table in NOTHING_LEFT}
+
+
+def errors(answer: httpx2.Response, status: int = 422) -> list[tuple[str, str]]:
+    assert answer.status_code == status, answer.text
+    return [(error["pointer"], error["code"]) for error in answer.json()["errors"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (json.dumps(list_of(*jobs("a", "b"), metadata={"resourceVersion": ""})), {"Content-Type": "application/json"}),
+        (yaml.safe_dump(list_of(*jobs("a", "b"))), YAML),
+        ("---\n# nothing\n---\n" + yaml.safe_dump_all(jobs("a", "b")) + "---\n\n---\n", YAML),
+    ],
+    ids=["a list", "a list in YAML", "documents"],
+)
+async def test_several_are_answered_as_a_list_in_their_order(body: str, headers: Any, gateway: Gateway) -> None:
+    answer = await gateway.client.post(jobs_path(), content=body, headers=headers)
+    assert answer.status_code == 201, answer.text
+    created = answer.json()
+    assert [item["name"] for item in created["items"]] == ["a", "b"]
+    assert "location" not in answer.headers
+    for item in created["items"]:
+        assert (await gateway.client.get(jobs_path(NAMESPACE, item["name"]))).json() == item
+    listed = (await gateway.client.get(jobs_path())).json()
+    assert sorted(listed["items"], key=lambda item: str(item["name"])) == created["items"]
+    assert listed.keys() == created.keys()
+
+
+async def test_a_list_of_one_is_a_list_and_a_document_among_empty_ones_is_a_job(gateway: Gateway) -> None:
+    assert [item["name"] for item in (await post(gateway, list_of(*jobs("a")))).json()["items"]] == ["a"]
+    body = "---\n---\n" + yaml.safe_dump(manifest("b")) + "---\n"
+    answer = await gateway.client.post(jobs_path(), content=body, headers=YAML)
+    assert (answer.status_code, answer.json()["name"]) == (201, "b")
+    assert answer.headers["location"] == jobs_path(NAMESPACE, "b")
+
+
+async def test_all_errors_of_all_come_at_once_and_nothing_is_stored(gateway: Gateway) -> None:
+    wrong = manifest("b", replicas=-1, cleanUpPolicy="Some")
+    elsewhere = manifest("d") | {"metadata": {"name": "d", "namespace": "other"}}
+    old = manifest("e") | {"apiVersion": "batch.tensorstack.dev/v9"}
+    answer = await post(gateway, list_of(manifest("a"), wrong, CONFIG_MAP, elsewhere, old))
+    assert set(errors(answer)) == {
+        ("/items/1/spec/replicaSpecs/0/replicas", "OutOfRange"),
+        ("/items/1/spec/cleanUpPolicy", "InvalidValue"),
+        ("/items/2/kind", "UnknownKind"),
+        ("/items/3/metadata/namespace", "NamespaceMismatch"),
+        ("/items/4/apiVersion", "UnknownKind"),
+    }
+    assert answer.json()["detail"].startswith("4 of the 5 manifests are not valid")
+    said = {error["pointer"]: error for error in answer.json()["errors"]}
+    assert "GenericJob (batch.tensorstack.dev/v1beta1)" in said["/items/2/kind"]["accepted"]
+    assert said["/items/4/apiVersion"]["accepted"] == "batch.tensorstack.dev/v1beta1"
+    assert set((await rows(gateway.db)).values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (list_of(), [("/items", "Required")]),
+        ({"apiVersion": "v1", "kind": "List"}, [("/items", "Required")]),
+        (list_of("text", 7), [("/items/0", "InvalidType"), ("/items/1", "InvalidType")]),
+        (list_of(manifest("a"), list_of(manifest("b"))), [("/items/1/kind", "NestedList")]),
+        (list_of(manifest("a")) | {"apiVersion": "v2"}, [("/apiVersion", "UnknownKind")]),
+        (list_of(manifest("a"), item=1), [("/item", "UnknownField")]),
+        (list_of(*(manifest(f"j{n}") for n in range(101))), [("/items", "TooManyItems")]),
+        (list_of(manifest("a"), manifest("b"), manifest("a")), [("/items/2/metadata/name", "Duplicate")]),
+        (
+            list_of(manifest("a"), manifest("a-worker-0", replicas=1) | {"kind": "Job"}),
+            [("/items/1/kind", "UnknownKind")],
+        ),
+    ],
+    ids=["empty", "no items", "no objects", "nested", "version", "field", "too many", "twice", "one unknown"],
+)
+async def test_what_is_no_list_of_jobs(body: Any, expected: Sequence[tuple[str, str]], gateway: Gateway) -> None:
+    assert errors(await post(gateway, body)) == list(expected)
+    assert set((await rows(gateway.db)).values()) == {0}
+
+
+async def test_documents_are_told_apart_like_items(gateway: Gateway) -> None:
+    body = yaml.safe_dump_all([manifest("a"), list_of(manifest("b"))])
+    answer = await gateway.client.post(jobs_path(), content=body, headers=YAML)
+    assert errors(answer) == [("/items/1/kind", "NestedList")]
+    one_by_one = await gateway.client.put(jobs_path(NAMESPACE, "a"), content=body, headers=YAML)
+    assert errors(one_by_one, 400) == [("", "TooManyDocuments")]
+
+
+async def test_a_hundred_go_together(gateway: Gateway) -> None:
+    names = [f"job-{number}" for number in range(100)]
+    answer = await post(gateway, list_of(*jobs(*names)))
+    assert [item["name"] for item in answer.json()["items"]] == names
+    assert (await rows(gateway.db))["jobs"] == 100
+
+
+async def test_a_taken_name_refuses_all_and_every_one_is_named(gateway: Gateway) -> None:
+    held = [(await gateway.submit(name))["uid"] for name in ("b", "d")]
+    before = await rows(gateway.db)
+    answer = await post(gateway, list_of(*jobs("a", "b", "c", "d")), **KEY)
+    assert errors(answer, 409) == [("/items/1/metadata/name", "NameTaken"), ("/items/3/metadata/name", "NameTaken")]
+    for uid, error in zip(held, answer.json()["errors"], strict=True):
+        assert uid in error["detail"]
+    assert await rows(gateway.db) == before
+    assert (await post(gateway, list_of(*jobs("a", "c")), **KEY)).status_code == 201  # the key was left free
+
+
+async def test_drawn_names_differ(gateway: Gateway) -> None:
+    drawn = manifest("x") | {"metadata": {"generateName": "run-"}}
+    names = [item["name"] for item in (await post(gateway, list_of(*[drawn] * 5))).json()["items"]]
+    assert len(set(names)) == 5
+    assert all(name.startswith("run-") for name in names)
+
+
+async def test_the_key_stands_for_the_whole_request(gateway: Gateway) -> None:
+    first = await post(gateway, list_of(*jobs("a", "b")), **KEY)
+    body = yaml.safe_dump_all(jobs("a", "b"))
+    again = await gateway.client.post(jobs_path(), content=body, headers=KEY | YAML)
+    assert (again.status_code, again.content) == (200, first.content)
+    assert again.headers["idempotency-replayed"] == "true"
+    for other in (list_of(*jobs("a")), manifest("a"), list_of(*jobs("b", "a"))):
+        refused = await post(gateway, other, **KEY)
+        assert (refused.status_code, refused.json()["code"]) == (422, "IdempotencyKeyReused")
+    assert sorted(await stored(gateway)) == ["a", "b"]
+
+
+async def test_a_dry_run_answers_with_a_list_and_stores_nothing(gateway: Gateway) -> None:
+    answer = await post(gateway, list_of(*jobs("a", "b")), "?dryRun=All", **KEY)
+    assert answer.status_code == 200
+    assert [item["plan"]["pods"] for item in answer.json()["items"]] == [
+        ["a-worker-0", "a-worker-1"],
+        ["b-worker-0", "b-worker-1"],
+    ]
+    assert errors(await post(gateway, list_of(*jobs("a", "a")), "?dryRun=All")) == [
+        ("/items/1/metadata/name", "Duplicate")
+    ]
+    assert set((await rows(gateway.db)).values()) == {0}
+
+
+async def test_who_may_not_submit_submits_nothing(closed_gateway: Gateway) -> None:
+    viewer = await closed_gateway.token("viewer", NAMESPACE)
+    assert (await post(closed_gateway, list_of(*jobs("a", "b")), **viewer)).status_code == 403
+
+
+@asynccontextmanager
+async def dying_at(db: Database, table: str, condition: str, act: str) -> AsyncIterator[None]:
+    """Something happens to the transaction when it has come to that row."""
+    async with db.read() as connection:
+        await connection.execute(
+            f"CREATE FUNCTION strike() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            f" IF {condition} THEN {act} END IF; RETURN NEW; END $$"
+        )
+        await connection.execute(
+            f"CREATE TRIGGER strike AFTER INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION strike()"
+        )
+    yield
+    async with db.read() as connection:
+        await connection.execute("DROP FUNCTION strike CASCADE")
+
+
+@pytest.mark.parametrize("act", ["PERFORM pg_terminate_backend(pg_backend_pid());", "RAISE 'no more';"])
+@pytest.mark.parametrize(
+    ("table", "condition"),
+    [
+        ("idempotency_keys", "true"),
+        ("names", "NEW.name = 'c'"),
+        ("jobs", "NEW.name = 'b'"),
+        ("status_history", "true"),
+        ("job_events", "true"),
+    ],
+)
+async def test_a_death_on_the_way_leaves_nothing_half_done(
+    table: str, condition: str, act: str, gateway: Gateway
+) -> None:
+    body = list_of(*jobs("a", "b", "c"))
+    async with dying_at(gateway.db, table, condition, act):
+        assert (await post(gateway, body, **KEY)).status_code >= 500
+        assert set((await rows(gateway.db)).values()) == {0}
+    again = await post(gateway, body, **KEY)
+    assert [item["name"] for item in again.json()["items"]] == ["a", "b", "c"]
