@@ -12,7 +12,7 @@ from app.api.settings import HttpSettings
 from app.domain.dialects.base import Limits, Site
 from app.domain.timing import Timing
 from app.loops.evidence import EvidenceSettings
-from app.loops.parts import ControllerSettings
+from app.loops.parts import AutoscalerSettings, ControllerSettings
 
 ENV_PREFIX = "JOBGATE_"
 
@@ -91,6 +91,17 @@ class Settings(BaseSettings):
 
     def limits(self) -> Limits:
         return Limits(max_replicas=self.max_replicas, max_rendered_pod_bytes=self.max_rendered_pod_bytes)
+    autoscaler: Annotated[
+        Literal["on", "off"], Field(description="whether it resizes jobs; off, it only tells what it would do")
+    ] = "off"
+    autoscaler_period: Annotated[float, Field(gt=0, description="from one look at cluster and jobs to the next")] = 30.0
+    autoscaler_freeze: Annotated[
+        float, Field(ge=0, description="how long a job is left alone after a change of its size by anybody")
+    ] = 60.0
+    autoscaler_max_load: Annotated[
+        float, Field(gt=0, le=1, description="share of the cluster's CPU and memory that pods may request")
+    ] = 0.97
+
 
     def site(self) -> Site:
         pairs = (item.split("=", 1) for item in self.scheduler_names.split(",") if "=" in item)
@@ -121,3 +132,9 @@ class Settings(BaseSettings):
             request_timeout=self.request_timeout,
             stale_after=self.stale_after,
         )
+            autoscaler=AutoscalerSettings(
+                enabled=self.autoscaler == "on",
+                period=self.autoscaler_period,
+                freeze=self.autoscaler_freeze,
+                max_load=self.autoscaler_max_load,
+            ),

@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 
 from app.clock import Clock
-from app.db import controller, feed, idempotency
+from app.db import autoscaler_runs, controller, feed, idempotency
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.domain import labels
@@ -28,6 +28,8 @@ IDEMPOTENCY_KEPT = timedelta(hours=24)
 FEED_KEPT = timedelta(hours=24)
 FEED_ROWS_KEPT = 10_000  # however old, so that a client which was away over a quiet night need not start anew
 FEED_BATCH = 5_000
+RUNS_KEPT = 500  # of the autoscaler; those that changed something for RUNS_KEPT_FOR
+RUNS_KEPT_FOR = timedelta(days=7)
 
 
 class Janitor:
@@ -79,6 +81,7 @@ class Janitor:
         now = self._clock.now()
         await idempotency.forget(self._db, now - IDEMPOTENCY_KEPT, BATCH)
         await feed.forget(self._db, before=now - FEED_KEPT, keep=FEED_ROWS_KEPT, limit=FEED_BATCH)
+        await autoscaler_runs.forget(self._db, before=now - RUNS_KEPT_FOR, keep=RUNS_KEPT, limit=BATCH)
 
 
 async def _repeat(every: float, action: Callable[[], Awaitable[None]]) -> None:

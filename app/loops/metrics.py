@@ -12,3 +12,9 @@ EPOCH = Gauge("jobgate_lease_epoch", "Epoch of the lease this process holds; 0 w
 CONTACT_AGE = Gauge("jobgate_cluster_contact_age_seconds", "Time since the cluster last said anything about our pods.")
 RELISTS = Gauge("jobgate_reflector_relists", "Lists since the term began; the first is one of them.")
 LOOP_RESTARTS = Counter("jobgate_loop_restarts_total", "Loops that failed and were started again.", ("loop",))
+AUTOSCALER_RUNS = Counter("jobgate_autoscaler_runs_total", "Looks of the autoscaler by outcome.", ("outcome",))
+AUTOSCALER_CHANGES = Counter(
+    "jobgate_autoscaler_changes_total",
+    "Changes of size by the autoscaler: grows, shrinks, or refused since the job had been edited.",
+    ("change",),
+)

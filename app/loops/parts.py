@@ -18,6 +18,16 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AutoscalerSettings:
+    """Times are seconds. Not `enabled`, it looks and says what it would do. `freeze` is how long a job keeps a size."""
+
+    enabled: bool = False
+    period: float = 30.0
+    freeze: float = 60.0
+    max_load: float = 0.97
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
     """Times are seconds. `coalesce` is how long changes of one job are gathered before a pass, and `coalesce_pod` is
     added for each of its pods, since a large status costs more to write.
@@ -36,6 +46,7 @@ class ControllerSettings:
     retry_every: float = 2.0
     clean_every: float = 30.0
     sweep_every: float = 60.0
+    autoscaler: AutoscalerSettings = AutoscalerSettings()
 
 
 @dataclass(slots=True)

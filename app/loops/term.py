@@ -10,6 +10,7 @@ from app.db.controller import LiveJob
 from app.db.errors import DatabaseUnavailable
 from app.db.notifications import INTENT
 from app.loops import metrics
+from app.loops.autoscaler import Autoscaler
 from app.loops.creator import Creator
 from app.loops.evidence import EvidenceCapture
 from app.loops.explainer import Explainer
@@ -78,6 +79,7 @@ class Term:
         plans = PlanCache(str(parts.installation_id), parts.site)
         self._reconciler = Reconciler(parts, leadership, self._mirror, creator, hands, plans, self._queue)
         self._janitor = Janitor(parts.api, parts.db, leadership, self._mirror, clock, timeout=settings.request_timeout)
+        self._autoscaler = Autoscaler(parts, leadership, self._identity.verify)
 
     async def run(self) -> None:
         """Nothing is concluded before everything has been listed.
@@ -99,6 +101,7 @@ class Term:
             group.create_task(self._reconciler.run())
             group.create_task(self._follow_intent())
             group.create_task(self._repeat(self._settings.poll_every, self._enqueue_due))
+            group.create_task(self._autoscaler.run())
             group.create_task(self._janitor.keep_clean(self._settings.clean_every))
             group.create_task(self._janitor.keep_small(self._settings.sweep_every))
 

@@ -9,6 +9,7 @@ from app.models.api_token import api_tokens
 from app.models.attempt import attempts
 from app.models.attempt_event import attempt_events
 from app.models.attempt_log import attempt_logs
+from app.models.autoscaler_run import autoscaler_runs
 from app.models.base import metadata
 from app.models.condition import conditions
 from app.models.feed import feed
@@ -28,6 +29,7 @@ __all__ = [
     "attempt_events",
     "attempt_logs",
     "attempts",
+    "autoscaler_runs",
     "conditions",
     "feed",
     "heartbeats",

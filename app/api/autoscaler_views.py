@@ -1,0 +1,219 @@
+"""The autoscaler over the wire: records to views, cut to the namespaces that a caller sees."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeAlias
+from uuid import UUID
+
+from app.api.views import View
+from app.db.autoscaler_runs import AutoscalerRun, StoredRun
+from app.domain.scaling.values import Amount, Inventory, Node, ScalableJob, ScalingDecision, Verdict
+from app.domain.vocabulary import JobPhase
+from app.services.autoscaling import Rehearsal
+
+Seen: TypeAlias = frozenset[str] | None  # namespaces; None is all
+
+
+class AmountView(View):
+    cpu_milli: int
+    memory_mega: int
+    """Units of 10^6 bytes."""
+    gpu: int
+
+
+class NodeRoomView(View):
+    """What a node has left."""
+
+    name: str
+    free: AmountView
+    """Allocatable less the requests of its pods."""
+    slots: int
+    """How many more pods it takes."""
+    closed: str | None
+    """Why nothing is planned onto it; null where something may be."""
+
+
+class CapacityView(View):
+    """What was requested of what, over the nodes that take pods."""
+
+    total: AmountView
+    requested: AmountView
+    """By pods on these nodes, and by those that have no node yet."""
+    nodes: int
+    open_nodes: int
+    unbound_pods: int
+    namespaces: list[str]
+    """Those whose pods were seen; empty is all."""
+
+
+class ScalingDecisionView(View):
+    """What was decided about a job, and what it was decided on."""
+
+    uid: UUID
+    namespace: str
+    name: str
+    phase: JobPhase
+    task: str
+    from_replicas: int
+    to_replicas: int
+    min_replicas: int
+    max_replicas: int
+    request: AmountView
+    """Of one replica."""
+    verdict: Verdict
+    message: str
+    applied: bool
+    """Whether the job was edited."""
+    refusal: str | None
+    """Why an edit that was wanted did not take place."""
+
+
+class WaitingJobView(View):
+    namespace: str
+    name: str
+    uid: UUID
+
+
+class AutoscalerSettingsView(View):
+    """The controller's, as of that run."""
+
+    enabled: bool
+    """Off, it only says what it would do."""
+    max_load: float
+    period_seconds: float
+    freeze_seconds: float
+
+
+class AutoscalerRunView(View):
+    """One look at cluster and jobs."""
+
+    id: int
+    at: datetime
+    settings: AutoscalerSettingsView
+    error: str | None
+    """Why nothing was decided."""
+    capacity: CapacityView | None
+    """Null where the cluster could not be read, and for who does not see all namespaces."""
+    waiting: list[WaitingJobView]
+    """Jobs that could not begin for want of room."""
+    decisions: list[ScalingDecisionView]
+
+
+class AutoscalerPage(View):
+    enabled: bool
+    """Whether sizes are changed, as of the newest run that is shown; false where there is none."""
+    settings: AutoscalerSettingsView | None
+    items: list[AutoscalerRunView]
+    """The newest first."""
+    next_page_token: str | None
+
+
+class RehearsalView(View):
+    """What the autoscaler would do with what it last saw. Nothing was changed."""
+
+    observed_at: datetime
+    age_seconds: float
+    max_load: float
+    capacity: CapacityView
+    nodes: list[NodeRoomView]
+    waiting: list[WaitingJobView]
+    decisions: list[ScalingDecisionView]
+
+
+def page_view(
+    runs: Sequence[StoredRun], seen: Seen, next_page_token: str | None, *, with_capacity: bool
+) -> AutoscalerPage:
+    settings = _settings(runs[0].run) if runs else None
+    return AutoscalerPage(
+        enabled=settings is not None and settings.enabled,
+        settings=settings,
+        items=[_run(stored, seen, with_capacity=with_capacity) for stored in runs],
+        next_page_token=next_page_token,
+    )
+
+
+def _run(stored: StoredRun, seen: Seen, *, with_capacity: bool) -> AutoscalerRunView:
+    run = stored.run
+    return AutoscalerRunView(
+        id=stored.id,
+        at=run.at,
+        settings=_settings(run),
+        error=run.error or None,
+        capacity=_capacity(run.inventory) if run.inventory is not None and with_capacity else None,
+        waiting=_waiting(run, seen),
+        decisions=_decisions(run, seen),
+    )
+
+
+def rehearsal_view(found: Rehearsal) -> RehearsalView:
+    inventory = found.run.inventory or Inventory()
+    return RehearsalView(
+        observed_at=found.observed_at,
+        age_seconds=found.age,
+        max_load=found.run.max_load,
+        capacity=_capacity(inventory),
+        nodes=[_node(node) for node in inventory.nodes],
+        waiting=_waiting(found.run, None),
+        decisions=_decisions(found.run, None),
+    )
+
+
+def _waiting(run: AutoscalerRun, seen: Seen) -> list[WaitingJobView]:
+    return [
+        WaitingJobView(namespace=job.namespace, name=job.name, uid=UUID(job.uid))
+        for job in run.pending
+        if seen is None or job.namespace in seen
+    ]
+
+
+def _decisions(run: AutoscalerRun, seen: Seen) -> list[ScalingDecisionView]:
+    jobs = {job.uid: job for job in run.jobs}
+    return [
+        _decision(decision, jobs[decision.uid])
+        for decision in run.decisions
+        if seen is None or decision.namespace in seen
+    ]
+
+
+def _decision(decision: ScalingDecision, job: ScalableJob) -> ScalingDecisionView:
+    return ScalingDecisionView(
+        uid=UUID(decision.uid),
+        namespace=decision.namespace,
+        name=decision.name,
+        phase=job.phase,
+        task=decision.task,
+        from_replicas=decision.from_replicas,
+        to_replicas=decision.to_replicas,
+        min_replicas=job.least,
+        max_replicas=job.most,
+        request=_amount(job.need),
+        verdict=decision.verdict,
+        message=decision.message,
+        applied=decision.applied,
+        refusal=decision.refusal or None,
+    )
+
+
+def _settings(run: AutoscalerRun) -> AutoscalerSettingsView:
+    return AutoscalerSettingsView(
+        enabled=run.enabled, max_load=run.max_load, period_seconds=run.period, freeze_seconds=run.freeze
+    )
+
+
+def _capacity(found: Inventory) -> CapacityView:
+    return CapacityView(
+        total=_amount(found.total),
+        requested=_amount(found.requested),
+        nodes=len(found.nodes),
+        open_nodes=sum(node.open for node in found.nodes),
+        unbound_pods=found.unbound_pods,
+        namespaces=list(found.namespaces),
+    )
+
+
+def _node(node: Node) -> NodeRoomView:
+    return NodeRoomView(name=node.name, free=_amount(node.free), slots=node.slots, closed=node.closed or None)
+
+
+def _amount(found: Amount) -> AmountView:
+    return AmountView(cpu_milli=found.cpu, memory_mega=found.memory, gpu=found.gpu)

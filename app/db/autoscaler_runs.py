@@ -1,0 +1,130 @@
+"""The record of every run of the autoscaler: inputs and outputs, so that each decision can be read and repeated."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.db import codec, job_edits, leases
+from app.db.engine import Database
+from app.db.job_edits import Edit
+from app.db.leases import Lease
+from app.domain.scaling.values import Inventory, ScalableJob, ScalingDecision, WaitingJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoscalerRun:
+    """`pending` are the jobs that waited for room. Without an inventory `error` says why, and nothing was decided."""
+
+    at: datetime
+    enabled: bool
+    max_load: float
+    period: float
+    freeze: float
+    inventory: Inventory | None = None
+    error: str = ""
+    pending: Sequence[WaitingJob] = ()
+    jobs: Sequence[ScalableJob] = ()
+    decisions: Sequence[ScalingDecision] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    id: int
+    run: AutoscalerRun
+
+
+_WRITE = """
+INSERT INTO autoscaler_runs
+    (at, enabled, max_load, period_seconds, freeze_seconds, error, changed, inventory, pending, jobs, decisions)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id
+"""
+_READ = """
+SELECT id, at, enabled, max_load, period_seconds, freeze_seconds, error, inventory, pending, jobs, decisions
+FROM autoscaler_runs
+"""
+_PAGE = f"{_READ} WHERE id < $1 ORDER BY id DESC LIMIT $2"
+_LAST_SEEN = f"{_READ} WHERE inventory IS NOT NULL ORDER BY id DESC LIMIT 1"
+_FORGET = """
+DELETE FROM autoscaler_runs WHERE id IN (
+    SELECT id FROM autoscaler_runs
+    WHERE id <= (SELECT id FROM autoscaler_runs ORDER BY id DESC OFFSET $1 LIMIT 1) AND (NOT changed OR at < $2)
+    ORDER BY id LIMIT $3)
+"""
+NEWEST = 2**62  # above every id
+
+
+async def apply(db: Database, lease: Lease, uid: UUID, change: Edit) -> None:
+    """Edit a job as its owner would.
+
+    Raises:
+        LeaseLost: another controller is at work.
+        NotFound, PreconditionFailed, Conflict: the job is not what the decision was about.
+    """
+    async with db.begin() as connection:
+        await leases.fence(connection, lease)
+        await job_edits.edit_in(connection, uid, change)
+
+
+async def write(db: Database, lease: Lease, run: AutoscalerRun) -> int:
+    """Keep a run; returns its id.
+
+    Raises:
+        LeaseLost: another controller is at work.
+    """
+    async with db.begin() as connection:
+        await leases.fence(connection, lease)
+        written: int = await connection.fetchval(
+            _WRITE,
+            run.at,
+            run.enabled,
+            run.max_load,
+            run.period,
+            run.freeze,
+            run.error,
+            any(decision.applied for decision in run.decisions),
+            None if run.inventory is None else codec.dump(run.inventory),
+            codec.dump(run.pending),
+            codec.dump(run.jobs),
+            codec.dump(run.decisions),
+        )
+    return written
+
+
+async def page(db: Database, *, before: int = NEWEST, limit: int) -> list[StoredRun]:
+    """The newest first."""
+    async with db.read() as connection:
+        return [_stored(row) for row in await connection.fetch(_PAGE, before, limit)]
+
+
+async def last_seen(db: Database) -> StoredRun | None:
+    """The newest run that has an inventory."""
+    async with db.read() as connection:
+        row = await connection.fetchrow(_LAST_SEEN)
+    return None if row is None else _stored(row)
+
+
+async def forget(db: Database, *, before: datetime, keep: int, limit: int) -> int:
+    """Drop what is not among the last `keep` runs, but those that changed a size only if they are older."""
+    async with db.read() as connection:
+        status: str = await connection.execute(_FORGET, keep, before, limit)
+    return int(status.rpartition(" ")[2])
+
+
+def _stored(row: Any) -> StoredRun:
+    return StoredRun(
+        id=row["id"],
+        run=AutoscalerRun(
+            at=row["at"],
+            enabled=row["enabled"],
+            max_load=row["max_load"],
+            period=row["period_seconds"],
+            freeze=row["freeze_seconds"],
+            inventory=None if row["inventory"] is None else codec.load(row["inventory"], Inventory),
+            error=row["error"],
+            pending=codec.load(row["pending"], tuple[WaitingJob, ...]),
+            jobs=codec.load(row["jobs"], tuple[ScalableJob, ...]),
+            decisions=codec.load(row["decisions"], tuple[ScalingDecision, ...]),
+        ),
+    )

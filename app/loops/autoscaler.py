@@ -1,0 +1,213 @@
+"""Looks at cluster and jobs every period, keeps what it saw and would do, and does it where it is turned on.
+
+A run is recorded whether it changes anything or not, and also when the cluster could not be read: then nothing is
+decided. A change is an edit like anybody's, fenced by the lease and bound to the generation that was decided on, so
+that a person's edit in between wins.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+
+from app.db import autoscaler_runs, scaling_jobs
+from app.db.autoscaler_runs import AutoscalerRun
+from app.db.errors import DatabaseUnavailable, LeaseLost, NotStorable
+from app.db.job_edits import Edit, ScaleChange
+from app.db.scaling_jobs import LiveRow
+from app.domain.dialects.base import Dialect
+from app.domain.dialects.registry import DIALECTS
+from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
+from app.domain.plan import JobIdentity
+from app.domain.scaling.candidates import Live, Shape, can_scale, candidate, shape_of, waiting
+from app.domain.scaling.dry_run import dry_run
+from app.domain.scaling.values import ScalableJob, ScalingDecision
+from app.k8s.errors import KubeError
+from app.loops import metrics
+from app.loops.identity import WrongCluster
+from app.loops.inventory import read_inventory
+from app.loops.leadership import Leadership
+from app.loops.parts import Parts
+
+log = structlog.get_logger()
+
+ACTOR = "autoscaler"
+REASON = "Autoscaled"
+BATCH = 200
+
+
+@dataclass(slots=True)
+class _Known:
+    """The jobs of a run, with what is remembered of them from one run to the next."""
+
+    rows: Mapping[str, LiveRow] = field(default_factory=dict)
+    shapes: dict[tuple[UUID, int], Shape | None] = field(default_factory=dict)
+
+    def shape(self, row: LiveRow) -> Shape | None:
+        return self.shapes.get((row.uid, row.generation))
+
+
+class Autoscaler:
+    """`verify` raises when another cluster than ours answers."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        leadership: Leadership,
+        verify: Callable[[], Awaitable[None]],
+        *,
+        dialects: Mapping[tuple[str, str], Dialect] = DIALECTS,
+    ) -> None:
+        self._parts = parts
+        self._db = parts.db
+        self._leadership = leadership
+        self._verify = verify
+        self._settings = parts.settings.autoscaler
+        self._dialects = dialects
+        self._kinds = sorted({dialect.kind for dialect in dialects.values() if can_scale(dialect)})
+        self._known = _Known()
+
+    async def run(self) -> None:
+        """Once a period until cancelled. A run that fails is no reason for the others of a term to end.
+
+        Raises:
+            LeaseLost, WrongCluster.
+        """
+        while True:
+            try:
+                await self.run_once()
+            except (LeaseLost, WrongCluster):
+                raise
+            except DatabaseUnavailable as error:
+                log.warning("autoscaler.database_unavailable", error=str(error))
+            except Exception:
+                metrics.AUTOSCALER_RUNS.labels("failed").inc()
+                log.exception("autoscaler.failed")
+            await asyncio.sleep(self._settings.period)
+
+    async def run_once(self) -> AutoscalerRun:
+        """Look, decide, record.
+
+        Raises:
+            DatabaseUnavailable, LeaseLost, WrongCluster.
+        """
+        now = self._parts.clock.now()
+        await self._look_at_jobs()
+        jobs = self._jobs(now)
+        run = AutoscalerRun(
+            at=now,
+            enabled=self._settings.enabled,
+            max_load=self._settings.max_load,
+            period=self._settings.period,
+            freeze=self._settings.freeze,
+            jobs=jobs,
+            pending=waiting(
+                await scaling_jobs.waiting(self._db), {job.uid: job.task for job in jobs if job.least < job.most}
+            ),
+        )
+        run = await self._decided(run)
+        await autoscaler_runs.write(self._db, self._leadership.lease, run)
+        metrics.AUTOSCALER_RUNS.labels("failed" if run.error else "decided").inc()
+        return run
+
+    async def _look_at_jobs(self) -> None:
+        """Manifests are read and planned once a generation."""
+        rows = await scaling_jobs.live(self._db, self._kinds) if self._kinds else []
+        self._known.rows = {str(row.uid): row for row in rows}
+        kept = {
+            key: self._known.shapes[key] for row in rows if (key := (row.uid, row.generation)) in self._known.shapes
+        }
+        missing = [row.uid for row in rows if (row.uid, row.generation) not in kept]
+        for start in range(0, len(missing), BATCH):
+            for stored in await scaling_jobs.manifests(self._db, missing[start : start + BATCH]):
+                kept[stored.uid, stored.generation] = self._shape(self._known.rows[str(stored.uid)], stored.manifest)
+                await asyncio.sleep(0)  # a plan may be large, and others wait
+        self._known.shapes = kept
+
+    def _shape(self, row: LiveRow, manifest: dict[str, object]) -> Shape | None:
+        """A job that cannot be understood is the reconciler's to report; here it is none."""
+        identity = JobIdentity(
+            uid=str(row.uid),
+            kind=row.kind,
+            api_version=row.api_version,
+            namespace=row.namespace,
+            name=row.name,
+            generation=row.generation,
+            installation=str(self._parts.installation_id),
+        )
+        try:
+            return shape_of(self._dialects[row.api_version, row.kind], manifest, identity, self._parts.site)
+        except Exception:
+            log.exception("autoscaler.job_not_understood", namespace=row.namespace, job=row.name)
+            return None
+
+    def _jobs(self, now: datetime) -> tuple[ScalableJob, ...]:
+        freeze = timedelta(seconds=self._settings.freeze)
+        return tuple(
+            candidate(shape, _live(row), now, freeze)
+            for row in self._known.rows.values()
+            if (shape := self._known.shape(row)) is not None
+        )
+
+    async def _decided(self, run: AutoscalerRun) -> AutoscalerRun:
+        try:
+            inventory = await read_inventory(
+                self._parts.api,
+                namespaces=self._parts.settings.namespaces,
+                label_keys={key for job in run.jobs for key in job.selector},
+            )
+            await self._verify()
+        except KubeError as error:
+            log.warning("autoscaler.no_inventory", error=str(error))
+            return replace(run, error=f"the cluster could not be read: {error}")
+        outcome = await asyncio.to_thread(
+            dry_run, inventory, run.jobs, pending=bool(run.pending), max_load=run.max_load
+        )
+        decisions = await self._carried_out(outcome.decisions) if run.enabled else outcome.decisions
+        return replace(run, inventory=inventory, decisions=decisions)
+
+    async def _carried_out(self, decisions: Iterable[ScalingDecision]) -> tuple[ScalingDecision, ...]:
+        return tuple([await self._apply(decision) if decision.changes else decision for decision in decisions])
+
+    async def _apply(self, decision: ScalingDecision) -> ScalingDecision:
+        row = self._known.rows[decision.uid]
+        try:
+            await self._edit(row, decision)
+        except (Conflict, InvalidManifest, NotFound, NotStorable, PreconditionFailed) as error:
+            metrics.AUTOSCALER_CHANGES.labels("refused").inc()
+            return replace(decision, refusal=str(error))
+        metrics.AUTOSCALER_CHANGES.labels(decision.verdict.lower()).inc()
+        log.info("autoscaler.scaled", namespace=row.namespace, job=row.name, decision=decision.message)
+        return replace(decision, applied=True)
+
+    async def _edit(self, row: LiveRow, decision: ScalingDecision) -> None:
+        found = await scaling_jobs.manifests(self._db, [row.uid])
+        if not found or found[0].generation != row.generation:
+            raise PreconditionFailed("the job has been edited since it was looked at")
+        dialect = self._dialects[row.api_version, row.kind]
+        manifest = dialect.resized(found[0].manifest, {decision.task: decision.to_replicas})
+        change = ScaleChange(
+            task=decision.task,
+            from_replicas=decision.from_replicas,
+            to_replicas=decision.to_replicas,
+            reason=decision.message,
+        )
+        edit = Edit(
+            manifest=manifest,
+            labels=manifest["metadata"].get("labels", {}),
+            actor=ACTOR,
+            at=self._parts.clock.now(),
+            expected_generation=row.generation,
+            reason=REASON,
+            message=decision.message,
+            scales=(change,),
+        )
+        await autoscaler_runs.apply(self._db, self._leadership.lease, row.uid, edit)
+        self._parts.publisher.hint()
+
+
+def _live(row: LiveRow) -> Live:
+    return Live(uid=str(row.uid), namespace=row.namespace, name=row.name, phase=row.phase, scaled_at=row.scaled_at)

@@ -1,0 +1,35 @@
+"""Reads what the cluster has and what is asked of it: every node, and every pod that has not ended."""
+
+from collections.abc import Collection
+
+from app.domain.scaling.inventory import Census, CountedPod
+from app.domain.scaling.values import Inventory
+from app.k8s.api import KubeApi
+from app.k8s.codec import NODE as NODE_CODEC
+from app.k8s.codec import StructCodec
+from app.k8s.resources import NODE, POD
+
+PAGE = 1000
+_COUNTED = StructCodec(CountedPod)
+_NOT_OVER = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+async def read_inventory(api: KubeApi, *, namespaces: tuple[str, ...], label_keys: Collection[str]) -> Inventory:
+    """A page of pods is held at a time.
+
+    Raises:
+        KubeError: the cluster does not answer, or does not let nodes or pods be listed.
+    """
+    nodes = await api.list_all(NODE, codec=NODE_CODEC)
+    census = Census(nodes, label_keys=label_keys, namespaces=namespaces)
+    for namespace in namespaces or (None,):
+        token = ""
+        while True:
+            page = await api.list_page(
+                POD, namespace, codec=_COUNTED, field_selector=_NOT_OVER, limit=PAGE, continue_token=token
+            )
+            census.count(page.items)
+            token = page.continue_token
+            if not token:
+                break
+    return census.inventory()

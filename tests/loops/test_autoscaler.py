@@ -1,0 +1,301 @@
+"""A run looks at cluster and jobs, records what it would do, and does it where it is turned on."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+
+from app.db import autoscaler_runs, jobs, leases, scale_records
+from app.db.autoscaler_runs import AutoscalerRun
+from app.db.engine import Database
+from app.db.errors import LeaseLost
+from app.domain.dialects.base import Site
+from app.domain.objects import Node
+from app.domain.scaling.inventory import CountedPod
+from app.domain.scaling.values import Inventory, ScalingDecision, Verdict
+from app.domain.status.records import Attempt, JobPendingReason, JobStatus
+from app.domain.vocabulary import JobPhase, PendingCode, ReplicaPhase
+from app.k8s.codec import Page
+from app.k8s.errors import Forbidden
+from app.k8s.resources import NODE
+from app.loops.autoscaler import ACTOR, Autoscaler
+from app.loops.parts import AutoscalerSettings, ControllerSettings
+from tests.db import factories
+from tests.db.factories import NOW, later
+from tests.support.elastic import API_VERSION, KIND, ElasticDialect, elastic_manifest
+
+ON = AutoscalerSettings(enabled=True, max_load=1.0)
+
+
+@dataclass
+class Cluster:
+    """One node of `cpu` CPUs, and pods that ask for one each."""
+
+    cpu: int = 8
+    pods: int = 0
+    error: Exception | None = None
+    asked: list[str | None] = field(default_factory=list)
+
+    async def list_all(self, resource: Any, **_: Any) -> list[Node]:
+        assert resource == NODE
+        if self.error:
+            raise self.error
+        status = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": str(self.cpu)}}
+        return [msgspec.convert({"metadata": {"name": "n1"}, "status": status}, Node)]
+
+    async def list_page(self, _: Any, namespace: str | None, *, continue_token: str, **__: Any) -> Page[CountedPod]:
+        """As many pages as there are pods, and an empty one."""
+        self.asked.append(namespace)
+        page = int(continue_token or 0)
+        spec = {"nodeName": "n1", "containers": [{"resources": {"requests": {"cpu": "1"}}}]}
+        items = (msgspec.convert({"spec": spec}, CountedPod),) if page < self.pods else ()
+        return Page(items=items, resource_version="1", continue_token=str(page + 1) if items else "")
+
+
+@dataclass
+class Stage:
+    db: Database
+    lease: leases.Lease
+    cluster: Cluster
+    now: datetime = NOW
+
+    def autoscaler(self, settings: AutoscalerSettings = ON, *namespaces: str) -> Autoscaler:
+        async def verify() -> None:
+            pass
+
+        parts: Any = SimpleNamespace(
+            api=self.cluster,
+            db=self.db,
+            clock=SimpleNamespace(now=lambda: self.now),
+            publisher=SimpleNamespace(hint=lambda: None),
+            installation_id=uuid4(),
+            site=Site(),
+            settings=ControllerSettings(autoscaler=settings, namespaces=namespaces),
+        )
+        leadership: Any = SimpleNamespace(lease=self.lease)
+        return Autoscaler(parts, leadership, verify, dialects={(API_VERSION, KIND): ElasticDialect()})
+
+    async def job(self, name: str, phase: JobPhase = JobPhase.RUNNING, **spec: Any) -> UUID:
+        new = factories.new_job(
+            name, kind=KIND, api_version=API_VERSION, manifest=elastic_manifest(**spec), names=(("job", name),)
+        )
+        await factories.submitted(self.db, new)
+        await factories.move(self.db, self.lease, new.uid, phase)
+        return new.uid
+
+    async def size(self, uid: UUID) -> int:
+        job = await jobs.get(self.db, uid)
+        assert job is not None
+        size: int = job.manifest["spec"]["size"]
+        return size
+
+
+@pytest.fixture
+async def stage(database_url: str) -> AsyncIterator[Stage]:
+    db = await Database.open(database_url, pool_size=4)
+    lease = await leases.acquire(db, "controller", "test", ttl=600)
+    assert lease is not None
+    yield Stage(db=db, lease=lease, cluster=Cluster())
+    await db.close()
+
+
+def told(run: AutoscalerRun) -> dict[str, str]:
+    return {decision.name: decision.message for decision in run.decisions}
+
+
+async def test_a_run_edits_the_job_and_says_who_and_why(stage: Stage) -> None:
+    uid = await stage.job("train")
+    run = await stage.autoscaler().run_once()
+    assert await stage.size(uid) == 3
+    (record,) = await scale_records.page(stage.db, uid, limit=10)
+    assert (record.task, record.from_replicas, record.to_replicas, record.actor) == ("worker", 1, 3, ACTOR)
+    assert record.reason == "grows from 1 to 3; then 3 is its most"
+    assert [(decision.applied, decision.refusal) for decision in run.decisions] == [(True, "")]
+
+
+async def test_turned_off_it_only_says_what_it_would_do(stage: Stage) -> None:
+    uid = await stage.job("train")
+    run = await stage.autoscaler(replace(ON, enabled=False)).run_once()
+    assert told(run) == {"train": "grows from 1 to 3; then 3 is its most"}
+    assert not run.decisions[0].applied
+    assert await stage.size(uid) == 1
+
+
+async def test_a_run_is_kept_with_all_that_it_saw(stage: Stage) -> None:
+    await stage.job("train", cpu="3")
+    stage.cluster.pods = 2
+    run = await stage.autoscaler().run_once()
+    (stored,) = await autoscaler_runs.page(stage.db, limit=10)
+    assert stored.run == replace(run, pending=(), decisions=tuple(run.decisions))
+    assert stored.run.inventory is not None
+    assert stored.run.inventory.requested.cpu == 2000
+    assert await autoscaler_runs.last_seen(stage.db) == stored
+
+
+async def test_a_job_is_frozen_after_a_change_by_anybody(stage: Stage) -> None:
+    uid = await stage.job("train", most=2)
+    autoscaler = stage.autoscaler()
+    await autoscaler.run_once()
+    stage.cluster.cpu = 0
+    stage.now = later(59)
+    assert told(await autoscaler.run_once()) == {
+        "train": "stays at 2: frozen until 2026-03-01T12:01:00Z, after its last change of size"
+    }
+    stage.now = later(60)
+    stage.cluster.pods = 2
+    assert (await autoscaler.run_once()).decisions[0].verdict is Verdict.SHRINKS
+    assert await stage.size(uid) == 1
+
+
+@pytest.mark.parametrize(
+    ("phase", "spec", "message"),
+    [
+        (
+            JobPhase.RUNNING,
+            {"annotations": {"jobgate.dev/autoscale": "false"}},
+            "the annotation jobgate.dev/autoscale is false",
+        ),
+        (JobPhase.PENDING, {}, "the job is Pending, and no job waits for room"),
+    ],
+)
+async def test_a_job_that_is_left_alone_is_told_with_the_reason(
+    stage: Stage, phase: JobPhase, spec: dict[str, Any], message: str
+) -> None:
+    await stage.job("train", phase, **spec)
+    assert told(await stage.autoscaler().run_once()) == {"train": f"stays at 1: {message}"}
+
+
+async def test_only_live_jobs_of_kinds_that_scale_are_looked_at(stage: Stage) -> None:
+    await stage.job("over", JobPhase.SUCCEEDED)
+    going = await stage.job("going")
+    await jobs.request_cancel(stage.db, going, actor="alice", at=NOW)
+    await factories.submitted(stage.db, factories.new_job("other"))
+    assert (await stage.autoscaler().run_once()).jobs == ()
+
+
+async def test_a_persons_edit_wins(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    uid = await stage.job("train")
+    real = autoscaler_runs.apply
+
+    async def apply(db: Database, lease: leases.Lease, job: UUID, change: jobs.Edit) -> None:
+        mine = replace(change, manifest=elastic_manifest(size=2), actor="alice", scales=())
+        await jobs.edit(db, job, mine)
+        await real(db, lease, job, change)
+
+    monkeypatch.setattr(autoscaler_runs, "apply", apply)
+    run = await stage.autoscaler().run_once()
+    assert await stage.size(uid) == 2
+    assert not run.decisions[0].applied
+    assert "changed since it was read" in run.decisions[0].refusal
+
+
+async def test_the_next_generation_is_looked_at_anew(stage: Stage) -> None:
+    uid = await stage.job("train", most=9)
+    autoscaler = stage.autoscaler(replace(ON, freeze=0.0))
+    stage.cluster.cpu = 2
+    await autoscaler.run_once()
+    assert await stage.size(uid) == 3
+    stage.cluster.cpu = 1
+    run = await autoscaler.run_once()
+    assert run.jobs[0].size == 3
+    assert await stage.size(uid) == 4
+
+
+async def test_a_cluster_that_denies_is_recorded_and_nothing_is_scaled(stage: Stage) -> None:
+    uid = await stage.job("train")
+    stage.cluster.error = Forbidden(403, "Forbidden", "nodes is forbidden")
+    await stage.autoscaler().run_once()
+    (stored,) = await autoscaler_runs.page(stage.db, limit=10)
+    assert stored.run.inventory is None
+    assert stored.run.error == "the cluster could not be read: 403 Forbidden: nodes is forbidden"
+    assert stored.run.decisions == ()
+    assert await autoscaler_runs.last_seen(stage.db) is None
+    assert await stage.size(uid) == 1
+
+
+async def test_narrowed_to_namespaces_it_counts_their_pods_and_says_so(stage: Stage) -> None:
+    stage.cluster.pods = 1
+    run = await stage.autoscaler(ON, "team-a", "team-b").run_once()
+    assert run.inventory is not None
+    assert run.inventory.namespaces == ("team-a", "team-b")
+    assert set(stage.cluster.asked) == {"team-a", "team-b"}
+    assert run.inventory.requested.cpu == 2000
+
+
+async def test_a_job_without_room_is_seen_and_others_make_it(stage: Stage) -> None:
+    waits = await stage.job("waits", JobPhase.PENDING)
+    runs = await stage.job("runs", size=3)
+    job = await factories.stored(stage.db, waits)
+    creating = Attempt(number=1, phase=ReplicaPhase.CREATING)
+    reason = JobPendingReason(
+        code=PendingCode.UNSCHEDULABLE, message="0/1 nodes", since=NOW, replicas=("leader[0]",), count=1
+    )
+    status = replace(job.recorded.status, phase=JobPhase.PENDING, pending_reasons=(reason,))
+    replicas = [factories.replica("leader", 0, creating), factories.replica("worker", 0, creating)]
+    await write(stage, waits, status, replicas)
+    stage.cluster.cpu, stage.cluster.pods = 3, 4
+    run = await stage.autoscaler().run_once()
+    assert [found.name for found in run.pending] == ["waits"]
+    assert await stage.size(runs) == 2
+
+
+async def write(stage: Stage, uid: UUID, status: JobStatus, replicas: list[Any]) -> None:
+    from app.db import controller
+
+    job = await factories.stored(stage.db, uid)
+    assert (
+        await controller.persist(stage.db, stage.lease, [job.write(factories.decision(status, changed=replicas))]) == []
+    )
+
+
+async def test_who_lost_the_lease_writes_nothing(stage: Stage) -> None:
+    uid = await stage.job("train")
+    autoscaler = stage.autoscaler()
+    await leases.release(stage.db, stage.lease)
+    with pytest.raises(LeaseLost):
+        await autoscaler.run_once()
+    assert await stage.size(uid) == 1
+    assert await autoscaler_runs.page(stage.db, limit=10) == []
+
+
+async def test_a_job_that_cannot_be_understood_does_not_stop_the_others(stage: Stage) -> None:
+    await stage.job("broken", cpu="1", least=2, most=1)
+    uid = await stage.job("train")
+    async with stage.db.begin() as connection:
+        await connection.execute("UPDATE jobs SET manifest = '{}' WHERE name = 'broken'")
+    assert list(told(await stage.autoscaler().run_once())) == ["train"]
+    assert await stage.size(uid) == 3
+
+
+async def test_old_runs_go_and_those_that_changed_something_later(stage: Stage) -> None:
+    decision = ScalingDecision(
+        uid="u",
+        namespace="team-a",
+        name="n",
+        task="worker",
+        from_replicas=1,
+        to_replicas=2,
+        verdict=Verdict.GROWS,
+        message="",
+        applied=True,
+    )
+    for seconds, decisions in ((0, ()), (1, (decision,)), (2, ()), (3, ()), (4, ())):
+        run = AutoscalerRun(
+            at=later(seconds),
+            enabled=True,
+            max_load=1,
+            period=30,
+            freeze=60,
+            inventory=Inventory(),
+            decisions=decisions,
+        )
+        await autoscaler_runs.write(stage.db, stage.lease, run)
+    assert await autoscaler_runs.forget(stage.db, before=NOW, keep=2, limit=100) == 2
+    kept = [stored.run.at - NOW for stored in await autoscaler_runs.page(stage.db, limit=10)]
+    assert kept == [timedelta(seconds=seconds) for seconds in (4, 3, 1)]
+    assert await autoscaler_runs.forget(stage.db, before=later(2), keep=2, limit=100) == 1
