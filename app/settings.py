@@ -3,13 +3,18 @@
 Nothing below the composition root reads settings: values arrive as arguments.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.api.settings import HttpSettings
-from app.domain.dialects.base import Limits, Site
+from app.domain.decoding import decode_yaml
+from app.domain.dialects.accelerators import accelerators_of
+from app.domain.dialects.base import Accelerator, Limits, Site
+from app.domain.errors import DomainError
 from app.domain.timing import Timing
 from app.loops.evidence import EvidenceSettings
 from app.loops.parts import AutoscalerSettings, ControllerSettings
@@ -42,9 +47,16 @@ class Settings(BaseSettings):
     scheduler_names: Annotated[
         str, Field(description="upstream=cluster pairs, comma-separated, for schedulers that have another name here")
     ] = ""
+    accelerators_file: Annotated[
+        str | None, Field(description="YAML: what containers get that ask for a resource, in mxnet-operator's format")
+    ] = None
 
     host: Annotated[str, Field(description="address to serve on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="port to serve on; 0 takes a free one")] = 8080
+    server_url: Annotated[
+        str | None,
+        Field(description="where pods reach this gateway; by default the address that this process serves on"),
+    ] = None
     role: Annotated[
         Literal["api", "controller", "all"], Field(description="what this process does: serve, control, or both")
     ] = "all"
@@ -79,18 +91,6 @@ class Settings(BaseSettings):
     evidence_deadline: Annotated[float, Field(ge=0, description="for reading the logs of an ended attempt")] = 60.0
     events_after: Annotated[float, Field(ge=0, description="pending time after which a pod's Events are read")] = 5.0
 
-    log_format: Annotated[Literal["json", "text"], Field(description="lines for machines or for people")] = "json"
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Field(description="least severity that is written")
-    ] = "info"
-
-    @field_validator("namespaces", "cors_origins", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        return tuple(item.strip() for item in value.split(",") if item.strip()) if isinstance(value, str) else value
-
-    def limits(self) -> Limits:
-        return Limits(max_replicas=self.max_replicas, max_rendered_pod_bytes=self.max_rendered_pod_bytes)
     autoscaler: Annotated[
         Literal["on", "off"], Field(description="whether it resizes jobs; off, it only tells what it would do")
     ] = "off"
@@ -102,10 +102,32 @@ class Settings(BaseSettings):
         float, Field(gt=0, le=1, description="share of the cluster's CPU and memory that pods may request")
     ] = 0.97
 
+    log_format: Annotated[Literal["json", "text"], Field(description="lines for machines or for people")] = "json"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Field(description="least severity that is written")
+    ] = "info"
+
+    @field_validator("namespaces", "cors_origins", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(item.strip() for item in value.split(",") if item.strip()) if isinstance(value, str) else value
+
+    @field_validator("accelerators_file")
+    @classmethod
+    def _can_be_read(cls, value: str | None) -> str | None:
+        _accelerators(value)
+        return value
+
+    def limits(self) -> Limits:
+        return Limits(max_replicas=self.max_replicas, max_rendered_pod_bytes=self.max_rendered_pod_bytes)
 
     def site(self) -> Site:
         pairs = (item.split("=", 1) for item in self.scheduler_names.split(",") if "=" in item)
-        return Site(schedulers={upstream.strip(): here.strip() or None for upstream, here in pairs})
+        return Site(
+            schedulers={upstream.strip(): here.strip() or None for upstream, here in pairs},
+            server_url=(self.server_url or f"http://{self.host}:{self.port}").rstrip("/"),
+            accelerators=_accelerators(self.accelerators_file),
+        )
 
     def timing(self) -> Timing:
         never = self.node_lost_after == "never"
@@ -131,10 +153,22 @@ class Settings(BaseSettings):
             lease_renew_every=self.lease_seconds / 5,
             request_timeout=self.request_timeout,
             stale_after=self.stale_after,
-        )
             autoscaler=AutoscalerSettings(
                 enabled=self.autoscaler == "on",
                 period=self.autoscaler_period,
                 freeze=self.autoscaler_freeze,
                 max_load=self.autoscaler_max_load,
             ),
+        )
+
+
+def _accelerators(path: str | None) -> Mapping[str, Accelerator]:
+    if not path:
+        return {}
+    try:
+        documents = decode_yaml(Path(path).read_bytes())
+        return accelerators_of(documents[0] if documents else {})
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+    except DomainError as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -6,10 +6,11 @@ from typing import Final
 
 from app.domain.dialects.base import Dialect
 from app.domain.dialects.generic_job import GenericJobDialect
+from app.domain.dialects.mx_job import MxJobDialect
 from app.domain.dialects.spec_model import nearest
 from app.domain.errors import FieldError, InvalidManifest, shorten
 
-_ALL: Final[tuple[Dialect, ...]] = (GenericJobDialect(),)
+_ALL: Final[tuple[Dialect, ...]] = (GenericJobDialect(), MxJobDialect())
 
 DIALECTS: Final[Mapping[tuple[str, str], Dialect]] = MappingProxyType(
     {(version, dialect.kind): dialect for dialect in _ALL for version in dialect.api_versions}
