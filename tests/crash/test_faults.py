@@ -1,6 +1,7 @@
 """Postgres dies, the API server dies, hangs or swallows an answer: what was accepted stays, and goes on by itself."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import pytest
 
 from app.db.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
+from app.faultpoints import FaultPoint
 from tests.crash.ledger import ledger
 from tests.crash.pods import pod_watcher
 from tests.crash.stories import Client, cancels, generic_job, pauses, recovers, serves, task
@@ -223,3 +225,32 @@ async def test_a_submission_whose_answer_died_is_one_job(
             for number in range(3):
                 await client.until(f"once-{number}", "Succeeded")
     assert await stored_uids(database_url) == set(uids)
+
+
+@pytest.mark.parametrize("point", [FaultPoint.SUBMISSION_ARRIVED, FaultPoint.SUBMISSION_STORED])
+async def test_several_jobs_of_one_request_are_all_there_once(
+    point: FaultPoint,
+    busy_cluster: Cluster,
+    crash_api: KubeClient,
+    crash_namespace: str,
+    database_url: str,
+    tmp_path: Path,
+) -> None:
+    """The gateway dies before or after their commit; the client asks again under its key."""
+    names = [f"together-{number}" for number in range(5)]
+    items = [serves(name, tmp_path).manifest for name in names]
+    async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway") as gateway:
+        await gateway.start({"JOBGATE_FAULT_POINTS": f"{point}:1"})
+        async with client_of(gateway, crash_api, crash_namespace) as client, asyncio.TaskGroup() as group:
+            submitting = group.create_task(client.submit({"apiVersion": "v1", "kind": "List", "items": items}))
+            assert await gateway.ended(within=60) == -signal.SIGKILL
+            there = await stored_uids(database_url)
+            assert len(there) == (len(items) if point is FaultPoint.SUBMISSION_STORED else 0)
+            await gateway.start()
+            for name in names:
+                await client.until(name, "Succeeded")
+        told = submitting.result()["items"]
+    assert [item["name"] for item in told] == names
+    stored = await stored_uids(database_url)
+    assert stored == {item["uid"] for item in told}
+    assert there <= stored

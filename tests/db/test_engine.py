@@ -68,7 +68,7 @@ async def test_slow_stuck_and_crowded_are_told_apart_from_unstorable(database_ur
 
 async def forget_a_transaction(db: Database) -> None:
     """The server ends a transaction whose client does nothing for too long."""
-    async with db.begin() as connection, asyncio.timeout(10):
+    async with db.begin() as connection, asyncio.timeout(60):
         pid = await connection.fetchval("SELECT pg_backend_pid()")
         async with db.read() as other:
             while await other.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid):
@@ -107,7 +107,7 @@ async def test_the_pool_survives_a_restart_of_the_server(postgres_directory: Pat
             with pytest.raises(DatabaseUnavailable):
                 await jobs.get(db, job.uid)
         await server.start()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not await found(db, job.uid):
                 await asyncio.sleep(0.05)
         await db.close()

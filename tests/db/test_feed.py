@@ -138,7 +138,7 @@ async def test_a_submission_reaches_a_listener_in_another_pool(db: Database, dat
     listener = Listener(database_url)
     notifier = Notifier(db)
     publisher = Publisher(db, notifier, poll=60)
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(part.run()) for part in (listener, notifier, publisher)]
         with listener.subscribe(FEED) as hints:
             await listener.listening.wait()

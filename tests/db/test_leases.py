@@ -56,7 +56,7 @@ async def test_a_takeover_waits_for_the_transaction_that_is_inside_the_fence(db:
 
 
 async def wait_until_blocked(db: Database) -> None:
-    async with asyncio.timeout(10), db.read() as connection:
+    async with asyncio.timeout(60), db.read() as connection:
         while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
             await asyncio.sleep(0.01)
 

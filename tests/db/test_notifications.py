@@ -15,7 +15,7 @@ WHERE datname = current_database() AND application_name = 'jobgate listener'
 
 @asynccontextmanager
 async def at_work(*parts: Listener | Notifier) -> AsyncIterator[None]:
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(part.run()) for part in parts]
         for part in parts:
             if isinstance(part, Listener):
@@ -62,7 +62,7 @@ async def test_a_listener_comes_back_and_wakes_everybody(db: Database, database_
 
 async def test_without_a_server_waiters_still_wake_by_themselves() -> None:
     listener = Listener("postgresql://nobody@127.0.0.1:1/none", reconnect=0.01)
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(listener.run())
         with listener.subscribe(FEED) as hints:
             assert not await hints.wait(0.1)
