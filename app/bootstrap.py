@@ -76,6 +76,18 @@ async def serve(
     """
     faultpoints.arm(os.environ)
     _refuse_open_access_to_others(settings)
+    with _bound(settings.host, settings.port) as listening:
+        await _serve_on(listening, _located(settings, listening), on_ready=on_ready, stop=stop, migrate=migrate)
+
+
+async def _serve_on(
+    listening: socket.socket,
+    settings: Settings,
+    *,
+    on_ready: Callable[[str], None],
+    stop: asyncio.Event,
+    migrate: bool,
+) -> None:
     async with foundation(settings, migrate=migrate) as base:
         controller = _controller(base) if settings.role != "api" else None
         services = _services(base, controller)
@@ -89,7 +101,7 @@ async def serve(
             loops["controller"] = controller.run
         async with asyncio.TaskGroup() as group:
             supervisor = group.create_task(Supervisor(loops, base.clock).run())
-            await _serve_http(settings, services, on_ready, stop)
+            await _serve_http(listening, settings, services, on_ready, stop)
             supervisor.cancel()
 
 
@@ -198,6 +210,7 @@ def _controller(base: Foundation) -> Controller:
             publisher=base.publisher,
             clock=base.clock,
             installation_id=base.installation.id,
+            installation_key=base.installation.key,
             settings=settings.controller(),
             timing=settings.timing(),
             evidence=settings.evidence(),
@@ -226,6 +239,7 @@ def _services(base: Foundation, controller: Controller | None) -> Services:
         clock=base.clock,
         access=_access(base),
         planner=planner,
+        installation_key=base.installation.key,
         hints=Hints(intent=intent_hint, feed=feed_hint),
         readiness=readiness,
         log_reader=ClusterLogs(base.api) if base.api is not None else None,
@@ -301,27 +315,39 @@ class _Server(uvicorn.Server):
 
 
 async def _serve_http(
-    settings: Settings, services: Services, on_ready: Callable[[str], None], stop: asyncio.Event
+    listening: socket.socket,
+    settings: Settings,
+    services: Services,
+    on_ready: Callable[[str], None],
+    stop: asyncio.Event,
 ) -> None:
     """Serve until `stop`; a controller alone serves its health and metrics the same way."""
-    with _bound(settings.host, settings.port) as listening:
-        host, port = listening.getsockname()[:2]
-        config = uvicorn.Config(
-            create_app(services, settings.http(), serves_jobs=settings.role != "controller"),
-            log_config=None,
-            access_log=False,
-            timeout_graceful_shutdown=GRACEFUL_SHUTDOWN,
-            server_header=False,
-            lifespan="off",
-        )
-        server = _Server(config, lambda: on_ready(f"http://{host}:{port}"))
-        async with asyncio.TaskGroup() as group:
-            serving = group.create_task(server.serve_on(listening))
-            waiting = group.create_task(stop.wait())
-            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            services.close()
-            server.should_exit = True
+    config = uvicorn.Config(
+        create_app(services, settings.http(), serves_jobs=settings.role != "controller"),
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=GRACEFUL_SHUTDOWN,
+        server_header=False,
+        lifespan="off",
+    )
+    server = _Server(config, lambda: on_ready(_url_of(listening)))
+    async with asyncio.TaskGroup() as group:
+        serving = group.create_task(server.serve_on(listening))
+        waiting = group.create_task(stop.wait())
+        await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        services.close()
+        server.should_exit = True
+
+
+def _located(settings: Settings, listening: socket.socket) -> Settings:
+    """The settings with the address that this process serves on, unless another one leads to it."""
+    return settings if settings.server_url else settings.model_copy(update={"server_url": _url_of(listening)})
+
+
+def _url_of(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @contextlib.contextmanager

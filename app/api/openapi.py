@@ -10,16 +10,23 @@ from typing_extensions import override
 
 from app.api.bodies import JSON, MERGE_PATCH, YAML_TYPES
 from app.api.errors import PROBLEM_TYPE
-from app.api.openapi_examples import MANIFEST, PROBLEM
+from app.api.openapi_examples import MANIFEST, PROBLEM, SCALES
+from app.api.routes import di_server
 from app.api.views import ProblemView, WatchEventView
 from app.domain.several import LIST_KIND, MAX_ITEMS
 
 TAGS: Final = [
     {"name": "jobs", "description": "Submit, list, read and edit jobs."},
-    {"name": "actions", "description": "Pause, resume, cancel and retry."},
+    {"name": "actions", "description": "Scale, pause, resume, cancel and retry."},
     {"name": "logs", "description": "What containers wrote."},
     {"name": "watch", "description": "Server-sent events."},
+    {"name": "autoscaler", "description": "What it decided, and what it would do."},
     {"name": "system", "description": "Kinds, health and metrics."},
+    {
+        "name": di_server.TAG,
+        "description": "The in-cluster API of DIJobs, for their own pods: DI-orchestrator's paths and its envelope. "
+        "Each job takes the token that its pods find as DI_SERVER_TOKEN, and no other.",
+    },
 ]
 
 _METHODS: Final = ("get", "put", "post", "patch", "delete")
@@ -52,6 +59,21 @@ _POLLED_HEADERS: Final = {
     "Jobgate-Stale": _text_header("true when that is too long ago, or the controller says that it is out of touch."),
 }
 _TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
+_SIZE: Final = {"type": "integer", "minimum": 0}
+_SCALE: Final = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "replicas": _SIZE | {"description": "The size of the one task that can be scaled, or of `task`."},
+        "task": {"type": "string", "description": "Whose size it is; needed where more than one can be scaled."},
+        "tasks": {
+            "type": "object",
+            "additionalProperties": _SIZE,
+            "description": "Instead of replicas: sizes by task; what is left out keeps its size.",
+        },
+        "reason": {"type": "string", "description": "For the job's history and its scale records."},
+    },
+}
 
 
 class Documented(FastAPI):
@@ -82,7 +104,8 @@ def _finished(found: dict[str, Any]) -> dict[str, Any]:
     found["security"] = [{"bearer": []}]
     components = found.setdefault("components", {})
     components["securitySchemes"] = {
-        "bearer": {"type": "http", "scheme": "bearer", "description": "A token made by `jobgate token create`."}
+        "bearer": {"type": "http", "scheme": "bearer", "description": "A token made by `jobgate token create`."},
+        "jobToken": {"type": "http", "scheme": "bearer", "description": "A job's own token, of its pods' environment."},
     }
     schemas = components.setdefault("schemas", {})
     for unused in ("HTTPValidationError", "ValidationError"):
@@ -112,9 +135,12 @@ def _finish_operation(path: str, method: str, operation: dict[str, Any]) -> None
         operation["responses"].pop("422", None)
         operation["responses"]["400"] = _problem_response("400")
         return
+    if path.startswith(di_server.BASE):
+        operation["responses"].pop("422", None)
+        return
     if method in ("put", "patch") or (path.endswith("/jobs") and method == "post"):
         operation["requestBody"] = _request_body(method, "Submission" if method == "post" else "Manifest")
-    elif method == "post":
+    elif method == "post" and "requestBody" not in operation:
         operation["requestBody"] = _action_body(path)
     responses = operation["responses"]
     responses.pop("422", None)
@@ -147,6 +173,8 @@ def _request_body(method: str, model: str) -> dict[str, Any]:
 
 
 def _action_body(path: str) -> dict[str, Any]:
+    if path.endswith("/scale"):
+        return {"required": True, "content": {JSON: {"schema": _SCALE, "examples": SCALES}}}
     retry = path.endswith("/retry")
     name, about = ("name", "The new job's name.") if retry else ("reason", "For the job's history.")
     properties = {name: {"type": "string", "description": about}}

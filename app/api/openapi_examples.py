@@ -24,6 +24,11 @@ MANIFEST: Final[dict[str, Any]] = {
     },
 }
 
+SCALES: Final[dict[str, Any]] = {
+    "one": {"summary": "One task can be scaled", "value": {"replicas": 4, "reason": "the queue is long"}},
+    "several": {"summary": "Several can", "value": {"tasks": {"collector": 3, "learner": 1}}},
+}
+
 PROBLEM: Final[dict[str, Any]] = {
     "type": "urn:jobgate:problem:InvalidManifest",
     "title": "Unprocessable Entity",

@@ -15,10 +15,9 @@ from fastapi import Response
 from app.api.conditional import job_tag, status_tag, unchanged
 from app.api.rendering import RenderCache, job_bytes, status_bytes
 from app.db.job_rows import JobRow
-from app.domain.status.records import Replica
 from app.services.freshness import Freshness
 from app.services.gateway import Services
-from app.services.reading import Address
+from app.services.reading import Address, Belongings
 from app.services.watching import Interest
 
 JSON: Final = "application/json"
@@ -82,28 +81,26 @@ class Poller:
                 await waiter.wait(left)
         return present
 
-    def of_row(self, row: JobRow, replicas: tuple[Replica, ...] | list[Replica]) -> Rendered:
+    def of_row(self, row: JobRow, belongings: Belongings) -> Rendered:
         """Render the whole job, or take what was rendered."""
-        return self.kept(row) or self._keep(Shown.JOB, row, job_tag(row.uid, row.version), job_bytes(row, replicas))
+        return self.kept(row) or self._keep(Shown.JOB, row, job_tag(row.uid, row.version), job_bytes(row, belongings))
 
     def kept(self, row: JobRow) -> Rendered | None:
         return self._cache.get((Shown.JOB, row.uid, row.version))
 
     async def of_job(self, row: JobRow) -> Rendered:
-        """The whole job for a row just read or written; its replicas are read unless it was rendered before."""
+        """The whole job for a row just read or written; its belongings are read unless it was rendered before."""
         kept = self.kept(row)
         if kept is not None:
             return kept
-        present, replicas = await self._services.reading.whole(row.uid)
-        return self.of_row(present, list(replicas))
+        return self.of_row(*await self._services.reading.whole(row.uid))
 
     async def _render(self, address: Address, shown: Shown) -> Rendered:
         if shown is Shown.STATUS:
             row = await self._services.reading.job(address)
             return self._keep(shown, row, status_tag(row.uid, row.version), status_bytes(row))
         uid = address.uid or (await self._services.reading.version(address)).uid
-        row, replicas = await self._services.reading.whole(uid)
-        return self.of_row(row, list(replicas))
+        return self.of_row(*await self._services.reading.whole(uid))
 
     def _keep(self, shown: Shown, row: JobRow, tag: str, body: bytes) -> Rendered:
         rendered = Rendered(row.namespace, row.uid, row.version, tag, body)

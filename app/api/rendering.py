@@ -1,8 +1,8 @@
 """Records to views, and the bytes that pollers read: rendered once a version, kept while there is room."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from collections.abc import Iterable
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -23,20 +23,22 @@ from app.api.views import (
     ScaleRecordView,
     StatusView,
     TaskPlanView,
+    TaskScalingView,
 )
 from app.db.history import HistoryRow
 from app.db.job_rows import JobRow
 from app.domain.dialects import registry
-from app.domain.dialects.base import StatusFacts
+from app.domain.dialects.base import Scaling, StatusFacts
 from app.domain.status.observed import ObservedContainer
-from app.domain.status.records import Attempt, Condition, JobStatus, Replica, ScaleRecord
+from app.domain.status.records import Attempt, Condition, JobStatus, ScaleRecord
 from app.services.planning import objects
-from app.services.reading import PodEvent, ReplicaStory
+from app.services.reading import Belongings, PodEvent, ReplicaStory
 from app.services.submitting import Prepared
 
 CACHE_BYTES: Final = 64 * 1024 * 1024
 # What an entry costs beside its bytes.
 _OVERHEAD: Final = 256
+_NONE_YET: Final = Belongings()
 
 Key: TypeAlias = tuple[str, UUID, int]  # which view, of which job, at which version
 
@@ -75,9 +77,10 @@ class RenderCache(Generic[_T]):
             self._bytes -= len(dropped.body) + _OVERHEAD
 
 
-def job_bytes(job: JobRow, replicas: Sequence[Replica] = ()) -> bytes:
-    """The whole job; its native status is made of its replicas."""
+def job_bytes(job: JobRow, belongings: Belongings = _NONE_YET) -> bytes:
+    """The whole job; its native status is made of its belongings."""
     metadata = job.manifest["metadata"]
+    dialect = registry.find(job.api_version, job.kind)
     view = JobView(
         uid=job.uid,
         namespace=job.namespace,
@@ -92,8 +95,9 @@ def job_bytes(job: JobRow, replicas: Sequence[Replica] = ()) -> bytes:
         retry_of=job.retry_of,
         deleted_at=job.deleted_at,
         spec=job.manifest["spec"],
+        scaling=_scaling(dialect.scaling(job.manifest)),
         status=_status(job.status),
-        native_status=_native_status(job, replicas),
+        native_status=dialect.native_status(job.manifest, _facts(job, belongings)),
         conditions=[_condition(condition) for condition in job.status.conditions],
     )
     return view.model_dump_json(by_alias=True).encode()
@@ -178,6 +182,7 @@ def scale_record_view(record: ScaleRecord) -> ScaleRecordView:
         requested_at=record.requested_at,
         settled_at=record.settled_at,
         outcome=record.outcome,
+        message=record.message,
     )
 
 
@@ -197,11 +202,24 @@ def event_view(event: PodEvent) -> EventView:
     )
 
 
-def _native_status(job: JobRow, replicas: Sequence[Replica]) -> dict[str, Any]:
-    facts = StatusFacts(
-        status=job.status, replicas=replicas, created_at=job.created_at, deleted=job.deleted_at is not None
+def _facts(job: JobRow, belongings: Belongings) -> StatusFacts:
+    return StatusFacts(
+        status=job.status,
+        replicas=belongings.replicas,
+        scale_records=belongings.scale_records,
+        reported=job.reported or {},
+        created_at=job.created_at,
+        deleted=job.deleted_at is not None,
     )
-    return registry.find(job.api_version, job.kind).native_status(job.manifest, facts)
+
+
+def _scaling(scaling: Scaling | None) -> dict[str, TaskScalingView]:
+    if scaling is None:
+        return {}
+    return {
+        task: TaskScalingView(replicas=size, min=scaling.bounds[task][0], max=scaling.bounds[task][1])
+        for task, size in scaling.sizes.items()
+    }
 
 
 def _status(status: JobStatus) -> StatusView:

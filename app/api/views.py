@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from app.domain.vocabulary import JobPhase, ReplicaPhase
+from app.domain.vocabulary import JobPhase, ReplicaPhase, ScaleOutcome
 
 
 class View(BaseModel):
@@ -81,6 +81,15 @@ class JobStatusView(View):
     conditions: list[ConditionView]
 
 
+class TaskScalingView(View):
+    """A task whose size may change while the job lives."""
+
+    replicas: int
+    """How many it shall have."""
+    min: int
+    max: int
+
+
 class JobView(View):
     uid: UUID
     namespace: str
@@ -98,6 +107,8 @@ class JobView(View):
     deleted_at: datetime | None
     spec: dict[str, Any]
     """The manifest's spec in the names of its own system, defaults filled in."""
+    scaling: dict[str, TaskScalingView]
+    """The tasks that can be scaled, by name; their sum may be bounded too. Empty where nothing can."""
     status: StatusView
     native_status: dict[str, Any]
     """The status as the kind's own system shows it."""
@@ -159,6 +170,7 @@ class ReplicaView(View):
     disruptions: int
     """Replacements after the cluster took the pod away; not charged to the restart limit."""
     leaving: bool
+    """Whether the rank is beyond the task's present size; it is in no aggregate."""
     retry_at: datetime | None
     node: str | None
     pod_ip: str | None = Field(alias="podIP")
@@ -207,7 +219,11 @@ class ScaleRecordView(View):
     reason: str
     requested_at: datetime
     settled_at: datetime | None
-    outcome: str | None
+    """When its outcome was known; null until then."""
+    outcome: ScaleOutcome | None
+    """Reached, Refused by the cluster, Replaced by a newer request, or JobEnded; null while it is not known."""
+    message: str
+    """Why, where it was not reached."""
 
 
 class ScaleRecordPage(View):

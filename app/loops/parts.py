@@ -1,6 +1,6 @@
 """What a controller is made of and how it waits; given to it by the composition root."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 import structlog
@@ -72,6 +72,7 @@ class Parts:
     publisher: Publisher
     clock: Clock
     installation_id: UUID
+    installation_key: bytes = field(repr=False)
     settings: ControllerSettings
     timing: Timing
     evidence: EvidenceSettings

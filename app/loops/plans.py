@@ -4,6 +4,7 @@ from collections import OrderedDict
 from uuid import UUID
 
 from app.db.controller import StoredJob
+from app.domain.credentials import credential_of
 from app.domain.dialects.base import Site
 from app.domain.dialects.registry import find
 from app.domain.plan import JobIdentity, JobPlan
@@ -12,8 +13,9 @@ from app.domain.plan import JobIdentity, JobPlan
 class PlanCache:
     """Least recently used first out, by the number of replicas that the kept plans have together."""
 
-    def __init__(self, installation: str, site: Site, *, max_replicas: int = 20_000) -> None:
+    def __init__(self, installation: str, key: bytes, site: Site, *, max_replicas: int = 20_000) -> None:
         self._installation = installation
+        self._key = key
         self._site = site
         self._max_replicas = max_replicas
         self._held = 0
@@ -39,6 +41,7 @@ class PlanCache:
             name=job.name,
             generation=job.generation,
             installation=self._installation,
+            credential=credential_of(self._key, str(job.uid)),
         )
         dialect = find(job.api_version, job.kind)
         return dialect.plan(job.manifest, identity, resumed=resumed, site=self._site)

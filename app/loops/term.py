@@ -76,7 +76,7 @@ class Term:
             verify=self._identity.verify,
             timeout=settings.request_timeout,
         )
-        plans = PlanCache(str(parts.installation_id), parts.site)
+        plans = PlanCache(str(parts.installation_id), parts.installation_key, parts.site)
         self._reconciler = Reconciler(parts, leadership, self._mirror, creator, hands, plans, self._queue)
         self._janitor = Janitor(parts.api, parts.db, leadership, self._mirror, clock, timeout=settings.request_timeout)
         self._autoscaler = Autoscaler(parts, leadership, self._identity.verify)

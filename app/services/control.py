@@ -1,6 +1,6 @@
-"""What people change of a job that exists: its manifest, whether it is paused, and that it shall end."""
+"""What people change of a job that exists: its manifest, its size, whether it is paused, and that it shall end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -9,17 +9,19 @@ from app.db import jobs
 from app.db.engine import Database
 from app.db.job_rows import JobRow
 from app.domain.dialects import registry
-from app.domain.dialects.base import Dialect
+from app.domain.dialects.base import Dialect, Scaling
 from app.domain.dialects.envelope import as_posted
 from app.domain.errors import Conflict, FieldError, InvalidManifest, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
 from app.domain.vocabulary import JobPhase
 from app.services.planning import Planner
+from app.services.scaling import Growth, SizesWanted, growth, resized, scaling_of, shifted_sizes, wanted_sizes
 from app.services.submitting import Hint
 
 # Raises PreconditionFailed when the job is not the version that the caller decided on.
 Precondition: TypeAlias = Callable[[JobRow], None]
 _Change: TypeAlias = Callable[[Dialect, Manifest], Manifest]
+_Sizes: TypeAlias = Callable[[Scaling], Mapping[str, int]]
 
 # Without a precondition an edit that met another is decided again on what that one left.
 _MAX_TRIES: Final = 8
@@ -31,6 +33,23 @@ class Changed:
 
     job: JobRow
     pending: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """An edit that was asked for. `keeps_objects`: it changes neither how many replicas there are nor what they need.
+
+    `reason` and `message` are for the job's history.
+    """
+
+    namespace: str
+    name: str
+    change: _Change
+    actor: str
+    reason: str = "Edited"
+    message: str = ""
+    precondition: Precondition
+    keeps_objects: bool = False
 
 
 class JobControl:
@@ -50,7 +69,9 @@ class JobControl:
         def change(_: Dialect, stored: Manifest) -> Manifest:
             return self._revised(stored, document)
 
-        return await self._edit(namespace, name, change, actor=actor, reason="Edited", precondition=precondition)
+        return await self._edit(
+            _Request(namespace=namespace, name=name, change=change, actor=actor, precondition=precondition)
+        )
 
     async def merge(
         self, namespace: str, name: str, patch: dict[str, Any], *, actor: str, precondition: Precondition
@@ -60,7 +81,52 @@ class JobControl:
         def change(_: Dialect, stored: Manifest) -> Manifest:
             return self._revised(stored, merge_patch(as_posted(stored), patch))
 
-        return await self._edit(namespace, name, change, actor=actor, reason="Edited", precondition=precondition)
+        return await self._edit(
+            _Request(namespace=namespace, name=name, change=change, actor=actor, precondition=precondition)
+        )
+
+    async def scale(
+        self,
+        namespace: str,
+        name: str,
+        wanted: SizesWanted,
+        *,
+        actor: str,
+        reason: str = "",
+        precondition: Precondition,
+    ) -> Changed:
+        """Give tasks these sizes; what is so already stays so.
+
+        Raises:
+            InvalidManifest: the request is unclear or goes beyond what the job allows.
+            Conflict: the job cannot be scaled, is over, or another one uses a name that it would need.
+        """
+
+        def sizes(scaling: Scaling) -> Mapping[str, int]:
+            return wanted_sizes(scaling, wanted)
+
+        return await self._edit(_scale_request(namespace, name, sizes, actor, reason, precondition))
+
+    async def add(
+        self,
+        namespace: str,
+        name: str,
+        deltas: Mapping[str, int],
+        *,
+        actor: str,
+        reason: str = "",
+        precondition: Precondition,
+    ) -> Changed:
+        """Give tasks so many more replicas than they shall have by then, or fewer: of two that add, both count.
+
+        Raises:
+            InvalidManifest, Conflict: as `scale`.
+        """
+
+        def sizes(scaling: Scaling) -> Mapping[str, int]:
+            return shifted_sizes(scaling, deltas)
+
+        return await self._edit(_scale_request(namespace, name, sizes, actor, reason, precondition))
 
     async def pause(
         self, namespace: str, name: str, *, paused: bool, actor: str, message: str, precondition: Precondition
@@ -70,9 +136,17 @@ class JobControl:
         def change(dialect: Dialect, stored: Manifest) -> Manifest:
             return dialect.with_pause(stored, paused=paused)
 
-        reason = "PauseRequested" if paused else "ResumeRequested"
         return await self._edit(
-            namespace, name, change, actor=actor, reason=reason, message=message, precondition=precondition
+            _Request(
+                namespace=namespace,
+                name=name,
+                change=change,
+                actor=actor,
+                reason="PauseRequested" if paused else "ResumeRequested",
+                message=message,
+                precondition=precondition,
+                keeps_objects=True,
+            )
         )
 
     async def cancel(
@@ -113,43 +187,43 @@ class JobControl:
         named = {"name": name} if name is not None else {"generateName": f"{_stem(job.name)}-"}
         return {**as_posted(manifest), "metadata": {**metadata, **named}}
 
-    async def _edit(
-        self,
-        namespace: str,
-        name: str,
-        change: _Change,
-        *,
-        actor: str,
-        reason: str,
-        message: str = "",
-        precondition: Precondition,
-    ) -> Changed:
+    async def _edit(self, request: _Request) -> Changed:
         for _ in range(_MAX_TRIES):
-            job = await self.current(namespace, name)
-            precondition(job)
+            job = await self.current(request.namespace, request.name)
+            request.precondition(job)
             _refuse_if_over(job)
-            manifest = change(registry.find(job.api_version, job.kind), job.manifest)
-            if manifest == job.manifest:
+            edit = self._decide(job, request)
+            if edit is None:
                 return Changed(job=job, pending=job.status.observed_generation < job.generation)
             try:
-                changed = await jobs.edit(
-                    self._db,
-                    job.uid,
-                    jobs.Edit(
-                        manifest=manifest,
-                        labels=manifest["metadata"].get("labels", {}),
-                        actor=actor,
-                        at=self._clock.now(),
-                        expected_version=job.version,
-                        reason=reason,
-                        message=message,
-                    ),
-                )
+                changed = await jobs.edit(self._db, job.uid, edit)
             except PreconditionFailed:
                 continue
             self._hint()
             return Changed(job=changed, pending=True)
         raise Conflict("the job changes faster than it can be edited: repeat it", code="Contended")
+
+    def _decide(self, job: JobRow, request: _Request) -> jobs.Edit | None:
+        """The edit of the job as it is now; None where it is as asked for."""
+        dialect = registry.find(job.api_version, job.kind)
+        manifest = request.change(dialect, job.manifest)
+        if manifest == job.manifest:
+            return None
+        if request.keeps_objects:
+            grown = Growth(scales=(), names=())
+        else:
+            grown = growth(self._planner, dialect, str(job.uid), job.manifest, manifest, request.message)
+        return jobs.Edit(
+            manifest=manifest,
+            labels=manifest["metadata"].get("labels", {}),
+            actor=request.actor,
+            at=self._clock.now(),
+            expected_version=job.version,
+            reason=request.reason,
+            message=request.message,
+            scales=grown.scales,
+            names=grown.names,
+        )
 
     def _revised(self, stored: Manifest, document: Manifest) -> Manifest:
         """The document as the next version of what is stored.
@@ -166,6 +240,24 @@ class JobControl:
         if errors:
             raise InvalidManifest("the edit changes what cannot be changed", code="ImmutableField", errors=errors)
         return draft.manifest
+
+
+def _scale_request(
+    namespace: str, name: str, sizes: _Sizes, actor: str, reason: str, precondition: Precondition
+) -> _Request:
+    def change(dialect: Dialect, stored: Manifest) -> Manifest:
+        scaling = scaling_of(dialect, stored)
+        return resized(dialect, stored, scaling, sizes(scaling))
+
+    return _Request(
+        namespace=namespace,
+        name=name,
+        change=change,
+        actor=actor,
+        reason="ScaleRequested",
+        message=reason,
+        precondition=precondition,
+    )
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

@@ -10,7 +10,10 @@ from app.clock import Clock
 from app.db.engine import Database
 from app.db.submissions import GroupCommit
 from app.services.access import Access
+from app.services.autoscaling import Autoscaling
 from app.services.control import JobControl
+from app.services.credentials import JobCredentials
+from app.services.di_server import DiServer
 from app.services.freshness import FreshnessReader
 from app.services.logs import LogReader, Logs
 from app.services.planning import Planner
@@ -40,6 +43,9 @@ class Services:
     submitter: Submitter
     together: TogetherSubmitter
     control: JobControl
+    credentials: JobCredentials
+    di_server: DiServer
+    autoscaling: Autoscaling
     reading: Reading
     watcher: Watcher
     logs: Logs
@@ -76,6 +82,7 @@ class Assembly:
     clock: Clock
     access: Access
     planner: Planner
+    installation_key: bytes = field(repr=False)
     hints: Hints
     readiness: Readiness
     log_reader: LogReader | None = None
@@ -87,11 +94,16 @@ class Assembly:
         commit = GroupCommit(self.db)
         submitter = Submitter(commit, self.planner, self.clock, self.hints.intent, self.randomness)
         reading = Reading(self.db, self.planner)
+        control = JobControl(self.db, self.planner, self.clock, self.hints.intent)
+        credentials = JobCredentials(self.installation_key)
         return Services(
             access=self.access,
             submitter=submitter,
             together=TogetherSubmitter(submitter, commit, self.clock, self.hints.intent),
-            control=JobControl(self.db, self.planner, self.clock, self.hints.intent),
+            control=control,
+            credentials=credentials,
+            di_server=DiServer(self.db, control, credentials),
+            autoscaling=Autoscaling(self.db, self.clock),
             reading=reading,
             watcher=Watcher(self.db, self.hints.feed),
             logs=Logs(self.db, self.log_reader),

@@ -31,6 +31,14 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Belongings:
+    """What a job's native status is made of beside its row: its replicas and its last scale records."""
+
+    replicas: Sequence[Replica] = ()
+    scale_records: Sequence[ScaleRecord] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaStory:
     """A replica and those of its attempts that have ended."""
 
@@ -83,14 +91,26 @@ class Reading:
     async def page(self, where: JobFilter, after: Cursor | None, limit: int) -> JobPage:
         return await jobs.page(self._db, where, after=after, limit=limit)
 
-    async def whole(self, uid: UUID) -> tuple[JobRow, Sequence[Replica]]:
-        """A job and its replicas, of one moment."""
+    async def whole(self, uid: UUID) -> tuple[JobRow, Belongings]:
+        """A job with its belongings, of one moment."""
         found = _present(await jobs.whole(self._db, uid))
-        return found.row, [stored.replica for stored in found.replicas]
+        return found.row, Belongings(
+            replicas=[stored.replica for stored in found.replicas], scale_records=found.scale_records
+        )
 
-    async def replicas_of(self, rows: Sequence[JobRow]) -> Mapping[UUID, Sequence[Replica]]:
+    async def belongings_of(self, rows: Sequence[JobRow]) -> Mapping[UUID, Belongings]:
+        """Of several jobs, in as many statements as for one."""
+        if not rows:
+            return {}
         found = await replicas.of_many(self._db, [row.uid for row in rows])
-        return {uid: [stored.replica for stored in several] for uid, several in found.items()}
+        scaled = [row.uid for row in rows if row.scale_count]
+        records = await scale_records.last_of(self._db, scaled, jobs.SHOWN_SCALE_RECORDS) if scaled else {}
+        return {
+            row.uid: Belongings(
+                replicas=[stored.replica for stored in found.get(row.uid, ())], scale_records=records.get(row.uid, ())
+            )
+            for row in rows
+        }
 
     async def replicas(self, uid: UUID) -> list[ReplicaStory]:
         """All replicas with their stories, in order of task and rank."""

@@ -16,10 +16,11 @@ from app.api.settings import HttpSettings
 from app.clock import SystemClock
 from app.db import controller, feed, leases, tokens
 from app.db.engine import Database
+from app.domain.credentials import credential_of
 from app.domain.decision import Decision
 from app.domain.dialects.base import Limits
 from app.domain.plan import Rank
-from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica
+from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
 from app.main import create_app
 from app.services.access import Access, OpenAccess, TokenAccess
 from app.services.gateway import Assembly, Check, Hints, Services
@@ -27,6 +28,7 @@ from app.services.logs import LogReader
 from app.services.planning import Planner
 
 NAMESPACE = "team"
+INSTALLATION_KEY = bytes(range(32))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +46,10 @@ class Gateway:
         now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock
         _, text = await tokens.create(self.db, name=f"a {role}", role=role, namespaces=namespaces, now=now)
         return {"Authorization": f"Bearer {text}"}
+
+    def job_token(self, uid: str) -> str:
+        """What the pods of this job carry."""
+        return credential_of(INSTALLATION_KEY, uid)
 
     async def submit(self, name: str = "hello", namespace: str = NAMESPACE, **spec: Any) -> dict[str, Any]:
         answer = await self.client.post(jobs_path(namespace), json=manifest(name, **spec))
@@ -71,6 +77,7 @@ def _decision(
     replicas: Sequence[Replica] = (),
     ended: Sequence[tuple[Rank, Attempt]] = (),
     history: Sequence[HistoryEntry] = (),
+    scaled: Sequence[ScaleRecord] = (),
 ) -> Decision:
     return Decision(
         status=status,
@@ -78,6 +85,7 @@ def _decision(
         changed=tuple(replicas),
         ended=tuple(ended),
         history=tuple(history),
+        scaled=tuple(scaled),
         actions=(),
         wake_at=None,
         again=False,
@@ -110,6 +118,7 @@ async def running_gateway(
     log_reader: LogReader | None = None,
     settings: HttpSettings | None = None,
     limits: Limits | None = None,
+    namespaces: frozenset[str] | None = None,
 ) -> AsyncIterator[Gateway]:
     db = await Database.open(database_url, pool_size=8)
     clock = SystemClock()
@@ -126,9 +135,11 @@ async def running_gateway(
         clock=clock,
         access=access,
         planner=Planner(installation=str(uuid4()), limits=limits or Limits()),
+        installation_key=INSTALLATION_KEY,
         hints=Hints(intent=lambda: None, feed=hint),
         readiness=readiness,
         log_reader=log_reader,
+        namespaces=namespaces,
     ).build()
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))

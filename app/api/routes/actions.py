@@ -13,6 +13,7 @@ from app.api.routes.jobs import changed_response, created_response, precondition
 from app.api.views import JobView
 from app.domain.dialects.spec_model import SpecModel
 from app.services.access import Verb
+from app.services.scaling import SizesWanted
 
 router = APIRouter(tags=["actions"])
 
@@ -38,6 +39,19 @@ class RetryOptions(SpecModel):
     """The new job's name; by default the old one with a random suffix."""
 
 
+class ScaleOptions(SpecModel):
+    """The body of a scale: `tasks`, or `replicas` of one task."""
+
+    replicas: int | None = None
+    """The size of the one task that can be scaled, or of `task`."""
+    task: str | None = None
+    """Which task gets `replicas`; needed where more than one can be scaled."""
+    tasks: dict[str, int] | None = None
+    """Sizes by task; what is left out keeps its size."""
+    reason: _Reason = ""
+    """For the job's history and its scale records."""
+
+
 @router.post(f"{_JOB}/pause", response_model=None, responses=_CHANGED)
 async def pause_job(
     request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
@@ -60,6 +74,27 @@ async def resume_job(
     options = await read_options(request, ActionOptions)
     changed = await caller.services.control.pause(
         namespace, name, paused=False, actor=caller.name, message=options.reason, precondition=precondition(if_match)
+    )
+    return await changed_response(caller, changed)
+
+
+@router.post(f"{_JOB}/scale", response_model=None, responses=_CHANGED)
+async def scale_job(
+    request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
+) -> Response:
+    """Change how many replicas a living job has, within the bounds that the job's `scaling` shows.
+
+    The replicas that stay go on undisturbed; the highest ranks leave. What became of it is told in the scale records.
+    """
+    caller.require(Verb.CONTROL, namespace)
+    options = await read_options(request, ScaleOptions)
+    changed = await caller.services.control.scale(
+        namespace,
+        name,
+        SizesWanted(replicas=options.replicas, task=options.task, tasks=options.tasks),
+        actor=caller.name,
+        reason=options.reason,
+        precondition=precondition(if_match),
     )
     return await changed_response(caller, changed)
 

@@ -121,7 +121,7 @@ def _add_replicas(router: APIRouter, prefix: str, locate: Locate, suffix: str) -
         page_size: PageSize = None,
         page_token: PageToken = None,
     ) -> Response:
-        """The replicas with all their attempts, in order of task and rank."""
+        """The replicas with all their attempts, in order of task and rank; those that leave are marked."""
         uid = await where.uid()
         asked = paging.question([uid, task, phase])
         start = _start(page_token, asked)
@@ -154,7 +154,7 @@ def _add_records(router: APIRouter, prefix: str, locate: Locate, suffix: str) ->
     async def list_job_scale_records(
         where: Annotated[Located, Depends(locate)], page_size: PageSize = None, page_token: PageToken = None
     ) -> Response:
-        """Every change of how many replicas a task shall have."""
+        """Every change of how many replicas a task shall have, and what became of it; the oldest first."""
         uid = await where.uid()
         asked = paging.question([uid, "scale-records"])
         size = paging.page_size(page_size)

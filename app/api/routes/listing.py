@@ -164,12 +164,13 @@ async def _rendered(
 async def _items(caller: Caller, page: JobPage) -> list[Rendered]:
     """As many jobs of the page as fit an answer, at least one."""
     poller = caller.api.poller
-    missing = [row for row in page.rows if poller.kept(row) is None]
-    replicas = await caller.services.reading.replicas_of(missing) if missing else {}
+    kept = [poller.kept(row) for row in page.rows]
+    missing = [row for row, item in zip(page.rows, kept, strict=True) if item is None]
+    belongings = await caller.services.reading.belongings_of(missing)
     items: list[Rendered] = []
     size = 0
-    for row in page.rows:
-        item = poller.of_row(row, list(replicas.get(row.uid, ())))
+    for row, known in zip(page.rows, kept, strict=True):
+        item = known or poller.of_row(row, belongings[row.uid])
         size += len(item.body)
         if items and size > _PAGE_BYTES:
             break

@@ -1,0 +1,161 @@
+"""What a request for another size means for a job, and what an edit that changes sizes has to record. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.db.jobs import ScaleChange
+from app.domain.dialects.base import Dialect, Scaling
+from app.domain.errors import Conflict, Problems, pointer_to
+from app.domain.plan import JobPlan, Manifest
+from app.services.planning import Planner, reserved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizesWanted:
+    """Sizes by task, or `replicas` of one `task`, which may be left out where only one can be scaled."""
+
+    replicas: int | None = None
+    task: str | None = None
+    tasks: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """Which tasks get another size by an edit, and which names, by kind, the job may use from then on."""
+
+    scales: Sequence[ScaleChange]
+    names: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    task: str
+    size: int
+    pointer: str
+
+
+def scaling_of(dialect: Dialect, manifest: Manifest) -> Scaling:
+    """What of a job may be resized.
+
+    Raises:
+        Conflict: nothing.
+    """
+    scaling = dialect.scaling(manifest)
+    if scaling is None or all(least == most for least, most in scaling.bounds.values()):
+        raise Conflict(
+            f"this {dialect.kind} cannot be scaled: its kind has one size only, or its least and most are the same",
+            code="ScaleNotSupported",
+        )
+    return scaling
+
+
+def wanted_sizes(scaling: Scaling, wanted: SizesWanted) -> Mapping[str, int]:
+    """Sizes by task.
+
+    Raises:
+        InvalidManifest: the request is unclear, or goes beyond what the job allows; with every error of it.
+    """
+    problems = Problems()
+    if wanted.tasks is not None:
+        asked = [_Asked(task, size, pointer_to("/tasks", task)) for task, size in wanted.tasks.items()]
+        _refuse_both(wanted, problems)
+    else:
+        asked = _of_one_task(scaling, wanted, problems)
+    return _checked(scaling, asked, problems, "/replicas" if wanted.tasks is None else "/tasks")
+
+
+def shifted_sizes(scaling: Scaling, deltas: Mapping[str, int]) -> Mapping[str, int]:
+    """Sizes by task after so many more, or fewer.
+
+    Raises:
+        InvalidManifest: that is beyond what the job allows; with every error of it.
+    """
+    asked = [
+        _Asked(task, scaling.sizes.get(task, 0) + delta, pointer_to("/tasks", task)) for task, delta in deltas.items()
+    ]
+    return _checked(scaling, asked, Problems(), "/tasks")
+
+
+def resized(dialect: Dialect, stored: Manifest, scaling: Scaling, sizes: Mapping[str, int]) -> Manifest:
+    """The manifest with these sizes; the very same where they are so already."""
+    if all(scaling.sizes[task] == size for task, size in sizes.items()):
+        return stored
+    return dialect.resized(stored, sizes)
+
+
+def growth(planner: Planner, dialect: Dialect, uid: str, before: Manifest, after: Manifest, reason: str) -> Growth:
+    """What changes in size and names from one manifest to the next.
+
+    Raises:
+        InvalidManifest: the next one renders to objects that no cluster takes.
+    """
+    plans = planner.plan(before, uid), planner.checked_plan(after, uid)
+    sizes = [{task.name: len(task.replicas) for task in plan.tasks} for plan in plans]
+    scales = [
+        ScaleChange(task=task, from_replicas=sizes[0].get(task, 0), to_replicas=size, reason=reason)
+        for task, size in sizes[1].items()
+        if task in _scalable(dialect, before, after) and sizes[0].get(task, 0) != size
+    ]
+    return Growth(scales=scales, names=_added(*plans))
+
+
+def _scalable(dialect: Dialect, *manifests: Manifest) -> set[str]:
+    found = [dialect.scaling(manifest) for manifest in manifests]
+    return {task for scaling in found if scaling is not None for task in scaling.sizes}
+
+
+def _added(before: JobPlan, after: JobPlan) -> list[tuple[str, str]]:
+    return sorted(set(reserved(after)) - set(reserved(before)))
+
+
+def _refuse_both(wanted: SizesWanted, problems: Problems) -> None:
+    for field in ("replicas", "task"):
+        if getattr(wanted, field) is not None:
+            problems.add(f"/{field}", "NotTogether", f"{field} and tasks cannot be given together", "one of them")
+
+
+def _of_one_task(scaling: Scaling, wanted: SizesWanted, problems: Problems) -> list[_Asked]:
+    if wanted.replicas is None:
+        problems.add("/replicas", "Required", "the request names no size", "replicas, or tasks with the size of each")
+    task = wanted.task
+    if task is None:
+        able = [name for name, (least, most) in scaling.bounds.items() if least != most]
+        if len(able) > 1:
+            problems.add("/task", "Required", "more than one task of this job can be scaled", _one_of(able))
+            return []
+        task = able[0]
+    if task not in scaling.sizes:
+        problems.add("/task", "UnknownTask", "no task of this name can be scaled", _one_of(scaling.sizes))
+        return []
+    return [] if wanted.replicas is None else [_Asked(task, wanted.replicas, "/replicas")]
+
+
+def _checked(scaling: Scaling, asked: Sequence[_Asked], problems: Problems, whole: str) -> Mapping[str, int]:
+    if not asked and not problems:
+        problems.add(whole, "Required", "the request names no task", _one_of(scaling.sizes))
+    for one in asked:
+        if one.task not in scaling.sizes:
+            problems.add(one.pointer, "UnknownTask", "no task of this name can be scaled", _one_of(scaling.sizes))
+            continue
+        least, most = scaling.bounds[one.task]
+        if not least <= one.size <= most and one.size != scaling.sizes[one.task]:
+            detail = f"{one.task} would have {one.size} replicas"
+            problems.add(one.pointer, "OutOfRange", detail, f"{least} to {most}")
+    sizes = {one.task: one.size for one in asked}
+    _check_sum(scaling, sizes, problems, whole)
+    problems.raise_if_any("the job cannot have this size")
+    return sizes
+
+
+def _check_sum(scaling: Scaling, sizes: Mapping[str, int], problems: Problems, pointer: str) -> None:
+    if problems:
+        return
+    least, most = scaling.total
+    total = sum({**scaling.sizes, **sizes}.values())
+    if not least <= total <= most and total != sum(scaling.sizes.values()):
+        detail = f"the tasks together would have {total} replicas"
+        problems.add(pointer, "OutOfRange", detail, f"{least} to {most} together")
+
+
+def _one_of(tasks: Sequence[str] | Mapping[str, int]) -> str:
+    return "one of " + ", ".join(tasks)

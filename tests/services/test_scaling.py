@@ -1,0 +1,60 @@
+"""Sizes that are asked for stay within what a job allows, and what cannot be is told with all its errors."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.dialects.base import Scaling
+from app.domain.errors import InvalidManifest
+from app.services.scaling import SizesWanted, shifted_sizes, wanted_sizes
+
+numbers = st.integers(-3, 12)
+
+
+@st.composite
+def scalings(draw: st.DrawFn) -> Scaling:
+    tasks = draw(st.lists(st.sampled_from("abcd"), min_size=1, unique=True))
+    bounds = {task: tuple(sorted((draw(st.integers(0, 6)), draw(st.integers(0, 6))))) for task in tasks}
+    sizes = {task: draw(st.integers(least, most)) for task, (least, most) in bounds.items()}
+    total = sum(sizes.values())
+    return Scaling(
+        sizes=sizes,
+        bounds={task: (least, most) for task, (least, most) in bounds.items()},
+        total=(draw(st.integers(0, total)), draw(st.integers(total, 24))),
+    )
+
+
+def allowed(scaling: Scaling, sizes: Mapping[str, int]) -> bool:
+    if not sizes or not sizes.keys() <= scaling.sizes.keys():
+        return False
+    each = all(scaling.bounds[task][0] <= size <= scaling.bounds[task][1] for task, size in sizes.items())
+    return each and scaling.total[0] <= sum({**scaling.sizes, **sizes}.values()) <= scaling.total[1]
+
+
+@given(scalings(), st.dictionaries(st.sampled_from("abcde"), numbers))
+def test_what_is_granted_is_what_was_asked_for_and_is_allowed(scaling: Scaling, tasks: dict[str, int]) -> None:
+    if allowed(scaling, tasks):
+        assert wanted_sizes(scaling, SizesWanted(tasks=tasks)) == tasks
+        return
+    with pytest.raises(InvalidManifest) as refused:
+        wanted_sizes(scaling, SizesWanted(tasks=tasks))
+    assert all(error.pointer.startswith("/tasks") and error.accepted for error in refused.value.errors)
+
+
+@given(scalings(), st.sampled_from("abcde"), numbers)
+def test_one_more_is_the_size_and_one(scaling: Scaling, task: str, delta: int) -> None:
+    sizes = {task: scaling.sizes.get(task, 0) + delta}
+    if allowed(scaling, sizes):
+        assert shifted_sizes(scaling, {task: delta}) == sizes
+    else:
+        with pytest.raises(InvalidManifest) as refused:
+            shifted_sizes(scaling, {task: delta})
+        assert refused.value.errors[0].pointer in (f"/tasks/{task}", "/tasks")
+
+
+def test_the_task_may_be_left_out_where_only_one_has_room() -> None:
+    scaling = Scaling(sizes={"master": 1, "trainer": 2}, bounds={"master": (1, 1), "trainer": (2, 6)}, total=(3, 7))
+    assert wanted_sizes(scaling, SizesWanted(replicas=4)) == {"trainer": 4}
+    assert wanted_sizes(scaling, SizesWanted(replicas=1, task="master")) == {"master": 1}

@@ -1,0 +1,71 @@
+"""A GenericJob whose tasks may all be resized: enough of a kind that can scale for tests of everything around one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from app.domain.dialects import registry
+from app.domain.dialects.base import Dialect, Scaling, Site, StatusFacts
+from app.domain.dialects.generic_job import GenericJobDialect
+from app.domain.errors import FieldError
+from app.domain.plan import JobIdentity, JobPlan, Manifest
+from tests.support import gateway
+
+KIND, API_VERSION = "ResizableJob", "tests/v1"
+_BOUNDS = {"tests/least": "1", "tests/most": "6", "tests/total": "2-8"}
+
+
+class ResizableJobDialect(GenericJobDialect):
+    """Bounds come from annotations: those of each task, and of the sum."""
+
+    kind: ClassVar[str] = KIND
+    api_versions: ClassVar[tuple[str, ...]] = (API_VERSION,)
+
+    @override
+    def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
+        return ()
+
+    @override
+    def plan(self, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
+        plan = super().plan(manifest, identity, resumed=resumed, site=site)
+        return replace(plan, tasks=tuple(replace(task, elastic=True) for task in plan.tasks))
+
+    @override
+    def native_status(self, manifest: Manifest, facts: StatusFacts) -> dict[str, Any]:
+        return {"records": [record.seq for record in facts.scale_records], "reported": dict(facts.reported)}
+
+    @override
+    def scaling(self, manifest: Manifest) -> Scaling | None:
+        annotations = _BOUNDS | manifest["metadata"].get("annotations", {})
+        sizes = {task["type"]: task["replicas"] for task in manifest["spec"]["replicaSpecs"]}
+        least, most = int(annotations["tests/least"]), int(annotations["tests/most"])
+        low, high = (int(bound) for bound in annotations["tests/total"].split("-"))
+        return Scaling(sizes=sizes, bounds=dict.fromkeys(sizes, (least, most)), total=(low, high))
+
+    @override
+    def resized(self, manifest: Manifest, sizes: Mapping[str, int]) -> Manifest:
+        tasks = [
+            {**task, "replicas": sizes.get(task["type"], task["replicas"])} for task in manifest["spec"]["replicaSpecs"]
+        ]
+        return {**manifest, "spec": {**manifest["spec"], "replicaSpecs": tasks}}
+
+
+SPOKEN: Mapping[tuple[str, str], Dialect] = {**registry.DIALECTS, (API_VERSION, KIND): ResizableJobDialect()}
+"""For `registry.DIALECTS`."""
+
+
+def manifest(
+    name: str = "hello", sizes: Mapping[str, int] | None = None, annotations: Mapping[str, str] | None = None
+) -> Manifest:
+    """A job with these tasks; by default two workers."""
+    document: Manifest = gateway.manifest(name)
+    (task,) = document["spec"]["replicaSpecs"]
+    tasks = [{**task, "type": kind, "replicas": size} for kind, size in (sizes or {"worker": 2}).items()]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name, "annotations": dict(annotations or {})},
+        "spec": {"replicaSpecs": tasks},
+    }
