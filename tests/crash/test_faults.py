@@ -247,9 +247,9 @@ async def test_several_jobs_of_one_request_are_all_there_once(
             there = await stored_uids(database_url)
             assert len(there) == (len(items) if point is FaultPoint.SUBMISSION_STORED else 0)
             await gateway.start()
+            told = (await submitting)["items"]
             for name in names:
                 await client.until(name, "Succeeded")
-        told = submitting.result()["items"]
     assert [item["name"] for item in told] == names
     stored = await stored_uids(database_url)
     assert stored == {item["uid"] for item in told}
