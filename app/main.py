@@ -1,20 +1,34 @@
 """The ASGI application: routes, middleware and error answers around services that somebody else has built."""
 
+from typing import Final
+
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 
 from app.api import errors
 from app.api.dependencies import Api
+from app.api.envelope import Enveloped
 from app.api.hot import HotPaths
 from app.api.metrics import HttpMetrics, Measured
 from app.api.middleware import BodyLimit, RequestIds
 from app.api.openapi import TAGS, Documented
 from app.api.polling import Poller
 from app.api.rendering import RenderCache
-from app.api.routes import actions, details, jobs, listing, logs, system, watch
+from app.api.routes import actions, autoscaler, details, di_server, jobs, listing, logs, system, watch
 from app.api.settings import HttpSettings
 from app.services.gateway import Services
+
+_ROUTERS: Final = (
+    listing.router,
+    jobs.router,
+    actions.router,
+    *details.routers(),
+    *logs.routers(),
+    watch.router,
+    autoscaler.router,
+    di_server.router,
+)
 
 
 def create_app(
@@ -41,7 +55,7 @@ def create_app(
     app.state.metrics = HttpMetrics()
     errors.install(app)
     if serves_jobs:
-        for router in (listing.router, jobs.router, actions.router, *details.routers(), *logs.routers(), watch.router):
+        for router in _ROUTERS:
             app.include_router(router)
     app.include_router(system.router)
     if services is not None:
@@ -84,6 +98,7 @@ def _wrap(app: FastAPI, settings: HttpSettings) -> None:
         )
     app.add_middleware(Measured, metrics=app.state.metrics)
     app.add_middleware(RequestIds)
+    app.add_middleware(Enveloped, base=di_server.BASE)
 
 
 def _operation_id(route: APIRoute) -> str:
