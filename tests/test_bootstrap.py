@@ -3,7 +3,10 @@
 import asyncio
 import socket
 
-from app.bootstrap import _bound
+import pytest
+
+from app.bootstrap import NotConfigured, _bound, _located
+from app.settings import Settings
 
 
 async def test_answers_leave_at_once() -> None:
@@ -22,3 +25,20 @@ async def test_answers_leave_at_once() -> None:
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             writer.close()
             await writer.wait_closed()
+
+
+@pytest.mark.parametrize("given", [None, "http://jobgate.example/"])
+def test_pods_are_told_the_address_that_is_served_on_or_the_one_that_leads_to_it(given: str | None) -> None:
+    with _bound("127.0.0.1", 0) as listening:
+        served = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        site = _located(Settings(port=0, server_url=given), listening).site()
+    assert site.server_url == ("http://jobgate.example" if given else served)
+
+
+def test_an_ipv6_address_is_a_url_too() -> None:
+    try:
+        with _bound("::1", 0) as listening:
+            port = listening.getsockname()[1]
+            assert _located(Settings(), listening).site().server_url == f"http://[::1]:{port}"
+    except (OSError, NotConfigured):
+        pytest.skip("this machine has no IPv6")

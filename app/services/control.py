@@ -24,7 +24,7 @@ _Change: TypeAlias = Callable[[Dialect, Manifest], Manifest]
 _Sizes: TypeAlias = Callable[[Scaling], Mapping[str, int]]
 
 # Without a precondition an edit that met another is decided again on what that one left.
-_MAX_TRIES: Final = 8
+_MAX_TRIES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

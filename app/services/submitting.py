@@ -25,11 +25,10 @@ from app.db.submit import (
     Submitted,
 )
 from app.domain.errors import Conflict, FieldError, InvalidManifest
-from app.domain.manifests.rendered import reserved_names
 from app.domain.plan import JobPlan, Manifest
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
-from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Draft, Planner
+from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Draft, Planner, reserved
 
 Render: TypeAlias = Callable[[JobRow], bytes]
 Hint: TypeAlias = Callable[[], None]
@@ -75,7 +74,7 @@ class Prepared:
     @property
     def names(self) -> list[tuple[str, str]]:
         """What it reserves beside its own name: kind and name."""
-        return [(kind.lower(), name) for kind, name in reserved_names(self.plan)]
+        return reserved(self.plan)
 
 
 def fingerprint(body: object, query: Mapping[str, str]) -> str:
