@@ -76,7 +76,7 @@ class ReplicasRequest(SpecModel):
     """Of which task; without it the collector, or the only task that may change."""
 
 
-def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
+def _errors(*codes: int | str) -> dict[int | str, dict[str, Any]]:
     return {code: {"model": DIServerErrorView, "description": _DESCRIPTIONS[code]} for code in codes}
 
 
@@ -91,9 +91,10 @@ _DESCRIPTIONS: Final = {
     409: "The job has ended, or its size cannot become that.",
     413: "The body is too large.",
     503: "The database does not answer; repeat it.",
+    "default": "Any other error.",
 }
-_READS: Final = _errors(400, 401, 404, 503)
-_WRITES: Final = _errors(400, 401, 404, 409, 413, 503)
+_READS: Final = _errors(400, 401, 404, 503, "default")
+_WRITES: Final = _errors(400, 401, 404, 409, 413, 503, "default")
 _SECURITY: Final[dict[str, Any]] = {"security": [{"jobToken": []}]}
 _RESIZING: Final = _SECURITY | {
     "requestBody": _body(ReplicasRequest.model_json_schema(), {"replicas": 1, "task": "collector"})
