@@ -81,6 +81,12 @@ class Settings(BaseSettings):
         float, Field(ge=0, description="wait before the first restart, doubled each time, as a Kubernetes Job does")
     ] = 10.0
     restart_backoff_max: Annotated[float, Field(ge=0, description="longest wait before a restart")] = 360.0
+    pserver_restart_limit: Annotated[
+        int, Field(ge=1, description="exits of one parameter server that fail a TrainingJob")
+    ] = 5
+    auto_clean: Annotated[
+        bool, Field(description="delete all pods of a TrainingJob that has ended, not only those that still run")
+    ] = False
     disruption_limit: Annotated[
         int, Field(ge=0, description="replacements of a replica that the cluster took away, before it counts as failed")
     ] = 10
@@ -127,6 +133,8 @@ class Settings(BaseSettings):
             schedulers={upstream.strip(): here.strip() or None for upstream, here in pairs},
             server_url=(self.server_url or f"http://{self.host}:{self.port}").rstrip("/"),
             accelerators=_accelerators(self.accelerators_file),
+            pserver_restart_limit=self.pserver_restart_limit,
+            auto_clean=self.auto_clean,
         )
 
     def timing(self) -> Timing:

@@ -60,4 +60,28 @@ STORIES = (
         ends="Failed",
         logs=(("worker", 1, 1),),
     ),
+    Story(
+        file="mx-job/kvstore.yaml",
+        shows="workers train over two parameter servers, which a scheduler brings together",
+        ends="Succeeded",
+        logs=(("scheduler", 0, 1), ("worker", 0, 1)),
+    ),
+    Story(
+        file="mx-job/local.yaml",
+        shows="one worker, killed once: that exit code is retried",
+        ends="Succeeded",
+        logs=(("worker", 0, 1), ("worker", 0, 2)),
+    ),
+    Story(
+        file="training-job/parameter-server.yaml",
+        shows="elastic trainers push gradients to a parameter server that they find in the list of hosts",
+        ends="Succeeded",
+        logs=(("pserver", 0, 1), ("trainer", 0, 1)),
+    ),
+    Story(
+        file="training-job/plain-trainers.yaml",
+        shows="trainers without fault tolerance",
+        ends="Succeeded",
+        logs=(("trainer", 1, 1),),
+    ),
 )

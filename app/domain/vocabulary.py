@@ -116,6 +116,7 @@ class RuleOutcome(StrEnum):
 class Quantifier(StrEnum):
     ALL = "all"
     ANY = "any"
+    REST = "the rest"  # none of the ranks goes on, and at least one has reached it
 
 
 class ConditionType(StrEnum):

@@ -26,12 +26,13 @@ NAMED_PATH = re.compile(
     r"`((?:app|tests|docs|deploy|examples|tools|migrations|openapi|bench|requirements)/[A-Za-z0-9_./-]+)`"
 )
 SECTIONS = ("**Context.**", "**Decision.**", "**Consequences.**", "**A change violates this when**", "**Enforced by**")
-# Read by others than Settings: tests, the node agent.
+# Read by others than Settings: tests, the node agent, programs in pods.
 OTHER_VARIABLES = {
     "JOBGATE_TEST_KUBECONFIG",
     "JOBGATE_TEST_GATEWAY_KUBECONFIG",
     "JOBGATE_TEST_DATABASE_URL",
     "JOBGATE_FAULT_POINTS",
+    "JOBGATE_HOSTS_FILE",
 }
 
 

@@ -2,7 +2,7 @@
 
 images:
   - match: "python:*"
-    words: {python: "{python}", python3: "{python}"}    # the command's first word, replaced
+    words: {python: "{python}", tool: [sh, -c, "…"]}    # the command's first word, replaced by one or by several
     cmd: [python3]                                      # for a container without a command
   - match: "registry.example/train:*"
     entrypoint: [python3, -m, train]
@@ -26,15 +26,19 @@ HUB = ("docker.io/library/", "docker.io/", "index.docker.io/library/")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
     match: str
-    words: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     entrypoint: tuple[str, ...] = ()
     cmd: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-PYTHON_WORDS = {"python": "{python}", "python3": "{python}"}
+# Paddle's starter: roles that serve wait to be stopped, trainers run what their environment says.
+PADDLE = 'case "$0" in *trainer) exec sh -c "$ENTRY";; *) exec sleep 2147483647;; esac'
+PYTHON_WORDS = {"python": ("{python}",), "python3": ("{python}",), "paddle_k8s": ("sh", "-c", PADDLE)}
 BUILT_IN = (
     Image(match="python:*", words=PYTHON_WORDS, cmd=("python3",)),
+    Image(match="paddlepaddle/*", words=PYTHON_WORDS),
+    Image(match="m3ngyang/etcd:*", words={"etcd": ("sh", "-c", "exec sleep 2147483647")}),
     *(Image(match=f"{name}:*", cmd=("sh",)) for name in ("busybox", "alpine", "debian", "ubuntu", "bash")),
 )
 
@@ -64,8 +68,13 @@ def _image(entry: Any, where: str) -> Image:
     if unknown := entry.keys() - FIELDS:
         raise ValueError(f"{where}: unknown field {min(unknown)!r}; known are {', '.join(sorted(FIELDS))}")
     lists = {name: tuple(map(str, entry.get(name) or ())) for name in ("entrypoint", "cmd")}
-    maps = {name: {str(k): str(v) for k, v in (entry.get(name) or {}).items()} for name in ("words", "env")}
-    return Image(match=entry["match"], entrypoint=lists["entrypoint"], cmd=lists["cmd"], **maps)
+    words = {str(k): _words(v) for k, v in (entry.get("words") or {}).items()}
+    env = {str(k): str(v) for k, v in (entry.get("env") or {}).items()}
+    return Image(match=entry["match"], entrypoint=lists["entrypoint"], cmd=lists["cmd"], words=words, env=env)
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) and value else (str(value),)
 
 
 def find_image(images: Sequence[Image], name: str) -> Image | None:
@@ -102,5 +111,5 @@ def argv_for(image: Image | None, name: str, command: Sequence[str], args: Seque
             " no command. Set command, or add an entry with match, entrypoint and cmd to the images file"
         )
     words = image.words if image else {}
-    first = words.get(argv[0], argv[0]).replace("{python}", sys.executable)
-    return (first, *argv[1:])
+    first, *rest = words.get(argv[0], (argv[0],))
+    return (first.replace("{python}", sys.executable), *rest, *argv[1:])

@@ -5,12 +5,14 @@ from types import MappingProxyType
 from typing import Final
 
 from app.domain.dialects.base import Dialect
+from app.domain.dialects.di_job import DIJobDialect
 from app.domain.dialects.generic_job import GenericJobDialect
 from app.domain.dialects.mx_job import MxJobDialect
 from app.domain.dialects.spec_model import nearest
+from app.domain.dialects.training_job import TrainingJobDialect
 from app.domain.errors import FieldError, InvalidManifest, shorten
 
-_ALL: Final[tuple[Dialect, ...]] = (GenericJobDialect(), MxJobDialect())
+_ALL: Final[tuple[Dialect, ...]] = (GenericJobDialect(), MxJobDialect(), DIJobDialect(), TrainingJobDialect())
 
 DIALECTS: Final[Mapping[tuple[str, str], Dialect]] = MappingProxyType(
     {(version, dialect.kind): dialect for dialect in _ALL for version in dialect.api_versions}

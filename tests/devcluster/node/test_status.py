@@ -1,4 +1,6 @@
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -6,7 +8,7 @@ import pytest
 from app.devcluster.node.backoff import Role
 from app.devcluster.node.command import substitute
 from app.devcluster.node.history import inherit, initial_records
-from app.devcluster.node.images import NoCommandError, argv_for, find_image, load_images
+from app.devcluster.node.images import PADDLE, NoCommandError, argv_for, find_image, load_images
 from app.devcluster.node.resources import parse_quantity, qos_class
 from app.devcluster.node.script import ScriptError, parse_script
 from app.devcluster.node.server import LogUnavailableError, choose_restart
@@ -116,10 +118,21 @@ def test_what_a_new_agent_makes_of_old_pods(policy: str, status: Any, failed: bo
         ("nosuch:1", ["a"], ["b"], ("a", "b")),
         ("debian", [], [], ("sh",)),
         ("docker.io/library/busybox", [], ["ls"], ("ls",)),
+        ("python:3.12-slim", ["python", "-V"], ["x"], (sys.executable, "-V", "x")),
+        ("python", ["paddle_k8s"], ["start_master"], ("sh", "-c", PADDLE, "start_master")),
+        ("m3ngyang/etcd:v3.2.1", ["etcd", "-name"], [], ("sh", "-c", "exec sleep 2147483647", "-name")),
     ],
 )
 def test_images(image: str, command: list[str], args: list[str], argv: tuple[str, ...]) -> None:
     assert argv_for(find_image(load_images(None), image), image, command, args) == argv
+
+
+def test_a_word_of_an_images_file_may_become_several(tmp_path: Path) -> None:
+    file = tmp_path / "images.yaml"
+    file.write_text('images: [{match: "tool:*", words: {run: [sh, -c, "echo hello"], py: "{python}"}}]')
+    image = find_image(load_images(file), "tool:1")
+    assert argv_for(image, "tool:1", ["run", "x"], []) == ("sh", "-c", "echo hello", "x")
+    assert argv_for(image, "tool:1", ["py"], []) == (sys.executable,)
 
 
 def test_an_image_without_a_command_says_how_to_map_it() -> None:

@@ -1,0 +1,139 @@
+"""The status object as Paddle's own operator declares it, with what it never filled in filled in."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from app.domain.dialects.base import StatusFacts
+from app.domain.dialects.training_job.plan import PSERVER_RESTART_LIMIT, TRAINERS_FAILED, pod_name, sizes
+from app.domain.dialects.training_job.spec import TrainingJobSpec
+from app.domain.dialects.training_job.templates import TRAINER
+from app.domain.plan import Rank
+from app.domain.status.records import JobStatus, Replica, ScaleRecord
+from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase, ScaleOutcome
+
+NONE, STARTING, RUNNING, FAILED, SUCCEEDED = "", "starting", "running", "failed", "succeeded"
+_ENDS: Final[Mapping[JobPhase, str]] = {
+    JobPhase.SUCCEEDED: "Succeed",
+    JobPhase.FAILED: "Failed",
+    JobPhase.CANCELLED: "Failed",
+    JobPhase.TIMED_OUT: "Timeout",
+}
+_STATES: Final[Mapping[ReplicaPhase, str]] = {
+    ReplicaPhase.PENDING: STARTING,
+    ReplicaPhase.RUNNING: RUNNING,
+    ReplicaPhase.UNKNOWN: RUNNING,
+    ReplicaPhase.SUCCEEDED: SUCCEEDED,
+    ReplicaPhase.FAILED: FAILED,
+}
+_NAMED: Final = 5  # failed pods that a reason lists
+
+
+def native_status(spec: TrainingJobSpec, trainers: int, job: str, facts: StatusFacts) -> dict[str, Any]:
+    replicas = {replica.key: replica for replica in facts.replicas}
+    started = facts.status.started_at
+    return {
+        "phase": native_phase(facts.status),
+        "reason": _reason(spec, job, facts),
+        "scale_records": {"ScaleRecords": [_scale(one) for one in facts.scale_records if one.task == TRAINER]},
+        "replica_statuses": [
+            _role(role, [replicas.get(Rank(role, rank)) for rank in range(count)], tolerant=spec.fault_tolerant)
+            for role, count in sizes(spec, trainers).items()
+        ],
+        "startTime": _time(started) if started else None,
+        "released": _is_released(facts),
+    }
+
+
+def native_phase(status: JobStatus) -> str:
+    """Upstream never leaves Running for a pod that is missing again, nor knows of a job that waits for its turn."""
+    if status.phase.is_terminal:
+        return _ENDS[status.phase]
+    if status.phase is JobPhase.SCALING:
+        return "Scaling"
+    if status.started_at is not None or status.phase is JobPhase.RUNNING:
+        return "Running"
+    return "" if status.phase is JobPhase.QUEUED else "Creating"
+
+
+def _reason(spec: TrainingJobSpec, job: str, facts: StatusFacts) -> str:
+    """Upstream's words where it has some for what has happened; else ours."""
+    status = facts.status
+    if status.phase is JobPhase.FAILED and status.reason == Reason.RULE_FULFILLED:
+        return _failure(spec, job, facts)
+    words = {
+        JobPhase.RUNNING: "all pods are running",
+        JobPhase.SCALING: "need scale",
+        JobPhase.SUCCEEDED: "all trainer instances have done",
+        JobPhase.TIMED_OUT: "timeout!",
+    }
+    return words.get(status.phase, status.message)
+
+
+def _failure(spec: TrainingJobSpec, job: str, facts: StatusFacts) -> str:
+    message = facts.status.message
+    if message.startswith(PSERVER_RESTART_LIMIT):
+        return "Pserver reached to restart limit!"
+    if not message.startswith(TRAINERS_FAILED):
+        return message
+    if spec.fault_tolerant:
+        return "all trainer instances have failed"
+    failed = [one for one in facts.replicas if one.key.task == TRAINER and _state(one) == FAILED]
+    shown = [f"{pod_name(job, TRAINER, one.key.rank)} on {one.attempt.node or 'no node'}" for one in failed[:_NAMED]]
+    more = [f"and {len(failed) - _NAMED} more"] if len(failed) > _NAMED else []
+    return "trainer instances have failed: " + ", ".join([*shown, *more])
+
+
+def _scale(record: ScaleRecord) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "scaleTimestamp": _time(record.requested_at),
+        "additional": record.to_replicas - record.from_replicas,
+        "status": "Unknown" if record.outcome is None else str(record.outcome is ScaleOutcome.REACHED),
+    }
+    if record.outcome not in (None, ScaleOutcome.REACHED):
+        shown["reason"] = record.message or str(record.outcome)
+    return shown
+
+
+def _role(role: str, replicas: Sequence[Replica | None], *, tolerant: bool) -> dict[str, Any]:
+    states = [_state(replica) for replica in replicas]
+    return {
+        "training_resource_type": role,
+        "state": _common(states, tolerant=tolerant and role == TRAINER),
+        "resource_states": dict(sorted(Counter(states).items())),
+    }
+
+
+def _common(states: Sequence[str], *, tolerant: bool) -> str:
+    """The state of a role by those of its replicas; trainers that tolerate faults fail when all have."""
+    seen = set(states)
+    if FAILED in seen and (not tolerant or seen == {FAILED}):
+        return FAILED
+    if seen <= {SUCCEEDED, FAILED}:
+        return SUCCEEDED
+    if NONE not in seen and STARTING not in seen:
+        return RUNNING
+    return NONE if seen == {NONE} else STARTING
+
+
+def _state(replica: Replica | None) -> str:
+    """A replica that the cluster took away for good has failed; one that was stopped has no state."""
+    if replica is None:
+        return NONE
+    attempt = replica.attempt
+    if attempt.outcome is Outcome.DISRUPTED and replica.settled:
+        return FAILED
+    if replica.phase is ReplicaPhase.CREATING and attempt.pod_uid:
+        return STARTING
+    return _STATES.get(replica.phase, NONE)
+
+
+def _is_released(facts: StatusFacts) -> bool:
+    """Whether the job has ended and none of its pods, leaving ones included, holds resources any more."""
+    over = all(one.attempt.outcome is not None or one.attempt.pod_uid is None for one in facts.replicas)
+    return facts.status.phase.is_terminal and over
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

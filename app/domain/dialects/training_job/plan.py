@@ -1,0 +1,181 @@
+"""TrainingJob's spec as a plan: roles, names, labels, rules, and the list of hosts."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from app.domain.dialects.base import Site
+from app.domain.dialects.envelope import client_deadlines
+from app.domain.dialects.scheduling import scheduler_here
+from app.domain.dialects.training_job.elasticity import elastic
+from app.domain.dialects.training_job.spec import TrainingJobSpec
+from app.domain.dialects.training_job.templates import MASTER, PRIORITY, PSERVER, TRAINER, role_template
+from app.domain.plan import (
+    FinishRule,
+    HostsPlan,
+    JobIdentity,
+    JobPlan,
+    Manifest,
+    Rank,
+    ReplicaPlan,
+    RestartPlan,
+    ServicePlan,
+    TaskPlan,
+)
+from app.domain.vocabulary import CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
+
+TRAINERS_FAILED: Final = "trainersFailed"
+TRAINERS_DONE: Final = "trainersDone"
+PSERVER_RESTART_LIMIT: Final = "pserverRestartLimit"
+
+_JOB_LABELS: Final = {MASTER: "paddle-job-master", PSERVER: "paddle-job-pserver", TRAINER: "paddle-job"}
+
+
+def pod_name(job: str, role: str, rank: int) -> str:
+    """Name of a replica's pod and its host name."""
+    return f"{job}-{role}-{rank}"
+
+
+def host_name(job: str, namespace: str, role: str, rank: int) -> str:
+    """Where the other pods of the job, and of its cluster, reach a replica."""
+    return f"{pod_name(job, role, rank)}.{job}.{namespace}.svc"
+
+
+def index_label(namespace: str, job: str, role: str) -> str:
+    """Key of the label that tells a trainer its index."""
+    return f"{namespace}/{job}-{role}-idx"
+
+
+def hosts_name(job: str) -> str:
+    """Name of the ConfigMap with the list of hosts."""
+    return f"{job}-hosts"
+
+
+def sizes(spec: TrainingJobSpec, trainers: int) -> Mapping[str, int]:
+    """Replicas by role, in order of their global ranks; trainers last, so that no other rank moves when they scale."""
+    wanted = {MASTER: 1 if spec.fault_tolerant else 0, PSERVER: spec.pservers, TRAINER: trainers}
+    return {role: count for role, count in wanted.items() if count}
+
+
+def plan_job(spec: TrainingJobSpec, trainers: int, manifest: Manifest, identity: JobIdentity, site: Site) -> JobPlan:
+    """What the spec means with so many trainers.
+
+    The list of hosts is there for every fault tolerant job: its bounds may be opened later, and pods keep the volumes
+    that they began with.
+    """
+    job = identity.name
+    wanted = sizes(spec, trainers)
+    deadlines = client_deadlines(manifest)
+    active = [deadlines["active_deadline"], spec.annotations.walltime or None]
+    return JobPlan(
+        identity=identity,
+        tasks=_tasks(spec, wanted, identity, site),
+        rules=_rules(spec, wanted),
+        fails_when_success_is_impossible=False,
+        services=(ServicePlan(name=job, ports=(), selector={}, labels={}),),
+        missing_scheduler=next((lacking for role in wanted if (lacking := _scheduler(spec, role, site)[1])), None),
+        hosts=_hosts(wanted, identity) if spec.fault_tolerant else None,
+        spare_pod_names=tuple(pod_name(job, TRAINER, rank) for rank in range(trainers, spec.trainer.max_instance)),
+        clean_up=CleanUpPolicy.ALL if site.auto_clean else CleanUpPolicy.UNFINISHED,
+        active_deadline=min((seconds for seconds in active if seconds is not None), default=None),
+        pending_deadline=deadlines["pending_deadline"],
+        ttl_after_finished=deadlines["ttl_after_finished"],
+    )
+
+
+def _tasks(spec: TrainingJobSpec, wanted: Mapping[str, int], identity: JobIdentity, site: Site) -> tuple[TaskPlan, ...]:
+    tasks: list[TaskPlan] = []
+    first = 0
+    for role, count in wanted.items():
+        template = role_template(
+            spec,
+            role,
+            identity.name,
+            scheduler=_scheduler(spec, role, site)[0],
+            hosts=hosts_name(identity.name) if spec.fault_tolerant else None,
+        ).template
+        replicas = tuple(
+            ReplicaPlan(
+                key=Rank(role, rank),
+                global_rank=first + rank,
+                pod_name=(name := pod_name(identity.name, role, rank)),
+                hostname=name,
+                subdomain=identity.name,
+                template=template,
+                labels=_labels(spec, role, rank, identity),
+            )
+            for rank in range(count)
+        )
+        is_elastic = role == TRAINER and elastic(spec)
+        tasks.append(TaskPlan(name=role, restart=_restart(role, site), replicas=replicas, elastic=is_elastic))
+        first += count
+    return tuple(tasks)
+
+
+def _scheduler(spec: TrainingJobSpec, role: str, site: Site) -> tuple[str | None, str | None]:
+    own = spec.annotations.scheduler if role != MASTER else ""
+    return scheduler_here(own or spec.scheduler_name, site)
+
+
+def _labels(spec: TrainingJobSpec, role: str, rank: int, identity: JobIdentity) -> Mapping[str, str]:
+    """Upstream's labels. Its index label it sets on pods that run; here they have it from the start."""
+    found = {_JOB_LABELS[role]: identity.name}
+    if spec.annotations.priority:
+        found[PRIORITY] = spec.annotations.priority
+    indexed = role == TRAINER or (role == PSERVER and spec.frame_work is not None)
+    if indexed:
+        found[index_label(identity.namespace, identity.name, role)] = str(rank)
+    return found
+
+
+def _restart(role: str, site: Site) -> RestartPlan:
+    """Upstream fails the job when a pserver's restart count reaches the limit: so many exits, one restart less."""
+    if role == TRAINER:
+        return RestartPlan(policy=RestartPolicy.NEVER, limit=0)
+    limit = max(site.pserver_restart_limit - 1, 0) if role == PSERVER else None
+    return RestartPlan(policy=RestartPolicy.ALWAYS, limit=limit)
+
+
+def _rules(spec: TrainingJobSpec, wanted: Mapping[str, int]) -> tuple[FinishRule, ...]:
+    """What the trainers have come to counts before what became of the pservers, which only serve them.
+
+    Of the trainers' two rules never both hold. Where upstream tolerates faults it waits for trainers that have failed
+    to succeed, that is for ever; here those that are left decide.
+    """
+    tolerant = spec.fault_tolerant
+    trainers = _ranks(TRAINER, wanted)
+    rules = [
+        FinishRule(
+            name=TRAINERS_FAILED,
+            outcome=RuleOutcome.FAILURE,
+            quantifier=Quantifier.ALL if tolerant else Quantifier.ANY,
+            ranks=trainers,
+        ),
+        FinishRule(
+            name=TRAINERS_DONE,
+            outcome=RuleOutcome.SUCCESS,
+            quantifier=Quantifier.REST if tolerant else Quantifier.ALL,
+            ranks=trainers,
+        ),
+    ]
+    if PSERVER in wanted:
+        rules.append(
+            FinishRule(
+                name=PSERVER_RESTART_LIMIT,
+                outcome=RuleOutcome.FAILURE,
+                quantifier=Quantifier.ANY,
+                ranks=_ranks(PSERVER, wanted),
+            )
+        )
+    return tuple(rules)
+
+
+def _ranks(role: str, wanted: Mapping[str, int]) -> frozenset[Rank]:
+    return frozenset(Rank(role, rank) for rank in range(wanted[role]))
+
+
+def _hosts(wanted: Mapping[str, int], identity: JobIdentity) -> HostsPlan:
+    hosts = {
+        role: tuple(host_name(identity.name, identity.namespace, role, rank) for rank in range(count))
+        for role, count in wanted.items()
+    }
+    return HostsPlan(name=hosts_name(identity.name), hosts=hosts)
