@@ -84,4 +84,16 @@ STORIES = (
         ends="Succeeded",
         logs=(("trainer", 1, 1),),
     ),
+    Story(
+        file="di-job/corridor.yaml",
+        shows="collectors walk by a learner's table until an evaluator is content",
+        ends="Succeeded",
+        logs=(("learner", 0, 1), ("evaluator", 0, 1)),
+    ),
+    Story(
+        file="di-job/growing.yaml",
+        shows="a learner asks for more collectors while it runs, and for fewer again",
+        ends="Succeeded",
+        logs=(("learner", 0, 1),),
+    ),
 )
