@@ -1,0 +1,57 @@
+"""DIJobs, and what their pods send to the in-cluster REST and get from it."""
+
+from typing import Any
+
+import httpx2
+
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path
+
+
+def di_job(name: str = "atari", *, collectors: int = 2, **spec: Any) -> dict[str, Any]:
+    container = {"name": "di-container", "image": "busybox", "command": ["true"]}
+    tasks = [
+        {"type": kind, "replicas": replicas, "template": {"spec": {"containers": [container]}}}
+        for kind, replicas in (("learner", 1), ("collector", collectors), ("evaluator", 1))
+    ]
+    return {
+        "apiVersion": "diengine.opendilab.org/v2alpha1",
+        "kind": "DIJob",
+        "metadata": {"name": name},
+        "spec": {"tasks": tasks, **spec},
+    }
+
+
+async def submit(gateway: Gateway, name: str = "atari", **spec: Any) -> dict[str, Any]:
+    answer = await gateway.client.post(jobs_path(), json=di_job(name, **spec))
+    assert answer.status_code == 201, answer.text
+    created: dict[str, Any] = answer.json()
+    return created
+
+
+def own(gateway: Gateway, job: dict[str, Any]) -> dict[str, str]:
+    """The headers that this job's pods send."""
+    return {"Authorization": f"Bearer {gateway.job_token(job['uid'])}"}
+
+
+def at(what: str, job_id: str = f"{NAMESPACE}.atari") -> str:
+    return f"/v2alpha1/job/{job_id}/{what}"
+
+
+def refused(answer: httpx2.Response, status: int) -> str:
+    """The message, once all else of the refusal is as upstream's."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    body = answer.json()
+    assert list(body) == ["success", "code", "message", "data"]
+    assert (body["success"], body["code"], body["data"]) == (False, 1, None)
+    message: str = body["message"]
+    return message
+
+
+def said(answer: httpx2.Response, message: str) -> Any:
+    """The data of an answer that is no error."""
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    assert list(body) == ["success", "code", "message", "data"]
+    assert (body["success"], body["code"], body["message"]) == (True, 0, message)
+    return body["data"]
