@@ -94,7 +94,7 @@ class Dialect(ABC):
 
     kind: ClassVar[str]
     api_versions: ClassVar[tuple[str, ...]]  # spoken ones, the canonical one first
-    mutable_fields: ClassVar[tuple[str, ...]]  # JSON pointers below the manifest that PUT and PATCH may change
+    mutable_fields: ClassVar[tuple[str, ...]]  # JSON pointers that PUT and PATCH may change; a step * is any one
     supports_pause: ClassVar[bool] = False
 
     @abstractmethod

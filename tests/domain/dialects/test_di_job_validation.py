@@ -99,6 +99,30 @@ def test_one_error_at_its_place(manifest: Manifest, pointer: str, code: str, det
     assert detail in found[0].detail
 
 
+@pytest.mark.parametrize(
+    ("changes", "extra", "sentence"),
+    [
+        (
+            {0: {"name": ""}, 1: {"name": "name-test"}, 2: {"name": "name-test"}},
+            [],
+            "there is more than one task named name-test",
+        ),
+        ({}, [a_task(type="none")], "none type task has no name"),
+        ({1: {"type": "collector"}}, [], "the number of collector task is more than one"),
+    ],
+    ids=["name-repeat", "none-type-task-without-name", "task-repeat"],
+)
+def test_upstreams_own_invalid_jobs_are_refused_in_its_words(
+    changes: dict[int, dict[str, str]], extra: list[dict[str, Any]], sentence: str
+) -> None:
+    manifest = load("normal")
+    for index, change in changes.items():
+        manifest["spec"]["tasks"][index] |= change
+    manifest["spec"]["tasks"] += extra
+    (error,) = errors_of(manifest)
+    assert error.detail == sentence
+
+
 def test_an_unknown_type_is_told_with_those_that_there_are() -> None:
     (error,) = errors_of(a_manifest(a_task(type="aggregator")))
     assert all(word in (error.accepted or "") for word in ("learner", "collector", "evaluator", "none"))
