@@ -206,6 +206,7 @@ def _facts(job: JobRow, belongings: Belongings) -> StatusFacts:
     return StatusFacts(
         status=job.status,
         replicas=belongings.replicas,
+        attempts=belongings.attempts,
         scale_records=belongings.scale_records,
         reported=job.reported or {},
         created_at=job.created_at,

@@ -32,9 +32,13 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belongings:
-    """What a job's native status is made of beside its row: its replicas and its last scale records."""
+    """What a job's native status is made of beside its row.
+
+    `attempts` are those that have ended; of a job that was never restarted nor rescheduled they may be left out.
+    """
 
     replicas: Sequence[Replica] = ()
+    attempts: Sequence[tuple[str, int, Attempt]] = ()
     scale_records: Sequence[ScaleRecord] = ()
 
 
@@ -95,7 +99,9 @@ class Reading:
         """A job with its belongings, of one moment."""
         found = _present(await jobs.whole(self._db, uid))
         return found.row, Belongings(
-            replicas=[stored.replica for stored in found.replicas], scale_records=found.scale_records
+            replicas=[stored.replica for stored in found.replicas],
+            attempts=found.attempts,
+            scale_records=found.scale_records,
         )
 
     async def belongings_of(self, rows: Sequence[JobRow]) -> Mapping[UUID, Belongings]:
@@ -103,11 +109,15 @@ class Reading:
         if not rows:
             return {}
         found = await replicas.of_many(self._db, [row.uid for row in rows])
+        changed = [row.uid for row in rows if row.status.restarts or row.status.reschedules]
+        ended = await attempts.of_many(self._db, changed) if changed else {}
         scaled = [row.uid for row in rows if row.scale_count]
         records = await scale_records.last_of(self._db, scaled, jobs.SHOWN_SCALE_RECORDS) if scaled else {}
         return {
             row.uid: Belongings(
-                replicas=[stored.replica for stored in found.get(row.uid, ())], scale_records=records.get(row.uid, ())
+                replicas=[stored.replica for stored in found.get(row.uid, ())],
+                attempts=ended.get(row.uid, ()),
+                scale_records=records.get(row.uid, ()),
             )
             for row in rows
         }
