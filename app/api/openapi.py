@@ -138,7 +138,7 @@ def _finish_operation(path: str, method: str, operation: dict[str, Any]) -> None
     if path.startswith(di_server.BASE):
         operation["responses"].pop("422", None)
         return
-    if method in ("put", "patch") or (path.endswith("/jobs") and method == "post"):
+    if method in ("put", "patch") or (path.endswith(("/jobs", "/jobs/batch")) and method == "post"):
         operation["requestBody"] = _request_body(method, "Submission" if method == "post" else "Manifest")
     elif method == "post" and "requestBody" not in operation:
         operation["requestBody"] = _action_body(path)

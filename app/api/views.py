@@ -324,6 +324,19 @@ class ProblemView(View):
     """All that is wrong, at most 20 entries."""
 
 
+class BatchItemView(View):
+    """A job that was stored, or why it was not."""
+
+    status: int
+    """What a request for this job alone would have been answered with."""
+    job: JobView | None
+    problem: ProblemView | None
+
+
+class BatchView(View):
+    items: list[BatchItemView]
+
+
 class WatchEventView(View):
     """The data of an SSE event `job`."""
 

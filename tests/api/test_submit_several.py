@@ -216,3 +216,46 @@ async def test_a_death_on_the_way_leaves_nothing_half_done(
         assert set((await rows(gateway.db)).values()) == {0}
     again = await post(gateway, body, **KEY)
     assert [item["name"] for item in again.json()["items"]] == ["a", "b", "c"]
+
+
+async def batch(gateway: Gateway, body: Any, **headers: str) -> list[Any]:
+    answer = await gateway.client.post(jobs_path(NAMESPACE, "batch"), json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    items: list[Any] = answer.json()["items"]
+    return items
+
+
+async def test_a_batch_stores_what_it_can_and_says_what_became_of_each(gateway: Gateway) -> None:
+    held = (await gateway.submit("b"))["uid"]
+    wrong = manifest("c", cleanUpPolicy="Some")
+    items = await batch(gateway, list_of(manifest("a"), manifest("b"), wrong, CONFIG_MAP, manifest("d")))
+    assert [item["status"] for item in items] == [201, 409, 422, 422, 201]
+    assert [item["job"] and item["job"]["name"] for item in items] == ["a", None, None, None, "d"]
+    assert [item["problem"] and item["problem"]["code"] for item in items] == [
+        None,
+        "NameTaken",
+        "InvalidManifest",
+        "InvalidManifest",
+        None,
+    ]
+    assert held in items[1]["problem"]["errors"][0]["detail"]
+    assert items[2]["problem"]["errors"][0]["pointer"] == "/spec/cleanUpPolicy"
+    assert sorted(await stored(gateway)) == ["a", "b", "d"]
+
+
+async def test_a_repeated_batch_makes_up_for_what_was_refused_and_doubles_nothing(gateway: Gateway) -> None:
+    body = list_of(*jobs("a", "b"), manifest("x") | {"metadata": {"generateName": "run-"}})
+    await gateway.submit("b")
+    first = await batch(gateway, body, **KEY)
+    assert (await gateway.client.delete(jobs_path(NAMESPACE, "b"))).status_code in (200, 202)
+    again = await batch(gateway, body, **KEY)
+    assert [item["status"] for item in first] == [201, 409, 201]
+    assert [item["status"] for item in again][::2] == [200, 200]
+    assert [item["job"] for item in again][::2] == [item["job"] for item in first][::2]
+    assert len([name for name in await stored(gateway) if name.startswith("run-")]) == 1
+
+
+async def test_a_batch_may_be_of_one_and_must_be_of_jobs(gateway: Gateway) -> None:
+    assert [item["status"] for item in await batch(gateway, manifest("a"))] == [201]
+    refused = await gateway.client.post(jobs_path(NAMESPACE, "batch"), json=list_of("text"))
+    assert errors(refused) == [("/items/0", "InvalidType")]

@@ -1,5 +1,7 @@
 """Submitting jobs and editing them."""
 
+import asyncio
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -7,11 +9,14 @@ from fastapi import APIRouter, Query, Request, Response
 from app.api.bodies import read_manifest, read_merge_patch, read_submission
 from app.api.conditional import check_if_match, job_tag
 from app.api.dependencies import Caller, CallerDep
+from app.api.errors import problem_of
 from app.api.parameters import IdempotencyKeyHeader, IfMatch, Name, Namespace
 from app.api.polling import JSON, answer
 from app.api.rendering import dry_run_view, job_bytes, jobs_bytes
-from app.api.views import DryRunList, DryRunView, JobPage, JobView
+from app.api.views import BatchView, DryRunList, DryRunView, JobPage, JobView
 from app.db.job_rows import JobRow
+from app.domain.errors import DomainError
+from app.domain.plan import Manifest
 from app.services.access import Verb
 from app.services.control import Changed, Precondition
 from app.services.submitting import Created, RequestKey, fingerprint
@@ -73,6 +78,43 @@ async def submit(caller: Caller, namespace: str, idempotency_key: str | None) ->
         return created_response(created, namespace)
     together = await services.together.submit(asked, namespace, actor=actor, key=key, render=jobs_bytes)
     return together_response(together)
+
+
+@router.post(
+    f"{COLLECTION}/batch",
+    response_model=None,
+    responses={200: {"model": BatchView, "description": "What became of each, in their order."}},
+)
+async def submit_batch(
+    request: Request, namespace: Namespace, caller: CallerDep, idempotency_key: IdempotencyKeyHeader = None
+) -> Response:
+    """Submit several jobs, each stored or refused by itself; a repetition with the same key repeats each answer."""
+    caller.require(Verb.SUBMIT, namespace)
+    asked = await read_submission(request)
+    documents = [asked] if isinstance(asked, dict) else asked
+    keys = [_key_of_item(caller, idempotency_key, document, place) for place, document in enumerate(documents)]
+    async with asyncio.TaskGroup() as group:  # together they share a commit
+        tasks = [
+            group.create_task(_one_of_batch(caller, namespace, document, key))
+            for document, key in zip(documents, keys, strict=True)
+        ]
+    body = b'{"items":[' + b",".join(task.result() for task in tasks) + b"]}"
+    return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})
+
+
+def _key_of_item(caller: Caller, key: str | None, document: Manifest, place: int) -> RequestKey | None:
+    of_all = request_key(caller, key, document)
+    return of_all and replace(of_all, scope=f"{of_all.scope} {place}")
+
+
+async def _one_of_batch(caller: Caller, namespace: str, document: Manifest, key: RequestKey | None) -> bytes:
+    submitter = caller.services.submitter
+    try:
+        created = await submitter.submit(document, namespace, actor=caller.name, key=key, render=job_bytes)
+    except DomainError as error:
+        refusal = problem_of(error)
+        return b'{"status":%d,"job":null,"problem":%b}' % (refusal.status_code, bytes(refusal.body))
+    return b'{"status":%d,"job":%b,"problem":null}' % (200 if created.replayed else 201, created.body)
 
 
 @router.put(_JOB, response_model=None, responses=_CHANGED)
