@@ -14,7 +14,10 @@ from tests.support.gateway import Gateway, jobs_path
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+GOLDEN = Path(__file__).parents[1] / "data"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
+# Spelt as older versions of their systems did, or with an empty text for a default: taken, and stored as the schema says.
+OLDER = {"generic_job/old_spelling", "mx_job/everything"}
 KINDS = sorted({dialect.kind for dialect in registry.DIALECTS.values()})
 
 
@@ -50,6 +53,26 @@ async def test_the_schema_takes_what_is_shipped(file: str, hostile: Gateway) -> 
     schema = (await schemas(hostile))[document["kind"]]
     errors = jsonschema_rs.Draft202012Validator(schema).iter_errors(document)
     assert [(error.instance_path, error.message) for error in errors] == []
+
+
+@pytest.mark.parametrize("file", sorted(GOLDEN.glob("*/*/manifest.yaml")), ids=lambda path: "-".join(path.parts[-3:-1]))
+async def test_the_schema_takes_what_is_posted_and_what_is_made_of_it(file: Path, hostile: Gateway) -> None:
+    found = await schemas(hostile)
+    for name in ("manifest.yaml", "accepted.yaml"):
+        document = yaml.safe_load(file.with_name(name).read_text(encoding="utf-8"))
+        document.pop("assigned", None)
+        schema = jsonschema_rs.Draft202012Validator(found[document["kind"]])
+        errors = [(error.instance_path, error.message) for error in schema.iter_errors(document)]
+        older = name == "manifest.yaml" and "/".join(file.parts[-3:-1]) in OLDER
+        assert bool(errors) == older, (name, errors)
+
+
+@pytest.mark.parametrize(("version", "kind"), sorted(registry.DIALECTS))
+async def test_every_version_that_is_spoken_is_in_the_schema(version: str, kind: str, hostile: Gateway) -> None:
+    document = next(item for item in shipped().values() if item["kind"] == kind) | {"apiVersion": version}
+    schema = jsonschema_rs.Draft202012Validator((await schemas(hostile))[kind])
+    assert schema.is_valid(document)
+    assert not schema.is_valid(document | {"apiVersion": version + "0"})
 
 
 @pytest.mark.parametrize("file", shipped())
