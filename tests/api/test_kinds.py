@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GOLDEN = Path(__file__).parents[1] / "data"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-# Spelt as older versions of their systems did, or with an empty text for a default: taken, and stored as the schema says.
+# Spelt as older versions of their systems did, or with "" for a default: taken, and stored as the schema says.
 OLDER = {"generic_job/old_spelling", "mx_job/everything"}
 KINDS = sorted({dialect.kind for dialect in registry.DIALECTS.values()})
 
