@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
-JOBS ?= auto
+# Most tests wait for something, so even two cores keep four workers going.
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(max(4, os.cpu_count() or 4))')
 
 .PHONY: help setup demo dev test test-cluster check format bench lock openapi clean
 
@@ -27,7 +28,7 @@ dev: $(VENV)/.installed ## serve from an embedded database and cluster; ARGS are
 	@$(BIN)/jobgate dev $(ARGS)
 
 test: $(VENV)/.installed ## all tests, on the embedded parts
-	$(BIN)/pytest -n $(JOBS) $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 test-cluster: $(VENV)/.installed ## conformance and end-to-end suites on a real control plane
 	$(BIN)/python -m tools.test_cluster $(ARGS)
