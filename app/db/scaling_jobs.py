@@ -17,6 +17,7 @@ NOT j.quiet AND j.phase <> ALL($1::text[]) AND j.cancel_requested_at IS NULL AND
 """
 _LIVE = f"""
 SELECT j.uid, j.namespace, j.name, j.kind, j.api_version, j.generation, j.phase,
+       j.observed_generation >= j.generation AS seen,
        (SELECT max(s.requested_at) FROM scale_records AS s WHERE s.job_uid = j.uid) AS scaled_at
 FROM jobs AS j WHERE {_GOES_ON} AND j.kind = ANY($2::text[]) ORDER BY j.namespace, j.name
 """  # noqa: S608  conditions of our own
@@ -41,7 +42,7 @@ GROUP BY stuck.uid, stuck.namespace, stuck.name, r.task ORDER BY stuck.namespace
 
 
 class LiveRow(NamedTuple):
-    """`scaled_at` is when anybody last asked for another size."""
+    """`seen` says that the controller knows this generation; `scaled_at` is when somebody last wanted another size."""
 
     uid: UUID
     namespace: str
@@ -50,6 +51,7 @@ class LiveRow(NamedTuple):
     api_version: str
     generation: int
     phase: JobPhase
+    seen: bool
     scaled_at: datetime | None
 
 

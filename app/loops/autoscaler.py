@@ -154,11 +154,8 @@ class Autoscaler:
 
     async def _decided(self, run: AutoscalerRun) -> AutoscalerRun:
         try:
-            inventory = await read_inventory(
-                self._parts.api,
-                namespaces=self._parts.settings.namespaces,
-                label_keys={key for job in run.jobs for key in job.selector},
-            )
+            namespaces = self._parts.settings.namespaces
+            inventory = await read_inventory(self._parts.api, namespaces=namespaces, jobs=run.jobs)
             await self._verify()
         except KubeError as error:
             log.warning("autoscaler.no_inventory", error=str(error))
@@ -210,4 +207,11 @@ class Autoscaler:
 
 
 def _live(row: LiveRow) -> Live:
-    return Live(uid=str(row.uid), namespace=row.namespace, name=row.name, phase=row.phase, scaled_at=row.scaled_at)
+    return Live(
+        uid=str(row.uid),
+        namespace=row.namespace,
+        name=row.name,
+        phase=row.phase,
+        seen=row.seen,
+        scaled_at=row.scaled_at,
+    )

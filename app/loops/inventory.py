@@ -1,9 +1,9 @@
 """Reads what the cluster has and what is asked of it: every node, and every pod that has not ended."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from app.domain.scaling.inventory import Census, CountedPod
-from app.domain.scaling.values import Inventory
+from app.domain.scaling.values import Inventory, ScalableJob
 from app.k8s.api import KubeApi
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import StructCodec
@@ -14,13 +14,14 @@ _COUNTED = StructCodec(CountedPod)
 _NOT_OVER = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-async def read_inventory(api: KubeApi, *, namespaces: tuple[str, ...], label_keys: Collection[str]) -> Inventory:
-    """A page of pods is held at a time.
+async def read_inventory(api: KubeApi, *, namespaces: tuple[str, ...], jobs: Sequence[ScalableJob]) -> Inventory:
+    """As these jobs find it. A page of pods is held at a time.
 
     Raises:
         KubeError: the cluster does not answer, or does not let nodes or pods be listed.
     """
     nodes = await api.list_all(NODE, codec=NODE_CODEC)
+    label_keys = {key for job in jobs for key in job.selector}
     census = Census(nodes, label_keys=label_keys, namespaces=namespaces)
     for namespace in namespaces or (None,):
         token = ""
@@ -32,4 +33,4 @@ async def read_inventory(api: KubeApi, *, namespaces: tuple[str, ...], label_key
             token = page.continue_token
             if not token:
                 break
-    return census.inventory()
+    return census.inventory(jobs)

@@ -85,8 +85,13 @@ class Stage:
             name, kind=KIND, api_version=API_VERSION, manifest=elastic_manifest(**spec), names=(("job", name),)
         )
         await factories.submitted(self.db, new)
-        await factories.move(self.db, self.lease, new.uid, phase)
+        await self.seen(new.uid, phase)
         return new.uid
+
+    async def seen(self, uid: UUID, phase: JobPhase = JobPhase.RUNNING) -> None:
+        """The controller knows the present manifest."""
+        job = await factories.stored(self.db, uid)
+        await factories.move(self.db, self.lease, uid, phase, observed_generation=job.generation)
 
     async def size(self, uid: UUID) -> int:
         job = await jobs.get(self.db, uid)
@@ -200,10 +205,22 @@ async def test_the_next_generation_is_looked_at_anew(stage: Stage) -> None:
     stage.cluster.cpu = 2
     await autoscaler.run_once()
     assert await stage.size(uid) == 3
+    await stage.seen(uid)
     stage.cluster.cpu = 1
     run = await autoscaler.run_once()
-    assert run.jobs[0].size == 3
+    assert (run.jobs[0].size, run.jobs[0].settling) == (3, False)
     assert await stage.size(uid) == 4
+
+
+async def test_what_was_given_away_in_the_run_before_is_not_given_again(stage: Stage) -> None:
+    first = await stage.job("first")
+    stage.cluster.cpu = 2
+    autoscaler = stage.autoscaler()
+    await autoscaler.run_once()
+    assert await stage.size(first) == 3
+    await stage.job("second")
+    run = await autoscaler.run_once()
+    assert told(run)["second"] == "stays at 1: one more would request 4000m CPU of 2000m (1 of 2000m)"
 
 
 async def test_a_cluster_that_denies_is_recorded_and_nothing_is_scaled(stage: Stage) -> None:

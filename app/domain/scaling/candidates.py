@@ -11,6 +11,8 @@ from app.domain.scaling.requests import demand_of, request_of
 from app.domain.scaling.values import Amount, Excuse, ScalableJob, Verdict, WaitingJob
 from app.domain.vocabulary import JobPhase
 
+_SETTLING = (JobPhase.CREATING, JobPhase.SCALING)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
@@ -27,12 +29,15 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """A job's present state. `scaled_at` is when anybody last asked for another size."""
+    """A job's present state. `seen` says that the controller knows the present manifest; `scaled_at` is when anybody
+    last asked for another size.
+    """
 
     uid: str
     namespace: str
     name: str
     phase: JobPhase
+    seen: bool
     scaled_at: datetime | None
 
 
@@ -89,6 +94,7 @@ def candidate(shape: Shape, live: Live, now: datetime, freeze: timedelta) -> Sca
         most=shape.most,
         need=shape.need,
         phase=live.phase,
+        settling=not live.seen or live.phase in _SETTLING,
         selector=shape.selector,
         excuse=_excuse(shape, live, now, freeze),
     )

@@ -1,12 +1,14 @@
 """What a cluster has and what is asked of it, gathered from its nodes and, page by page, from its pods."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
+from app.domain import labels
 from app.domain.objects import Metadata, Node
 from app.domain.scaling.requests import PodDemand, allocatable_of, request_of, slots_of
-from app.domain.scaling.values import Amount, Inventory
+from app.domain.scaling.values import Amount, Inventory, ScalableJob
 from app.domain.scaling.values import Node as NodeRoom
 
 MANY_SLOTS = 1_000_000  # of a node that does not say how many pods it takes
@@ -40,9 +42,10 @@ class Census:
         self._pods = dict.fromkeys(self._nodes, 0)
         self._requested = Amount()
         self._unbound = 0
+        self._of_task: Counter[tuple[str, str]] = Counter()
 
     def count(self, pods: Iterable[CountedPod]) -> None:
-        """Pods of nodes that take none are no burden on those that do."""
+        """Pods of nodes that take none are no burden on those that do; pods that are going still fill their node."""
         for pod in pods:
             if pod.status.phase in _OVER:
                 continue
@@ -52,18 +55,28 @@ class Census:
                 self._pods[name] += 1
             elif not name:
                 self._unbound += 1
-            if not name or self._closed.get(name) == "":
+            going = pod.metadata.deletion_timestamp is not None
+            if not going and (not name or self._closed.get(name) == ""):
                 self._requested += request
+                marks = pod.metadata.labels
+                self._of_task[marks.get(labels.JOB_UID, ""), marks.get(labels.TASK, "")] += 1
 
-    def inventory(self) -> Inventory:
-        total = Amount()
+    def inventory(self, jobs: Iterable[ScalableJob] = ()) -> Inventory:
+        """As it will be when these jobs have their sizes: else others would shrink again for what is going, or grow
+        into what is given away.
+        """
+        total, requested = Amount(), self._requested
         for name, node in self._nodes.items():
             if not self._closed[name]:
                 total += allocatable_of(node.status.allocatable)
+        for job in jobs:
+            lacking = job.size - self._of_task[job.uid, job.task]
+            if lacking < 0 or job.settling:
+                requested += job.need.times(lacking)
         return Inventory(
             nodes=tuple(self._room(node) for node in self._nodes.values()),
             total=total,
-            requested=self._requested,
+            requested=requested,
             unbound_pods=self._unbound,
             namespaces=tuple(self._namespaces),
         )

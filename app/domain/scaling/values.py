@@ -22,6 +22,9 @@ class Amount:
     def __sub__(self, other: "Amount") -> "Amount":
         return Amount(cpu=self.cpu - other.cpu, memory=self.memory - other.memory, gpu=self.gpu - other.gpu)
 
+    def times(self, count: int) -> "Amount":
+        return Amount(cpu=self.cpu * count, memory=self.memory * count, gpu=self.gpu * count)
+
     def covers(self, need: "Amount") -> bool:
         """Whether it has what is needed; being short of what is not needed does not matter."""
         return (
@@ -89,7 +92,10 @@ class Excuse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalableJob:
-    """`size` is what the manifest asks for of `task`, `least` and `most` its bounds, `need` what a replica requests."""
+    """`size` is what the manifest asks for of `task`, `least` and `most` its bounds, `need` what a replica requests.
+
+    `settling`: its pods do not follow its size yet; those that it lacks are about to be made.
+    """
 
     uid: str
     namespace: str
@@ -100,6 +106,7 @@ class ScalableJob:
     most: int
     need: Amount
     phase: JobPhase
+    settling: bool = False
     selector: Mapping[str, str] = field(default_factory=dict)
     excuse: Excuse | None = None
 

@@ -82,8 +82,23 @@ def test_some_jobs_are_left_alone(
     found = shape(elastic_manifest(annotations=annotations))
     assert found is not None
     values: dict[str, Any] = {"uid": "u", "namespace": "team", "name": "n", "phase": JobPhase.RUNNING}
-    job = candidate(found, Live(**{**values, "scaled_at": None, **live}), NOW, FREEZE)
+    job = candidate(found, Live(**{**values, "seen": True, "scaled_at": None, **live}), NOW, FREEZE)
     assert ((job.excuse.verdict, job.excuse.message) if job.excuse else (None, "")) == (verdict, message)
+
+
+@pytest.mark.parametrize(
+    ("phase", "seen", "settling"),
+    [
+        (JobPhase.RUNNING, True, False),
+        (JobPhase.RUNNING, False, True),
+        (JobPhase.SCALING, True, True),
+        (JobPhase.CREATING, True, True),
+        (JobPhase.RESTARTING, True, False),
+    ],
+)
+def test_a_job_settles_until_its_pods_follow_its_size(phase: JobPhase, seen: bool, settling: bool) -> None:  # noqa: FBT001
+    live = Live(uid="u", namespace="team", name="n", phase=phase, seen=seen, scaled_at=None)
+    assert candidate(shaped(), live, NOW, FREEZE).settling is settling
 
 
 A, B = (WaitingJob(uid=name, namespace="team", name=name) for name in "ab")

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.domain.objects import Node
+from app.domain.objects import Metadata, Node
 from app.domain.scaling.inventory import MANY_SLOTS, Census, CountedPod
 from app.domain.scaling.requests import demand_of, request_of
 from app.domain.scaling.values import Amount, Inventory
-from tests.domain.scaling.cases import amount
+from tests.domain.scaling.cases import a_job, amount
 
 
 def container(cpu: Any = None, memory: Any = None, *, gpu: Any = None, always: bool = False) -> dict[str, Any]:
@@ -132,6 +132,31 @@ def test_a_closed_node_counts_neither_with_what_it_has_nor_with_what_it_runs(mor
 def test_a_node_that_is_better_avoided_is_open() -> None:
     taint = {"key": "busy", "effect": "PreferNoSchedule"}
     assert census([a_node(taints=[taint])]).nodes[0].open
+
+
+def leaving(pod: CountedPod, **metadata: Any) -> CountedPod:
+    found = msgspec.convert({"deletionTimestamp": "2030-01-01T00:00:00Z"} | metadata, Metadata)
+    return msgspec.structs.replace(pod, metadata=found)
+
+
+def test_a_pod_that_is_going_fills_its_node_and_burdens_the_total_no_more() -> None:
+    found = census([a_node()], leaving(a_pod("n1")), a_pod("n1"))
+    assert (found.requested.cpu, found.nodes[0].free.cpu) == (1000, 2000)
+
+
+def test_what_a_job_has_beyond_its_size_is_as_good_as_gone() -> None:
+    marks = {"jobgate.dev/job-uid": "a", "jobgate.dev/task": "trainer"}
+    pod = msgspec.structs.replace(a_pod("n1"), metadata=Metadata(labels=marks))
+    counted = Census([a_node()])
+    counted.count([pod, pod, pod])
+    found = counted.inventory([a_job("a", 1), a_job("b", 1)])
+    assert (found.requested.cpu, found.nodes[0].free.cpu) == (1000, 1000)
+
+
+def test_what_a_job_is_about_to_make_is_requested_already() -> None:
+    counted = Census([a_node()])
+    found = counted.inventory([a_job("a", 2, settling=True), a_job("b", 2)])
+    assert (found.requested.cpu, found.nodes[0].free.cpu) == (2000, 4000)
 
 
 def test_pods_of_a_node_that_is_gone_do_not_count() -> None:
