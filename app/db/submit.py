@@ -27,6 +27,7 @@ class NameKind(StrEnum):
     JOB = "job"
     POD = "pod"
     SERVICE = "service"
+    CONFIG_MAP = "configmap"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Names in a namespace that a job uses: its own, its pods' and its Services'.
+"""Names in a namespace that a job uses: its own, and those of its pods, Services and ConfigMaps.
 
 Until its job has ended a name is reserved; then it is released, and kept until the job's objects are gone, so that a
 successor finds out whose leftovers it has to wait for.

@@ -91,10 +91,11 @@ def growth(planner: Planner, dialect: Dialect, uid: str, before: Manifest, after
     """
     plans = planner.plan(before, uid), planner.checked_plan(after, uid)
     sizes = [{task.name: len(task.replicas) for task in plan.tasks} for plan in plans]
+    scalable = _scalable(dialect, before, after)
     scales = [
         ScaleChange(task=task, from_replicas=sizes[0].get(task, 0), to_replicas=size, reason=reason)
         for task, size in sizes[1].items()
-        if task in _scalable(dialect, before, after) and sizes[0].get(task, 0) != size
+        if task in scalable and sizes[0].get(task, 0) != size
     ]
     return Growth(scales=scales, names=_added(*plans))
 
