@@ -1,6 +1,6 @@
 """The native status through whole lives, in tests/data/mx_job_native/<life>.json, and the tables of its words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -31,13 +31,22 @@ SCHEDULER, SERVER_1, WORKER_0, WORKER_1 = (
 
 
 class Life(World):
-    """A job of MANIFEST whose containers are called mxnet, and leave a message when they fail by themselves."""
+    """A job of MANIFEST whose containers are called mxnet, and leave a message when they fail by themselves.
+
+    `ends` is what else is told of a container, by its exit code.
+    """
+
+    ends: Mapping[int | None, Mapping[str, str]] = {1: {"message": "ValueError: bad data"}}
 
     @override
     def inputs(self) -> Inputs:
         inputs = super().inputs()
-        pods = tuple(map(_as_mxnet, inputs.observed.pods))
+        pods = tuple(map(self._as_mxnet, inputs.observed.pods))
         return replace(inputs, observed=replace(inputs.observed, pods=pods))
+
+    def _as_mxnet(self, pod: ObservedPod) -> ObservedPod:
+        told: Mapping[str, Any] = self.ends.get(pod.exit_code, {})
+        return replace(pod, containers=tuple(replace(one, name="mxnet", **told) for one in pod.containers))
 
     def settle(self) -> None:
         """Passes until nothing more is to be done, some seconds after what happened."""
@@ -89,11 +98,6 @@ class Life(World):
 
     def native(self) -> dict[str, Any]:
         return DIALECT.native_status(MANIFEST, self.told())
-
-
-def _as_mxnet(pod: ObservedPod) -> ObservedPod:
-    message = "ValueError: bad data" if pod.exit_code == 1 else None
-    return replace(pod, containers=tuple(replace(one, name="mxnet", message=message) for one in pod.containers))
 
 
 Moment = tuple[str, Callable[[Life], object]]
@@ -157,11 +161,22 @@ def test_a_restart_of_jobgate_never_harms_a_finished_job() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "phase"),
-    [(1, "Done"), (137, "Running"), (143, "Running"), (255, "Running")],
+    ("code", "told", "phase"),
+    [
+        (1, {"message": "bad data"}, "Done"),
+        (127, {"message": "not found"}, "Done"),
+        (128, {"message": "again"}, "Running"),
+        (137, {"message": "killed"}, "Running"),
+        (143, {"message": "asked to go"}, "Running"),
+        (1, {}, "Running"),
+        (1, {"message": "", "reason": "Error"}, "Running"),
+        (137, {"reason": "OOMKilled"}, "Done"),
+        (137, {"reason": "OOMKilled", "message": "killed"}, "Done"),
+    ],
 )
-def test_which_exits_are_retried(code: int, phase: str) -> None:
+def test_which_exits_are_retried(code: int, told: dict[str, str], phase: str) -> None:
     life = alive()
+    life.ends = {code: told}
     life.settle()
     life.start()
     life.move(WORKER_0, code=code)
