@@ -1,6 +1,8 @@
 """Several jobs in one request: all of them or none, and all that is wrong with them at once."""
 
+import asyncio
 import json
+import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -259,3 +261,26 @@ async def test_a_batch_may_be_of_one_and_must_be_of_jobs(gateway: Gateway) -> No
     assert [item["status"] for item in await batch(gateway, manifest("a"))] == [201]
     refused = await gateway.client.post(jobs_path(NAMESPACE, "batch"), json=list_of("text"))
     assert errors(refused) == [("/items/0", "InvalidType")]
+
+
+async def test_of_requests_that_want_the_same_names_each_has_all_or_none(gateway: Gateway) -> None:
+    """In every order, so that two could wait for each other if names were not taken in one."""
+    chance = random.Random(5)
+    wanted = [chance.sample([f"job-{number}" for number in range(12)], 4) for _ in range(40)]
+    async with asyncio.TaskGroup() as group:
+        calls = [group.create_task(post(gateway, list_of(*jobs(*names)))) for names in wanted]
+    answers = [call.result() for call in calls]
+    assert {answer.status_code for answer in answers} <= {201, 409}, [answer.text for answer in answers]
+    won = [name for names, answer in zip(wanted, answers, strict=True) if answer.status_code == 201 for name in names]
+    assert len(set(won)) == len(won) > 0
+    assert sorted(await stored(gateway)) == sorted(won)
+
+
+async def test_a_key_that_many_send_at_once_makes_the_jobs_once(gateway: Gateway) -> None:
+    body = list_of(*[manifest("x") | {"metadata": {"generateName": "run-"}}] * 3)
+    async with asyncio.TaskGroup() as group:
+        calls = [group.create_task(post(gateway, body, **KEY)) for _ in range(24)]
+    answers = [call.result() for call in calls]
+    assert sorted(answer.status_code for answer in answers) == [200] * 23 + [201]
+    assert len({answer.content for answer in answers}) == 1
+    assert len(await stored(gateway)) == 3

@@ -17,7 +17,7 @@ from tests.behaviour.manifests import job, task
 from tests.behaviour.stage import NodeProcess, removed_node, running_gateway, running_node
 from tests.support.kube import Cluster
 
-pytestmark = pytest.mark.timeout(170)
+pytestmark = pytest.mark.timeout(300)
 
 NOTICED = 80.0  # a real controller manager is asked to notice within 10 s, and then evicts in its own time
 SOON: dict[str, Any] = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}

@@ -21,7 +21,7 @@ from tests.support.gateway_process import GatewayProcess, gateway_process
 from tests.support.kube import Cluster, KubeClient
 from tests.support.kube_proxy import KubeProxy, kube_proxy
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
 STALE_SECONDS = "3"
 PAUSED = {"pause": {"enabled": True}}

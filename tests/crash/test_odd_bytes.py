@@ -14,7 +14,7 @@ from tests.crash.stories import Client, generic_job, serves, task
 from tests.support.gateway_process import gateway_process
 from tests.support.kube import Cluster, KubeClient
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
 SCRIPT = "devcluster.jobgate.dev/script"
 NUL = "before\0after"

@@ -16,7 +16,7 @@ from tests.support.gateway_process import GatewayProcess, gateway_process
 from tests.support.kube import Cluster, KubeClient
 from tests.support.kube_proxy import kube_proxy
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
 UNDONE_SECONDS = 60.0
 LEASE = "SELECT epoch, holder FROM leases WHERE name = 'controller'"

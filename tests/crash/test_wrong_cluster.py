@@ -18,7 +18,7 @@ from tests.support.gateway_process import GatewayProcess, gateway_process
 from tests.support.kube import Cluster, KubeClient, connect
 from tests.support.kube_proxy import kube_proxy
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
