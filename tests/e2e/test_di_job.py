@@ -7,6 +7,7 @@ import pytest
 
 from tests.e2e.test_stories import named, play
 from tests.e2e.user import User
+from tests.support.kube import KubeClient
 
 SHIPPED = Path(__file__).parents[1] / "data" / "di_job"
 
@@ -46,3 +47,25 @@ async def test_upstreams_jobs_run_as_posted(user: User, case: str) -> None:
     everybody, collectors = (await user.call("GET", f"/{name}/logs?task=collector&rank=1")).text.split()
     assert collectors == ",".join(f"{name}-collector-{rank}.{service}" for rank in range(2))
     assert everybody == f"{name}-learner-0.{service},{name}-evaluator-0.{service},{collectors}"
+
+
+async def test_an_edit_of_the_tasks_resizes_the_job(user: User, api: KubeClient) -> None:
+    name = await submit(user, "normal_sleep")
+    await user.until(name, "Running")
+    tasks = (await user.read(f"/{name}"))["spec"]["tasks"]
+    for task in tasks:
+        task["replicas"] = {"learner": 1, "evaluator": 2, "collector": 1}[task["name"]]
+    headers = {"Content-Type": "application/merge-patch+json"}
+    await user.call("PATCH", f"/{name}", status=202, json={"spec": {"tasks": tasks}}, headers=headers)
+
+    def ranks(listed: dict[str, Any]) -> dict[str, str]:
+        """Global rank by pod name."""
+        found = (pod["metadata"] for pod in listed["items"])
+        return {metadata["name"]: metadata["annotations"]["diengine/rank"] for metadata in found}
+
+    wanted = {"learner-0": "0", "evaluator-0": "1", "evaluator-1": "3", "collector-0": "2"}
+    await api.eventually(
+        f"/api/v1/namespaces/{user.namespace}/pods",
+        lambda listed: ranks(listed) == {f"{name}-{pod}": rank for pod, rank in wanted.items()},
+    )
+    await user.call("POST", f"/{name}/cancel", status=202)
