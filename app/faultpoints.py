@@ -15,6 +15,7 @@ class FaultPoint(StrEnum):
 
     SUBMISSION_ARRIVED = "submission-arrived"
     SUBMISSION_STORED = "submission-stored"
+    EDIT_STORED = "edit-stored"
     DECIDED = "decided"
     PERSISTED = "persisted"
     ANCHOR_CREATED = "anchor-created"

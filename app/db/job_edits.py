@@ -19,6 +19,7 @@ from app.db.reasons import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_RE
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
 from app.domain.vocabulary import TERMINAL_PHASES
+from app.faultpoints import FaultPoint, reached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,9 @@ async def edit(db: Database, uid: UUID, change: Edit) -> JobRow:
         Conflict: it has ended or is being deleted, or another live job uses a name that it would need.
     """
     async with db.begin() as connection:
-        return await edit_in(connection, uid, change)
+        after = await edit_in(connection, uid, change)
+    reached(FaultPoint.EDIT_STORED)
+    return after
 
 
 async def edit_in(connection: Connection, uid: UUID, change: Edit) -> JobRow:

@@ -175,7 +175,7 @@ def _is_retryable(attempt: Attempt, exits: RetryableExits) -> bool:
     container = next((one for one in attempt.containers if one.name == exits.container and not one.init), None)
     if container is None or container.exit_code is None:
         return True
-    if container.reason == OUT_OF_MEMORY:
+    if container.reason == OUT_OF_MEMORY or container.exit_code == 0:
         return False
     return not container.message or container.exit_code >= exits.least_code
 

@@ -72,7 +72,7 @@ class ReplicaPlan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryableExits:
     """Which failures another attempt may mend, told by how `container` ended: its exit code is at least `least_code`,
-    or it left no termination message; never, if it ran out of memory.
+    or it left no termination message; never, if it ran out of memory or did not fail itself.
     """
 
     container: str

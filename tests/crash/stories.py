@@ -2,8 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,21 @@ class Client:
     async def act(self, method: str, name: str, *action: str) -> None:
         answer = await insist(self.http, method, self.path(name, *action))
         assert answer.status_code < 300, answer.text
+
+    async def scale(self, name: str, replicas: int) -> None:
+        """Ask for another size, and wait until it is reached."""
+        answer = await insist(self.http, "POST", self.path(name, "scale"), json={"replicas": replicas})
+        assert answer.status_code < 300, answer.text
+        record: dict[str, Any] = {}
+        try:
+            async with asyncio.timeout(DEADLINE):
+                while record.get("toReplicas") != replicas or record["outcome"] is None:
+                    await asyncio.sleep(0.25)
+                    page = await insist(self.http, "GET", self.path(name, "scale-records"))
+                    record = page.json()["items"][-1]
+        except TimeoutError:
+            raise AssertionError(f"{name} never had {replicas} replicas; last: {record}") from None
+        assert record["outcome"] == "Reached", record
 
     async def status(self, name: str) -> dict[str, Any]:
         answer = await insist(self.http, "GET", self.path(name, "status"))
@@ -199,6 +214,67 @@ def is_disrupted(name: str, directory: Path) -> Story:
         await client.api.delete(f"/api/v1/namespaces/{client.namespace}/pods/{name}-worker-0")
 
     return Story(name=name, manifest=manifest, phase="Succeeded", attempts={("worker", 0): 2}, drive=drive)
+
+
+def di_job(name: str, workers: int) -> dict[str, Any]:
+    """Workers that run until they are told to go, and may become more or fewer."""
+    spec = task("worker", FOREVER)["template"]
+    return {
+        "apiVersion": "diengine.opendilab.org/v2alpha1",
+        "kind": "DIJob",
+        "metadata": {"name": name},
+        "spec": {"tasks": [{"name": "worker", "replicas": workers, "template": spec}]},
+    }
+
+
+def _resized(name: str, sizes: Sequence[int], attempts: Mapping[int, int]) -> Story:
+    """Runs, has each of the sizes after the first in turn, and is cancelled."""
+
+    async def drive(client: Client, name: str) -> None:
+        await client.until(name, "Running")
+        for size in sizes[1:]:
+            await client.scale(name, size)
+        await client.act("POST", name, "cancel")
+
+    numbers = {("worker", rank): number for rank, number in attempts.items()}
+    return Story(name=name, manifest=di_job(name, sizes[0]), phase="Cancelled", attempts=numbers, drive=drive)
+
+
+def grows(name: str, _: Path) -> Story:
+    """Becomes three; nobody who was there starts anew."""
+    return _resized(name, [1, 3], {0: 1, 1: 1, 2: 1})
+
+
+def trains(name: str, _: Path) -> Story:
+    """Becomes three trainers with a list of hosts; master and pserver are left as they are."""
+    role = {"entrypoint": "sleep 600", "min-instance": 1, "grace_period_seconds": 2}
+    spec = {
+        "image": "python:3.12-slim",
+        "fault_tolerant": True,
+        "master": {"grace_period_seconds": 2},
+        "pserver": role,
+        "trainer": role | {"max-instance": 3},
+    }
+    manifest = {
+        "apiVersion": "paddlepaddle.org/v1alpha1",
+        "kind": "TrainingJob",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    others = {("master", 0): 1, ("pserver", 0): 1}
+    story = _resized(name, [1, 3], {0: 1, 1: 1, 2: 1})
+    trainers = {("trainer", rank): number for (_, rank), number in story.attempts.items()}
+    return replace(story, manifest=manifest, attempts=others | trainers)
+
+
+def shrinks(name: str, _: Path) -> Story:
+    """Becomes one; the highest ranks go, and stay on record."""
+    return _resized(name, [3, 1], {0: 1, 1: 1, 2: 1})
+
+
+def grows_again(name: str, _: Path) -> Story:
+    """Shrinks and grows; a rank that comes back goes on counting its attempts."""
+    return _resized(name, [2, 1, 2], {0: 1, 1: 2})
 
 
 async def _made(mark: Path) -> None:

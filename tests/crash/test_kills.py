@@ -21,10 +21,14 @@ from tests.crash.stories import (
     cancels,
     cleans,
     deletes,
+    grows,
+    grows_again,
     is_disrupted,
     pauses,
     recovers,
     serves,
+    shrinks,
+    trains,
 )
 from tests.support.gateway_process import GatewayProcess, gateway_process
 from tests.support.kube import Cluster, KubeClient
@@ -59,6 +63,17 @@ KILLS: Sequence[tuple[At, int, Sequence[Telling]]] = (
     (At.LEASE_ACQUIRED, 1, (recovers,)),
     (At.LEASE_RENEWED, 3, (pauses, is_disrupted)),
     (At.DECIDED, 5, (cleans,)),
+    (At.EDIT_STORED, 1, (grows, shrinks)),
+    (At.DECIDED, 7, (grows,)),
+    (At.HOSTS_WRITTEN, 1, (trains,)),
+    (At.HOSTS_WRITTEN, 2, (trains,)),
+    (At.PERSISTED, 8, (shrinks,)),
+    (At.POD_BEFORE_CREATE, 2, (grows,)),
+    (At.POD_CREATED, 3, (grows, grows_again)),
+    (At.POD_BEFORE_DELETE, 2, (shrinks,)),
+    (At.POD_DELETED, 1, (shrinks, grows_again)),
+    (At.EVIDENCE_STORED, 1, (shrinks,)),
+    (At.POD_RELEASED, 1, (grows_again,)),
 )
 KILL_SECONDS = 60.0
 SIGKILLED = -9

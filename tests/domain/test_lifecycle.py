@@ -195,6 +195,7 @@ def test_a_restart_that_was_granted_is_neither_charged_nor_refused_again() -> No
         ([{"name": "main"}], False),
         ([{"name": "main", "exit_code": 1, "message": "no"}], True),
         ([{"name": "main", "exit_code": 127, "message": "no"}], True),
+        ([{"name": "main", "exit_code": 0, "message": ""}], True),
         ([{"name": "main", "exit_code": 128, "message": "no"}], False),
         ([{"name": "main", "exit_code": 137, "message": "no"}], False),
         ([{"name": "main", "exit_code": 1, "message": ""}], False),
