@@ -1,5 +1,6 @@
 """A run looks at cluster and jobs, records what it would do, and does it where it is turned on."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -13,7 +14,7 @@ import pytest
 from app.db import autoscaler_runs, jobs, leases, scale_records
 from app.db.autoscaler_runs import AutoscalerRun
 from app.db.engine import Database
-from app.db.errors import LeaseLost
+from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.domain.dialects.base import Site
 from app.domain.objects import Node
 from app.domain.scaling.inventory import CountedPod
@@ -24,6 +25,7 @@ from app.k8s.codec import Page
 from app.k8s.errors import Forbidden
 from app.k8s.resources import NODE
 from app.loops.autoscaler import ACTOR, Autoscaler
+from app.loops.identity import WrongCluster
 from app.loops.parts import AutoscalerSettings, ControllerSettings
 from tests.db import factories
 from tests.db.factories import NOW, later
@@ -316,3 +318,38 @@ async def test_old_runs_go_and_those_that_changed_something_later(stage: Stage) 
     kept = [stored.run.at - NOW for stored in await autoscaler_runs.page(stage.db, limit=10)]
     assert kept == [timedelta(seconds=seconds) for seconds in (4, 3, 1)]
     assert await autoscaler_runs.forget(stage.db, before=later(2), keep=2, limit=100) == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "goes_on"),
+    [
+        (ValueError("a fault of ours"), True),
+        (DatabaseUnavailable("away"), True),
+        (LeaseLost("somebody else"), False),
+        (WrongCluster("another"), False),
+    ],
+)
+async def test_a_run_that_fails_is_no_end_unless_the_term_is(
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: Exception,
+    goes_on: bool,  # noqa: FBT001
+) -> None:
+    autoscaler = stage.autoscaler(replace(ON, period=0.001))
+    again = asyncio.Event()
+    outcomes = iter([failure])
+
+    async def run_once() -> None:
+        if (error := next(outcomes, None)) is not None:
+            raise error
+        again.set()
+
+    monkeypatch.setattr(autoscaler, "run_once", run_once)
+    running = asyncio.ensure_future(autoscaler.run())  # noqa: TID251 - cancelled below
+    waiting = asyncio.ensure_future(again.wait())  # noqa: TID251
+    await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED, timeout=20)
+    assert again.is_set() is goes_on
+    assert running.done() is not goes_on
+    for task in (running, waiting):
+        task.cancel()
+    await asyncio.gather(running, waiting, return_exceptions=True)

@@ -7,9 +7,10 @@ It ends: a step up leaves nothing that the job asks for over its limit, and a st
 something that is. So what is over its limit falls until it is not, and never is again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from app.domain.scaling.rooms import Rooms
 from app.domain.scaling.values import Amount, Inventory, Node, Outcome, ScalableJob, ScalingDecision, Verdict
 from app.domain.vocabulary import JobPhase
 
@@ -68,7 +69,7 @@ class _DryRun:
     def __init__(self, inventory: Inventory, jobs: Sequence[ScalableJob], max_load: float) -> None:
         self._jobs = jobs
         self._inventory = inventory
-        self._nodes = {node.name: node for node in inventory.nodes}
+        self._rooms = Rooms(inventory.nodes)
         self._requested = inventory.requested
         self._load = max_load
         total = inventory.total
@@ -96,8 +97,7 @@ class _DryRun:
         return _decision(job, to, held.verdict, f"stays at {to}: {held.message}")
 
     def left_behind(self) -> Inventory:
-        nodes = tuple(self._nodes[node.name] for node in self._inventory.nodes)
-        return replace(self._inventory, nodes=nodes, requested=self._requested)
+        return replace(self._inventory, nodes=self._rooms.nodes, requested=self._requested)
 
     def _least_fulfilled_first(self) -> list[ScalableJob]:
         """By what is planned by now; of equals those that ask for less GPU, then CPU, then memory."""
@@ -113,7 +113,7 @@ class _DryRun:
         if held is not None:
             return False
         assert node is not None, "what is not held has a node"
-        self._nodes[node.name] = replace(node, free=node.free - job.need, slots=node.slots - 1)
+        self._rooms.charge(node, job)
         self._requested += job.need
         self._planned[job.uid] += 1
         return True
@@ -134,7 +134,7 @@ class _DryRun:
         after = self._requested + job.need
         if job.need.memory and after.memory > self._limit.memory:
             return _Held(Verdict.MEMORY_AT_LOAD, f"one more would request {self._memory(after)}"), None
-        node = _roomiest(node for node in self._nodes.values() if _takes(node, job))
+        node = self._rooms.find(job)
         if node is None:
             return _Held(Verdict.NO_NODE_FITS, f"no node {_asked(job)} free"), None
         if job.need.cpu and after.cpu > self._limit.cpu:
@@ -168,17 +168,6 @@ class _DryRun:
 
     def _gpu(self, wanted: Amount) -> str:
         return f"{wanted.gpu} GPUs of {self._limit.gpu}"
-
-
-def _takes(node: Node, job: ScalableJob) -> bool:
-    if not node.open or node.slots < 1 or not node.free.covers(job.need):
-        return False
-    return job.selector.items() <= node.labels.items()
-
-
-def _roomiest(nodes: Iterable[Node]) -> Node | None:
-    """The node with the most free CPU, then memory, which is the one that the default scheduler likes best."""
-    return max(nodes, key=lambda node: (node.free.cpu, node.free.memory, node.name), default=None)
 
 
 def _part(total: int, load: float) -> int:
