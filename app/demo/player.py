@@ -86,8 +86,8 @@ class Player:
                 return job
             if acts and job["status"]["phase"] == acts[0].phase:
                 act = acts.pop(0)
-                self._say(name, f"asking it to {act.action}")
-                await self._call("POST", f"/{name}/{act.action}")
+                self._say(name, " ".join(["asking it to", act.action, *(f"{k}={v}" for k, v in act.body.items())]))
+                await self._call("POST", f"/{name}/{act.action}", json=act.body)
         raise DemoError(f"{name} has not ended within {LONGEST:g} s; it is {told}")
 
     async def _show_log(self, name: str, task: str, rank: int, attempt: int) -> None:

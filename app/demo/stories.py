@@ -1,14 +1,17 @@
 """What the examples show: how each is to end, and what a person would do to it meanwhile."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """Once the job is in `phase`, send `action`."""
+    """Once the job is in `phase`, send `action` with `body`."""
 
     phase: str
     action: str
+    body: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +77,9 @@ STORIES = (
     ),
     Story(
         file="training-job/parameter-server.yaml",
-        shows="elastic trainers push gradients to a parameter server that they find in the list of hosts",
+        shows="a trainer pushes gradients to a parameter server; two more join it while it runs",
         ends="Succeeded",
+        acts=(Act(phase="Running", action="scale", body={"replicas": 3}),),
         logs=(("pserver", 0, 1), ("trainer", 0, 1)),
     ),
     Story(
