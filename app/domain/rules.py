@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from app.domain.lifecycle import has_failed, has_succeeded
 from app.domain.plan import FinishRule, JobPlan, Rank
@@ -30,7 +31,7 @@ def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
             reason=Reason.SUCCESS_IMPOSSIBLE,
             message=f"no success rule can be fulfilled any more: {failed} failed for good",
         )
-    if all(has_failed(replica) or has_succeeded(replica) for replica in replicas.values()):
+    if all(_has_ended(replica) for replica in replicas.values()):
         return Finish(
             phase=JobPhase.FAILED,
             reason=Reason.NO_RULE_FULFILLED,
@@ -40,13 +41,33 @@ def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
 
 
 def _holds(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> bool:
-    reached = has_succeeded if rule.outcome is RuleOutcome.SUCCESS else has_failed
+    reached = _REACHED[rule.outcome]
+    if rule.quantifier is Quantifier.REST and not all(
+        key in replicas and _has_ended(replicas[key]) for key in rule.ranks
+    ):
+        return False
     results = (key in replicas and reached(replicas[key]) for key in rule.ranks)
-    return any(results) if rule.quantifier is Quantifier.ANY else bool(rule.ranks) and all(results)
+    return any(results) if rule.quantifier is not Quantifier.ALL else bool(rule.ranks) and all(results)
+
+
+def _has_ended(replica: Replica) -> bool:
+    return has_failed(replica) or has_succeeded(replica)
+
+
+_REACHED: Final = {
+    RuleOutcome.SUCCESS: has_succeeded,
+    RuleOutcome.FAILURE: has_failed,
+    RuleOutcome.END: _has_ended,
+}
+_WORDS: Final = {
+    RuleOutcome.SUCCESS: "succeeded",
+    RuleOutcome.FAILURE: "failed",
+    RuleOutcome.END: "ended and may not be restarted",
+}
 
 
 def _fulfilled(rule: FinishRule) -> Finish:
-    word = "succeeded" if rule.outcome is RuleOutcome.SUCCESS else "failed"
+    word = _WORDS[rule.outcome]
     ranks = ", ".join(str(key) for key in sorted(rule.ranks)[:5]) + (" …" if len(rule.ranks) > 5 else "")
     phase = JobPhase.SUCCEEDED if rule.outcome is RuleOutcome.SUCCESS else JobPhase.FAILED
     return Finish(
@@ -64,4 +85,4 @@ def _success_is_impossible(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> b
 def _is_lost(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> bool:
     """A rule over nothing never holds, see `_holds`."""
     failed = [key in replicas and has_failed(replicas[key]) for key in rule.ranks]
-    return all(failed) if rule.quantifier is Quantifier.ANY else not failed or any(failed)
+    return all(failed) if rule.quantifier is not Quantifier.ALL else not failed or any(failed)

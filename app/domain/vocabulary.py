@@ -109,8 +109,11 @@ class CleanUpPolicy(StrEnum):
 
 
 class RuleOutcome(StrEnum):
+    """What replicas come to by which a rule ends the job: well by their success, badly by their failure or any end."""
+
     SUCCESS = "success"
     FAILURE = "failure"
+    END = "end"
 
 
 class Quantifier(StrEnum):

@@ -1,14 +1,20 @@
 """When a job has ended: which rule decides, and what follows when none can."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.domain.plan import FinishRule
 from app.domain.rules import evaluate
-from app.domain.vocabulary import JobPhase, Outcome, Quantifier, Reason
+from app.domain.vocabulary import JobPhase, Outcome, Quantifier, Reason, RuleOutcome
 from tests.support.plans import W0, W1, a_plan, a_replica, by_rank, ended, failure, success
 
-ANY = Quantifier.ANY
+ANY, REST = Quantifier.ANY, Quantifier.REST
 RUNNING, SUCCEEDED, FAILED, DISRUPTED = None, Outcome.SUCCEEDED, Outcome.FAILED, Outcome.DISRUPTED
+
+
+def end(*names: str) -> FinishRule:
+    return replace(failure(*names), outcome=RuleOutcome.END)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +25,13 @@ RUNNING, SUCCEEDED, FAILED, DISRUPTED = None, Outcome.SUCCEEDED, Outcome.FAILED,
         ([success("worker0", "worker1")], SUCCEEDED, SUCCEEDED, (JobPhase.SUCCEEDED, Reason.RULE_FULFILLED)),
         ([success("worker0", "worker1", quantifier=ANY)], RUNNING, SUCCEEDED, (JobPhase.SUCCEEDED, "RuleFulfilled")),
         ([failure("worker0", "worker1", quantifier=ANY)], RUNNING, FAILED, (JobPhase.FAILED, "RuleFulfilled")),
+        ([success("worker0", "worker1", quantifier=REST)], SUCCEEDED, RUNNING, None),
+        ([success("worker0", "worker1", quantifier=REST)], FAILED, RUNNING, None),
+        ([success("worker0", "worker1", quantifier=REST)], FAILED, SUCCEEDED, (JobPhase.SUCCEEDED, "RuleFulfilled")),
+        ([success("worker0", "worker1", quantifier=REST)], FAILED, FAILED, (JobPhase.FAILED, "SuccessImpossible")),
+        ([end("worker0")], SUCCEEDED, RUNNING, (JobPhase.FAILED, Reason.RULE_FULFILLED)),
+        ([end("worker0")], FAILED, RUNNING, (JobPhase.FAILED, Reason.RULE_FULFILLED)),
+        ([end("worker0")], RUNNING, FAILED, None),
         ([failure("worker0", "worker1")], FAILED, RUNNING, None),
         ([failure("worker0", "worker1")], FAILED, DISRUPTED, (JobPhase.FAILED, Reason.RULE_FULFILLED)),
         ([success("worker0"), failure("worker1")], SUCCEEDED, FAILED, (JobPhase.SUCCEEDED, "RuleFulfilled")),

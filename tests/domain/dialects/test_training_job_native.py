@@ -280,6 +280,7 @@ FAILED, SUCCEEDED = JobPhase.FAILED, JobPhase.SUCCEEDED
         (True, (LOST, None), None, None),
         (True, (LOST, LOST), None, (FAILED, "trainersFailed")),
         (True, (DONE, DONE), None, (SUCCEEDED, "trainersDone")),
+        (True, (DONE, LOST), None, (SUCCEEDED, "trainersDone")),
         (True, (None, None), LOST, (FAILED, "pserverRestartLimit")),
         (True, (DONE, DONE), LOST, (SUCCEEDED, "trainersDone")),
         (True, (LOST, LOST), LOST, (FAILED, "trainersFailed")),

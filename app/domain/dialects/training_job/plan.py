@@ -161,7 +161,7 @@ def _rules(spec: TrainingJobSpec, wanted: Mapping[str, int]) -> tuple[FinishRule
         rules.append(
             FinishRule(
                 name=PSERVER_RESTART_LIMIT,
-                outcome=RuleOutcome.FAILURE,
+                outcome=RuleOutcome.END,
                 quantifier=Quantifier.ANY,
                 ranks=_ranks(PSERVER, wanted),
             )
