@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.dialects.base import Limits
 from app.domain.dialects.generic_job import GenericJobDialect
-from app.domain.errors import Conflict, FieldError, InvalidManifest
+from app.domain.errors import FieldError, InvalidManifest
 from app.domain.plan import Manifest
 from tests.support.plans import GIVEN
 
@@ -336,66 +336,3 @@ def test_what_a_cluster_exports_is_accepted() -> None:
     accepted = DIALECT.accept(manifest, Limits(), GIVEN)
     assert accepted["metadata"] == {"name": "job"}
     assert "status" not in accepted
-
-
-def mutate(manifest: Manifest, pointer: str, value: Any) -> Manifest:
-    """A deep enough copy of the manifest with one place changed."""
-    first, *rest = pointer.split("/")[1:]
-    child = manifest.get(first, {})
-    return {**manifest, first: mutate(child, "/" + "/".join(rest), value) if rest else value}
-
-
-STORED = DIALECT.accept(a_manifest(), Limits(), GIVEN)
-
-
-@pytest.mark.parametrize(
-    ("pointer", "value"),
-    [
-        ("/metadata/labels", {"team": "vision"}),
-        ("/metadata/annotations", {"jobgate.dev/ttl-seconds-after-finished": "5"}),
-        ("/spec/cleanUpPolicy", "All"),
-        ("/spec/runMode", {"pause": {"enabled": True}}),
-        ("/spec/runMode", {"pause": {"enable": True}}),
-        ("/spec/runMode", {"debug": {"enabled": False}}),
-        ("/spec/successRules", []),
-    ],
-)
-def test_what_may_change(pointer: str, value: Any) -> None:
-    new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN)
-    assert not DIALECT.changes(STORED, new)
-
-
-@pytest.mark.parametrize(
-    ("pointer", "value", "told"),
-    [
-        ("/metadata/name", "other", "/metadata/name"),
-        ("/spec/runMode", {"debug": {"enabled": True}}, "/spec/runMode/debug/enabled"),
-        (
-            "/spec/runMode",
-            {"pause": {"resumeSpecs": [{"type": "worker"}]}},
-            "/spec/runMode/pause/resumeSpecs",
-        ),
-        ("/spec/replicaSpecs", replica(replicas=3), f"{REPLICA}/replicas"),
-        ("/spec/replicaSpecs", command("other", "1"), f"{REPLICA}/template/spec/containers/0/image"),
-        ("/spec/successRules", [{"worker": [0]}], "/spec/successRules"),
-        ("/spec/service", {"ports": PORTS}, "/spec/service"),
-    ],
-)
-def test_what_may_not(pointer: str, value: Any, told: str) -> None:
-    new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN)
-    changes = DIALECT.changes(STORED, new)
-    assert changes[0].pointer == told
-    assert {change.code for change in changes} == {"Immutable"}
-
-
-def test_pause_and_resume() -> None:
-    paused = DIALECT.with_pause(STORED, paused=True)
-    assert paused["spec"]["runMode"]["pause"]["enabled"] is True
-    assert not DIALECT.changes(STORED, paused)
-    assert DIALECT.with_pause(paused, paused=False) == STORED
-
-
-def test_a_job_in_debug_mode_is_not_paused() -> None:
-    debugged = DIALECT.accept(a_manifest(runMode={"debug": {"enabled": True}}), Limits(), GIVEN)
-    with pytest.raises(Conflict):
-        DIALECT.with_pause(debugged, paused=True)
