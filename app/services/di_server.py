@@ -28,18 +28,18 @@ class DiServer:
         self._credentials = credentials
 
     async def identify(self, namespace: str, name: str, authorization: str | None) -> JobRow:
-        """The job of that name, if the token is its own.
+        """The DIJob of that name, if the token is its own. Nobody else learns whether there is one.
 
         Raises:
-            Unauthenticated: there is no token, or it is somebody else's.
-            NotFound: there is no DIJob of that name.
+            Unauthenticated: there is no token, or none that opens a job of that name.
+            NotFound: it opens one of another kind.
         """
         token = bearer(authorization)
         job = await jobs.find(self._db, namespace, name)
-        if job is None or job.api_version not in DIJobDialect.api_versions:
-            raise NotFound("there is no such DIJob")
-        if not self._credentials.opens(job.uid, token):
-            raise Unauthenticated("the token is not that of this job", code="InvalidToken")
+        if job is None or not self._credentials.opens(job.uid, token):
+            raise Unauthenticated("there is no such job, or the token is not its own", code="InvalidToken")
+        if job.api_version not in DIJobDialect.api_versions:
+            raise NotFound("the job is not a DIJob")
         return job
 
     async def addresses(self, job: JobRow) -> list[str]:

@@ -186,11 +186,14 @@ async def test_what_nobody_foresaw_is_in_the_envelope_and_tells_nothing(gateway:
 
 
 async def test_a_narrowed_installation_serves_its_namespaces_only(database_url: str) -> None:
+    async with running_gateway(database_url) as gateway:
+        elsewhere = own(gateway, await submit(gateway))
     async with running_gateway(database_url, namespaces=frozenset({"served"})) as gateway:
         answer = await gateway.client.post(jobs_path("served"), json=di_job())
         headers = own(gateway, answer.json())
         assert (await gateway.client.get(at("replicas", "served.atari"), headers=headers)).status_code == 200
-        assert refused(await gateway.client.get(at("replicas"), headers=headers), 404)
+        assert "not served" in refused(await gateway.client.get(at("replicas"), headers=elsewhere), 404)
+        assert refused(await gateway.client.get(at("replicas"), headers=headers), 401)
 
 
 async def test_metrics_name_the_route(gateway: Gateway) -> None:

@@ -16,6 +16,7 @@ Refusing: TypeAlias = tuple[Gateway, dict[str, str]]
 
 JSON = {"Content-Type": "application/json"}
 MIB = 1024 * 1024
+GUESSED = {"Authorization": "Bearer guessed"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -45,9 +46,13 @@ async def test_an_id_that_is_none(job_id: str, refusing: Refusing) -> None:
 
 
 @pytest.mark.parametrize("job_id", [f"{NAMESPACE}.nobody", "elsewhere.atari", f"{NAMESPACE}.of-another-kind"])
-async def test_a_job_that_is_not_there(job_id: str, refusing: Refusing) -> None:
+@pytest.mark.parametrize("token", ["of another job", "nobody's", None])
+async def test_nobody_learns_whether_there_is_another_job(job_id: str, token: str | None, refusing: Refusing) -> None:
     gateway, headers = refusing
-    assert refused(await gateway.client.get(at("replicas", job_id), headers=headers), 404)
+    stranger = {"of another job": headers, "nobody's": GUESSED, None: {}}[token]
+    told = refused(await gateway.client.get(at("replicas", job_id), headers=stranger), 401)
+    there = await gateway.client.get(at("replicas"), headers=stranger if token != "of another job" else GUESSED)
+    assert told == refused(there, 401)
 
 
 @pytest.mark.parametrize(

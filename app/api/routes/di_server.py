@@ -86,8 +86,8 @@ def _body(schema: dict[str, Any], example: dict[str, Any]) -> dict[str, Any]:
 
 _DESCRIPTIONS: Final = {
     400: "The job id or the body is not acceptable.",
-    401: "No token, or not that of this job.",
-    404: "There is no such job.",
+    401: "No token, or not that of a job of this name, whether there is one or not.",
+    404: "The job is not a DIJob, or its namespace is not served here.",
     409: "The job has ended, or its size cannot become that.",
     413: "The body is too large.",
     503: "The database does not answer; repeat it.",
@@ -119,9 +119,10 @@ async def _job(
         detail = "must be in namespace.name format"
         raise refuse_parameter("path", "job_id", "InvalidName", detail, "<namespace>.<name>")
     check_namespace(namespace)
+    job = await services.di_server.identify(namespace, name, request.headers.get("authorization"))
     if services.namespaces is not None and namespace not in services.namespaces:
-        raise NotFound("there is no such namespace")
-    return await services.di_server.identify(namespace, name, request.headers.get("authorization"))
+        raise NotFound("this namespace is not served here")
+    return job
 
 
 async def _server(request: Request) -> DiServer:
