@@ -49,7 +49,7 @@ def gateway(tmp_path: Path, port: int) -> Iterator[str]:
 
 def script(port: int, scratch: Path) -> str:
     blocks = BLOCK.findall((ROOT / "README.md").read_text())
-    assert len(blocks) == 7, "the tour's blocks are found by their mark"
+    assert len(blocks) == 8, "the tour's blocks are found by their mark"
     text = "\n".join(f"echo '== block {number}'\n{block}" for number, block in enumerate(blocks, 1))
     return text.replace(f"127.0.0.1:{DEFAULT_PORT}", f"127.0.0.1:{port}").replace("/tmp/", f"{scratch}/")
 
@@ -79,5 +79,7 @@ def test_the_tour_works_as_pasted(gateway: str, port: int, tmp_path: Path) -> No
     assert '"dryRun": true' in told[5], said
     assert '"pointer": "/spec/replicaSpecs/0/replica"' in told[5], said
     assert "last words: the data set is not there yet" in told[6], said
-    assert '"deletedAt": "' in told[7], said
+    assert '"toReplicas": 3' in told[7], said
+    assert '"outcome": "Reached"' in told[7], said
+    assert '"deletedAt": "' in told[8], said
     assert not [line for line in ran.stderr.splitlines() if "(28)" not in line], said
