@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from app.domain.dialects.base import StatusFacts
 from app.domain.dialects.mx_job.conditions import conditions
+from app.domain.dialects.mx_job.plan import replica_name
 from app.domain.dialects.mx_job.spec import MxJobSpec, MxReplicaSpec, Role
+from app.domain.errors import shorten
 from app.domain.lifecycle import has_failed
 from app.domain.plan import Rank
 from app.domain.status.records import JobStatus, Replica
@@ -36,15 +38,15 @@ _PHASES: Final[Mapping[JobPhase, str]] = {
     JobPhase.UNKNOWN: "Running",
 }
 _ENDS_BY_REPLICAS: Final = frozenset({Reason.RULE_FULFILLED, Reason.NO_RULE_FULFILLED})
+_NAMED: Final = 5  # failed replicas that a reason tells of
 
 
 def native_status(spec: MxJobSpec, job: str, facts: StatusFacts) -> dict[str, Any]:
     replicas = {replica.key: replica for replica in facts.replicas}
     status = facts.status
-    failed = status.phase.is_terminal and status.phase is not JobPhase.SUCCEEDED
     return {
         "phase": native_phase(status, deleted=facts.deleted),
-        "reason": status.message if failed else "",
+        "reason": _reason(spec, job, facts),
         "controlPaused": False,
         "conditions": conditions(spec, job, facts),
         "state": native_state(status),
@@ -67,6 +69,29 @@ def native_state(status: JobStatus) -> str:
     if status.phase.is_terminal:
         return FAILED
     return RUNNING if _PHASES[status.phase] == "Running" and status.phase is not JobPhase.UNKNOWN else UNKNOWN
+
+
+def _reason(spec: MxJobSpec, job: str, facts: StatusFacts) -> str:
+    """Why a job that has ended did not succeed; where its replicas ended it, who failed and how."""
+    status = facts.status
+    if not status.phase.is_terminal or status.phase is JobPhase.SUCCEEDED:
+        return ""
+    failed = [replica for replica in facts.replicas if has_failed(replica)]
+    if status.reason not in _ENDS_BY_REPLICAS or not failed:
+        return status.message
+    told = [_failure(spec, job, replica) for replica in failed[:_NAMED]]
+    return "; ".join(told + ([f"and {len(failed) - _NAMED} more"] if len(failed) > _NAMED else []))
+
+
+def _failure(spec: MxJobSpec, job: str, replica: Replica) -> str:
+    """Of a message, which may be the end of a log, the last line says it."""
+    attempt = replica.attempt
+    name = replica_name(job, replica.key.task, spec.runtime_id or "", replica.key.rank)
+    how = "was taken away" if attempt.outcome is Outcome.DISRUPTED else "failed"
+    code = [] if attempt.exit_code is None else [f"exit code {attempt.exit_code}"]
+    facts = ", ".join(code + ([attempt.reason] if attempt.reason else []))
+    said = (attempt.message or "").strip().splitlines()[-1:]
+    return ": ".join([f"{name} {how}" + (f" ({facts})" if facts else ""), *map(shorten, said)])
 
 
 def _role(spec: MxReplicaSpec, replicas: Mapping[Rank, Replica]) -> dict[str, Any]:
