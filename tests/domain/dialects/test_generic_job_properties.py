@@ -11,7 +11,8 @@ from app.domain.errors import FieldError, InvalidManifest
 from app.domain.manifests.rendered import objects_of, reserved_names
 from app.domain.plan import Manifest
 from tests.domain.dialects.test_generic_job import plan_of
-from tests.domain.dialects.test_generic_job_validation import a_manifest, mutate
+from tests.domain.dialects.test_generic_job_changes import mutate
+from tests.domain.dialects.test_generic_job_validation import a_manifest
 from tests.support.plans import GIVEN
 
 DIALECT = GenericJobDialect()
