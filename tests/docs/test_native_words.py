@@ -1,0 +1,108 @@
+"""docs/status.md and docs/concepts.md have a column for every kind, and the kinds' own words in it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.domain.dialects import registry
+from app.domain.dialects.base import Dialect, Limits, Site, StatusFacts
+from app.domain.plan import JobIdentity, Manifest, Rank
+from app.domain.status.records import Attempt, JobStatus, Replica
+from app.domain.vocabulary import TERMINAL_PHASES, JobPhase, Outcome, Reason, ReplicaPhase
+from tests.docs.test_docs import read, rows
+from tests.support.plans import GIVEN, T0
+
+DATA = Path(__file__).parents[1] / "data"
+DIALECTS: dict[str, Dialect] = {dialect.kind: dialect for dialect in registry.DIALECTS.values()}
+NOWHERE = "\N{EN DASH}"
+NEVER_RAN = {JobPhase.QUEUED, JobPhase.CREATING, JobPhase.PENDING}
+OUTCOMES = {
+    ReplicaPhase.SUCCEEDED: Outcome.SUCCEEDED,
+    ReplicaPhase.FAILED: Outcome.FAILED,
+    ReplicaPhase.DELETED: Outcome.STOPPED,
+}
+
+
+def accepted(kind: str) -> Manifest:
+    """The case of the kind's golden files that has the most to it."""
+    folder = type(DIALECTS[kind]).__module__.rpartition(".")[2]
+    posted = yaml.safe_load((DATA / folder / "everything" / "manifest.yaml").read_text(encoding="utf-8"))
+    return DIALECTS[kind].accept(posted, Limits(), GIVEN)
+
+
+def told(heading: str, kind: str) -> dict[str, str]:
+    """The kind's word for each uniform one."""
+    head, *lines = rows(read("docs/status.md"), heading)
+    column = next(index for index, title in enumerate(head) if title.partition(":")[0] == kind)
+    words = {cells[0]: cells[column].partition(";")[0] for cells in lines}
+    return {uniform: "" if word == "(empty)" else word for uniform, word in words.items()}
+
+
+@pytest.mark.parametrize("heading", ["Native phases", "Native counts"])
+def test_every_kind_has_a_column(heading: str) -> None:
+    head, *_ = rows(read("docs/status.md"), heading)
+    assert {title.partition(":")[0] for title in head[1:]} == set(DIALECTS)
+
+
+@pytest.mark.parametrize("kind", DIALECTS)
+def test_status_page_has_every_native_phase(kind: str) -> None:
+    dialect, manifest = DIALECTS[kind], accepted(kind)
+    out_of_reach = set() if dialect.supports_pause else {JobPhase.PAUSED, JobPhase.RESUMING}
+    out_of_reach |= set() if dialect.scaling(manifest) else {JobPhase.SCALING}
+    shown = {}
+    for phase in JobPhase:
+        reason = Reason.RULE_FULFILLED if phase in TERMINAL_PHASES else Reason.STARTED
+        status = JobStatus(phase=phase, reason=reason, started_at=None if phase in NEVER_RAN else T0)
+        native = dialect.native_status(manifest, StatusFacts(status=status, replicas=(), created_at=T0))
+        shown[str(phase)] = NOWHERE if phase in out_of_reach else native["phase"]
+    assert told("Native phases", kind) == shown
+
+
+@pytest.mark.parametrize("kind", DIALECTS)
+def test_status_page_has_every_native_count(kind: str) -> None:
+    assert told("Native counts", kind) == {str(phase): counted_as(kind, phase) for phase in ReplicaPhase}
+
+
+def counted_as(kind: str, phase: ReplicaPhase) -> str:
+    """The word under which the kind counts a first replica that is in this phase."""
+    dialect, manifest = DIALECTS[kind], accepted(kind)
+    identity = JobIdentity(uid="u", kind=kind, api_version="", namespace="n", name="j", generation=1, installation="i")
+    key = next(iter(dialect.plan(manifest, identity, resumed=False, site=Site()).replicas))
+    outcome = OUTCOMES.get(phase)
+    attempt = Attempt(number=1, phase=phase, outcome=outcome, pod_uid=None if phase is ReplicaPhase.CREATING else "p")
+    replica = Replica(key=key, attempt=attempt, settled=outcome is not None)
+    status = JobStatus(phase=JobPhase.RUNNING, aggregate={phase: 1})
+    facts = StatusFacts(status=status, replicas=[replica], created_at=T0)
+    found = [word for word, count in counts(kind, key, dialect.native_status(manifest, facts)).items() if count]
+    assert len(found) < 2, "the first task has several replicas: nobody can tell which word is this one's"
+    return found[0] if found else NOWHERE
+
+
+def counts(kind: str, key: Rank, native: dict[str, Any]) -> dict[str, int]:
+    """The counts that the replica is in."""
+    match kind:
+        case "GenericJob":
+            found = native["aggregate"]
+        case "TrainingJob":
+            found = next(
+                one["resource_states"]
+                for one in native["replica_statuses"]
+                if one["training_resource_type"] == key.task
+            )
+        case "MxJob":
+            found = next(
+                one["ReplicasStates"] for one in native["replicaStatuses"] if one["Mx_replica_type"].lower() == key.task
+            )
+        case "DIJob":
+            found = native["taskStatus"][key.task]
+        case _:
+            raise AssertionError(f"say where a {kind} counts its replicas")
+    return dict(found)
+
+
+def test_concepts_page_has_a_column_for_every_kind() -> None:
+    head, *lines = rows(read("docs/concepts.md"), "How the kinds use them")
+    assert set(head[1:]) == set(DIALECTS)
+    assert all(len(cells) == len(head) and all(cells) for cells in lines)
