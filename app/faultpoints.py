@@ -16,6 +16,7 @@ class FaultPoint(StrEnum):
     SUBMISSION_ARRIVED = "submission-arrived"
     SUBMISSION_STORED = "submission-stored"
     EDIT_STORED = "edit-stored"
+    RESIZE_STORED = "resize-stored"  # by the autoscaler, before its run is recorded
     DECIDED = "decided"
     PERSISTED = "persisted"
     ANCHOR_CREATED = "anchor-created"

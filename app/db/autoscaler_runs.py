@@ -11,6 +11,7 @@ from app.db.engine import Database
 from app.db.job_edits import Edit
 from app.db.leases import Lease
 from app.domain.scaling.values import Inventory, ScalableJob, ScalingDecision, WaitingJob
+from app.faultpoints import FaultPoint, reached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +61,14 @@ async def apply(db: Database, lease: Lease, uid: UUID, change: Edit) -> None:
 
     Raises:
         LeaseLost: another controller is at work.
-        NotFound, PreconditionFailed, Conflict: the job is not what the decision was about.
+        NotFound, PreconditionFailed: the job is not what the decision was about.
+        Conflict: it has ended meanwhile, or another live job uses a name that it would need.
+        DatabaseContended: such a name changes hands just now.
     """
     async with db.begin() as connection:
         await leases.fence(connection, lease)
         await job_edits.edit_in(connection, uid, change)
+    reached(FaultPoint.RESIZE_STORED)
 
 
 async def write(db: Database, lease: Lease, run: AutoscalerRun) -> int:

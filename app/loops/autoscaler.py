@@ -15,13 +15,14 @@ import structlog
 
 from app.db import autoscaler_runs, scaling_jobs
 from app.db.autoscaler_runs import AutoscalerRun
-from app.db.errors import DatabaseUnavailable, LeaseLost, NotStorable
+from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.db.job_edits import Edit, ScaleChange
 from app.db.scaling_jobs import LiveRow
 from app.domain.dialects.base import Dialect
 from app.domain.dialects.registry import DIALECTS
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
-from app.domain.plan import JobIdentity
+from app.domain.manifests.rendered import names_added
+from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.scaling.candidates import Live, Shape, can_scale, candidate, shape_of, waiting
 from app.domain.scaling.dry_run import dry_run
 from app.domain.scaling.values import ScalableJob, ScalingDecision
@@ -127,9 +128,16 @@ class Autoscaler:
                 await asyncio.sleep(0)  # a plan may be large, and others wait
         self._known.shapes = kept
 
-    def _shape(self, row: LiveRow, manifest: dict[str, object]) -> Shape | None:
+    def _shape(self, row: LiveRow, manifest: Manifest) -> Shape | None:
         """A job that cannot be understood is the reconciler's to report; here it is none."""
-        identity = JobIdentity(
+        try:
+            return shape_of(self._dialects[row.api_version, row.kind], manifest, self._identity(row), self._parts.site)
+        except Exception:
+            log.exception("autoscaler.job_not_understood", namespace=row.namespace, job=row.name)
+            return None
+
+    def _identity(self, row: LiveRow) -> JobIdentity:
+        return JobIdentity(
             uid=str(row.uid),
             kind=row.kind,
             api_version=row.api_version,
@@ -138,11 +146,6 @@ class Autoscaler:
             generation=row.generation,
             installation=str(self._parts.installation_id),
         )
-        try:
-            return shape_of(self._dialects[row.api_version, row.kind], manifest, identity, self._parts.site)
-        except Exception:
-            log.exception("autoscaler.job_not_understood", namespace=row.namespace, job=row.name)
-            return None
 
     def _jobs(self, now: datetime) -> tuple[ScalableJob, ...]:
         freeze = timedelta(seconds=self._settings.freeze)
@@ -173,7 +176,7 @@ class Autoscaler:
         row = self._known.rows[decision.uid]
         try:
             await self._edit(row, decision)
-        except (Conflict, InvalidManifest, NotFound, NotStorable, PreconditionFailed) as error:
+        except (Conflict, DatabaseContended, InvalidManifest, NotFound, PreconditionFailed) as error:
             metrics.AUTOSCALER_CHANGES.labels("refused").inc()
             return replace(decision, refusal=str(error))
         metrics.AUTOSCALER_CHANGES.labels(decision.verdict.lower()).inc()
@@ -184,8 +187,8 @@ class Autoscaler:
         found = await scaling_jobs.manifests(self._db, [row.uid])
         if not found or found[0].generation != row.generation:
             raise PreconditionFailed("the job has been edited since it was looked at")
-        dialect = self._dialects[row.api_version, row.kind]
-        manifest = dialect.resized(found[0].manifest, {decision.task: decision.to_replicas})
+        before = found[0].manifest
+        manifest = self._dialects[row.api_version, row.kind].resized(before, {decision.task: decision.to_replicas})
         change = ScaleChange(
             task=decision.task,
             from_replicas=decision.from_replicas,
@@ -201,9 +204,14 @@ class Autoscaler:
             reason=REASON,
             message=decision.message,
             scales=(change,),
+            names=names_added(self._plan(row, before), self._plan(row, manifest)),
         )
         await autoscaler_runs.apply(self._db, self._leadership.lease, row.uid, edit)
         self._parts.publisher.hint()
+
+    def _plan(self, row: LiveRow, manifest: Manifest) -> JobPlan:
+        dialect = self._dialects[row.api_version, row.kind]
+        return dialect.plan(manifest, self._identity(row), resumed=False, site=self._parts.site)
 
 
 def _live(row: LiveRow) -> Live:

@@ -15,6 +15,6 @@ LOOP_RESTARTS = Counter("jobgate_loop_restarts_total", "Loops that failed and we
 AUTOSCALER_RUNS = Counter("jobgate_autoscaler_runs_total", "Looks of the autoscaler by outcome.", ("outcome",))
 AUTOSCALER_CHANGES = Counter(
     "jobgate_autoscaler_changes_total",
-    "Changes of size by the autoscaler: grows, shrinks, or refused since the job had been edited.",
+    "Changes of size by the autoscaler: grows, shrinks, or refused since the job had been edited or a name is in use.",
     ("change",),
 )

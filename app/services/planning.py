@@ -10,7 +10,7 @@ from typing import Any, Final
 from app.domain.dialects import registry
 from app.domain.dialects.base import Dialect, Given, Limits, Site
 from app.domain.errors import FieldError, InvalidManifest
-from app.domain.manifests.rendered import largest_pod_bytes, objects_of, reserved_names
+from app.domain.manifests.rendered import largest_pod_bytes, objects_of
 from app.domain.names import DNS_LABEL_MAX
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 
@@ -92,11 +92,6 @@ class Planner:
 def objects(plan: JobPlan) -> list[dict[str, Any]]:
     """Everything that would be created for a first attempt."""
     return objects_of(plan)
-
-
-def reserved(plan: JobPlan) -> list[tuple[str, str]]:
-    """Names that no other live job of the namespace may use, as the database keeps them: kind and name."""
-    return [(kind.lower(), name) for kind, name in reserved_names(plan)]
 
 
 def generated_name(base: str, suffix: Suffix) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from app.db.jobs import ScaleChange
 from app.domain.dialects.base import Dialect, Scaling
 from app.domain.errors import Conflict, Problems, pointer_to
-from app.domain.plan import JobPlan, Manifest
-from app.services.planning import Planner, reserved
+from app.domain.manifests.rendered import ReservedName, names_added
+from app.domain.plan import Manifest
+from app.services.planning import Planner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,7 @@ class Growth:
     """Which tasks get another size by an edit, and which names, by kind, the job may use from then on."""
 
     scales: Sequence[ScaleChange]
-    names: Sequence[tuple[str, str]]
+    names: Sequence[ReservedName]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +98,12 @@ def growth(planner: Planner, dialect: Dialect, uid: str, before: Manifest, after
         for task, size in sizes[1].items()
         if task in scalable and sizes[0].get(task, 0) != size
     ]
-    return Growth(scales=scales, names=_added(*plans))
+    return Growth(scales=scales, names=names_added(*plans))
 
 
 def _scalable(dialect: Dialect, *manifests: Manifest) -> set[str]:
     found = [dialect.scaling(manifest) for manifest in manifests]
     return {task for scaling in found if scaling is not None for task in scaling.sizes}
-
-
-def _added(before: JobPlan, after: JobPlan) -> list[tuple[str, str]]:
-    return sorted(set(reserved(after)) - set(reserved(before)))
 
 
 def _refuse_both(wanted: SizesWanted, problems: Problems) -> None:

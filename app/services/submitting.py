@@ -25,10 +25,11 @@ from app.db.submit import (
     Submitted,
 )
 from app.domain.errors import Conflict, FieldError, InvalidManifest
+from app.domain.manifests.rendered import ReservedName, reserved_names
 from app.domain.plan import JobPlan, Manifest
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
-from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Draft, Planner, reserved
+from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Draft, Planner
 
 Render: TypeAlias = Callable[[JobRow], bytes]
 Hint: TypeAlias = Callable[[], None]
@@ -72,9 +73,9 @@ class Prepared:
         return self.draft.manifest
 
     @property
-    def names(self) -> list[tuple[str, str]]:
-        """What it reserves beside its own name: kind and name."""
-        return reserved(self.plan)
+    def names(self) -> list[ReservedName]:
+        """What it reserves, its own name among it."""
+        return reserved_names(self.plan)
 
 
 def fingerprint(body: object, query: Mapping[str, str]) -> str:

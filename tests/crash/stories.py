@@ -45,16 +45,20 @@ class Client:
         """Ask for another size, and wait until it is reached."""
         answer = await insist(self.http, "POST", self.path(name, "scale"), json={"replicas": replicas})
         assert answer.status_code < 300, answer.text
-        record: dict[str, Any] = {}
+        await self.scaled(name, replicas)
+
+    async def scaled(self, name: str, replicas: int) -> list[dict[str, Any]]:
+        """Wait until the last size that somebody asked for is this one, and reached; all records."""
+        records: list[dict[str, Any]] = []
         try:
             async with asyncio.timeout(DEADLINE):
-                while record.get("toReplicas") != replicas or record["outcome"] is None:
+                while not records or records[-1]["toReplicas"] != replicas or records[-1]["outcome"] is None:
                     await asyncio.sleep(0.25)
-                    page = await insist(self.http, "GET", self.path(name, "scale-records"))
-                    record = page.json()["items"][-1]
+                    records = (await insist(self.http, "GET", self.path(name, "scale-records"))).json()["items"]
         except TimeoutError:
-            raise AssertionError(f"{name} never had {replicas} replicas; last: {record}") from None
-        assert record["outcome"] == "Reached", record
+            raise AssertionError(f"{name} never had {replicas} replicas; last: {records}") from None
+        assert records[-1]["outcome"] == "Reached", records
+        return records
 
     async def status(self, name: str) -> dict[str, Any]:
         answer = await insist(self.http, "GET", self.path(name, "status"))
@@ -245,8 +249,8 @@ def grows(name: str, _: Path) -> Story:
     return _resized(name, [1, 3], {0: 1, 1: 1, 2: 1})
 
 
-def trains(name: str, _: Path) -> Story:
-    """Becomes three trainers with a list of hosts; master and pserver are left as they are."""
+def training_job(name: str, *, autoscale: bool) -> dict[str, Any]:
+    """A trainer that may become three, with a list of hosts, beside a master and a pserver."""
     role = {"entrypoint": "sleep 600", "min-instance": 1, "grace_period_seconds": 2}
     spec = {
         "image": "python:3.12-slim",
@@ -255,16 +259,33 @@ def trains(name: str, _: Path) -> Story:
         "pserver": role,
         "trainer": role | {"max-instance": 3},
     }
-    manifest = {
+    return {
         "apiVersion": "paddlepaddle.org/v1alpha1",
         "kind": "TrainingJob",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "annotations": {"jobgate.dev/autoscale": "true" if autoscale else "false"}},
         "spec": spec,
     }
-    others = {("master", 0): 1, ("pserver", 0): 1}
-    story = _resized(name, [1, 3], {0: 1, 1: 1, 2: 1})
-    trainers = {("trainer", rank): number for (_, rank), number in story.attempts.items()}
-    return replace(story, manifest=manifest, attempts=others | trainers)
+
+
+THREE_TRAINERS = {("master", 0): 1, ("pserver", 0): 1, **{("trainer", rank): 1 for rank in range(3)}}
+
+
+def trains(name: str, _: Path) -> Story:
+    """Becomes three trainers by hand; master and pserver are left as they are."""
+    manifest = training_job(name, autoscale=False)
+    return replace(_resized(name, [1, 3], {}), manifest=manifest, attempts=THREE_TRAINERS)
+
+
+def is_grown(name: str, _: Path) -> Story:
+    """Becomes three trainers by the autoscaler, which asks for that once."""
+
+    async def drive(client: Client, name: str) -> None:
+        records = await client.scaled(name, 3)
+        assert [(found["actor"], found["fromReplicas"]) for found in records] == [("autoscaler", 1)]
+        await client.act("POST", name, "cancel")
+
+    manifest = training_job(name, autoscale=True)
+    return Story(name=name, manifest=manifest, phase="Cancelled", attempts=THREE_TRAINERS, drive=drive)
 
 
 def shrinks(name: str, _: Path) -> Story:

@@ -24,6 +24,7 @@ from tests.crash.stories import (
     grows,
     grows_again,
     is_disrupted,
+    is_grown,
     pauses,
     recovers,
     serves,
@@ -33,7 +34,7 @@ from tests.crash.stories import (
 from tests.support.gateway_process import GatewayProcess, gateway_process
 from tests.support.kube import Cluster, KubeClient
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 
 Telling = Callable[[str, Path], Story]
 
@@ -74,9 +75,12 @@ KILLS: Sequence[tuple[At, int, Sequence[Telling]]] = (
     (At.POD_DELETED, 1, (shrinks, grows_again)),
     (At.EVIDENCE_STORED, 1, (shrinks,)),
     (At.POD_RELEASED, 1, (grows_again,)),
+    (At.RESIZE_STORED, 1, (is_grown,)),
+    (At.RESIZE_STORED, 1, (is_grown,)),
 )
 KILL_SECONDS = 60.0
 SIGKILLED = -9
+AUTOSCALED = {"JOBGATE_AUTOSCALER": "on", "JOBGATE_AUTOSCALER_PERIOD": "1"}
 
 
 def test_every_fault_point_is_tried() -> None:
@@ -98,7 +102,9 @@ async def test_no_job_is_lost_and_no_pod_made_twice(
     ]
     everyone = [story for some in stories for story in some]
     with pod_watcher(busy_cluster, crash_namespace) as pods:
-        async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway") as gateway:
+        async with gateway_process(
+            database_url, busy_cluster.kubeconfig, tmp_path / "gateway", **AUTOSCALED
+        ) as gateway:
             await gateway.start()
             async with httpx2.AsyncClient(base_url=gateway.url, timeout=10) as http, asyncio.TaskGroup() as group:
                 client = Client(http=http, api=crash_api, namespace=crash_namespace)

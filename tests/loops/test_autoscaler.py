@@ -14,7 +14,7 @@ import pytest
 from app.db import autoscaler_runs, jobs, leases, scale_records
 from app.db.autoscaler_runs import AutoscalerRun
 from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable, LeaseLost
+from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.domain.dialects.base import Site
 from app.domain.objects import Node
 from app.domain.scaling.inventory import CountedPod
@@ -199,6 +199,40 @@ async def test_a_persons_edit_wins(stage: Stage, monkeypatch: pytest.MonkeyPatch
     assert await stage.size(uid) == 2
     assert not run.decisions[0].applied
     assert "changed since it was read" in run.decisions[0].refusal
+
+
+async def test_names_that_a_job_grows_into_are_kept_for_it(stage: Stage) -> None:
+    uid = await stage.job("train", most=2)
+    await stage.autoscaler().run_once()
+    async with stage.db.read() as connection:
+        held = await connection.fetch("SELECT kind, name FROM names WHERE job_uid = $1 AND NOT released", uid)
+    assert {(row["kind"], row["name"]) for row in held} == {("job", "train"), ("pod", "train-worker-1")}
+
+
+async def test_a_name_in_use_keeps_a_job_from_growing_and_no_other(stage: Stage) -> None:
+    holder = factories.new_job("holder", names=(("job", "holder"), ("pod", "a-worker-1")))
+    await factories.submitted(stage.db, holder)
+    first, second = await stage.job("a", most=2), await stage.job("b", most=2)
+    run = await stage.autoscaler().run_once()
+    assert [(found.name, found.applied) for found in run.decisions] == [("a", False), ("b", True)]
+    assert run.decisions[0].refusal.endswith(f"the live job holder ({holder.uid}) uses the pod name a-worker-1")
+    assert (await stage.size(first), await stage.size(second)) == (1, 2)
+    assert await scale_records.page(stage.db, first, limit=10) == []
+
+
+async def test_names_that_change_hands_are_asked_for_again_in_the_next_run(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uid = await stage.job("train")
+
+    async def apply(*_: Any) -> None:
+        raise DatabaseContended("busy")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(autoscaler_runs, "apply", apply)
+        assert [found.refusal for found in (await stage.autoscaler().run_once()).decisions] == ["busy"]
+    await stage.autoscaler().run_once()
+    assert await stage.size(uid) == 3
 
 
 async def test_the_next_generation_is_looked_at_anew(stage: Stage) -> None:

@@ -41,7 +41,7 @@ class ElasticDialect(Dialect):
         spec = manifest["spec"]
         container = {"name": "main", "resources": {"requests": {"cpu": spec["cpu"]}}}
         template = {"spec": {"containers": [container], "nodeSelector": spec.get("nodeSelector")}}
-        tasks = (_task("leader", 1, template), _task("worker", spec["size"], template))
+        tasks = (_task(identity.name, "leader", 1, template), _task(identity.name, "worker", spec["size"], template))
         return JobPlan(identity=identity, tasks=tasks, rules=(), fails_when_success_is_impossible=True)
 
     @override
@@ -67,13 +67,13 @@ class ElasticDialect(Dialect):
         return {**manifest, "spec": {**manifest["spec"], "size": sizes["worker"]}}
 
 
-def _task(name: str, size: int, template: Manifest) -> TaskPlan:
+def _task(job: str, name: str, size: int, template: Manifest) -> TaskPlan:
     replicas = tuple(
         ReplicaPlan(
             key=Rank(name, rank),
             global_rank=rank,
-            pod_name=f"{name}-{rank}",
-            hostname=f"{name}-{rank}",
+            pod_name=f"{job}-{name}-{rank}",
+            hostname=f"{job}-{name}-{rank}",
             subdomain=None,
             template=template,
             labels={},

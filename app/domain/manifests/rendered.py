@@ -1,5 +1,7 @@
 """A whole plan as objects, for dry runs and for people who want to see what would be made; and what that takes."""
 
+from typing import TypeAlias
+
 import msgspec
 
 from app.domain.manifests.config import anchor_manifest, hosts_manifest
@@ -7,6 +9,8 @@ from app.domain.manifests.gang import gang_manifest
 from app.domain.manifests.pods import pod_manifest
 from app.domain.manifests.services import service_manifest
 from app.domain.plan import JobPlan, Manifest
+
+ReservedName: TypeAlias = tuple[str, str]  # kind, in lower case, and name
 
 
 def objects_of(plan: JobPlan, anchor_uid: str | None = None) -> list[Manifest]:
@@ -31,15 +35,20 @@ def largest_pod_bytes(plan: JobPlan) -> int:
     return max((len(msgspec.json.encode(pod_manifest(plan, replica, 1, no_uid))) for replica in last), default=0)
 
 
-def reserved_names(plan: JobPlan) -> list[tuple[str, str]]:
-    """Kind and name of what no other live job of the namespace may use, the job's own name among them."""
-    reserved = [("Job", plan.identity.name)]
-    reserved += [("Service", service.name) for service in plan.services]
+def reserved_names(plan: JobPlan) -> list[ReservedName]:
+    """What no other live job of the namespace may use, the job's own name among it."""
+    reserved = [("job", plan.identity.name)]
+    reserved += [("service", service.name) for service in plan.services]
     for replica in plan.replicas.values():
-        reserved.append(("Pod", replica.pod_name))
+        reserved.append(("pod", replica.pod_name))
         if replica.service is not None:
-            reserved.append(("Service", replica.service.name))
-    reserved += [("Pod", name) for name in plan.spare_pod_names]
+            reserved.append(("service", replica.service.name))
+    reserved += [("pod", name) for name in plan.spare_pod_names]
     if plan.hosts is not None:
-        reserved.append(("ConfigMap", plan.hosts.name))
+        reserved.append(("configmap", plan.hosts.name))
     return reserved
+
+
+def names_added(before: JobPlan, after: JobPlan) -> list[ReservedName]:
+    """What a job that is edited has to reserve beside what it has."""
+    return sorted(set(reserved_names(after)) - set(reserved_names(before)))

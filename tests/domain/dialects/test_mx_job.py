@@ -157,7 +157,7 @@ def test_the_scheduler_finds_its_own_address_under_its_service() -> None:
     assert service["spec"]["ports"] == [{"name": "ps-root-port", "port": 9091}]
     labels = pods(plan_of(load("shipped_dist")))[name]["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= labels.items()
-    assert ("Service", name) in reserved_names(plan_of(load("shipped_dist")))
+    assert ("service", name) in reserved_names(plan_of(load("shipped_dist")))
 
 
 def test_local_mode_has_one_pod_and_no_dmlc() -> None:

@@ -197,7 +197,7 @@ def named(name: str, mode: str = "dist", servers: int = 1) -> Manifest:
 )
 def test_names_are_checked_for_the_last_replica(manifest: Manifest, codes: list[str]) -> None:
     if not codes:
-        assert max(len(name) for kind, name in reserved_names(plan_of(manifest)) if kind == "Pod") <= 63
+        assert max(len(name) for kind, name in reserved_names(plan_of(manifest)) if kind == "pod") <= 63
         return
     assert [error.code for error in errors_of(manifest)] == codes
 

@@ -252,8 +252,8 @@ def test_what_may_be_scaled() -> None:
 
 def test_names_of_trainers_to_come_are_kept_for_the_job() -> None:
     names = reserved_names(plan_of(load("example_job")))
-    assert ("Pod", "examplejob-trainer-5") in names
-    assert {("Service", "examplejob"), ("ConfigMap", "examplejob-hosts")} <= set(names)
+    assert ("pod", "examplejob-trainer-5") in names
+    assert {("service", "examplejob"), ("configmap", "examplejob-hosts")} <= set(names)
 
 
 def test_what_may_not_be_changed() -> None:

@@ -59,14 +59,14 @@ def test_every_object_says_whose_it_is(case: str) -> None:
 
 def test_what_is_reserved_is_what_is_made() -> None:
     plan = plan_of(load("tutorial"))
-    made = [(m["kind"], m["metadata"]["name"]) for m in objects_of(plan) if m["kind"] in ("Pod", "Service")]
-    assert sorted(reserved_names(plan)) == sorted([("Job", "keras-mnist-genericjob"), *made])
+    made = [(m["kind"].lower(), m["metadata"]["name"]) for m in objects_of(plan) if m["kind"] in ("Pod", "Service")]
+    assert sorted(reserved_names(plan)) == sorted([("job", "keras-mnist-genericjob"), *made])
 
 
 def test_services_of_a_whole_job_are_made_and_reserved(plan: JobPlan) -> None:
     service = ServicePlan(name="all", ports=(), selector={}, labels={})
     plan = replace(plan, services=(service,))
-    assert ("Service", "all") in reserved_names(plan)
+    assert ("service", "all") in reserved_names(plan)
     made = service_manifest(plan, service, None)
     assert made in objects_of(plan)
     assert made["spec"] == {
