@@ -1,0 +1,111 @@
+"""What becomes of a DIJob's pods: which of them are replaced, what they make of the job, which are left at its end."""
+
+from typing import Any
+
+import pytest
+
+from app.domain.plan import Rank
+from app.domain.vocabulary import ReplicaPhase
+from tests.domain.dialects.test_di_job import DIALECT, accept
+from tests.domain.dialects.test_di_job_native import FIRST, LEARNER, SECOND, Life
+from tests.domain.dialects.test_di_job_validation import a_manifest, a_task
+
+PENDING, RUNNING = ReplicaPhase.PENDING, ReplicaPhase.RUNNING
+
+
+def a_life(**spec: Any) -> Life:
+    """A learner and two collectors whose pods have been created."""
+    tasks = (a_task(type="learner"), a_task(type="collector", replicas=2))
+    life = Life(accept(a_manifest(*tasks, **({"backoffLimit": 0} | spec))))
+    life.then("the first passes")
+    return life
+
+
+def bring(life: Life, key: Rank, state: ReplicaPhase | int) -> None:
+    """The pod comes to this phase, or ends with this exit code."""
+    pod = life.pod(key)
+    while pod.phase not in (state, RUNNING):
+        life.world.kubelet(pod)
+    if isinstance(state, int):
+        pod.end(state, life.world.now)
+
+
+@pytest.mark.parametrize(
+    ("learner", "first", "second", "limit", "phase"),
+    [
+        (PENDING, PENDING, PENDING, 0, "Starting"),
+        (RUNNING, PENDING, PENDING, 0, "Starting"),
+        (RUNNING, RUNNING, RUNNING, 0, "Running"),
+        (0, RUNNING, RUNNING, 0, "Running"),
+        (0, 0, RUNNING, 0, "Running"),
+        (0, 0, 0, 0, "Succeeded"),
+        (RUNNING, 1, RUNNING, 0, "Failed"),
+        (PENDING, 1, RUNNING, 0, "Failed"),
+        (0, 0, 1, 0, "Failed"),
+        (RUNNING, 143, RUNNING, 0, "Failed"),
+        (RUNNING, 1, RUNNING, 1, "Restarting"),
+        (RUNNING, 1, 1, 1, "Restarting"),
+        (RUNNING, 1, 1, None, "Restarting"),
+    ],
+)
+def test_what_the_pods_make_of_the_job(
+    learner: ReplicaPhase | int, first: ReplicaPhase | int, second: ReplicaPhase | int, limit: int | None, phase: str
+) -> None:
+    life = a_life(backoffLimit=limit)
+    if phase == "Restarting":
+        life.run()
+    for key, state in zip((LEARNER, FIRST, SECOND), (learner, first, second), strict=True):
+        bring(life, key, state)
+    shown = life.then("that")
+    assert shown["phase"] == phase
+    assert shown["restarts"] == (1 if phase == "Restarting" else 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"), [("Running", {LEARNER, FIRST}), ("All", set()), ("None", {LEARNER, FIRST, SECOND})]
+)
+def test_which_pods_are_left_at_the_end(policy: str, left: set[Rank]) -> None:
+    life = a_life(cleanPodPolicy=policy)
+    life.run()
+    bring(life, LEARNER, 0)
+    bring(life, FIRST, 1)
+    assert life.then("a collector has failed")["phase"] == "Failed"
+    for pod in list(life.world.pods.values()):
+        if pod.deleting:
+            life.world.kubelet(pod)
+    life.then("those that were stopped are gone")
+    assert {pod.key for pod in life.world.pods.values()} == left
+
+
+def test_a_restart_replaces_those_that_failed_and_leaves_the_others_alone() -> None:
+    life = a_life(backoffLimit=1)
+    life.run()
+    before = {pod.key: pod.uid for pod in life.world.pods.values()}
+    bring(life, FIRST, 1)
+    life.then("a collector has failed")
+    life.run()
+    after = {pod.key: pod.uid for pod in life.world.pods.values()}
+    assert {key for key in before if before[key] != after[key]} == {FIRST}
+
+
+def test_a_pod_that_somebody_deleted_is_a_reschedule() -> None:
+    life = a_life()
+    life.run()
+    life.world.foreign_delete(life.pod(SECOND))
+    life.world.kubelet(life.pod(SECOND))
+    shown = life.then("a collector was deleted")
+    assert (shown["phase"], shown["restarts"], shown["reschedules"]) == ("Rescheduling", 0, 1)
+    assert life.run()["phase"] == "Running"
+
+
+def test_of_two_tasks_without_a_type_only_the_one_that_shrinks_loses_pods() -> None:
+    stored = accept(a_manifest(a_task("first", replicas=3), a_task("second", replicas=3)))
+    life = Life(stored)
+    life.then("the first passes")
+    life.run()
+    life.resize("first", 1)
+    life.then("two fewer of the first task")
+    leaving = {pod.key for pod in life.world.pods.values() if pod.deleting}
+    assert leaving == {Rank("first", 1), Rank("first", 2)}
+    assert life.status()["taskStatus"] == {"first": {"Running": 3}, "second": {"Running": 3}}, "also those that leave"
+    assert DIALECT.scaling(life.manifest).sizes == {"first": 1, "second": 3}
