@@ -58,7 +58,7 @@ PODS = Resource(
     short_names=("po",),
     returns_deleted=True,
     has_generation=True,
-    subresources=("status", "log", "binding", "eviction"),
+    subresources=("status", "log", "binding", "eviction", "proxy"),
     fields=frozenset(
         {
             "spec.nodeName",
@@ -129,6 +129,30 @@ QUOTAS = Resource(
     returns_deleted=True,
 )
 LEASES = Resource("leases", "Lease", group="coordination.k8s.io", unconditional_update=False, create_on_update=True)
+PERSISTENT_VOLUMES = Resource(
+    "persistentvolumes",
+    "PersistentVolume",
+    namespaced=False,
+    short_names=("pv",),
+    subresources=("status",),
+    returns_deleted=True,
+)
+PERSISTENT_VOLUME_CLAIMS = Resource(
+    "persistentvolumeclaims",
+    "PersistentVolumeClaim",
+    short_names=("pvc",),
+    subresources=("status",),
+    returns_deleted=True,
+)
+STATEFUL_SETS = Resource(
+    "statefulsets",
+    "StatefulSet",
+    group="apps",
+    short_names=("sts",),
+    subresources=("status", "scale"),
+    has_generation=True,
+)
+CONTROLLER_REVISIONS = Resource("controllerrevisions", "ControllerRevision", group="apps")
 POD_GROUPS = Resource(
     "podgroups",
     "PodGroup",
@@ -143,6 +167,7 @@ POD_GROUPS = Resource(
 
 BUILT_IN = (
     PODS, NAMESPACES, NODES, SERVICES, CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, EVENTS, QUOTAS, LEASES,
+    PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, CONTROLLER_REVISIONS,
 )  # fmt: skip
 
 

@@ -21,6 +21,8 @@ from app.devcluster.controllers.garbage import GarbageCollector, OrphanPods
 from app.devcluster.controllers.namespaces import NamespaceController
 from app.devcluster.controllers.nodes import NodeLifecycle
 from app.devcluster.controllers.scheduler import Scheduler
+from app.devcluster.controllers.statefulsets import StatefulSetController
+from app.devcluster.controllers.volumes import VolumeController
 from app.devcluster.registry import Registry
 from app.devcluster.resources import Catalog
 from app.devcluster.server.api import ApiServer, ApiSettings
@@ -122,6 +124,8 @@ def _controllers(settings: DevClusterSettings, registry: Registry) -> list[_Loop
         NamespaceController(registry),
         NodeLifecycle(registry, timings),
         QuotaController(registry),
+        VolumeController(registry),
+        StatefulSetController(registry),
         EventExpiry(registry, timings.event_ttl),
     ]
 

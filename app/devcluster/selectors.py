@@ -48,6 +48,37 @@ def field_value(obj: Object, path: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def holds(expression: Object, found: dict[str, str]) -> bool:
+    """Judge one matchExpressions entry, of a label selector or of a node selector."""
+    value = found.get(expression["key"])
+    wanted = expression.get("values") or []
+    match expression.get("operator"):
+        case "In":
+            return value in wanted
+        case "NotIn":
+            return value not in wanted
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt":
+            return value is not None and value.isdigit() and int(value) > int(wanted[0])
+        case "Lt":
+            return value is not None and value.isdigit() and int(value) < int(wanted[0])
+        case _:
+            return False
+
+
+def selects(selector: Object | None, found: dict[str, str]) -> bool:
+    """Judge a LabelSelector: none selects nothing, an empty one everything."""
+    if selector is None:
+        return False
+    wanted = selector.get("matchLabels") or {}
+    return all(found.get(key) == value for key, value in wanted.items()) and all(
+        holds(entry, found) for entry in selector.get("matchExpressions") or []
+    )
+
+
 def parse_fields(
     text: str, allowed: frozenset[str], refusal: Callable[[str], ApiError], aliases: dict[str, str]
 ) -> tuple[tuple[str, bool, str], ...]:

@@ -1,19 +1,24 @@
 """Does a pod fit a node? The filters of kube-scheduler that matter here, with its own words."""
 
 from collections import Counter
+from collections.abc import Iterable
 from decimal import Decimal
 
+from app.devcluster.controllers.affinity import OWN, THEIRS
 from app.devcluster.objects import Object, labels, meta, spec, status
 from app.devcluster.quantity import Amounts, amounts, pod_amounts
+from app.devcluster.selectors import holds
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
-_NO_PREEMPTION = (
-    "no new claims to deallocate, preemption: 0/{0} nodes are available: {0} Preemption is not helpful for scheduling."
-)
+_HOPELESS = "Preemption is not helpful for scheduling"
+_NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
-def reasons(pod: Object, node: Object, used: Amounts) -> list[str]:
-    """Return why the pod cannot run there, the first failing filter only; empty when it fits."""
+def reasons(pod: Object, node: Object, used: Amounts, closed: str = "") -> list[str]:
+    """Return why the pod cannot run there, the first failing filter only; empty when it fits.
+
+    `closed` is what other pods have against it, which is asked last.
+    """
     if spec(node).get("unschedulable") and not _tolerated(pod, {"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"}):
         return ["node(s) were unschedulable"]
     for taint in spec(node).get("taints") or []:
@@ -21,7 +26,7 @@ def reasons(pod: Object, node: Object, used: Amounts) -> list[str]:
             return ["node(s) had untolerated taint(s)"]
     if not _selected(pod, node):
         return ["node(s) didn't match Pod's node affinity/selector"]
-    return _insufficient(pod, node, used)
+    return _insufficient(pod, node, used) or ([closed] if closed else [])
 
 
 def explain(failures: list[list[str]]) -> str:
@@ -29,9 +34,14 @@ def explain(failures: list[list[str]]) -> str:
     if not failures:
         return "no nodes available to schedule pods"
     total = len(failures)
-    counts = Counter(reason for each in failures for reason in each)
-    listed = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-    return f"0/{total} nodes are available: {listed}. {_NO_PREEMPTION.format(total)}"
+    listed = _listed(reason for each in failures for reason in each)
+    verdicts = _listed(_NO_VICTIMS if set(each) & {OWN, THEIRS} else _HOPELESS for each in failures)
+    preemption = f"no new claims to deallocate, preemption: 0/{total} nodes are available: {verdicts}."
+    return f"0/{total} nodes are available: {listed}. {preemption}"
+
+
+def _listed(reasons: Iterable[str]) -> str:
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in Counter(reasons).items()))
 
 
 def tolerates(toleration: Object, taint: Object) -> bool:
@@ -65,27 +75,7 @@ def _term_matches(term: Object, node: Object) -> bool:
     if not expressions and not fields:
         return False
     name = {"metadata.name": str(meta(node).get("name", ""))}
-    return all(_holds(entry, labels(node)) for entry in expressions) and all(_holds(entry, name) for entry in fields)
-
-
-def _holds(expression: Object, found: dict[str, str]) -> bool:
-    value = found.get(expression["key"])
-    wanted = expression.get("values") or []
-    match expression.get("operator"):
-        case "In":
-            return value in wanted
-        case "NotIn":
-            return value not in wanted
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt":
-            return value is not None and value.isdigit() and int(value) > int(wanted[0])
-        case "Lt":
-            return value is not None and value.isdigit() and int(value) < int(wanted[0])
-        case _:
-            return False
+    return all(holds(entry, labels(node)) for entry in expressions) and all(holds(entry, name) for entry in fields)
 
 
 def _insufficient(pod: Object, node: Object, used: Amounts) -> list[str]:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from decimal import Decimal
 
-from app.devcluster.controllers import fit
+from app.devcluster.controllers import affinity, fit
 from app.devcluster.controllers.events import Recorder
+from app.devcluster.controllers.volumes import claims_of
 from app.devcluster.errors import ApiError
 from app.devcluster.objects import (
     Object,
@@ -12,6 +13,7 @@ from app.devcluster.objects import (
     is_terminal,
     is_terminating,
     meta,
+    phase,
     set_condition,
     spec,
     status,
@@ -20,7 +22,7 @@ from app.devcluster.objects import (
 from app.devcluster.podactions import bind
 from app.devcluster.quantity import Amounts, add, amounts, pod_amounts
 from app.devcluster.registry import Address, Registry
-from app.devcluster.resources import NODES, PODS
+from app.devcluster.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
 from app.devcluster.store import Change, ChangeType, Record
 
 
@@ -36,6 +38,7 @@ class Scheduler:
         self._charged: dict[str, tuple[str, Amounts]] = {}
         self._used: dict[str, Amounts] = {}
         self._waiting: dict[str, Record] = {}
+        self._repelling: set[str] = set()
 
     async def run(self) -> None:
         for record in self._store.iterate(PODS):
@@ -52,6 +55,8 @@ class Scheduler:
         """Take in a change; tells whether it can let a waiting pod go."""
         if change.record.resource is NODES:
             return _shape(change.record) != (_shape(change.previous) if change.previous else None)
+        if change.record.resource is PERSISTENT_VOLUME_CLAIMS:
+            return bool(self._waiting)
         if change.record.resource is not PODS:
             return False
         if change.type is ChangeType.DELETED:
@@ -84,10 +89,13 @@ class Scheduler:
             return
         requested = add(pod_amounts(pod), {"pods": Decimal(1)})
         self._charged[own] = (node, requested)
+        if affinity.repulsions(pod):
+            self._repelling.add(own)
         self._used[node] = add(self._used.get(node, {}), requested)
 
     def _release(self, own: str) -> bool:
         node, requested = self._charged.pop(own, ("", {}))
+        self._repelling.discard(own)
         if not node:
             return False
         self._used[node] = add(self._used[node], {name: -amount for name, amount in requested.items()})
@@ -106,12 +114,17 @@ class Scheduler:
                 # The pod changed under us; its change is in the feed and brings us back.
                 continue
 
-    def _place(self, record: Record, nodes: Iterable[Record]) -> None:
+    def _place(self, record: Record, nodes: list[Record]) -> None:
         candidates: list[tuple[Decimal, str]] = []
         failures: list[list[str]] = []
+        unclaimed = self._unclaimed(record)
+        if unclaimed and nodes:
+            self._report(record, f"0/{len(nodes)} nodes are available: {unclaimed}. not found")
+            return
+        closed = affinity.closed_nodes(record.object, nodes, self._placed(record.object))
         for node in nodes:
             used = self._used.get(node.name, {})
-            why = fit.reasons(record.object, node.object, used)
+            why = fit.reasons(record.object, node.object, used, closed.get(node.name, ""))
             if why:
                 failures.append(why)
             else:
@@ -125,6 +138,25 @@ class Scheduler:
         self._charge(uid(record.object), node_name, record.object)
         where = f"{record.namespace}/{record.name} to {node_name}"
         self._recorder.record(record, "Normal", "Scheduled", f"Successfully assigned {where}", "Binding")
+
+    def _unclaimed(self, record: Record) -> str:
+        """Say which claim keeps the pod from all nodes; empty when none does."""
+        for name in sorted(claims_of(record.object)):
+            claim = self._store.get(PERSISTENT_VOLUME_CLAIMS, record.namespace, name)
+            if claim is None:
+                return f'persistentvolumeclaim "{name}" not found'
+            if is_terminating(claim.object):
+                return f'persistentvolumeclaim "{name}" is being deleted'
+            if phase(claim.object) != "Bound":
+                return "pod has unbound immediate PersistentVolumeClaims"
+        return ""
+
+    def _placed(self, pod: Object) -> Iterable[tuple[Object, str]]:
+        """The pods on nodes that this one may have to keep away from: all, or those that themselves keep others off."""
+        for own in list(self._charged if affinity.repulsions(pod) else self._repelling):
+            other = self._store.by_uid(own)
+            if other is not None:
+                yield other.object, self._charged[own][0]
 
     def _report(self, record: Record, message: str) -> None:
         told = condition(record.object, "PodScheduled")

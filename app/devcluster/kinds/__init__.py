@@ -16,6 +16,8 @@ from app.devcluster.kinds.simple import (
     ServiceAccountKind,
     ServiceKind,
 )
+from app.devcluster.kinds.statefulsets import StatefulSetKind
+from app.devcluster.kinds.volumes import PersistentVolumeClaimKind, PersistentVolumeKind
 from app.devcluster.resources import Resource
 
 _KINDS: dict[str, Kind] = {
@@ -28,6 +30,9 @@ _KINDS: dict[str, Kind] = {
     "ServiceAccount": ServiceAccountKind(),
     "ResourceQuota": QuotaKind(),
     "Event": EventKind(),
+    "PersistentVolume": PersistentVolumeKind(),
+    "PersistentVolumeClaim": PersistentVolumeClaimKind(),
+    "StatefulSet": StatefulSetKind(),
     "PodGroup": CustomKind(),
 }
 _PLAIN = Kind()

@@ -44,17 +44,22 @@ class PodKind(Kind):
 
 
 def _default_spec(found: Object) -> None:
-    found.setdefault("restartPolicy", "Always")
-    found.setdefault("terminationGracePeriodSeconds", 30)
-    found.setdefault("dnsPolicy", "ClusterFirst")
-    found.setdefault("securityContext", {})
-    found.setdefault("schedulerName", "default-scheduler")
+    default_template_spec(found)
     found.setdefault("enableServiceLinks", True)
     found.setdefault("priority", 0)
     found.setdefault("preemptionPolicy", "PreemptLowerPriority")
     if "serviceAccountName" not in found:
         found["serviceAccountName"] = found.get("serviceAccount") or "default"
     found["serviceAccount"] = found["serviceAccountName"]
+
+
+def default_template_spec(found: Object) -> None:
+    """Fill in what a pod's spec has wherever it stands; the rest is admission's, when the pod is made."""
+    found.setdefault("restartPolicy", "Always")
+    found.setdefault("terminationGracePeriodSeconds", 30)
+    found.setdefault("dnsPolicy", "ClusterFirst")
+    found.setdefault("securityContext", {})
+    found.setdefault("schedulerName", "default-scheduler")
     for container in [*(found.get("initContainers") or []), *(found.get("containers") or [])]:
         _default_container(container)
     for volume in found.get("volumes") or []:
@@ -99,6 +104,8 @@ def _default_volume(volume: Object) -> None:
     for source in ("configMap", "secret", "downwardAPI", "projected"):
         if source in volume:
             volume[source].setdefault("defaultMode", 420)
+    if "hostPath" in volume:
+        volume["hostPath"].setdefault("type", "")
     if not volume.keys() - {"name"}:
         volume["emptyDir"] = {}
 

@@ -1,14 +1,25 @@
 """From method and path to verb and address."""
 
 from dataclasses import dataclass
+from urllib.parse import unquote
 
-from app.devcluster.errors import method_not_allowed, unknown_resource
+from app.devcluster.errors import bad_request, method_not_allowed, unknown_resource
 from app.devcluster.registry import Address
 from app.devcluster.resources import NAMESPACES, PODS, Catalog
 
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
-_PLAIN_SUBRESOURCES = ("status", "finalize")
+_PROXY_VERBS = {**_OBJECT_VERBS, "HEAD": "get", "POST": "create", "OPTIONS": "get"}
+_PLAIN_SUBRESOURCES = ("status", "finalize", "scale")
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyTarget:
+    """Where in a pod a proxied request goes; no port means the first that the pod declares."""
+
+    scheme: str
+    port: int | None
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +28,19 @@ class Call:
 
     verb: str
     address: Address
+    target: ProxyTarget | None = None
 
 
 def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> Call:
-    """Read a path under /api or /apis; raises the server's 404 or 405."""
-    group, version, parts = _split_version(path.strip("/").split("/"))
+    """Read a path under /api or /apis, as it was spelt; raises the server's 404 or 405."""
+    raw = path.strip("/").split("/")
+    group, version, parts = _split_version([unquote(part) for part in raw])
     namespace = ""
     if len(parts) >= 3 and parts[0] == "namespaces" and (parts[2] not in NAMESPACES.subresources or len(parts) > 3):
         namespace, parts = parts[1], parts[2:]
     resource = catalog.find(group, version, parts[0]) if parts else None
+    if resource is PODS and namespace and len(parts) > 2 and parts[2] == "proxy":
+        return _proxied(method, namespace, parts[1], _rest(path))
     if resource is None or len(parts) > 3 or (namespace and not resource.namespaced):
         raise unknown_resource()
     name = parts[1] if len(parts) > 1 else ""
@@ -37,6 +52,24 @@ def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> Call:
     if verb is None or (resource.namespaced and not namespace and verb not in ("list", "watch")):
         raise method_not_allowed()
     return Call(verb, address)
+
+
+def _rest(path: str) -> str:
+    """What follows /api/v1/namespaces/<ns>/pods/<name>/proxy/, as it was spelt."""
+    return path.lstrip("/").split("/", 7)[7] if path.lstrip("/").count("/") >= 7 else ""
+
+
+def _proxied(method: str, namespace: str, named: str, rest: str) -> Call:
+    """Read `name`, `name:port` or `scheme:name:port`, as a Service's or pod's proxy is asked for."""
+    words = named.split(":")
+    scheme, name, port = (words if len(words) == 3 else ["", *words, ""])[:3]
+    verb = _PROXY_VERBS.get(method)
+    if verb is None:
+        raise method_not_allowed()
+    if len(words) > 3 or (port and not port.isdigit()) or scheme not in ("", "http", "https"):
+        raise bad_request(f'invalid pod request "{named}"')
+    target = ProxyTarget(scheme or "http", int(port) if port else None, rest)
+    return Call(verb, Address(PODS, namespace, name, "proxy"), target)
 
 
 def _split_version(parts: list[str]) -> tuple[str, str, list[str]]:

@@ -14,11 +14,12 @@ from app.devcluster.deletion import DeleteOptions, parse_options
 from app.devcluster.errors import ApiError, expired, success, unknown_resource
 from app.devcluster.objects import Object, uid
 from app.devcluster.registry import Registry, check_name
-from app.devcluster.server import bodies, discovery, queries, watches
+from app.devcluster.server import bodies, discovery, queries, scale, watches
 from app.devcluster.server.addressing import Call, resolve
 from app.devcluster.server.faults import Faults, Rule
 from app.devcluster.server.lists import Lister
 from app.devcluster.server.podlogs import LogProxy
+from app.devcluster.server.podproxy import PodProxy
 from app.devcluster.store import Record
 
 _logger = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class ApiServer:
         self._faults = Faults()
         self._lister = Lister(registry.store)
         self._logs = LogProxy(registry)
+        self._proxy = PodProxy(registry)
         self._verbs: dict[str, _Handler] = {
             "get": self._get,
             "list": self._list,
@@ -60,6 +62,7 @@ class ApiServer:
 
     async def _close(self, _app: web.Application) -> None:
         await self._logs.close()
+        await self._proxy.close()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
@@ -86,7 +89,7 @@ class ApiServer:
         if not self._serves(path):
             return web.Response(status=404, text="404 page not found\n")
         watch = queries.flag(request.query, "watch")
-        call = resolve(self._store.catalog, request.method, path, watch=watch)
+        call = resolve(self._store.catalog, request.method, request.rel_url.raw_path, watch=watch)
         fault = self._faults.hit(call)
         await _suffer(fault, call)
         response = await self._answer(request, call, fault)
@@ -125,8 +128,12 @@ class ApiServer:
             return await self._stream(request, call, fault)
         if call.address.subresource == "log":
             return await self._logs.serve(request, call.address)
+        if call.target is not None:
+            return await self._proxy.serve(request, call.address, call.target)
         if call.address.subresource in ("binding", "eviction"):
             return await self._act_on_pod(request, call)
+        if call.address.subresource == "scale":
+            return await self._scale(request, call)
         return await self._verbs[call.verb](request, call)
 
     async def _get(self, request: web.Request, call: Call) -> web.Response:
@@ -201,6 +208,16 @@ class ApiServer:
         action = podactions.bind_from_body if call.address.subresource == "binding" else podactions.evict
         action(self._registry, call.address, body)
         return _json(success(201), 201)
+
+    async def _scale(self, request: web.Request, call: Call) -> web.Response:
+        record = self._registry.get(call.address)
+        if call.verb != "get":
+            dry_run = queries.dry_run(request.query, "UpdateOptions")
+            given = bodies.decode(await request.read(), "application/json", "Scale")
+            if call.verb == "patch":
+                given = patches.apply(request.content_type, scale.rendered(record), given, "Scale")
+            record = scale.write(self._registry, call.address, given, dry_run=dry_run)
+        return _json(scale.rendered(record))
 
     async def _stream(self, request: web.Request, call: Call, fault: Rule) -> web.StreamResponse:
         watcher = watches.Watcher(

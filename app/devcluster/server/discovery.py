@@ -8,8 +8,14 @@ VERSION = {
     "major": "1", "minor": "36", "gitVersion": "v1.36.0+devcluster", "gitCommit": "", "gitTreeState": "",
     "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "devcluster",
 }  # fmt: skip
-_SUBRESOURCE_KINDS = {"binding": "Binding", "eviction": "Eviction"}
-_SUBRESOURCE_VERBS = {"binding": ["create"], "eviction": ["create"], "log": ["get"], "finalize": ["update"]}
+_SUBRESOURCE_KINDS = {"binding": "Binding", "eviction": "Eviction", "proxy": "PodProxyOptions", "scale": "Scale"}
+_SUBRESOURCE_VERBS = {
+    "binding": ["create"],
+    "eviction": ["create"],
+    "log": ["get"],
+    "finalize": ["update"],
+    "proxy": ["create", "delete", "get", "patch", "update"],
+}
 
 
 def document(catalog: Catalog, path: str) -> dict[str, Any] | None:
