@@ -1,0 +1,84 @@
+"""What users do with jobs of the kinds that have more to them than a spec: over HTTP, with the real dialects."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.domain.vocabulary import JobPhase
+from tests.support.di_jobs import di_job, submit
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path
+
+DATA = Path(__file__).parents[1] / "data"
+ATARI = jobs_path(NAMESPACE, "atari")
+PATCH = {"Content-Type": "application/merge-patch+json"}
+
+
+def posted(kind: str, case: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DATA / kind / case / "manifest.yaml").read_text(encoding="utf-8"))
+    found["metadata"].pop("namespace", None)
+    return found
+
+
+def replicas(job: dict[str, Any]) -> dict[str, int]:
+    return {task["name"]: task["replicas"] for task in job["spec"]["tasks"]}
+
+
+async def test_a_back_off_limit_of_null_stays_null(gateway: Gateway) -> None:
+    assert (await submit(gateway, backoffLimit=None))["spec"]["backoffLimit"] is None
+    edited = await gateway.client.patch(ATARI, json={"metadata": {"labels": {"a": "b"}}}, headers=PATCH)
+    assert (edited.status_code, edited.json()["spec"]["backoffLimit"]) == (202, None)
+
+
+async def test_the_first_manifest_put_again_brings_back_its_sizes(gateway: Gateway) -> None:
+    await submit(gateway)
+    await gateway.client.post(f"{ATARI}/scale", json={"task": "collector", "replicas": 5})
+    answer = await gateway.client.put(ATARI, json=di_job())
+    assert (answer.status_code, replicas(answer.json())) == (202, {"learner": 1, "collector": 2, "evaluator": 1})
+    records = (await gateway.client.get(f"{ATARI}/scale-records")).json()["items"]
+    assert [(record["fromReplicas"], record["toReplicas"]) for record in records] == [(2, 5), (5, 2)]
+
+
+async def test_a_retry_has_the_sizes_that_the_job_had_last(gateway: Gateway) -> None:
+    job = await submit(gateway)
+    await gateway.client.post(f"{ATARI}/scale", json={"task": "collector", "replicas": 1})
+    await gateway.conclude(job["uid"], {"phase": JobPhase.FAILED})
+    retried = await gateway.client.post(f"{ATARI}/retry", json={"name": "atari"})
+    assert (retried.status_code, replicas(retried.json())["collector"]) == (201, 1)
+    made = (await gateway.client.get(f"{ATARI}/manifests")).json()["items"]
+    ranks = [one["metadata"]["annotations"]["diengine/rank"] for one in made if one["kind"] == "Pod"]
+    assert sorted(ranks) == ["0", "1", "2"], "a new job has no holes"
+
+
+@pytest.mark.parametrize(("kind", "case"), [("di_job", "normal"), ("mx_job", "shipped_dist")])
+async def test_a_name_is_drawn_where_only_its_beginning_is_given(kind: str, case: str, gateway: Gateway) -> None:
+    manifest = posted(kind, case)
+    manifest["metadata"] = {"generateName": "drawn-"}
+    names = {(await gateway.client.post(jobs_path(), json=manifest)).json()["name"] for _ in range(3)}
+    assert len(names) == 3
+    assert all(name.startswith("drawn-") for name in names)
+
+
+@pytest.mark.parametrize(("kind", "case"), [("di_job", "normal"), ("mx_job", "shipped_dist")])
+async def test_what_kubectl_exports_can_be_posted_and_put(kind: str, case: str, gateway: Gateway) -> None:
+    """An object as `kubectl get -o yaml` shows it, with the status that upstream's operator wrote."""
+    first = await gateway.client.post(jobs_path(), json=posted(kind, case))
+    assert first.status_code == 201, first.text
+    job = first.json()
+    exported = posted(kind, case)
+    exported["metadata"] |= {
+        "uid": "u",
+        "resourceVersion": "7",
+        "generation": 2,
+        "creationTimestamp": "2024-01-01T00:00:00Z",
+        "managedFields": [],
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
+    }
+    exported["spec"], exported["status"] = job["spec"], job["nativeStatus"]
+    again = await gateway.client.put(jobs_path(NAMESPACE, job["name"]), json=exported)
+    assert (again.status_code, again.json()["spec"]) == (202, job["spec"]), again.text
+    exported["metadata"]["name"] = "copy"
+    copy = await gateway.client.post(jobs_path(), json=exported)
+    assert (copy.status_code, copy.json()["spec"]) == (201, job["spec"]), copy.text
+    assert copy.json()["nativeStatus"]["phase"] in ("", "Pending"), "the status is the new job's own"
