@@ -12,6 +12,8 @@ TASK = PREFIX + "task"
 TASK_RANK = PREFIX + "task-rank"
 GLOBAL_RANK = PREFIX + "global-rank"
 ATTEMPT = PREFIX + "attempt"
+SAMPLE_SET_UID = PREFIX + "sample-set-uid"
+SAMPLE_SET_NAMESPACE = PREFIX + "sample-set-namespace"  # of what is cluster-wide, when the namespace is gone
 
 GENERATION = PREFIX + "generation"  # annotation on the anchor
 TERMINAL_PHASE = PREFIX + "terminal-phase"  # annotation on the anchor, once the job has ended

@@ -1,12 +1,21 @@
 """The JSON schema of a kind's manifest, from its spec model."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import override
 
-from app.domain.dialects.base import Dialect
 from app.domain.dialects.spec_model import SpecModel
+
+
+class SpokenKind(Protocol):
+    """What of a kind is in its schema."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def api_versions(self) -> tuple[str, ...]: ...
 
 
 class _Untitled(GenerateJsonSchema):
@@ -17,7 +26,7 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def manifest_schema(dialect: Dialect, spec: type[SpecModel]) -> dict[str, Any]:
+def manifest_schema(dialect: SpokenKind, spec: type[SpecModel]) -> dict[str, Any]:
     """Draft 2020-12. Pod templates are named by their Kubernetes type, not repeated."""
     body = spec.model_json_schema(by_alias=True, schema_generator=_Untitled)
     definitions = body.pop("$defs", {})

@@ -1,0 +1,221 @@
+"""JuiceFS' mount options: what a user may set, what is emitted, and how it is read back from a PersistentVolume.
+
+Emitted sorted by name, so that the same set has the same options each time. Not emitted is what nobody has set:
+JuiceFS' own defaults then hold.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import ConfigDict, Field
+
+from app.domain.cache.paths import wrong_path
+from app.domain.cache.refusals import refusal
+from app.domain.dialects.spec_model import SpecModel
+from app.domain.errors import Problems, pointer_to, shorten
+
+CACHE_DIR: Final = "cache-dir"
+CACHE_SIZE: Final = "cache-size"
+DEFAULT_CACHE_DIR: Final = "/dev/shm"  # noqa: S108  upstream's: a directory of memory on the node
+# MiB: what the volume can hold at most, so that the disk's free space decides how much of it is cached.
+DEFAULT_CACHE_SIZE: Final = 10 * 1024**3
+# To clear a cache is to delete what is in its directory, on the node and as root.
+_SYSTEM: Final = (
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/home",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/proc",
+    "/root",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/var/lib/cni",
+    "/var/lib/containerd",
+    "/var/lib/docker",
+    "/var/lib/dpkg",
+    "/var/lib/etcd",
+    "/var/lib/kubelet",
+    "/var/lib/rancher",
+    "/var/log",
+    "/var/run",
+)
+_SAFE_IN_SYSTEM: Final = ("/dev/shm",)  # noqa: S108
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
+_MAX_RATIO: Final = 64
+_DIRECTORY_ACCEPTED: Final = "an absolute path of its own, not one of the system's directories"
+
+Count: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
+# MiB; what is left of 64 bits when it is made bytes.
+Mebibytes: TypeAlias = Annotated[int, Field(ge=0, le=2**43 - 1)]
+
+
+class JuiceFSMountOptions(SpecModel):
+    """Options by JuiceFS' own names. A zero or false is a value: it overrides a default like any other."""
+
+    model_config = ConfigDict(populate_by_name=True, alias_generator=lambda name: name.replace("_", "-"))
+
+    metrics: str | None = None
+    attr_cache: Count | None = None
+    entry_cache: Count | None = None
+    dir_entry_cache: Count | None = None
+    enable_xattr: bool | None = None
+    get_timeout: Count | None = None
+    put_timeout: Count | None = None
+    io_retries: Count | None = None
+    max_uploads: Count | None = None
+    buffer_size: Count | None = None
+    prefetch: Count | None = None
+    writeback: bool | None = None
+    cache_dir: str | None = None
+    """Directories on the node, separated by colons; each gets one of its own for the set."""
+    cache_size: Mebibytes | None = None
+    free_space_ratio: str | None = None
+    cache_partial_only: bool | None = None
+    open_cache: Count | None = None
+    sub_dir: str | None = None
+
+
+class CacheLevel(SpecModel):
+    medium_type: str = Field(default="", json_schema_extra={"enum": ["MEM", "SSD", "HDD"]})
+    """MEM, SSD or HDD; tells people, and changes nothing."""
+    path: str | None = None
+    """Directories on the node, separated by colons."""
+    cache_size: Mebibytes = 0
+    """MiB over all of its paths."""
+
+
+def mount_options(
+    options: JuiceFSMountOptions | None, levels: Sequence[CacheLevel], namespace: str, set_name: str
+) -> str:
+    """The options as a PersistentVolume has them, of a spec that has been accepted."""
+    given = (options or JuiceFSMountOptions()).model_dump(by_alias=True, exclude_none=True)
+    given[CACHE_DIR] = ":".join(cache_dirs(options, levels, namespace, set_name))
+    given[CACHE_SIZE] = sum(level.cache_size for level in levels) or given.get(CACHE_SIZE, DEFAULT_CACHE_SIZE)
+    emitted = {name: value for name, value in given.items() if value is not False and value != ""}
+    return ",".join(name if value is True else f"{name}={value}" for name, value in sorted(emitted.items()))
+
+
+def cache_dirs(
+    options: JuiceFSMountOptions | None, levels: Sequence[CacheLevel], namespace: str, set_name: str
+) -> tuple[str, ...]:
+    """The levels' paths in their order; without any, a directory of this set's own in each that is given."""
+    paths = [path for level in levels for path in _split(level.path)]
+    if paths:
+        return tuple(paths)
+    given = _split(options.cache_dir if options else None) or [DEFAULT_CACHE_DIR]
+    return tuple(f"{base}/{namespace}/{set_name}" for base in given)
+
+
+def parse_mount_options(text: str) -> Mapping[str, str | None]:
+    """Options by name; a bare one has no value."""
+    found: dict[str, str | None] = {}
+    for option in filter(None, text.split(",")):
+        name, equals, value = option.partition("=")
+        found[name] = value if equals else None
+    return found
+
+
+def cache_dirs_of(persistent_volume: Mapping[str, Any]) -> tuple[str, ...]:
+    """The cache directories that a PersistentVolume was made with."""
+    name = persistent_volume["metadata"]["name"]
+    attributes = ((persistent_volume.get("spec") or {}).get("csi") or {}).get("volumeAttributes")
+    if not attributes:
+        raise refusal("PersistentVolumeNotValid", f"pv csi field {name} is not valid")
+    if not (text := attributes.get("mountOptions")):
+        raise refusal("MountOptionsMissing", f"pv mountOptions {name} is not exist")
+    found = _split(parse_mount_options(text).get(CACHE_DIR))
+    if not found:
+        raise refusal("CacheDirNotValid", f"{CACHE_DIR} is not valid")
+    return tuple(found)
+
+
+def check_mount_options(
+    options: JuiceFSMountOptions, pointer: str, problems: Problems, roots: Sequence[str] = ()
+) -> None:
+    for name in ("metrics", "sub_dir"):
+        check_option_text(getattr(options, name), pointer_to(pointer, name.replace("_", "-")), problems)
+    if options.free_space_ratio:
+        _check_ratio(options.free_space_ratio, pointer_to(pointer, "free-space-ratio"), problems)
+    if options.cache_dir is not None:
+        check_directories(options.cache_dir, pointer_to(pointer, CACHE_DIR), problems, roots)
+    if options.sub_dir and (wrong := wrong_path(options.sub_dir)):
+        problems.add(pointer_to(pointer, "sub-dir"), "PathNotValid", wrong, "a directory of the volume, without ..")
+
+
+def check_option_text(value: str | None, pointer: str, problems: Problems) -> None:
+    """A comma would begin another option."""
+    if value and ("," in value or " " in value or not value.isprintable()):
+        detail = f'"{shorten(value)}" cannot be one mount option'
+        problems.add(pointer, "MountOptionNotValid", detail, "text without commas and spaces")
+
+
+def check_directories(listed: str, pointer: str, problems: Problems, roots: Sequence[str] = ()) -> None:
+    """Check the directories of a colon-separated list, in which the nodes' own must not be."""
+    accepted = "an absolute path in one of " + ", ".join(roots) if roots else _DIRECTORY_ACCEPTED
+    paths = _split(listed)
+    if not paths:
+        problems.add(pointer, "CacheDirNotValid", f"{CACHE_DIR} is not valid", accepted)
+    for path in paths:
+        if problems.full:
+            return
+        check_option_text(path, pointer, problems)
+        if wrong := wrong_path(path) or _wrong_directory(path, roots):
+            problems.add(pointer, "CacheDirNotValid", wrong, accepted)
+
+
+def check_distinct(paths: Iterable[str], pointer: str, problems: Problems) -> None:
+    """One directory inside another would be counted, and cleared, with it."""
+    before: list[str] | None = None
+    for parts in sorted(path.split("/") for path in paths):
+        if before is not None and parts[: len(before)] == before:
+            detail = f'"{shorten("/".join(parts))}" is inside "{shorten("/".join(before))}", or the same'
+            problems.add(pointer, "CacheDirNotValid", detail, "directories apart from one another")
+            return
+        before = parts
+
+
+def _split(listed: str | None) -> list[str]:
+    """The paths of a list, each without what changes nothing."""
+    return [_plain(path) for path in (listed or "").split(":") if path]
+
+
+def _plain(path: str) -> str:
+    plain = "/".join(part for part in path.split("/") if part not in ("", "."))
+    return f"/{plain}" if path.startswith("/") else plain
+
+
+def _wrong_directory(path: str, roots: Sequence[str]) -> str | None:
+    shown = shorten(path)
+    if not path.startswith("/"):
+        return f'the cache directory "{shown}" is not absolute'
+    if any(character in path for character in "*?[]\\\"'="):
+        return f'the cache directory "{shown}" has a character that means more than itself'
+    if roots:
+        allowed = any(_is_in(path, _plain(root)) for root in roots)
+        return None if allowed else f'the cache directory "{shown}" is not where caches may be'
+    if any(_is_in(path, safe) for safe in _SAFE_IN_SYSTEM):
+        return None
+    if path == "/" or any(_is_in(path, system) or _is_in(system, path) for system in _SYSTEM):
+        return f'the cache directory "{shown}" is, holds or is in a directory of the system'
+    return None
+
+
+def _is_in(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
+
+
+def _check_ratio(text: str, pointer: str, problems: Problems) -> None:
+    accepted = "a number from 0 to below 1, as 0.1"
+    if len(text) > _MAX_RATIO or not _NUMBER.fullmatch(text):
+        problems.add(pointer, "FreeSpaceRatioNotValid", f"parse free-space-ratio:{shorten(text)} error", accepted)
+    elif not 0 <= Decimal(text) < 1:
+        problems.add(pointer, "FreeSpaceRatioNotValid", f"free-space-ratio:{shorten(text)} is not valid", accepted)

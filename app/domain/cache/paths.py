@@ -1,0 +1,49 @@
+"""Paths that users write, held inside the directory that they are relative to, by their text alone.
+
+Symbolic links cannot be seen from here: the runtime servers refuse those.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from app.domain.errors import Problems, pointer_to, shorten
+
+RELATIVE: Final = "a path relative to the mount, without .."
+# Linux's own bound of a path.
+_MAX_BYTES: Final = 4096
+
+
+def parts_of(path: str) -> list[str]:
+    """The components that say anything."""
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def wrong_path(path: str) -> str | None:
+    """What is wrong with a path wherever it is used; None if nothing is."""
+    if not path.isprintable():
+        return "the path has characters that cannot be printed"
+    if len(path.encode("utf-8", "surrogatepass")) > _MAX_BYTES:
+        return f"the path has more than {_MAX_BYTES} bytes"
+    if ".." in path.split("/"):
+        return f'the path "{shorten(path)}" has a .., which could leave the mount'
+    return None
+
+
+def inside(base: str, relative: str) -> str:
+    """Where a checked path is, below `base`; an empty one is `base` itself."""
+    return "/".join([base, *parts_of(relative)])
+
+
+def check_relative(path: str, pointer: str, problems: Problems, *, may_be_whole: bool = True) -> None:
+    """Check one path below the mount; the mount itself is one of them only if it `may_be_whole`."""
+    if wrong := wrong_path(path):
+        problems.add(pointer, "PathNotValid", wrong, RELATIVE)
+    elif not may_be_whole and not parts_of(path):
+        problems.add(pointer, "WholeVolume", "the path is the whole volume", "a path inside the volume")
+
+
+def check_all_relative(paths: Sequence[str], pointer: str, problems: Problems, *, may_be_whole: bool = True) -> None:
+    for index, path in enumerate(paths):
+        if problems.full:
+            return
+        check_relative(path, pointer_to(pointer, index), problems, may_be_whole=may_be_whole)

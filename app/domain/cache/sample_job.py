@@ -1,0 +1,166 @@
+"""What a user of a SampleJob writes (batch.paddlepaddle.org/v1alpha1), and what must hold in it."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import ConfigDict, Field
+
+from app.domain.cache.limits import CacheLimits
+from app.domain.cache.paths import check_all_relative, check_relative
+from app.domain.cache.sample_set import check_set_name
+from app.domain.cache.secret_refs import SecretRef, check_secret_ref
+from app.domain.cache.sources import check_source
+from app.domain.dialects.spec_model import SpecModel
+from app.domain.errors import Problems, pointer_to, shorten
+
+KIND: Final = "SampleJob"
+MUTABLE_FIELDS: Final = (
+    "/metadata/labels",
+    "/metadata/annotations",
+    "/spec/secretRef",
+    "/spec/terminate",
+    "/spec/syncOptions",
+    "/spec/warmupOptions",
+    "/spec/rmrOptions",
+    "/spec/clearOptions",
+)
+_PATHS_ACCEPTED: Final = "one or more paths relative to the mount"
+
+Count: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class JobType(StrEnum):
+    SYNC = "sync"
+    WARMUP = "warmup"
+    RMR = "rmr"
+    CLEAR = "clear"
+
+
+class SampleSetRef(SpecModel):
+    name: str = Field(default="", json_schema_extra={"minLength": 1})
+
+
+class SyncOptions(SpecModel):
+    """Flags of `juicefs sync` by their own names; what is not set is JuiceFS' own default."""
+
+    model_config = ConfigDict(populate_by_name=True, alias_generator=lambda name: name.replace("_", "-"))
+
+    source: str = ""
+    """Empty: the set's."""
+    destination: str = ""
+    """A directory relative to the mount; empty: the mount."""
+    start: str | None = None
+    end: str | None = None
+    threads: Count | None = None
+    http_port: Annotated[int, Field(ge=0, le=65_535)] | None = None
+    update: bool | None = None
+    force_update: bool | None = None
+    perms: bool | None = None
+    dirs: bool | None = None
+    dry: bool | None = None
+    delete_src: bool | None = None
+    delete_dst: bool | None = None
+    exclude: str | None = None
+    include: str | None = None
+    manager: str | None = None
+    worker: str | None = None
+    bwlimit: Count | None = None
+    no_https: bool | None = None
+
+
+class WarmupOptions(SpecModel):
+    paths: list[str] | None = Field(default=None, json_schema_extra={"minItems": 1})
+    """Relative to the mount; none: all of it."""
+    partitions: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    """The set's, whatever is written here."""
+    strategy_name: str = Field(default="sequence", json_schema_extra={"enum": ["random", "sequence"]})
+    file: str = ""
+    """A list of paths, itself a file in the mount."""
+    threads: Count | None = None
+
+
+class RmrOptions(SpecModel):
+    paths: list[str] = Field(default=[], json_schema_extra={"minItems": 1})
+
+
+class ClearOptions(SpecModel):
+    paths: list[str] | None = Field(default=None, json_schema_extra={"minItems": 1})
+    """Cache directories, or paths in them, as on the node or as mounted; none: all."""
+
+
+class SampleJobSpec(SpecModel):
+    type: str = Field(default="", json_schema_extra={"enum": [kind.value for kind in JobType]})
+    sample_set_ref: SampleSetRef | None = None
+    secret_ref: SecretRef | None = None
+    """The Secret with the keys of a sync's source."""
+    terminate: bool = False
+    """First end whatever the set's servers do or have queued."""
+    sync_options: SyncOptions | None = None
+    warmup_options: WarmupOptions | None = None
+    rmr_options: RmrOptions | None = None
+    clear_options: ClearOptions | None = None
+
+
+def check_sample_job(
+    spec: SampleJobSpec, metadata: Mapping[str, Any], base: str, limits: CacheLimits, problems: Problems
+) -> None:
+    """Report everything that is wrong with a spec of the right shape."""
+    del metadata
+    _check_type(spec, base, problems)
+    at = pointer_to(base, "sampleSetRef", "name")
+    if spec.sample_set_ref is None or not spec.sample_set_ref.name:
+        problems.add(at, "SampleSetRefEmpty", "spec.sampleSetRef.name is not set", "a SampleSet of the namespace")
+    else:
+        check_set_name(spec.sample_set_ref.name, at, problems)
+    if spec.type == JobType.SYNC or spec.secret_ref is not None:
+        check_secret_ref(spec.secret_ref, pointer_to(base, "secretRef"), limits, problems)
+    _check_sync(spec.sync_options, pointer_to(base, "syncOptions"), problems)
+    _check_warmup(spec.warmup_options, pointer_to(base, "warmupOptions"), problems)
+    check_rmr(spec.rmr_options, pointer_to(base, "rmrOptions"), problems, is_needed=spec.type == JobType.RMR)
+    if spec.clear_options is not None and spec.clear_options.paths == []:
+        problems.add(pointer_to(base, "clearOptions", "paths"), "TooShort", "must not be empty", "at least 1")
+
+
+def _check_type(spec: SampleJobSpec, base: str, problems: Problems) -> None:
+    at = pointer_to(base, "type")
+    if not spec.type:
+        problems.add(at, "Required", "the field is required", "one of " + ", ".join(JobType))
+    elif spec.type not in set(JobType):
+        detail = f"job type {shorten(spec.type)} is not supported"
+        problems.add(at, "JobTypeNotSupported", detail, "one of " + ", ".join(JobType))
+
+
+def _check_sync(options: SyncOptions | None, base: str, problems: Problems) -> None:
+    if options is None:
+        return
+    if options.source:
+        check_source(options.source, pointer_to(base, "source"), problems)
+    check_relative(options.destination, pointer_to(base, "destination"), problems)
+
+
+def _check_warmup(options: WarmupOptions | None, base: str, problems: Problems) -> None:
+    if options is None:
+        return
+    if options.paths == []:
+        problems.add(pointer_to(base, "paths"), "TooShort", "must not be empty", "at least 1")
+    check_all_relative(options.paths or (), pointer_to(base, "paths"), problems)
+    if options.file:
+        check_relative(options.file, pointer_to(base, "file"), problems, may_be_whole=False)
+    if options.strategy_name not in ("", "random", "sequence"):
+        at = pointer_to(base, "strategyName")
+        problems.add(at, "InvalidValue", "the value is not one of those accepted", "one of random, sequence")
+
+
+def check_rmr(options: RmrOptions | None, base: str, problems: Problems, *, is_needed: bool = True) -> None:
+    """What is removed is removed from the storage: the whole volume is not a path for that."""
+    if options is None:
+        if is_needed:
+            detail = "the options of rmr job cannot be empty"
+            problems.add(base, "RmrOptionsEmpty", detail, "an object with paths")
+        return
+    at = pointer_to(base, "paths")
+    if not options.paths:
+        detail = "option of paths cannot be empty, set it to relative paths of the mount"
+        problems.add(at, "RmrPathsEmpty", detail, _PATHS_ACCEPTED)
+    check_all_relative(options.paths, at, problems, may_be_whole=False)

@@ -1,0 +1,181 @@
+"""What a user of a SampleSet writes (batch.paddlepaddle.org/v1alpha1), and what must hold in it."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import ConfigDict, Field
+
+from app.domain import names
+from app.domain.cache.limits import CacheLimits
+from app.domain.cache.mount_options import (
+    CacheLevel,
+    JuiceFSMountOptions,
+    cache_dirs,
+    check_directories,
+    check_distinct,
+    check_mount_options,
+)
+from app.domain.cache.naming import DEFAULT_DRIVER, DRIVER_NAMES, NAME_MAX
+from app.domain.cache.secret_refs import SecretRef, check_secret_ref
+from app.domain.cache.sources import EXPECTED, check_source, wrong_authority
+from app.domain.dialects.spec_model import SpecModel
+from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.pod_template import validate_pod_template
+
+API_VERSION: Final = "batch.paddlepaddle.org/v1alpha1"
+KIND: Final = "SampleSet"
+MUTABLE_FIELDS: Final = (
+    "/metadata/labels",
+    "/metadata/annotations",
+    "/spec/partitions",
+    "/spec/noSync",
+    "/spec/source",
+    "/spec/secretRef",
+)
+_MEDIUMS: Final = ("MEM", "SSD", "HDD")
+_MIN_URI: Final = 10
+
+Partitions: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+def _requires(*fields: str) -> Callable[[dict[str, Any]], None]:
+    """Tell in the JSON schema what only validation demands, so that it can be told with all else."""
+
+    def change(schema: dict[str, Any]) -> None:
+        schema["required"] = list(fields)
+        for field in fields:
+            schema["properties"][field].pop("default", None)
+
+    return change
+
+
+class Source(SpecModel):
+    """Where the data comes from. `secretRef` has its keys; without one it is the set's own."""
+
+    model_config = ConfigDict(json_schema_extra=_requires("uri"))
+
+    uri: str = Field(default="", json_schema_extra={"minLength": _MIN_URI})
+    secret_ref: SecretRef | None = None
+
+
+class Csi(SpecModel):
+    driver: str = DEFAULT_DRIVER
+    juice_fs_mount_options: JuiceFSMountOptions | None = Field(default=None, alias="juiceFSMountOptions")
+
+
+class Cache(SpecModel):
+    levels: list[CacheLevel] = Field(default=[], json_schema_extra={"minItems": 1})
+
+
+class SampleSetSpec(SpecModel):
+    model_config = ConfigDict(json_schema_extra=_requires("partitions", "secretRef"))
+
+    partitions: Partitions = 0
+    """Cache nodes: runtime servers, one a node."""
+    source: Source | None = None
+    secret_ref: SecretRef | None = None
+    """The Secret of the volume: name, storage, metaurl, bucket and, where the storage takes them, both keys."""
+    no_sync: bool = False
+    """The data is in the volume already."""
+    csi: Csi = Csi()
+    cache: Cache | None = None
+    node_affinity: dict[str, Any] | None = Field(
+        default=None, json_schema_extra={"x-kubernetes-type": "io.k8s.api.core.v1.NodeAffinity"}
+    )
+    tolerations: list[dict[str, Any]] = Field(
+        default=[],
+        json_schema_extra={"items": {"type": "object", "x-kubernetes-type": "io.k8s.api.core.v1.Toleration"}},
+    )
+
+    @property
+    def driver(self) -> str:
+        return self.csi.driver or DEFAULT_DRIVER
+
+    @property
+    def mount_options(self) -> JuiceFSMountOptions | None:
+        return self.csi.juice_fs_mount_options
+
+    @property
+    def levels(self) -> list[CacheLevel]:
+        return self.cache.levels if self.cache else []
+
+
+def check_sample_set(
+    spec: SampleSetSpec, metadata: Mapping[str, Any], base: str, limits: CacheLimits, problems: Problems
+) -> None:
+    """Report everything that is wrong with a spec of the right shape."""
+    check_set_name(metadata.get("name"), "/metadata/name", problems)
+    if not spec.partitions:
+        problems.add(pointer_to(base, "partitions"), "Required", "the field is required", "1 or more")
+    elif spec.partitions > limits.max_partitions:
+        accepted = f"1 to {limits.max_partitions}"
+        problems.add(pointer_to(base, "partitions"), "OutOfRange", "the number is too large", accepted)
+    check_secret_ref(spec.secret_ref, pointer_to(base, "secretRef"), limits, problems)
+    _check_source(spec, pointer_to(base, "source"), limits, problems)
+    if spec.driver not in DRIVER_NAMES:
+        detail = f"driver {shorten(spec.driver)} not found"
+        problems.add(pointer_to(base, "csi", "driver"), "DriverNotFound", detail, "one of " + ", ".join(DRIVER_NAMES))
+    before = len(problems)
+    if spec.mount_options is not None:
+        at = pointer_to(base, "csi", "juiceFSMountOptions")
+        check_mount_options(spec.mount_options, at, problems, limits.cache_roots)
+    _check_levels(spec, pointer_to(base, "cache", "levels"), limits, problems)
+    if len(problems) == before:
+        check_distinct(cache_dirs(spec.mount_options, spec.levels, "n", "s"), base, problems)
+    _check_placement(spec, base, problems)
+
+
+def check_set_name(name: Any, pointer: str, problems: Problems) -> None:
+    """A set's name begins that of its Service and of its StatefulSet. What is no name at all is told elsewhere."""
+    if not isinstance(name, str) or names.dns_subdomain(name) or names.label_value(name):
+        return
+    if len(name) > NAME_MAX:
+        detail = f"the name has {len(name)} characters; pods of its StatefulSet could not be created"
+        problems.add(pointer, "NameTooLong", detail, f"{NAME_MAX} characters or fewer")
+    elif wrong := names.dns_1035_label(name):
+        problems.add(pointer, "InvalidName", wrong, "lower-case letters, digits and -, a letter first")
+
+
+def _check_source(spec: SampleSetSpec, pointer: str, limits: CacheLimits, problems: Problems) -> None:
+    if spec.source is None:
+        if not spec.no_sync:
+            problems.add(pointer, "DataSourceEmpty", "data source cannot be empty", "a source, or noSync: true")
+        return
+    uri, at = spec.source.uri, pointer_to(pointer, "uri")
+    if 0 < len(uri) < _MIN_URI:
+        problems.add(at, "TooShort", f"the uri has {len(uri)} characters", f"{_MIN_URI} or more: {EXPECTED}")
+    elif not spec.no_sync:
+        check_source(uri, at, problems)
+    elif wrong := wrong_authority(uri):
+        problems.add(at, *wrong)
+    if spec.source.secret_ref is not None:
+        check_secret_ref(spec.source.secret_ref, pointer_to(pointer, "secretRef"), limits, problems, is_whole=False)
+
+
+def _check_levels(spec: SampleSetSpec, pointer: str, limits: CacheLimits, problems: Problems) -> None:
+    if spec.cache is not None and not spec.cache.levels:
+        problems.add(pointer, "NoLevels", "must not be empty", "at least 1")
+    for index, level in enumerate(spec.levels):
+        if problems.full:
+            return
+        here = pointer_to(pointer, index)
+        if not level.medium_type:
+            problems.add(pointer_to(here, "mediumType"), "Required", "the field is required", ", ".join(_MEDIUMS))
+        elif level.medium_type not in _MEDIUMS:
+            detail = "the value is not one of those accepted"
+            problems.add(pointer_to(here, "mediumType"), "InvalidValue", detail, "one of " + ", ".join(_MEDIUMS))
+        if level.path is not None:
+            check_directories(level.path, pointer_to(here, "path"), problems, limits.cache_roots)
+
+
+def _check_placement(spec: SampleSetSpec, base: str, problems: Problems) -> None:
+    """As in a pod, whose schema knows both."""
+    pod: dict[str, Any] = {"containers": [{"name": "c", "image": "i"}], "tolerations": spec.tolerations}
+    if spec.node_affinity is not None:
+        pod["affinity"] = {"nodeAffinity": spec.node_affinity}
+    found = Problems()
+    validate_pod_template({"spec": pod}, base, found)
+    prefix = f"{base}/spec"
+    for error in found.errors:
+        pointer = base + error.pointer.removeprefix(prefix).replace("/affinity/", "/", 1)
+        problems.add(pointer, error.code, error.detail, error.accepted)

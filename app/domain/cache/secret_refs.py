@@ -1,0 +1,45 @@
+"""References to Secrets, in upstream's words where they lack something."""
+
+from typing import Final
+
+from pydantic import Field
+
+from app.domain import names
+from app.domain.cache.limits import CacheLimits
+from app.domain.dialects.spec_model import SpecModel
+from app.domain.errors import Problems, pointer_to, shorten
+
+_ACCEPTED: Final = "a Secret's name"
+
+
+class SecretRef(SpecModel):
+    name: str = Field(default="", json_schema_extra={"minLength": 1})
+    namespace: str = ""
+    """Empty: the manifest's."""
+
+
+def check_secret_ref(
+    ref: SecretRef | None, pointer: str, limits: CacheLimits, problems: Problems, *, is_whole: bool = True
+) -> None:
+    """Check a reference; one that is not whole takes what it lacks from another.
+
+    Another namespace's Secret would be read with jobgate's own rights: only where the installation says so.
+    """
+    if ref is None:
+        problems.add(pointer, "SecretRefEmpty", "spec.secretRef should not be empty", _ACCEPTED)
+        return
+    at = pointer_to(pointer, "name")
+    if not ref.name and is_whole:
+        problems.add(at, "SecretRefNameEmpty", "spec.secretRef.name is not set", _ACCEPTED)
+    elif ref.name and (wrong := names.dns_subdomain(ref.name)):
+        problems.add(at, "InvalidName", wrong, _ACCEPTED)
+    if ref.namespace and ref.namespace != limits.namespace and ref.namespace not in limits.secret_namespaces:
+        detail = f"Secrets of the namespace {shorten(ref.namespace)} may not be used here"
+        accepted = ", ".join([limits.namespace, *sorted(limits.secret_namespaces)])
+        problems.add(pointer_to(pointer, "namespace"), "SecretNamespace", detail, accepted)
+
+
+def resolved(ref: SecretRef, fallback: SecretRef | None, namespace: str) -> tuple[str, str]:
+    """Namespace and name of the Secret, each from the reference, else from the fallback, else the manifest's own."""
+    other = fallback or SecretRef()
+    return ref.namespace or other.namespace or namespace, ref.name or other.name

@@ -1,0 +1,145 @@
+"""A set's cache status, out of what each of its runtime servers reports."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.domain.errors import shorten
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_KIB: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheStatus:
+    """As users read it: sizes in words, `disk_usage_rate` in percent."""
+
+    total_size: str = ""
+    total_files: str = ""
+    cached_size: str = ""
+    disk_size: str = ""
+    disk_used: str = ""
+    disk_avail: str = ""
+    disk_usage_rate: str = ""
+    error_message: str = ""
+
+    def native(self) -> dict[str, str]:
+        """With upstream's names, one of which is misspelt."""
+        told = {
+            "totalSize": self.total_size,
+            "totalFiles": self.total_files,
+            "cachedSize": self.cached_size,
+            "diskSize": self.disk_size,
+            "diskUsed": self.disk_used,
+            "diskAvail": self.disk_avail,
+            "diskUsageRate": self.disk_usage_rate,
+            "errorMassage": self.error_message,
+        }
+        return {name: value for name, value in told.items() if value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerReport:
+    """What the server on this node serves: whole numbers as text, of the disks in KiB; empty is not known."""
+
+    node: str
+    total_size: str = ""
+    total_files: str = ""
+    cached_size: str = ""
+    disk_size: str = ""
+    disk_used: str = ""
+    disk_avail: str = ""
+    error_message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSummary:
+    """`is_whole`: as much is cached as there is."""
+
+    status: CacheStatus
+    total_bytes: int
+    cached_bytes: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.cached_bytes >= self.total_bytes
+
+
+@dataclass(slots=True)
+class _Node:
+    cached: int = 0
+    size: int = 0
+    used: int = 0
+    avail: int = 0
+
+
+def aggregate(reports: Sequence[ServerReport | None]) -> CacheSummary | None:
+    """One status of all servers. None, where one did not answer, or the volume's size is not known or zero.
+
+    Servers of one node look at the same directories and disks: these count once. The sum of what is cached is not
+    capped to what there is: more says that several nodes have the same data.
+    """
+    answered = [report for report in reports if report is not None]
+    if not answered or len(answered) < len(reports):
+        return None
+    errors = [report.error_message for report in answered if report.error_message]
+    nodes: dict[str, _Node] = {}
+    total = 0
+    for report in answered:
+        read = {name: _number(name, getattr(report, name), errors) for name in _NUMBERS}
+        total = total or read["total_size"]
+        node = nodes.setdefault(report.node, _Node())
+        node.cached = max(node.cached, read["cached_size"])
+        if read["disk_size"] > node.size:
+            node.size, node.used, node.avail = read["disk_size"], read["disk_used"], read["disk_avail"]
+    if not total:
+        return None
+    cached = sum(node.cached for node in nodes.values())
+    status = _in_words(total, cached, list(nodes.values()))
+    files = next((report.total_files for report in answered if report.total_files.strip("0")), "0")
+    status = replace(status, total_files=shorten(files), error_message="; ".join(dict.fromkeys(errors)))
+    return CacheSummary(status=status, total_bytes=total, cached_bytes=cached)
+
+
+_NUMBERS: Final = ("total_size", "cached_size", "disk_size", "disk_used", "disk_avail")
+# More digits than any storage has bytes; parsing more would take its time.
+_MAX_DIGITS: Final = 30
+
+
+def _number(name: str, text: str, errors: list[str]) -> int:
+    if not text:
+        return 0
+    if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS:
+        return int(text)
+    errors.append(f"{name.replace('_', ' ')} {shorten(text)} is not a number")
+    return 0
+
+
+def _in_words(total: int, cached: int, nodes: Sequence[_Node]) -> CacheStatus:
+    size, used = sum(node.size for node in nodes), sum(node.used for node in nodes)
+    return CacheStatus(
+        total_size=iec(total),
+        cached_size=iec(cached),
+        disk_size=iec(size * _KIB),
+        disk_used=iec(used * _KIB),
+        disk_avail=iec(sum(node.avail for node in nodes) * _KIB),
+        disk_usage_rate=percent(used, size),
+    )
+
+
+def iec(amount: int) -> str:
+    """A size in binary units, with one decimal below ten: "1.5 GiB", "82 MiB", "0 B"."""
+    power = 0
+    while power < len(_UNITS) - 1 and amount >= _KIB ** (power + 1):
+        power += 1
+    unit = _KIB**power
+    tenths = (amount * 20 + unit) // (2 * unit)  # rounded half up
+    if power == 0:
+        return f"{amount} B"
+    if tenths < 100:
+        return f"{tenths // 10}.{tenths % 10} {_UNITS[power]}"
+    return f"{(tenths + 5) // 10} {_UNITS[power]}"
+
+
+def percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}%" if whole else "0.0%"

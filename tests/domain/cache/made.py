@@ -1,0 +1,65 @@
+"""Short ways to say a set, a job, a Secret."""
+
+from typing import Any
+
+from app.domain.cache.driver import get_driver
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.cache.limits import CacheLimits
+from app.domain.cache.sample_job import SampleJobSpec
+from app.domain.cache.sample_set import API_VERSION, SampleSetSpec
+from app.domain.cache.values import CacheSite, SecretValues, SetIdentity
+from app.domain.plan import Manifest
+
+DRIVER = get_driver("")
+SITE = CacheSite(runtime_image="example.com/jobgate:1")
+LIMITS = CacheLimits(namespace="team")
+IDENTITY = SetIdentity(uid="4b9ee1f2", namespace="team", name="imagenet", installation="one")
+KEYS = {"name": "vol", "storage": "s3", "metaurl": "redis://meta/1", "bucket": "https://b.example.com"}
+
+
+def a_set(name: str = "imagenet", **spec: Any) -> Manifest:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "SampleSet",
+        "metadata": {"name": name},
+        "spec": {
+            "partitions": 2,
+            "source": {"uri": "s3://bucket.example.com/train"},
+            "secretRef": {"name": "storage"},
+            **spec,
+        },
+    }
+
+
+def a_job(kind: Any = "warmup", **spec: Any) -> Manifest:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "SampleJob",
+        "metadata": {"name": "job"},
+        "spec": {"type": kind, "sampleSetRef": {"name": "imagenet"}, **spec},
+    }
+
+
+def set_spec(**spec: Any) -> SampleSetSpec:
+    return SampleSetSpec.model_validate(SAMPLE_SET.accept(a_set(**spec), LIMITS)["spec"])
+
+
+def job_spec(kind: str, **spec: Any) -> SampleJobSpec:
+    """As stored, whether it would be accepted or not."""
+    return SampleJobSpec.model_validate(a_job(kind, **spec)["spec"])
+
+
+def accepted_job(kind: str, **spec: Any) -> SampleJobSpec:
+    return SampleJobSpec.model_validate(SAMPLE_JOB.accept(a_job(kind, **spec), LIMITS)["spec"])
+
+
+def a_secret(name: str = "storage", **data: str) -> SecretValues:
+    return SecretValues(name=name, namespace="team", data={**KEYS, **data})
+
+
+def a_pv(spec: SampleSetSpec, identity: SetIdentity = IDENTITY) -> Manifest:
+    return DRIVER.create_pv(identity, spec, a_secret())
+
+
+def a_runtime(spec: SampleSetSpec, identity: SetIdentity = IDENTITY) -> Manifest:
+    return DRIVER.create_runtime(identity, spec, a_pv(spec, identity), SITE)

@@ -1,0 +1,237 @@
+"""The objects of sets: whole, as golden files, and what must hold in any of them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain import labels, names
+from app.domain.cache.driver import DRIVERS, get_driver
+from app.domain.cache.kinds import SAMPLE_SET
+from app.domain.cache.naming import DRIVER_NAMES, directory_volume_names, volume_name
+from app.domain.cache.sample_set import SampleSetSpec
+from app.domain.cache.values import SetIdentity
+from app.domain.errors import InvalidManifest, Problems
+from app.domain.plan import Manifest
+from app.domain.pod_template import validate_pod_template
+from tests.domain.cache.made import DRIVER, IDENTITY, LIMITS, SITE, a_pv, a_runtime, a_secret, a_set, set_spec
+from tests.support.golden import Golden
+from tests.support.json_values import UNHURRIED
+
+DATA = Path(__file__).parents[2] / "data" / "sample_set"
+CASES = sorted(path.name for path in DATA.iterdir())
+NAMESPACES = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
+SETS = st.from_regex(r"[a-z]([-a-z0-9]{0,42}[a-z0-9])?", fullmatch=True)
+DIRECTORIES = st.lists(st.from_regex(r"(/[a-zA-Z0-9_.-]{1,40}){1,4}", fullmatch=True), unique=True, max_size=5)
+
+
+def objects_of(identity: SetIdentity, spec: SampleSetSpec) -> list[Manifest]:
+    pv = DRIVER.create_pv(identity, spec, a_secret())
+    return [
+        pv,
+        DRIVER.create_pvc(identity),
+        DRIVER.create_service(identity),
+        DRIVER.create_runtime(identity, spec, pv, SITE),
+    ]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_sets_objects(case: str, golden: Golden) -> None:
+    posted = yaml.safe_load((DATA / case / "manifest.yaml").read_text())
+    accepted = SAMPLE_SET.accept(posted, LIMITS)
+    identity = replace(IDENTITY, name=posted["metadata"]["name"])
+    golden(DATA / case / "accepted.yaml", accepted)
+    golden(DATA / case / "objects.yaml", objects_of(identity, SampleSetSpec.model_validate(accepted["spec"])))
+
+
+def test_an_empty_driver_is_juicefs() -> None:
+    assert get_driver("") is get_driver("juicefs")
+    assert tuple(DRIVERS) == DRIVER_NAMES
+
+
+def test_an_unknown_driver_is_refused() -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        get_driver("alluxio")
+    assert (refused.value.code, refused.value.message) == ("DriverNotFound", "driver alluxio not found")
+
+
+def test_names_and_label() -> None:
+    assert DRIVER.get_label("s") == "paddlepaddle.org/juicefs-s"
+    assert DRIVER.get_runtime_name("s") == "s-runtime"
+    assert DRIVER.get_service_name("s") == "s-runtime-service"
+
+
+def test_the_token_has_a_secret_that_the_servers_mount() -> None:
+    secret = DRIVER.create_token_secret(IDENTITY, "t0k3n")
+    assert secret["stringData"] == {"token": "t0k3n"}
+    pod = a_runtime(set_spec())["spec"]["template"]["spec"]
+    (volume,) = [volume for volume in pod["volumes"] if "secret" in volume]
+    assert volume["secret"]["secretName"] == secret["metadata"]["name"] == "imagenet-runtime-token"
+    (mount,) = [mount for mount in pod["containers"][0]["volumeMounts"] if mount["name"] == volume["name"]]
+    assert f"--token-file={mount['mountPath']}/token" in pod["containers"][0]["command"]
+
+
+@pytest.mark.parametrize("key", ["name", "storage", "metaurl", "bucket"])
+def test_a_secret_that_lacks_a_key_is_refused(key: str) -> None:
+    data = a_secret().data
+    for lacking in ({**data, key: ""}, {name: value for name, value in data.items() if name != key}):
+        with pytest.raises(InvalidManifest) as refused:
+            DRIVER.create_pv(IDENTITY, set_spec(), replace(a_secret(), data=lacking))
+        assert refused.value.code == "SecretNotValid"
+        assert refused.value.message == f"secret storage is not valid: it lacks {key}"
+
+
+@pytest.mark.parametrize(("has", "lacks"), [("access-key", "secret-key"), ("secret-key", "access-key")])
+def test_a_key_without_the_other_is_refused(has: str, lacks: str) -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        DRIVER.create_pv(IDENTITY, set_spec(), a_secret(**{has: "hush"}))
+    assert refused.value.code == "IncompleteKeys"
+    assert refused.value.message == f"secret storage is not valid: it has the key {has} without {lacks}"
+
+
+def test_without_an_image_there_is_no_runtime() -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        DRIVER.create_runtime(IDENTITY, set_spec(), a_pv(set_spec()), replace(SITE, runtime_image=""))
+    assert refused.value.code == "RuntimeImageMissing"
+    assert refused.value.message == "RUNTIME_IMAGE is not in environment variable"
+
+
+def test_mounts_can_be_moved_by_the_installation() -> None:
+    site = replace(SITE, cache_mount_path="/c", data_mount_path="/d")
+    made = DRIVER.create_runtime(IDENTITY, set_spec(), a_pv(set_spec()), site)
+    mounts = made["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+    assert [mount["mountPath"] for mount in mounts[:2]] == ["/c/dev-shm-team-imagenet", "/d/imagenet"]
+
+
+def test_the_runtime_reflects_the_volume_and_not_a_later_edit() -> None:
+    made_with = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/ssd"}]})
+    edited = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/other"}]}, partitions=7)
+    made = DRIVER.create_runtime(IDENTITY, edited, a_pv(made_with), SITE)
+    assert made["spec"]["template"]["spec"]["volumes"][0]["hostPath"]["path"] == "/ssd"
+    assert made["spec"]["replicas"] == 7
+
+
+def test_no_shell_is_started_whatever_the_paths() -> None:
+    spec = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/a/$(reboot);x"}]})
+    container = a_runtime(spec)["spec"]["template"]["spec"]["containers"][0]
+    for command in (container["command"], container["lifecycle"]["preStop"]["exec"]["command"]):
+        assert command[:2] == ["jobgate", "cache-runtime"]
+        assert not any("reboot" in argument for argument in command)
+
+
+@pytest.mark.parametrize(
+    ("directories", "expected"),
+    [
+        (["/data/cache"], ["data-cache"]),
+        (["/a/b", "/a-b"], ["cache-", "cache-"]),
+        (["/Data"], ["cache-"]),
+        (["/a/.b"], ["cache-"]),
+        (["/" + "x" * 64], ["cache-"]),
+        (["/sample/set"], ["cache-"]),
+        (["/runtime/token", "/c"], ["cache-", "c"]),
+    ],
+)
+def test_a_directorys_volume_has_upstreams_name_where_that_is_one(directories: list[str], expected: list[str]) -> None:
+    made = directory_volume_names(directories, reserved=("sample-set", "runtime-token"))
+    assert len(set(made)) == len(made)
+    assert all(
+        name == want or (want == "cache-" and name.startswith(want)) for name, want in zip(made, expected, strict=True)
+    )
+
+
+@UNHURRIED
+@given(DIRECTORIES)
+def test_volume_names_are_valid_and_distinct(directories: list[str]) -> None:
+    made = directory_volume_names(directories)
+    assert len(set(made)) == len(directories)
+    assert [name for name in made if names.dns_label(name)] == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("a", "set"), ("b", "set")),
+        (("a-b", "c"), ("a", "b-c")),
+        (("n" * 40, "s" * 30), ("n" * 40, "s" * 31)),
+        (("n" * 63, "a" * 44), ("n" * 63, "a" * 43 + "b")),
+    ],
+)
+def test_volumes_of_different_sets_have_different_names(one: tuple[str, str], other: tuple[str, str]) -> None:
+    assert volume_name(*one) != volume_name(*other)
+
+
+@UNHURRIED
+@given(NAMESPACES, SETS, NAMESPACES, SETS)
+def test_a_volumes_name_is_its_sets_alone(one_ns: str, one: str, other_ns: str, other: str) -> None:
+    left, right = volume_name(one_ns, one), volume_name(other_ns, other)
+    assert (left == right) == ((one_ns, one) == (other_ns, other))
+    assert names.dns_subdomain(left) is None
+    assert names.label_value(left) is None
+
+
+@UNHURRIED
+@given(NAMESPACES, SETS, st.integers(1, 1000))
+def test_any_sets_objects_are_valid(namespace: str, name: str, partitions: int) -> None:
+    identity = replace(IDENTITY, namespace=namespace, name=name)
+    spec = SampleSetSpec.model_validate(SAMPLE_SET.accept(a_set(name, partitions=partitions), LIMITS)["spec"])
+    made = objects_of(identity, spec)
+    assert made == objects_of(identity, spec)
+    pv, claim, service, runtime = made
+    assert names.dns_1035_label(service["metadata"]["name"]) is None
+    assert len(runtime["metadata"]["name"]) <= names.STATEFUL_SET_NAME_MAX
+    assert claim["spec"]["volumeName"] == pv["metadata"]["name"] == pv["spec"]["csi"]["volumeHandle"]
+    assert pv["spec"]["claimRef"]["namespace"] == namespace
+    problems = Problems()
+    validate_pod_template({"spec": runtime["spec"]["template"]["spec"]}, "", problems)
+    assert problems.errors == ()
+    for each in made:
+        check_metadata(each, identity)
+
+
+def check_metadata(manifest: Manifest, identity: SetIdentity) -> None:
+    metadata = manifest["metadata"]
+    assert metadata["annotations"] == {"CreatedBy": "paddle-operator"}
+    assert metadata["labels"][DRIVER.get_label(identity.name)] == "true"
+    assert metadata["labels"][labels.INSTALLATION] == identity.installation
+    assert metadata["labels"][labels.SAMPLE_SET_UID] == identity.uid
+    assert metadata["labels"][labels.SAMPLE_SET_NAMESPACE] == identity.namespace
+    for key, value in metadata["labels"].items():
+        assert names.label_key(key) is None
+        assert names.label_value(value) is None
+
+
+SECRETS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=12, max_size=20)
+
+
+@UNHURRIED
+@given(SECRETS, SECRETS)
+def test_no_credential_is_in_anything_that_can_be_seen(access: str, hidden: str) -> None:
+    keys = {"access-key": access, "secret-key": hidden, "metaurl": f"redis://:{hidden}@meta/1"}
+    secret = a_secret(**keys)
+    spec = set_spec()
+    options = DRIVER.create_sync_job_options(IDENTITY, spec, None, secret, SITE)
+    seen: list[Any] = [
+        DRIVER.create_pv(IDENTITY, spec, secret),
+        options.values,
+        repr(options),
+        str(options),
+        repr(options.credentials),
+        str(options.credentials),
+        f"{options.credentials}",
+        repr(secret),
+        str(secret),
+        options.digest(b"key"),
+    ]
+    for lacking in ("access-key", "secret-key", "bucket"):
+        with pytest.raises(InvalidManifest) as refused:
+            DRIVER.create_pv(IDENTITY, spec, a_secret(**{**keys, lacking: ""}))
+        seen += [str(refused.value), repr(refused.value), repr(refused.value.errors)]
+    text = json.dumps(seen)
+    assert access not in text
+    assert hidden not in text
+    assert options.option_file()["source"] == f"s3://{access}:{hidden}@bucket.example.com/train"

@@ -1,0 +1,79 @@
+"""URIs of data sources: the storages, what is refused, and where credentials go."""
+
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.cache.sources import STORAGES, with_credentials, wrong_source
+from app.domain.cache.values import Credentials
+from tests.support.json_values import UNHURRIED
+
+KEYS = Credentials("AK", "SK")
+KEY = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+def test_there_are_upstreams_31_storages() -> None:
+    assert len(STORAGES) == len(set(STORAGES)) == 31
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_each_storage_is_accepted(storage: str) -> None:
+    assert wrong_source(f"{storage}://bucket.example.com/data") is None
+
+
+REFUSED = [
+    ("", "DataSourceEmpty", "data source cannot be empty"),
+    ("bucket", "DataSourceFormat", "the format of data source uri is not support"),
+    ("s3:/bucket", "DataSourceFormat", "the format of data source uri is not support"),
+    ("s3://a://b", "DataSourceFormat", "the format of data source uri is not support"),
+    ("s3://", "DataSourceFormat", "the format of data source uri is not support"),
+    ("s3:///", "DataSourceFormat", "the format of data source uri is not support"),
+    ("s3://bucket with space", "DataSourceFormat", "the format of data source uri is not support"),
+    ("s3://bucket\n", "DataSourceFormat", "the format of data source uri is not support"),
+    ("s3://ak:s/k@bucket", "DataSourceFormat", "the format of data source uri is not support"),
+    ("ftp://bucket", "StorageNotSupported", "the object storage ftp of is not support"),
+    ("S3://bucket", "StorageNotSupported", "the object storage S3 of is not support"),
+    ("://bucket", "StorageNotSupported", "the object storage  of is not support"),
+]
+
+
+@pytest.mark.parametrize(("uri", "code", "words"), REFUSED)
+def test_what_is_refused(uri: str, code: str, words: str) -> None:
+    wrong = wrong_source(uri)
+    assert wrong
+    assert (wrong.code, wrong.detail) == (code, words)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["s3://ak:sk@bucket/x", "s3:///ak:sk@bucket/x", "s3://ak@bucket", "hdfs://u:p@host/", "redis://:pw@host/1"],
+)
+def test_credentials_in_a_source_are_refused_and_not_quoted(uri: str) -> None:
+    wrong = wrong_source(uri)
+    assert wrong
+    assert wrong.code == "CredentialsInSource"
+    assert "@" not in wrong.detail
+
+
+CREDENTIALS = [
+    ("s3://bucket/x", KEYS, "s3://AK:SK@bucket/x"),
+    ("s3:///bucket/x", KEYS, "s3:///AK:SK@bucket/x"),
+    ("s3://bucket/x", None, "s3://bucket/x"),
+    ("s3://bucket/x", Credentials("A+K", "a/b=c@d:e"), "s3://A%2BK:a%2Fb%3Dc%40d%3Ae@bucket/x"),
+    ("file:///data/x", KEYS, "file:///data/x"),
+]
+
+
+@pytest.mark.parametrize(("uri", "keys", "expected"), CREDENTIALS)
+def test_where_credentials_go(uri: str, keys: Credentials | None, expected: str) -> None:
+    assert with_credentials(uri, keys) == expected
+
+
+@UNHURRIED
+@given(KEY, KEY, st.sampled_from([name for name in STORAGES if name != "file"]))
+def test_any_keys_are_read_back_whole(access: str, secret: str, storage: str) -> None:
+    read = urlsplit(with_credentials(f"{storage}://bucket.example.com:9000/x@y", Credentials(access, secret)))
+    assert (unquote(read.username or ""), unquote(read.password or "")) == (access, secret)
+    assert (read.hostname, read.port, read.path) == ("bucket.example.com", 9000, "/x@y")
