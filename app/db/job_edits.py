@@ -126,10 +126,10 @@ def _require(uid: UUID, job: JobRow | None, change: Edit) -> JobRow:
         raise NotFound(f"there is no job {uid}")
     if change.expected_version not in (None, job.version) or change.expected_generation not in (None, job.generation):
         raise PreconditionFailed("the job has changed since it was read: read it again and repeat the edit")
-    if job.finished:
-        raise Conflict(f"the job has ended ({job.status.phase}) and cannot be edited", code="JobFinished")
     if job.deleted_at is not None or job.remove_requested_at is not None:
-        raise Conflict("the job is being deleted and cannot be edited", code="JobDeleted")
+        raise Conflict("the job is being deleted and cannot be edited", code="Deleted")
+    if job.finished:
+        raise Conflict(f"the job has ended as {job.status.phase} and cannot be edited", code="AlreadyFinished")
     return job
 
 

@@ -9,7 +9,7 @@ from app.db import attempts, controller, history, jobs, replicas, scale_records
 from app.db.engine import Database
 from app.db.jobs import Cursor, Edit, JobFilter, ScaleChange
 from app.db.leases import Lease
-from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed
 from app.domain.plan import Rank
 from app.domain.selectors import parse_selector
 from app.domain.status.records import Attempt, Condition, JobStatus
@@ -176,21 +176,22 @@ async def test_an_edit_raises_generation_and_version_and_says_who(db: Database) 
 
 
 @pytest.mark.parametrize(
-    ("phase", "changes", "refusal"),
+    ("phase", "changes", "refusal", "code"),
     [
-        (JobPhase.RUNNING, {"expected_version": 1}, PreconditionFailed),
-        (JobPhase.RUNNING, {"expected_generation": 2}, PreconditionFailed),
-        (JobPhase.FAILED, {}, Conflict),
+        (JobPhase.RUNNING, {"expected_version": 1}, PreconditionFailed, "PreconditionFailed"),
+        (JobPhase.RUNNING, {"expected_generation": 2}, PreconditionFailed, "PreconditionFailed"),
+        (JobPhase.FAILED, {}, Conflict, "AlreadyFinished"),
     ],
 )
 async def test_an_edit_that_may_not_be_changes_nothing(
-    db: Database, lease: Lease, phase: JobPhase, changes: dict[str, int], refusal: type[Exception]
+    db: Database, lease: Lease, phase: JobPhase, changes: dict[str, int], refusal: type[DomainError], code: str
 ) -> None:
     (uid,) = await submitted(db, new_job())
     await move(db, lease, uid, phase)
     before = await jobs.get(db, uid)
-    with pytest.raises(refusal):
+    with pytest.raises(refusal) as refused:
         await jobs.edit(db, uid, edit(**changes))
+    assert refused.value.code == code
     assert await jobs.get(db, uid) == before
 
 
@@ -220,8 +221,9 @@ async def test_delete_cancels_removes_and_hides(db: Database) -> None:
     row = await jobs.request_remove(db, uid, actor="bob", at=later(1), delete=True)
     assert (row.deleted_at, row.remove_requested_at, row.cancel_requested_by) == (later(1), later(1), "bob")
     assert await jobs.request_remove(db, uid, actor="eve", at=later(2), delete=True) == row
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict) as refused:
         await jobs.edit(db, uid, edit())
+    assert refused.value.code == "Deleted"
     intent = (await stored(db, uid)).intent
     assert (intent.cancel, intent.remove) == (True, True)
     lines = await history.page(db, uid, limit=10)
