@@ -1,6 +1,6 @@
 """DIJob's native status through lives on a model of cluster and controller: tests/data/di_job_native/<story>.json."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from app.domain.dialects.base import Site, StatusFacts
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import JobStatus, Replica, ScaleRecord, Transition
-from app.domain.vocabulary import JobPhase, Reason, ReplicaPhase
+from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
 from tests.domain.dialects.test_di_job import DATA, DIALECT, accept, identity
 from tests.domain.dialects.test_di_job_validation import a_manifest, a_task
 from tests.support.cluster_model import ModelPod, World
@@ -187,10 +187,10 @@ def test_an_ended_job_has_no_pods_to_count() -> None:
     assert last["completionTimestamp"].startswith("2030-01-01T")
 
 
-def native(phase: JobPhase, reason: str = "", **more: Any) -> dict[str, Any]:
+def native(phase: JobPhase, reason: str = "", replicas: Sequence[Replica] = (), **more: Any) -> dict[str, Any]:
     seconds = [Transition(at=T0 + timedelta(seconds=1), phase=phase, reason=reason, message="words")]
     status = JobStatus(phase=phase, reason=reason, transitions=tuple(seconds), **more)
-    return DIALECT.native_status(MANIFEST, StatusFacts(status=status, replicas=(), created_at=T0))
+    return DIALECT.native_status(MANIFEST, StatusFacts(status=status, replicas=replicas, created_at=T0))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_once_all_pods_are_created_the_job_is_starting(phase: JobPhase, seconds:
 @pytest.mark.parametrize(
     ("phase", "reason", "message"),
     [
-        (JobPhase.FAILED, Reason.RULE_FULFILLED, "job failed since pods failed and exceed backoff limit: words"),
+        (JobPhase.FAILED, Reason.RULE_FULFILLED, "job failed: words"),
         (JobPhase.TIMED_OUT, Reason.DEADLINE_EXCEEDED, "job failed: words"),
         (JobPhase.SUCCEEDED, Reason.RULE_FULFILLED, "job succeeded since all the replicas are succeeded."),
         (JobPhase.SCALING, Reason.SCALING, "job is rescheduling since replicas changed: words"),
@@ -244,6 +244,33 @@ def test_once_all_pods_are_created_the_job_is_starting(phase: JobPhase, seconds:
 )
 def test_messages(phase: JobPhase, reason: str, message: str) -> None:
     assert native(phase, reason)["conditions"][-1]["message"] == message
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "message"),
+    [
+        (
+            [Outcome.FAILED, Outcome.SUCCEEDED, Outcome.FAILED],
+            "job failed since 2 pods failed. and exceed backoff limit: job-learner-0 failed; job-collector-1 failed",
+        ),
+        (
+            [Outcome.DISRUPTED, Outcome.FAILED],
+            (
+                "job failed since 1 pods failed. and exceed backoff limit: job-learner-0 was taken away; "
+                "job-collector-0 failed"
+            ),
+        ),
+        ([Outcome.DISRUPTED], "job failed: job-learner-0 was taken away"),
+    ],
+)
+def test_a_failure_says_how_many_pods_and_which(outcomes: list[Outcome], message: str) -> None:
+    ended = [
+        Replica(key=key, attempt=an_attempt(key=key, outcome=outcome), settled=True)
+        for key, outcome in zip((LEARNER, FIRST, SECOND), outcomes, strict=False)
+    ]
+    left = Replica(key=THIRD, attempt=an_attempt(key=THIRD, outcome=Outcome.FAILED), settled=True, leaving=True)
+    shown = native(JobPhase.FAILED, Reason.RULE_FULFILLED, replicas=[*ended, left])
+    assert shown["conditions"][-1]["message"] == message
 
 
 def container(name: str, *, is_ready: bool, init: bool = False) -> ObservedContainer:

@@ -235,6 +235,14 @@ def test_accelerators_by_limit_or_request(amounts: str) -> None:
     assert env_of(pod) == {"LD_LIBRARY_PATH": "/fpga/lib", "FPGA": "1"}
 
 
+def test_a_request_without_a_limit_is_enough() -> None:
+    """Kubernetes wants limits of devices, but a configuration may name any resource."""
+    container = {"name": "mxnet", "image": "i", "resources": {"requests": {"cpu": 1}}}
+    site = Site(accelerators=accelerators_of({"accelerators": {"cpu": {"envVars": [{"name": "MKL", "value": "1"}]}}}))
+    (pod,) = pods(plan_of(with_pod_spec(containers=[container]), site)).values()
+    assert env_of(pod) == {"MKL": "1"}
+
+
 def test_accelerators_are_added_once() -> None:
     """A pod that was made by the operator itself, posted again, is as it was."""
     (pod,) = pods(plan_of(load("everything"))).values()

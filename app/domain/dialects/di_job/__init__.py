@@ -69,7 +69,7 @@ class DIJobDialect(Dialect):
 
     @override
     def native_status(self, manifest: Manifest, facts: StatusFacts) -> dict[str, Any]:
-        return native_status(sizes(manifest), facts)
+        return native_status(manifest["metadata"]["name"], sizes(manifest), facts)
 
     @override
     def json_schema(self) -> dict[str, Any]:

@@ -6,8 +6,11 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from app.domain.dialects.base import StatusFacts
+from app.domain.dialects.di_job.environment import pod_name
+from app.domain.dialects.failures import tell_failures
+from app.domain.lifecycle import has_failed
 from app.domain.status.records import JobStatus, Replica, Transition
-from app.domain.vocabulary import JobPhase, Reason, ReplicaPhase
+from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
 
 PENDING: Final = "Pending"
 STARTING: Final = "Starting"
@@ -52,11 +55,11 @@ class _Step(NamedTuple):
     message: str
 
 
-def native_status(sizes: Mapping[str, int], facts: StatusFacts) -> dict[str, Any]:
+def native_status(job: str, sizes: Mapping[str, int], facts: StatusFacts) -> dict[str, Any]:
     status = facts.status
     shown: dict[str, Any] = {
         "phase": native_phase(status),
-        "conditions": _conditions(_steps(facts)),
+        "conditions": _conditions(_steps(job, facts)),
         "replicas": sum(sizes.values()),
         "readyReplicas": 0,
         "restarts": status.restarts,
@@ -83,7 +86,7 @@ def _phase_of(phase: JobPhase, reason: str) -> str:
     return RESCHEDULING if taken_away else _PHASES[phase]
 
 
-def _steps(facts: StatusFacts) -> list[_Step]:
+def _steps(job: str, facts: StatusFacts) -> list[_Step]:
     """The native phases that the job has come into, each where it changed."""
     created_all = facts.status.initialized_at
     steps = [_Step(facts.created_at, PENDING, _SENTENCES[PENDING])]
@@ -94,13 +97,13 @@ def _steps(facts: StatusFacts) -> list[_Step]:
         if phase == PENDING and created_all is not None and created_all <= transition.at:
             phase = STARTING
         if phase != steps[-1].phase:
-            steps.append(_Step(transition.at, phase, _message(phase, transition)))
+            steps.append(_Step(transition.at, phase, _message(phase, transition, job, facts)))
     if created_all is not None and steps[-1].phase == PENDING:
         steps.append(_Step(created_all, STARTING, _SENTENCES[STARTING]))
     return steps
 
 
-def _message(phase: str, transition: Transition) -> str:
+def _message(phase: str, transition: Transition, job: str, facts: StatusFacts) -> str:
     """Upstream's sentence where there is one for what has happened, else its beginning with what is known here."""
     if phase in _SENTENCES:
         return _SENTENCES[phase]
@@ -110,9 +113,18 @@ def _message(phase: str, transition: Transition) -> str:
     if phase == "Restarting":
         return f"job is restarting since pods failed: {transition.message}"
     if phase == FAILED:
-        spent = " since pods failed and exceed backoff limit" if transition.reason == Reason.RULE_FULFILLED else ""
-        return f"job failed{spent}: {transition.message}"
+        return _failure(job, facts, transition)
     return transition.message
+
+
+def _failure(job: str, facts: StatusFacts, transition: Transition) -> str:
+    """Pods that were taken away too often are not those that the backoff limit counts."""
+    if transition.reason != Reason.RULE_FULFILLED:
+        return f"job failed: {transition.message}"
+    failed = {pod_name(job, *one.key): one.attempt for one in facts.replicas if has_failed(one) and not one.leaving}
+    count = sum(attempt.outcome is Outcome.FAILED for attempt in failed.values())
+    spent = f" since {count} pods failed. and exceed backoff limit" if count else ""
+    return f"job failed{spent}: {tell_failures(failed) or transition.message}"
 
 
 def _conditions(steps: Iterable[_Step]) -> list[dict[str, Any]]:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from app.domain.dialects.base import StatusFacts
+from app.domain.dialects.failures import tell_failures
 from app.domain.dialects.mx_job.conditions import conditions
 from app.domain.dialects.mx_job.plan import replica_name
 from app.domain.dialects.mx_job.spec import MxJobSpec, MxReplicaSpec, Role
-from app.domain.errors import shorten
 from app.domain.lifecycle import has_failed
 from app.domain.plan import Rank
 from app.domain.status.records import JobStatus, Replica
@@ -38,7 +38,6 @@ _PHASES: Final[Mapping[JobPhase, str]] = {
     JobPhase.UNKNOWN: "Running",
 }
 _ENDS_BY_REPLICAS: Final = frozenset({Reason.RULE_FULFILLED, Reason.NO_RULE_FULFILLED})
-_NAMED: Final = 5  # failed replicas that a reason tells of
 
 
 def native_status(spec: MxJobSpec, job: str, facts: StatusFacts) -> dict[str, Any]:
@@ -76,22 +75,14 @@ def _reason(spec: MxJobSpec, job: str, facts: StatusFacts) -> str:
     status = facts.status
     if not status.phase.is_terminal or status.phase is JobPhase.SUCCEEDED:
         return ""
-    failed = [replica for replica in facts.replicas if has_failed(replica)]
-    if status.reason not in _ENDS_BY_REPLICAS or not failed:
+    if status.reason not in _ENDS_BY_REPLICAS:
         return status.message
-    told = [_failure(spec, job, replica) for replica in failed[:_NAMED]]
-    return "; ".join(told + ([f"and {len(failed) - _NAMED} more"] if len(failed) > _NAMED else []))
-
-
-def _failure(spec: MxJobSpec, job: str, replica: Replica) -> str:
-    """Of a message, which may be the end of a log, the last line says it."""
-    attempt = replica.attempt
-    name = replica_name(job, replica.key.task, spec.runtime_id or "", replica.key.rank)
-    how = "was taken away" if attempt.outcome is Outcome.DISRUPTED else "failed"
-    code = [] if attempt.exit_code is None else [f"exit code {attempt.exit_code}"]
-    facts = ", ".join(code + ([attempt.reason] if attempt.reason else []))
-    said = (attempt.message or "").strip().splitlines()[-1:]
-    return ": ".join([f"{name} {how}" + (f" ({facts})" if facts else ""), *map(shorten, said)])
+    failed = {
+        replica_name(job, replica.key.task, spec.runtime_id or "", replica.key.rank): replica.attempt
+        for replica in facts.replicas
+        if has_failed(replica)
+    }
+    return tell_failures(failed) or status.message
 
 
 def _role(spec: MxReplicaSpec, replicas: Mapping[Rank, Replica]) -> dict[str, Any]:
