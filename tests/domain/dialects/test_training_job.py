@@ -174,6 +174,31 @@ def test_counts_in_the_environment_do_not_follow_the_size() -> None:
     }.items()
 
 
+def test_a_pserver_without_pull_secrets_has_the_trainers() -> None:
+    secrets = {role: [{"name": f"for-{role}"}] for role in ("pserver", "trainer")}
+    given = {"trainer": {"imagePullSecrets": secrets["trainer"]}}
+    own = {"pserver": {"min-instance": 1, "imagePullSecrets": secrets["pserver"]}}
+    for spec, expected in ((given | {"pserver": {"min-instance": 1}}, "trainer"), (given | own, "pserver")):
+        plan = plan_of(changed("local", local_job=False, **spec))
+        pod = plan.replicas[Rank("pserver", 0)].template["spec"]
+        assert pod["imagePullSecrets"] == secrets[expected]
+
+
+def test_a_masters_resources_are_fixed_and_its_envs_unused() -> None:
+    master = {"resources": {"limits": {"cpu": "9"}}, "envs": {"A": "b"}, "etcd-endpoint": "http://elsewhere"}
+    given, plain = (plan_of(changed("example_job", **spec)) for spec in ({"master": master}, {}))
+    assert given.replicas[Rank("master", 0)].template == plain.replicas[Rank("master", 0)].template
+    assert container(given, "master")["resources"]["limits"] == {"cpu": "2", "memory": "1Gi"}
+
+
+def test_the_rules_are_about_the_trainers_that_are_wanted() -> None:
+    """Upstream counted failures against the trainers of the beginning (cloud issue 411)."""
+    stored = DIALECT.resized(accepted(load("example_job")), {"trainer": 4})
+    plan = DIALECT.plan(stored, identity(stored), resumed=False, site=SITE)
+    wanted = {Rank("trainer", rank) for rank in range(4)}
+    assert [rule.ranks for rule in plan.rules if rule.name.startswith("trainers")] == [wanted, wanted]
+
+
 @pytest.mark.parametrize(
     ("resources", "gpu", "count"),
     [

@@ -150,11 +150,33 @@ def walltime() -> Life:
     return life
 
 
+def ended_while_scaling() -> Life:
+    """Upstream's pending change of size hid every end of a job."""
+    life = started()
+    life.resize(4, "a request for four trainers")
+    life.start("all four have started")
+    life.resize(2, "a request for two, before the others have left")
+    life.end(0, *TRAINERS[:2])
+    life.then("the two are done")
+    life.stop("the others have stopped")
+    return life
+
+
+def walltime_while_scaling() -> Life:
+    life = started(annotations={"walltime": 130})
+    life.resize(4, "a request for four trainers, for which there is no room")
+    life.then("the time is over")
+    life.stop("the others have stopped")
+    return life
+
+
 STORIES: dict[str, tuple[Callable[[], Life], JobPhase]] = {
     "scaled": (scaled, JobPhase.SUCCEEDED),
     "pserver_limit": (a_pserver_too_often, JobPhase.FAILED),
     "plain_failure": (plain_failure, JobPhase.FAILED),
     "walltime": (walltime, JobPhase.TIMED_OUT),
+    "ended_while_scaling": (ended_while_scaling, JobPhase.SUCCEEDED),
+    "walltime_while_scaling": (walltime_while_scaling, JobPhase.TIMED_OUT),
 }
 
 

@@ -18,6 +18,7 @@ from tests.support.plans import GIVEN
 
 DIALECT = TrainingJobDialect()
 TOLERANT = {"fault_tolerant": True}
+NCCL2 = {"frame_work": {"name": "paddle", "type": "nccl2"}}
 TENSORFLOW = {"frame_work": {"name": "tensorflow", "type": "multi"}}
 
 
@@ -63,6 +64,8 @@ WRONG = [
     (TENSORFLOW | {"trainer_ports_num": 1}, "/spec/trainer_port", "OutOfRange"),
     (TENSORFLOW | {"trainer_port": 65535, "trainer_ports_num": 2}, "/spec/trainer_ports_num", "OutOfRange"),
     ({"is_nccl": True, "port": 65535}, "/spec/ports_num", "OutOfRange"),
+    ({"is_nccl": True, "port": 65535, "trainer_port": 65535}, "/spec/ports_num", "OutOfRange"),
+    (NCCL2 | {"is_nccl": True, "trainer_port": 65535, "trainer_ports_num": 2}, "/spec/trainer_ports_num", "OutOfRange"),
     ({"frame_work": {"name": "torch", "type": "multi"}}, "/spec/frame_work/name", "InvalidValue"),
     ({"frame_work": {"name": "paddle", "type": "ring"}}, "/spec/frame_work/type", "InvalidValue"),
     ({"frame_work": {"name": "paddle"}}, "/spec/frame_work/type", "Required"),

@@ -36,7 +36,7 @@ def native_status(spec: TrainingJobSpec, trainers: int, job: str, facts: StatusF
     return {
         "phase": native_phase(facts.status),
         "reason": _reason(spec, job, facts),
-        "scale_records": {"ScaleRecords": [_scale(one) for one in facts.scale_records if one.task == TRAINER]},
+        "scale_records": {"ScaleRecords": [_scale(one) for one in facts.scale_records]},
         "replica_statuses": [
             _role(role, [replicas.get(Rank(role, rank)) for rank in range(count)], tolerant=spec.fault_tolerant)
             for role, count in sizes(spec, trainers).items()

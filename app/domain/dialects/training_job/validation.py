@@ -107,8 +107,7 @@ def _check_ports(spec: TrainingJobSpec, problems: Problems) -> bool:
         ports = ports_of(spec, role)
         if not ports:
             continue
-        own = ports.start == spec.trainer_port and role == TRAINER and not spec.is_nccl
-        field = "trainer_ports_num" if own else "ports_num"
+        field = "trainer_ports_num" if role == TRAINER and spec.frame_work is not None else "ports_num"
         if ports.start == 0:
             problems.add("/spec/trainer_port", "OutOfRange", "is not a port number", f"1 to {_LAST_PORT}")
         elif ports.stop - 1 > _LAST_PORT:

@@ -1,0 +1,24 @@
+"""What the environment says reaches those who act on it."""
+
+import pytest
+
+from app.loops.parts import AutoscalerSettings
+from app.settings import Settings
+
+
+def test_flags_of_paddles_operator_reach_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOBGATE_PSERVER_RESTART_LIMIT", "3")
+    monkeypatch.setenv("JOBGATE_AUTO_CLEAN", "true")
+    monkeypatch.setenv("JOBGATE_SCHEDULER_NAMES", "kube-batchd=batch, volcano=")
+    site = Settings().site()
+    assert (site.pserver_restart_limit, site.auto_clean) == (3, True)
+    assert site.schedulers == {"kube-batchd": "batch", "volcano": None}
+
+
+def test_the_autoscaler_is_off_and_looks_every_half_minute_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert Settings().controller().autoscaler == AutoscalerSettings(enabled=False, period=30, freeze=60, max_load=0.97)
+    for name, value in {"": "on", "_PERIOD": "5", "_FREEZE": "0", "_MAX_LOAD": "0.5"}.items():
+        monkeypatch.setenv(f"JOBGATE_AUTOSCALER{name}", value)
+    assert Settings().controller().autoscaler == AutoscalerSettings(enabled=True, period=5, freeze=0, max_load=0.5)
