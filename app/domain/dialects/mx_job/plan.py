@@ -71,7 +71,7 @@ def _replica(
     role, runtime_id = Role(replica.mx_replica_type), spec.runtime_id or ""
     name = replica_name(job, role.task, runtime_id, rank)
     labels = labels_of(role, runtime_id, rank)
-    is_root = role is Role.SCHEDULER and spec.job_mode == Mode.DIST
+    is_root = role is Role.SCHEDULER
     return ReplicaPlan(
         key=Rank(role.task, rank),
         global_rank=first + rank,
