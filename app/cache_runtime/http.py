@@ -1,0 +1,139 @@
+"""The protocol: what is posted, what is served, who may. Plain ASGI under a few Starlette routes."""
+
+import hmac
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.cache_runtime.jobs import JobQueue
+from app.cache_runtime.options import JobKind, decoded
+from app.cache_runtime.store import NAME, JobKey, Saved, Store, options_folder, result_folder
+
+FILENAME: Final = "filename"
+TERMINATE: Final = "terminate"
+_STATUS_PLACE: Final = ("cacheStatus", "cacheInfo.json")
+_BODY_LIMIT: Final = 8 * 1024 * 1024
+_HEADERS: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+
+log = logging.getLogger(__name__)
+
+
+class BearerSecret:
+    """401 without the secret of the file, which is read again each time: Secrets are replaced in place."""
+
+    def __init__(self, app: ASGIApp, token_file: Path | None) -> None:
+        self._app = app
+        self._token_file = token_file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._token_file is None or self._known(scope, self._token_file):
+            await self._app(scope, receive, send)
+            return
+        answer = _said(401, "a bearer token is needed")
+        answer.headers["www-authenticate"] = "Bearer"
+        await answer(scope, receive, send)
+
+    @staticmethod
+    def _known(scope: Scope, token_file: Path) -> bool:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        try:
+            wanted = token_file.read_bytes().strip()
+        except OSError as error:
+            log.error("the token file cannot be read: %s", error.strerror)  # noqa: TRY400 - no trace is needed
+            return False
+        if not wanted or len(given) != 1:
+            return False
+        scheme, _, secret = given[0].partition(b" ")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(secret.strip(), wanted)
+
+
+def application(store: Store, queue: JobQueue, token_file: Path | None) -> ASGIApp:
+    routes = [Route("/" + "/".join(_STATUS_PLACE), _served(store, lambda _: _STATUS_PLACE), methods=["GET"])]
+    for kind in JobKind:
+        routes.append(Route(f"/upload/{options_folder(kind)}", _upload(kind, store, queue), methods=["POST"]))
+        routes += [
+            Route(f"/{folder}/{{name}}", _served(store, _in_folder(folder)), methods=["GET"])
+            for folder in (options_folder(kind), result_folder(kind))
+        ]
+    return BearerSecret(Starlette(routes=routes), token_file)
+
+
+Named = Callable[[Request], tuple[str, str]]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def _in_folder(folder: str) -> Named:
+    return lambda request: (folder, request.path_params["name"])
+
+
+def _served(store: Store, named: Named) -> Endpoint:
+    async def serve(request: Request) -> Response:
+        folder, name = named(request)
+        body = store.read(folder, name) if NAME.fullmatch(name) else None
+        if body is None:
+            return _said(404, "there is no such file")
+        return Response(body, media_type="application/json", headers=_HEADERS)
+
+    return serve
+
+
+def _upload(kind: JobKind, store: Store, queue: JobQueue) -> Endpoint:
+    async def upload(request: Request) -> Response:
+        name = request.headers.get(FILENAME, "")
+        if not NAME.fullmatch(name):
+            return _said(
+                400, f"the header {FILENAME} is needed: at most 128 letters, digits, dots, dashes and underscores"
+            )
+        body = await _body(request)
+        if request.query_params.get(TERMINATE):
+            await queue.terminate()
+        if name == TERMINATE:
+            return Response(headers=_HEADERS)
+        if body is None:
+            return _said(400, f"the body cannot be read, or has more than {_BODY_LIMIT} bytes")
+        try:
+            decoded(kind, body)
+        except msgspec.DecodeError as error:
+            return _said(400, f"the body is not what {options_folder(kind)} takes: {error}")
+        return _accept(JobKey(kind, name), body, store, queue)
+
+    return upload
+
+
+def _accept(key: JobKey, body: bytes, store: Store, queue: JobQueue) -> Response:
+    """Saved before it is queued and before it is answered: what was answered is done even after a crash."""
+    try:
+        saved = store.save_options(key, body)
+    except OSError as error:
+        log.exception("%s %s cannot be saved", key.kind, key.name)
+        return _said(500, f"the options cannot be saved: {error.strerror}")
+    if saved is Saved.OTHER:
+        return _said(409, "the name is taken by other options")
+    if saved is Saved.NEW:
+        queue.add(key)
+    return Response(headers=_HEADERS)
+
+
+async def _body(request: Request) -> bytes | None:
+    chunks, size = [], 0
+    try:
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > _BODY_LIMIT:
+                return None
+            chunks.append(chunk)
+    except ClientDisconnect:
+        return None
+    return b"".join(chunks)
+
+
+def _said(code: int, text: str) -> Response:
+    return PlainTextResponse(f"{text}\n", code, headers=_HEADERS)

@@ -1,0 +1,99 @@
+"""The queue of a server: one job at a time, in the order of arrival, each with its result written down."""
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+from typing import Final
+
+from app.cache_runtime.engine import CacheEngine, perform
+from app.cache_runtime.errors import JobFailed
+from app.cache_runtime.options import JobResult, ResultStatus, decoded
+from app.cache_runtime.store import JobKey, Store
+
+DIED: Final = "the runtime server ended while this job was running; it may be half done: post it again"
+STOPPED: Final = "the runtime server was stopped while this job was running; it may be half done: post it again"
+TERMINATED: Final = "terminated on request while it was running"
+TERMINATED_QUEUED: Final = "terminated on request before it began"
+INTERNAL: Final = "internal error of the runtime server; its log tells more"
+
+log = logging.getLogger(__name__)
+
+
+class JobQueue:
+    """What is accepted is in the store first, so that it outlives this process."""
+
+    def __init__(self, store: Store, engine: CacheEngine) -> None:
+        self._store = store
+        self._engine = engine
+        self._waiting: deque[JobKey] = deque()
+        self._arrived = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+        self._terminated = False
+
+    def recover(self) -> None:
+        """What never began is done now; what was running when the server died has failed: nobody saw its end."""
+        for key in self._store.unfinished():
+            if self._store.result(key) is None:
+                self.add(key)
+            else:
+                self._store.save_result(key, ResultStatus.FAIL, DIED)
+
+    def add(self, key: JobKey) -> None:
+        self._waiting.append(key)
+        self._arrived.set()
+
+    async def terminate(self) -> None:
+        """Everything accepted so far fails; returns when the running command has ended."""
+        while self._waiting:
+            self._store.save_result(self._waiting.popleft(), ResultStatus.FAIL, TERMINATED_QUEUED)
+        if self._running is not None:
+            self._terminated = True
+            self._running.cancel()
+            await asyncio.wait({self._running})
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._waiting:
+                await self._one(self._waiting.popleft())
+
+    async def _one(self, key: JobKey) -> None:
+        self._terminated = False
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._running = group.create_task(self._perform(key))
+        finally:
+            self._running = None
+            if self._store.result(key) is None:  # cancelled before its first step
+                self._store.save_result(key, ResultStatus.FAIL, TERMINATED if self._terminated else STOPPED)
+
+    async def _perform(self, key: JobKey) -> None:
+        """Its own cancellation ends here, with a result."""
+        try:
+            result = await self._result(key)
+        except asyncio.CancelledError:
+            result = JobResult(ResultStatus.FAIL, TERMINATED if self._terminated else STOPPED)
+        log.info("%s %s: %s %s", key.kind, key.name, result.status, result.message)
+        try:
+            self._store.save_result(key, result.status, result.message)
+        except OSError:
+            log.exception("%s %s: its result cannot be written", key.kind, key.name)
+            with suppress(OSError):
+                self._store.save_result(key, ResultStatus.FAIL, INTERNAL)
+
+    async def _result(self, key: JobKey) -> JobResult:
+        try:
+            self._store.save_result(key, ResultStatus.RUNNING)
+            options = decoded(key.kind, self._store.options(key))
+            return JobResult(ResultStatus.SUCCESS, await perform(self._engine, options, key.name))
+        except JobFailed as error:
+            return JobResult(ResultStatus.FAIL, str(error))
+        except OSError as error:
+            log.warning("%s %s: %s", key.kind, key.name, error)
+            return JobResult(ResultStatus.FAIL, f"{error.strerror}: {error.filename}")
+        except Exception:
+            log.exception("%s %s broke", key.kind, key.name)
+            return JobResult(ResultStatus.FAIL, INTERNAL)

@@ -1,0 +1,109 @@
+"""Paths from outside, held inside a directory of ours by opening them one component at a time, following no link."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.cache_runtime.errors import JobFailed
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An entry of an open directory; `parent` is to be closed by the one who opened."""
+
+    parent: int
+    name: str
+    path: str
+
+
+def parts_inside(base: Path, path: str) -> list[str]:
+    """The components of `path` below `base`, by the text alone."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    above = [part for part in str(base).split("/") if part]
+    if "\0" in path or ".." in parts:
+        raise JobFailed(f"the path {path!r} has a component that is not allowed")
+    if not path.startswith("/") or parts[: len(above)] != above:
+        raise JobFailed(f"the path {path!r} is not inside {base}")
+    return parts[len(above) :]
+
+
+@contextlib.contextmanager
+def place(base: Path, path: str) -> Iterator[Place]:
+    """The entry that `path` names, its directory open; a link on the way is refused, wherever it leads."""
+    parts = parts_inside(base, path)
+    if not parts:
+        raise JobFailed(f"the path {path!r} is {base} itself: name what is in it")
+    with directory(base, parts[:-1], path) as parent:
+        yield Place(parent, parts[-1], path)
+
+
+@contextlib.contextmanager
+def directory(base: Path, parts: list[str], path: str) -> Iterator[int]:
+    """The directory below `base`, open; `path` is how the error calls it."""
+    current = _opened(base, path)
+    try:
+        device = os.fstat(current).st_dev
+        for part in parts:
+            below = open_below(current, part, path)
+            os.close(current)
+            current = below
+            if os.fstat(current).st_dev != device:
+                raise JobFailed(f"the path {path!r} leads to another file system, mounted at {part!r}")
+        yield current
+    finally:
+        os.close(current)
+
+
+def _opened(base: Path, path: str) -> int:
+    try:
+        return os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise JobFailed(f"the path {path!r} cannot be opened: {base}: {error.strerror}") from None
+
+
+def open_below(parent: int, name: str, path: str) -> int:
+    try:
+        return os.open(name, _DIRECTORY, dir_fd=parent)
+    except FileNotFoundError:
+        raise JobFailed(f"the path {path!r} does not exist") from None
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            if stat.S_ISLNK(os.lstat(name, dir_fd=parent).st_mode):
+                raise JobFailed(f"the path {path!r} goes through the symbolic link {name!r}: refused") from None
+        raise JobFailed(f"the path {path!r} cannot be opened at {name!r}: {error.strerror}") from None
+
+
+def existing(base: Path, path: str) -> Path:
+    """An existing path inside `base`, checked as above; `base` itself is inside."""
+    parts = parts_inside(base, path)
+    if parts:
+        with place(base, path) as found:
+            status = status_of(found)
+            if stat.S_ISLNK(status.st_mode):
+                raise JobFailed(f"the path {path!r} is a symbolic link, which is refused")
+    return base.joinpath(*parts)
+
+
+def status_of(found: Place) -> os.stat_result:
+    try:
+        return os.lstat(found.name, dir_fd=found.parent)
+    except FileNotFoundError:
+        raise JobFailed(f"the path {found.path!r} does not exist") from None
+
+
+def check_future(base: Path, path: str) -> None:
+    """A path that may not exist yet: what exists of it is checked as above."""
+    parts = parts_inside(base, path)
+    for count in range(len(parts) + 1):
+        try:
+            with directory(base, parts[:count], path):
+                pass
+        except JobFailed:
+            if (base.joinpath(*parts[:count])).is_symlink() or count == 0:
+                raise
+            return

@@ -1,0 +1,151 @@
+"""Removing trees: by open directories, without following a link or entering another file system, entry by entry."""
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from app.cache_runtime.errors import JobFailed
+from app.cache_runtime.paths import Place, directory, open_below, parts_inside, place, status_of
+from app.cache_runtime.threads import Stop
+
+_PASSES: Final = 5  # over one directory, while somebody else goes on writing into it
+_EVERYTHING: Final = "/*"
+
+
+def remove_paths(base: Path, paths: tuple[str, ...], stop: Stop) -> None:
+    """Every path, or none: all are looked at before the first is removed."""
+    for path in paths:
+        with place(base, path) as found:
+            status_of(found)
+    for path in paths:
+        with place(base, path) as found:
+            remove(found, stop)
+
+
+def clear_paths(bases: tuple[Path, ...], paths: tuple[str, ...], stop: Stop) -> None:
+    """`dir/*` is what a shell takes it for: all of a directory but its dot files. A base itself means `base/*`."""
+    chosen = [(_base_of(bases, path), path) for path in paths]
+    for base, path in chosen:
+        if not _is_whole(base, path):
+            with place(base, path) as found:
+                status_of(found)
+        else:
+            with directory(base, _listed(base, path), path):
+                pass
+    for base, path in chosen:
+        if not _is_whole(base, path):
+            with place(base, path) as found:
+                remove(found, stop)
+        else:
+            with directory(base, _listed(base, path), path) as parent:
+                _empty(parent, path, stop)
+
+
+def _base_of(bases: tuple[Path, ...], path: str) -> Path:
+    for base in bases:
+        if path == str(base) or path.startswith(f"{base}/"):
+            _listed(base, path)
+            return base
+    raise JobFailed(f"the path {path!r} is in none of the cache directories {', '.join(map(str, bases))}")
+
+
+def _listed(base: Path, path: str) -> list[str]:
+    plain = path.removesuffix(_EVERYTHING)
+    if "*" in plain:
+        raise JobFailed(f"the path {path!r} has a pattern: only a last component * is understood")
+    return parts_inside(base, plain)
+
+
+def _is_whole(base: Path, path: str) -> bool:
+    return path.endswith(_EVERYTHING) or not parts_inside(base, path)
+
+
+def _empty(parent: int, path: str, stop: Stop) -> None:
+    for _ in range(_PASSES):
+        removed = 0
+        with os.scandir(parent) as entries:
+            for entry in entries:
+                if not entry.name.startswith("."):
+                    remove(Place(parent, entry.name, f"{path.removesuffix(_EVERYTHING)}/{entry.name}"), stop)
+                    removed += 1
+        if not removed:
+            return
+
+
+@dataclass(slots=True)
+class _Level:
+    descriptor: int
+    name: str
+    entries: "os._ScandirIterator[str]"
+    passes: int = 1
+
+
+def remove(found: Place, stop: Stop) -> None:
+    """A file, a link itself, or a whole tree; what is gone already is as wished. Memory grows with the depth alone."""
+    if _unlinked(found.parent, found.name):
+        return
+    device = os.fstat(found.parent).st_dev
+    levels: list[_Level] = []
+    try:
+        if (top := _enter(found.parent, found.name, found.path, device)) is None:
+            return
+        levels.append(top)
+        while levels:
+            stop.check()
+            _step(levels, found, device)
+    finally:
+        for level in levels:
+            level.entries.close()
+            os.close(level.descriptor)
+
+
+def _step(levels: list[_Level], found: Place, device: int) -> None:
+    level = levels[-1]
+    entry = next(level.entries, None)
+    if entry is not None:
+        if not _unlinked(level.descriptor, entry.name):
+            below = _enter(level.descriptor, entry.name, found.path, device)
+            if below is not None:
+                levels.append(below)
+        return
+    parent = levels[-2].descriptor if len(levels) > 1 else found.parent
+    level.entries.close()
+    try:
+        os.rmdir(level.name, dir_fd=parent)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        if level.passes == _PASSES:
+            raise JobFailed(f"{found.path!r}: the directory {level.name!r} stays: {error.strerror}") from None
+        level.passes += 1
+        level.entries = os.scandir(level.descriptor)
+        return
+    levels.pop()
+    os.close(level.descriptor)
+
+
+def _unlinked(parent: int, name: str) -> bool:
+    """Whether it is gone now; False for a directory."""
+    try:
+        os.unlink(name, dir_fd=parent)
+    except FileNotFoundError:
+        return True
+    except (IsADirectoryError, PermissionError):
+        return False
+    return True
+
+
+def _enter(parent: int, name: str, path: str, device: int) -> _Level | None:
+    try:
+        descriptor = open_below(parent, name, path)
+    except JobFailed:
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(name, dir_fd=parent)
+            raise
+        return None
+    if os.fstat(descriptor).st_dev != device:
+        os.close(descriptor)
+        raise JobFailed(f"{path!r}: {name!r} is another file system, mounted there")
+    return _Level(descriptor, name, os.scandir(descriptor))

@@ -1,0 +1,134 @@
+"""The served directory: options as posted and results, one file each, never seen half written, for the owner alone."""
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from app.cache_runtime.errors import NotServable
+from app.cache_runtime.options import CacheStatus, JobKind, JobResult, ResultStatus
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+STATUS: Final = "cacheStatus/cacheInfo.json"
+
+
+@dataclass(frozen=True, slots=True)
+class JobKey:
+    kind: JobKind
+    name: str
+
+
+class Saved(Enum):
+    NEW = auto()
+    KNOWN = auto()
+    OTHER = auto()  # the name is taken by other options
+
+
+def options_folder(kind: JobKind) -> str:
+    return f"{kind}Options"
+
+
+def result_folder(kind: JobKind) -> str:
+    return f"{kind}Result"
+
+
+class Store:
+    """One process at a time has it; the lock goes with the process."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = os.open(root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise NotServable(f"another server has the directory {root}") from None
+        folders = [name for kind in JobKind for name in (options_folder(kind), result_folder(kind))]
+        for name in (*folders, STATUS.split("/")[0]):
+            (root / name).mkdir(mode=0o700, exist_ok=True)
+        self.identity = self._identity()
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    def _identity(self) -> str:
+        """Drawn once a directory: what its servers start can be told from what others' do."""
+        path = self._root / ".identity"
+        if not path.exists():
+            _write(path, secrets.token_hex(16).encode())
+        return path.read_text().strip()
+
+    def scratch(self) -> Path:
+        """An empty directory: what a dead server left in it is gone."""
+        path = self._root / ".scratch"
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+        return path
+
+    def read(self, folder: str, name: str) -> bytes | None:
+        """The file served at /folder/name."""
+        try:
+            return (self._root / folder / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def save_options(self, key: JobKey, body: bytes) -> Saved:
+        known = self.read(options_folder(key.kind), key.name)
+        if known is not None:
+            return Saved.KNOWN if known == body else Saved.OTHER
+        _write(self._root / options_folder(key.kind) / key.name, body)
+        return Saved.NEW
+
+    def options(self, key: JobKey) -> bytes:
+        return (self._root / options_folder(key.kind) / key.name).read_bytes()
+
+    def save_result(self, key: JobKey, status: ResultStatus, message: str = "") -> None:
+        _write(self._root / result_folder(key.kind) / key.name, msgspec.json.encode(JobResult(status, message)))
+
+    def result(self, key: JobKey) -> JobResult | None:
+        body = self.read(result_folder(key.kind), key.name)
+        return None if body is None else msgspec.json.decode(body, type=JobResult)
+
+    def save_status(self, status: CacheStatus) -> None:
+        _write(self._root / STATUS, msgspec.json.encode(status))
+
+    def unfinished(self) -> list[JobKey]:
+        """What has no result yet or a running one, in the order in which it came."""
+        found: list[tuple[int, JobKey]] = []
+        for kind in JobKind:
+            for path in (self._root / options_folder(kind)).iterdir():
+                key = JobKey(kind, path.name)
+                if NAME.fullmatch(path.name) is None:
+                    path.unlink()  # half written when its writer died
+                    continue
+                result = self.result(key)
+                if result is None or result.status is ResultStatus.RUNNING:
+                    found.append((path.stat().st_mtime_ns, key))
+        return [key for _, key in sorted(found, key=lambda item: (item[0], item[1].name))]
+
+
+def _write(path: Path, body: bytes) -> None:
+    """The whole file or none, also after a power cut."""
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:  # noqa: PTH123 - the mode matters
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,124 @@
+"""The small pure parts: flags, figures, what programs say."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from app.cache_runtime import juicefs
+from app.cache_runtime.cache_status import amount, disk_figures, pauses, tree_size
+from app.cache_runtime.commands import Output
+from app.cache_runtime.errors import JobFailed
+from app.cache_runtime.options import JobKind, SyncOptions, WarmupOptions, decoded, flags
+from app.cache_runtime.threads import Stop
+from tests.support.juicefs import small_disk
+
+FLAGS = {
+    "nothing": ("{}", []),
+    "zero values are not given": ('{"threads": 0, "update": false, "start": ""}', []),
+    "all": (
+        """{"source": "s3://b", "destination": "file:///x", "start": "a", "end": "b", "threads": 3, "http-port": 1,
+        "update": true, "force-update": true, "perms": true, "dirs": true, "dry": true, "delete-src": true,
+        "delete-dst": true, "exclude": "-x y", "include": "$(z)", "manager": "m", "worker": "w", "bwlimit": 5,
+        "no-https": true}""",
+        [
+            *("--start=a", "--end=b", "--threads=3", "--http-port=1", "--update", "--force-update", "--perms"),
+            *("--dirs", "--dry", "--delete-src", "--delete-dst", "--exclude=-x y", "--include=$(z)", "--manager=m"),
+            *("--worker=w", "--bwlimit=5", "--no-https"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "wanted"), FLAGS.values(), ids=FLAGS)
+def test_flags_of_a_sync(body: str, wanted: list[str]) -> None:
+    options = decoded(JobKind.SYNC, body.encode())
+    assert isinstance(options, SyncOptions)
+    assert flags(options) == wanted
+
+
+def test_a_warm_up_is_in_sequence_unless_told() -> None:
+    assert decoded(JobKind.WARMUP, b"{}") == WarmupOptions(paths=(), partitions=1, strategyName="sequence")
+
+
+INFO = {
+    "0.14": (" inode: 1\n files:\t52\n dirs:\t7\n length:\t150004\n size:\t241664", (52, 150004)),
+    "grouped": ("files:\t1,281,167\nlength: 147,897,477,120", (1281167, 147897477120)),
+    "later": ("  files: 52\n   dirs: 7\n length: 146.49 KiB (150004 Bytes)\n", (52, 150004)),
+}
+
+
+@pytest.mark.parametrize(("text", "wanted"), INFO.values(), ids=INFO)
+def test_what_info_says(text: str, wanted: tuple[int, int]) -> None:
+    found = amount(text)
+    assert (found.files, found.length) == wanted
+
+
+def test_info_that_says_nothing_is_an_error() -> None:
+    with pytest.raises(JobFailed):
+        amount("inode: 1")
+
+
+SYNC = {
+    "well": (["Found: 5, copied: 5, deleted: 0, failed: 0, transferred: 3 B"], None),
+    "failed": (["Found: 5, copied: 3, deleted: 0, failed: 2, transferred: 3 B"], "2 of 5 files failed"),
+    "vanished": (
+        ["<WARNING>: Update mtime of f9: chtimes /x/f9: no such file or directory", "Found: 1, copied: 1, failed: 0"],
+        "1 files vanished from the source while they were copied",
+    ),
+    "broken off": (
+        ["<ERROR>: Listing failed, stop syncing"],
+        "the source could not be listed",
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "problem"), SYNC.values(), ids=SYNC)
+def test_what_a_sync_says(lines: list[str], problem: str | None) -> None:
+    report = juicefs.SyncReport()
+    for line in lines:
+        report.line(line)
+    found = report.problem()
+    assert found == problem or (problem is not None and found is not None and found.startswith(problem))
+
+
+def test_output_is_kept_in_bounded_memory() -> None:
+    heard: list[int] = []
+    output = Output(lambda line: heard.append(len(line)))
+    output.feed(b"early <ERROR>: the cause\n")
+    for number in range(1000):
+        output.feed(b"x" * 10_000 + b"\n%d\n" % number)
+    output.feed(b"y" * 100_000)
+    output.close()
+    assert output.summary() == "early <ERROR>: the cause"
+    assert max(heard) == 4096
+    assert len(heard) == 2002
+
+
+def test_without_errors_the_last_words_are_told() -> None:
+    output = Output()
+    output.feed(b"\n".join(b"%d" % number for number in range(20)))
+    output.close()
+    assert output.summary().split() == [str(number) for number in range(12, 20)]
+
+
+def test_the_pauses_grow_to_the_interval() -> None:
+    assert pauses(30) == [5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 30]
+    assert pauses(1) == [1]
+
+
+def test_disks_count_once_a_device_whatever_their_kind(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "one", 3) as one, small_disk(tmp_path / "two", 5) as two:
+        (one / "file").write_bytes(b"x" * 1024 * 1024)
+        (one / "below").mkdir()
+        assert disk_figures((one, two, one / "below")) == (8 * 1024, 1024, 7 * 1024)
+
+
+def test_the_size_of_a_tree(tmp_path: Path) -> None:
+    (tmp_path / "tree" / "deep").mkdir(parents=True)
+    (tmp_path / "tree" / "a").write_bytes(b"x" * 10)
+    (tmp_path / "tree" / "deep" / ".b").write_bytes(b"x" * 5)
+    os.link(tmp_path / "tree" / "a", tmp_path / "tree" / "again")
+    (tmp_path / "outside").write_bytes(b"x" * 100)
+    (tmp_path / "tree" / "link").symlink_to(tmp_path / "outside")
+    assert tree_size(tmp_path / "tree", Stop()) == 15

