@@ -1,0 +1,76 @@
+"""docs/kinds/sample-set.md says what the driver does: its fields, codes, storages and names."""
+
+import re
+from pathlib import Path
+
+from app.domain import cache
+from app.domain.cache.mount_options import DEFAULT_CACHE_DIR, JuiceFSMountOptions
+from app.domain.cache.naming import NAME_MAX
+from app.domain.cache.runtime import TOKEN_FILE
+from app.domain.cache.sample_job import SampleJobSpec, SyncOptions, WarmupOptions
+from app.domain.cache.sample_set import MUTABLE_FIELDS, SampleSetSpec
+from app.domain.cache.sources import STORAGES
+from app.domain.cache.status import CacheStatus
+from app.domain.dialects.spec_model import SpecModel
+from tests.docs.test_docs import read, rows
+
+PAGE = "docs/kinds/sample-set.md"
+# Said of any kind's shape.
+OF_ALL_KINDS = {"InvalidType", "UnknownField"}
+OF_SHAPE = {"Required", "OutOfRange", "TooShort", "InvalidValue"}
+
+
+def names(model: type[SpecModel]) -> set[str]:
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+def quoted(text: str) -> set[str]:
+    return set(re.findall(r"`([^`\s]+)`", text))
+
+
+def section(heading: str) -> str:
+    return read(PAGE).partition(f"## {heading}\n")[2].partition("\n## ")[0]
+
+
+def test_every_field_is_told() -> None:
+    told = {part for name in quoted(section("SampleSet")) for part in re.split(r"\.|\[\]", name)}
+    assert names(SampleSetSpec) <= told
+    assert names(SampleJobSpec) | {"sampleSetRef.name"} <= quoted(section("SampleJob")) | {"sampleSetRef"}
+    assert names(SyncOptions) | names(WarmupOptions) <= quoted(section("SampleJob"))
+
+
+def test_what_may_be_changed_is_told() -> None:
+    sentence = section("SampleSet").partition("What may be changed later:")[2]
+    assert {field.rpartition("/")[2] for field in MUTABLE_FIELDS} == {
+        name.rpartition(".")[2] for name in quoted(sentence)
+    }
+
+
+def test_every_mount_option_is_told() -> None:
+    assert names(JuiceFSMountOptions) <= quoted(section("Mount options"))
+    assert f"`{DEFAULT_CACHE_DIR}`" in section("Mount options")
+
+
+def test_every_storage_is_told() -> None:
+    assert set(STORAGES) <= set(re.findall(r"\w+", section("Sources")))
+
+
+def test_every_code_is_told() -> None:
+    told = {code for cells in rows(read(PAGE), "What is refused") for code in cells[0].split(", ") if code != "code"}
+    source = "".join(path.read_text() for path in Path(cache.__path__[0]).glob("*.py"))
+    raised = set(re.findall(r'(?:refusal|Wrong)\(\s*"([A-Z]\w+)"', source))
+    raised |= set(re.findall(r'(?:pointer|at|base|pointer_to\([^()]*\)|annotations", key\)), "([A-Z]\w+)"', source))
+    assert raised <= told | OF_ALL_KINDS
+    assert told <= raised | OF_SHAPE
+    assert {"NameTooLong", "PathNotValid", "IncompleteKeys", "CredentialsInSource"} <= raised
+
+
+def test_every_field_of_the_status_is_told() -> None:
+    told = {name for cells in rows(read(PAGE), "Cache status") for name in re.findall(r"\w+", cells[0])}
+    filled = CacheStatus(**dict.fromkeys(CacheStatus.__dataclass_fields__, "x"))
+    assert told - {"field"} == filled.native().keys()
+
+
+def test_names_and_limits_are_told() -> None:
+    assert f"{NAME_MAX} characters or fewer" in read(PAGE)
+    assert f"`{TOKEN_FILE}`" in read(PAGE)
