@@ -147,6 +147,10 @@ def test_who_has_ended_has_no_address() -> None:
     assert addresses(stored, [at("serial", 0)]) == ["10.0.0.1:22270"]
 
 
+def test_who_is_still_leaving_has_no_address_though_its_rank_is_wanted_again() -> None:
+    assert addresses(accept(load("serial")), [at("serial", 0, leaving=True)]) == [""]
+
+
 @pytest.mark.parametrize(
     ("ports", "port"),
     [
