@@ -1,0 +1,72 @@
+"""Sets that are large: `pytest -m slow tests/cache_runtime`."""
+
+import json
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from app.cache_runtime.file_lists import regular_files, split
+from app.cache_runtime.threads import Stop
+from tests.support.cache_server import cache_server
+from tests.support.juicefs import formatted, mounted, needs_fuse
+
+MANY = 100_000
+MEGABYTE = 1024 * 1024
+
+
+def make_many(top: Path) -> None:
+    for number in range(MANY):
+        folder = top / f"{number % 100:02}"
+        if number < 100:
+            folder.mkdir(parents=True)
+        (folder / f"{number:06}").write_bytes(b"%d" % number)
+
+
+def peak_of(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_lists_are_made_and_shared_out_in_bounded_memory(tmp_path: Path) -> None:
+    make_many(tmp_path / "data")
+    directory = os.open(tmp_path, os.O_RDONLY)
+    tracemalloc.start()
+    made = split(
+        regular_files(tmp_path / "data", tmp_path / "data", Stop()),
+        tmp_path / "data",
+        directory,
+        [0, 1, 2],
+        at_random=False,
+    )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    os.close(directory)
+    assert sorted(made.counts.values()) == [33_333, 33_333, 33_334]
+    assert peak < 4 * MEGABYTE
+
+
+@needs_fuse
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+async def test_a_hundred_thousand_files_are_synced_warmed_and_removed_in_bounded_memory(tmp_path: Path) -> None:
+    make_many(tmp_path / "source")
+    volume = formatted(tmp_path)
+    with (
+        mounted(volume, "only", "--writeback") as (data, cache),
+        cache_server(tmp_path / "server", f"--dataDir={data}", f"--cacheDirs={cache}") as server,
+    ):
+        before = peak_of(server.pid)
+        name = await server.post(
+            "sync", {"source": f"file://{tmp_path}/source/", "destination": f"file://{data}/", "threads": 50}
+        )
+        assert await server.ended("sync", name, within=1200) == {"status": "success", "message": f"{MANY} files found"}
+        name = await server.post("warmup", {"partitions": 1})
+        told = await server.ended("warmup", name, within=300)
+        assert told["message"] == f"{MANY} files on 1 servers"
+        name = await server.post("rmr", {"paths": [f"{data}/{number:02}" for number in range(100)]})
+        assert (await server.ended("rmr", name, within=600))["status"] == "success"
+        assert peak_of(server.pid) - before < 64 * MEGABYTE, json.dumps({"before": before})
