@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from app.domain.dialects import registry
 from app.domain.dialects.base import Limits, Scaling, Site
 from app.domain.dialects.envelope import as_posted
 from app.domain.dialects.training_job import TrainingJobDialect
@@ -279,6 +280,11 @@ def test_names_of_trainers_to_come_are_kept_for_the_job() -> None:
     names = reserved_names(plan_of(load("example_job")))
     assert ("pod", "examplejob-trainer-5") in names
     assert {("service", "examplejob"), ("configmap", "examplejob-hosts")} <= set(names)
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1"])
+def test_both_versions_are_spoken(version: str) -> None:
+    assert isinstance(registry.find(f"paddlepaddle.org/{version}", "TrainingJob"), TrainingJobDialect)
 
 
 def test_what_may_not_be_changed() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.domain.scaling.dry_run import dry_run
-from app.domain.scaling.values import Excuse, Inventory, ScalableJob, ScalingDecision, Verdict
+from app.domain.scaling.values import Amount, Excuse, Inventory, ScalableJob, ScalingDecision, Verdict
 from app.domain.vocabulary import JobPhase
 from tests.domain.scaling.cases import a_cluster, a_job, a_node, amount
 
@@ -44,7 +44,7 @@ def test_a_single_job(job: dict[str, Any], total: int, used: int, load: float, e
 @pytest.mark.parametrize(
     ("needs", "total", "expected"),
     [
-        pytest.param({"a": amount(cpu=1), "b": amount(cpu=1, gpu=1)}, amount(cpu=1, gpu=9), "a", id="less GPU first"),
+        pytest.param({"a": amount(cpu=2), "b": amount(cpu=1, gpu=1)}, amount(cpu=2, gpu=9), "a", id="less GPU first"),
         pytest.param({"a": amount(cpu=2), "b": amount(cpu=1)}, amount(cpu=2), "b", id="then less CPU"),
         pytest.param(
             {"a": amount(cpu=1, memory=2), "b": amount(cpu=1, memory=1)}, amount(cpu=1, memory=9), "b", id="then memory"
@@ -123,6 +123,23 @@ def test_corrected_only_jobs_that_use_what_is_short_shrink() -> None:
     jobs = [a_job("cpu", 3), a_job("gpu", 3, need=amount(cpu=100, gpu=1))]
     cluster = a_cluster(amount(cpu=99_000, gpu=4), amount(cpu=3300, gpu=5), a_node(slots=0))
     assert sizes(cluster, *jobs) == {"cpu": 3, "gpu": 2}
+
+
+@pytest.mark.parametrize(
+    ("short", "message"),
+    [
+        (amount(cpu=3000), "pods request 3000m CPU of 2400m (0.8 of 3000m)"),
+        (amount(memory=1000), "pods request 1000M memory of 800M (0.8 of 1000M)"),
+        (amount(gpu=9), "pods request 9 GPUs of 8"),
+    ],
+    ids=["CPU", "memory", "GPU"],
+)
+def test_who_asks_for_what_is_short_shrinks_and_who_does_not_stays(short: Amount, message: str) -> None:
+    needs = {"cpu": amount(cpu=1000), "memory": amount(memory=400), "gpu": amount(gpu=1)}
+    (lacking,) = (name for name in needs if getattr(short, name))
+    jobs = [a_job(name, 3, need=need) for name, need in needs.items()]
+    found = decided(a_cluster(amount(cpu=3000, memory=1000, gpu=8), short, a_node(slots=0)), *jobs, load=0.8)
+    assert {one.name: one.message for one in found if one.changes} == {lacking: f"shrinks from 3 to 2: {message}"}
 
 
 def test_waiting_pods_make_running_jobs_shrink() -> None:
