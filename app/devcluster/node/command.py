@@ -29,7 +29,9 @@ async def build_command(context: PodContext, container: Mapping[str, Any], resta
     """
     image = find_image(context.node.images(), container["image"])
     argv = argv_for(image, container["image"], container.get("command") or (), container.get("args") or ())
-    objects = await context.node.objects.fetch(context.namespace, container_references(container), max_age=1.0)
+    objects = await context.node.objects.fetch(
+        context.namespace, container_references(container), max_age=context.freshness()
+    )
     folder = context.folder / "containers" / container["name"] / str(restart)
     scratch = folder / "work"
     scratch.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """What the parts of one pod share: its node's means, its directory, its address, its volumes."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from app.devcluster.node.objects import CONFIG_MAPS, SECRETS, ObjectCache, Objec
 from app.devcluster.node.settings import NodeSettings
 
 HOST_IP = "127.0.0.1"
+SHARED_SECONDS = 1.0  # for so long, pods that start together may share what was fetched for one of them
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,6 +47,7 @@ class PodContext:
     changed: Callable[[], None]
     """Tells the status writer that something moved."""
     volumes: dict[str, Path] = field(default_factory=dict)
+    seen_at: float = field(default_factory=time.monotonic)
 
     @property
     def uid(self) -> str:
@@ -61,6 +64,10 @@ class PodContext:
     @property
     def hosts_file(self) -> Path:
         return self.folder / "hosts"
+
+    def freshness(self) -> float:
+        """How old, in seconds, may be what a pod starts with: nothing from before the pod was there."""
+        return min(SHARED_SECONDS, time.monotonic() - self.seen_at)
 
     def log_file(self, container: str, restart: int) -> Path:
         return self.node.settings.data_dir / "logs" / self.uid / container / f"{restart}.log"

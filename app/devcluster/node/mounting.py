@@ -39,7 +39,7 @@ async def _pause(seconds: float, stopping: asyncio.Event) -> None:
 
 async def _mount_all(context: PodContext) -> None:
     tokens = await service_account_tokens(context.node.client, context.pod)
-    await _write_payloads(context, tokens, max_age=1.0)
+    await _write_payloads(context, tokens, max_age=context.freshness())
     for volume in context.pod["spec"].get("volumes") or []:
         if not read_only_by_nature(volume):
             context.volumes[volume["name"]] = await backing_directory(

@@ -82,8 +82,9 @@ class ObjectCache:
         async with self._locks.setdefault(key, asyncio.Lock()):
             fetched, found = self._known.get(key, (float("-inf"), None))
             if time.monotonic() - fetched > max_age:
+                asked = time.monotonic()
                 found = await self._get(namespace, reference)
-                self._known[key] = (time.monotonic(), found)
+                self._known[key] = (asked, found)
             return found
 
     async def _get(self, namespace: str, reference: Reference) -> Mapping[str, Any] | None:
