@@ -51,6 +51,10 @@ class Jobs:
     async def delete(self, name: str) -> None:
         await self.ask("DELETE", name)
 
+    async def scale(self, name: str, replicas: int, **more: str) -> Body:
+        """Ask for another size; of which task, and why, may be said in `more`."""
+        return await self.ask("POST", name, "scale", json={"replicas": replicas, **more})
+
     async def read(self, name: str, *more: str, **params: str) -> Any:
         answer = await self.http.get(self.path(name, *more), params=params)
         assert answer.status_code == 200, answer.text
@@ -86,6 +90,20 @@ class Jobs:
     async def reasons(self, name: str) -> list[str]:
         return [row["reason"] for row in await self.history(name)]
 
+    async def scale_records(self, name: str) -> list[Body]:
+        found: list[Body] = (await self.read(name, "scale-records"))["items"]
+        return found
+
+    async def until_settled(self, name: str, seq: int = 1) -> Body:
+        """The scale record of that number, once its outcome is known."""
+
+        async def read() -> Body | None:
+            return next((one for one in await self.scale_records(name) if one["seq"] == seq), None)
+
+        known = lambda record: record is not None and record["outcome"] is not None  # noqa: E731
+        found: Body = await until(read, known, f"scale record {seq} of {name}", DEADLINE)
+        return found
+
     async def log(self, name: str, **params: str) -> httpx2.Response:
         answer = await self.http.get(self.path(name, "logs"), params=params)
         assert answer.status_code == 200, answer.text
@@ -98,7 +116,7 @@ class Jobs:
             answer = await self.http.get(self.path(name, "logs"), params=params)
             return answer.text if answer.status_code == 200 else ""
 
-        text: str = await _until(read, lambda text: words in text, f"log of {name}", DEADLINE)
+        text: str = await until(read, lambda text: words in text, f"log of {name}", DEADLINE)
         return text
 
     async def until(self, name: str, *phases: str, within: float = DEADLINE) -> Body:
@@ -106,7 +124,7 @@ class Jobs:
         return await self.until_status(name, lambda status: status["phase"] in phases, within=within)
 
     async def until_status(self, name: str, wanted: Callable[[Body], object], *, within: float = DEADLINE) -> Body:
-        found: Body = await _until(lambda: self.status(name), wanted, f"status of {name}", within)
+        found: Body = await until(lambda: self.status(name), wanted, f"status of {name}", within)
         return found
 
     async def until_replica(
@@ -118,11 +136,11 @@ class Jobs:
             return (await self.replicas(name)).get(key)
 
         seen = lambda replica: replica is not None and wanted(replica)  # noqa: E731
-        found: Body = await _until(read, seen, f"{name}-{key}", within)
+        found: Body = await until(read, seen, f"{name}-{key}", within)
         return found
 
     async def until_replicas(self, name: str, wanted: Callable[[Mapping[str, Body]], object]) -> dict[str, Body]:
-        found: dict[str, Body] = await _until(lambda: self.replicas(name), wanted, f"replicas of {name}", DEADLINE)
+        found: dict[str, Body] = await until(lambda: self.replicas(name), wanted, f"replicas of {name}", DEADLINE)
         return found
 
     async def pending(self, name: str, code: str, *, within: float = DEADLINE) -> Body:
@@ -171,7 +189,7 @@ class Jobs:
     async def until_objects(
         self, kind: str, uid: str, wanted: Callable[[Sequence[Body]], object], *, within: float = DEADLINE
     ) -> list[Body]:
-        found: list[Body] = await _until(lambda: self.of_job(kind, uid), wanted, f"{kind} of {uid}", within)
+        found: list[Body] = await until(lambda: self.of_job(kind, uid), wanted, f"{kind} of {uid}", within)
         return found
 
     async def until_pod_gone(self, name: str) -> None:
@@ -191,7 +209,8 @@ def _finalizers(pod: Body) -> list[str]:
     return found
 
 
-async def _until(read: Callable[[], Any], wanted: Callable[[Any], object], what: str, within: float) -> Any:
+async def until(read: Callable[[], Any], wanted: Callable[[Any], object], what: str, within: float) -> Any:
+    """What is read, once it is as wanted; the last that was is in the failure."""
     last: Any = None
     try:
         async with asyncio.timeout(within):
