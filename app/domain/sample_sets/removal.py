@@ -1,0 +1,40 @@
+"""A set's removal, in upstream's order; each pass looks at what is left, so that a lost namespace holds nothing up."""
+
+from dataclasses import replace
+from typing import Final
+
+from app.domain.sample_sets.values import Action, Delete, LabelNode, SetDecision, SetInputs
+from app.domain.sample_sets.vocabulary import Found, Resource, Stage
+
+_PAUSE: Final = 5.0
+_BY_STAGE: Final = (
+    (Stage.SERVICE, (Resource.SERVICE, Resource.TOKEN)),
+    (Stage.CLAIM, (Resource.PVC,)),
+    (Stage.VOLUME, (Resource.PV,)),
+)
+
+
+def remove(inputs: SetInputs) -> SetDecision:
+    """What is somebody else's stays, whatever its name."""
+    stage, actions = _next(inputs)
+    return SetDecision(
+        record=replace(inputs.record, stage=stage, complaint=None),
+        actions=actions,
+        wake_after=None if stage is Stage.GONE else _PAUSE,
+        gone=stage is Stage.GONE,
+    )
+
+
+def _next(inputs: SetInputs) -> tuple[Stage, tuple[Action, ...]]:
+    observed = inputs.observed
+    if observed.labelled:
+        return Stage.NODE_LABELS, tuple(LabelNode(node=node, value=None) for node in sorted(observed.labelled))
+    if observed.of(Resource.RUNTIME) is Found.OURS:
+        return Stage.RUNTIME, (Delete(resource=Resource.RUNTIME),)
+    if observed.pods:
+        return Stage.PODS, ()
+    for stage, resources in _BY_STAGE:
+        left = [resource for resource in resources if observed.of(resource) is Found.OURS]
+        if left:
+            return stage, tuple(Delete(resource=resource) for resource in left)
+    return Stage.GONE, ()

@@ -1,0 +1,344 @@
+"""The life of a SampleSet, phase by phase, and as a whole when actions are lost."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.cache.sample_set import SampleSetSpec
+from app.domain.sample_sets.edits import frozen_changes
+from app.domain.sample_sets.needs import needs
+from app.domain.sample_sets.values import (
+    Complaint,
+    Create,
+    Delete,
+    LabelNode,
+    PostOptions,
+    RuntimeStatus,
+    Scale,
+    ServerAnswer,
+    SetObserved,
+    SetRecord,
+)
+from app.domain.sample_sets.vocabulary import Found, Need, Resource, ResultStatus, SetPhase, Stage
+from tests.domain.cache.made import set_spec
+from tests.domain.sample_sets.made import ALL, STORAGE, Cluster, a_pass, at_work, found, next_record, pods, summary
+from tests.support.json_values import UNHURRIED
+
+NO_SECRET = Complaint(reason="ErrorSecretNotExist", message="secret storage is not exist")
+NOBODY = frozenset[Resource]()
+
+
+def answered(status: ResultStatus, message: str = "") -> ServerAnswer:
+    return ServerAnswer(index=0, status=status, message=message)
+
+
+def creates(*resources: Resource) -> tuple[Create, ...]:
+    return tuple(Create(resource=resource) for resource in resources)
+
+
+SERVERS = creates(Resource.TOKEN, Resource.SERVICE, Resource.RUNTIME)
+
+# Phase and what is seen; the next phase, the actions, the pause.
+STEPS: list[tuple[SetPhase, SetObserved, dict[str, Any], SetPhase, tuple[Any, ...], float | None]] = [
+    (SetPhase.NONE, SetObserved(), {}, SetPhase.NONE, creates(Resource.PV, Resource.PVC), 1),
+    (SetPhase.NONE, SetObserved(found=found(Resource.PV)), {}, SetPhase.NONE, creates(Resource.PVC), 1),
+    (SetPhase.NONE, SetObserved(found=found(*STORAGE)), {}, SetPhase.NONE, (), 1),
+    (SetPhase.NONE, SetObserved(found=found(*STORAGE), volume_bound=True), {}, SetPhase.BOUND, (), 0),
+    (SetPhase.NONE, SetObserved(secret=NO_SECRET), {}, SetPhase.NONE, (), 30),
+    (SetPhase.BOUND, SetObserved(found=found(*STORAGE)), {}, SetPhase.BOUND, SERVERS, 10),
+    (SetPhase.BOUND, SetObserved(found=found()), {}, SetPhase.BOUND, (), 5),
+    (SetPhase.BOUND, SetObserved(found=found(), warning=NO_SECRET), {}, SetPhase.BOUND, (), 10),
+    (SetPhase.BOUND, SetObserved(found=found(), warning=NO_SECRET), {"delays": 1}, SetPhase.BOUND, (), 20),
+    (SetPhase.BOUND, SetObserved(found=found(), warning=NO_SECRET), {"delays": 99}, SetPhase.BOUND, (), 300),
+    (SetPhase.BOUND, at_work(1), {}, SetPhase.MOUNT, (), 0),
+    (SetPhase.MOUNT, at_work(), {}, SetPhase.SYNCING, (PostOptions(job="fresh", servers=(0,)),), 5),
+    (SetPhase.MOUNT, at_work(sync_refusal=NO_SECRET, digest=""), {}, SetPhase.MOUNT, (), 30),
+    (SetPhase.MOUNT, at_work(digest=""), {}, SetPhase.MOUNT, (), 10),
+    (SetPhase.MOUNT, at_work(), {"sync_job": "a", "synced": True}, SetPhase.PARTIAL_READY, (), 0),
+    (SetPhase.MOUNT, at_work(cache=None), {"sync_job": "a", "synced": True}, SetPhase.MOUNT, (), 10),
+    (SetPhase.SYNCING, at_work(), {"sync_job": "a"}, SetPhase.SYNCING, (), 5),
+    (SetPhase.SYNCING, at_work(sync=answered(ResultStatus.RUNNING)), {"sync_job": "a"}, SetPhase.SYNCING, (), 5),
+    (SetPhase.SYNCING, at_work(sync=answered(ResultStatus.WAITING)), {"sync_job": "a"}, SetPhase.SYNCING, (), 5),
+    (
+        SetPhase.SYNCING,
+        at_work(sync=answered(ResultStatus.NOT_POSTED)),
+        {"sync_job": "a"},
+        SetPhase.SYNCING,
+        (PostOptions(job="a", servers=(0,)),),
+        5,
+    ),
+    (SetPhase.SYNCING, at_work(sync=answered(ResultStatus.SUCCESS)), {"sync_job": "a"}, SetPhase.MOUNT, (), 0),
+    (SetPhase.SYNCING, at_work(sync=answered(ResultStatus.FAIL)), {"sync_job": "a"}, SetPhase.SYNC_FAILED, (), 0),
+    (SetPhase.SYNC_FAILED, at_work(), {"sync_job": "a", "digest": "d1"}, SetPhase.SYNC_FAILED, (), 30),
+    (SetPhase.SYNC_FAILED, at_work(digest="d2"), {"sync_job": "a", "digest": "d1"}, SetPhase.MOUNT, (), 0),
+    (SetPhase.SYNC_FAILED, at_work(digest=""), {"sync_job": "a", "digest": "d1"}, SetPhase.SYNC_FAILED, (), 30),
+    (SetPhase.PARTIAL_READY, at_work(), {}, SetPhase.READY, (), 0),
+    (SetPhase.PARTIAL_READY, at_work(1), {}, SetPhase.PARTIAL_READY, (Scale(replicas=2),), 10),
+    (SetPhase.PARTIAL_READY, at_work(3), {}, SetPhase.PARTIAL_READY, (Scale(replicas=2),), 10),
+    (
+        SetPhase.PARTIAL_READY,
+        at_work(runtime=RuntimeStatus(spec_replicas=2, ready_replicas=1)),
+        {},
+        SetPhase.PARTIAL_READY,
+        (),
+        10,
+    ),
+    (
+        SetPhase.PARTIAL_READY,
+        at_work(labelled={"n0": "old", "n7": "imagenet-runtime-7"}),
+        {},
+        SetPhase.READY,
+        (
+            LabelNode(node="n0", value="imagenet-runtime-0"),
+            LabelNode(node="n1", value="imagenet-runtime-1"),
+            LabelNode(node="n7", value=None),
+        ),
+        0,
+    ),
+    (SetPhase.READY, at_work(), {}, SetPhase.READY, (), 30),
+    (SetPhase.READY, at_work(cache=summary(9, 9)), {}, SetPhase.READY, (), None),
+    (SetPhase.READY, at_work(cache=summary(9, 9), in_use=True), {}, SetPhase.READY, (), 60),
+    (SetPhase.READY, at_work(3), {}, SetPhase.PARTIAL_READY, (Scale(replicas=2),), 0),
+    (
+        SetPhase.READY,
+        at_work(pods=pods("n0")),
+        {},
+        SetPhase.PARTIAL_READY,
+        (LabelNode(node="n1", value=None),),
+        0,
+    ),
+    (
+        SetPhase.READY,
+        at_work(found=found(*STORAGE, Resource.TOKEN, Resource.RUNTIME)),
+        {},
+        SetPhase.READY,
+        SERVERS[1:2],
+        10,
+    ),
+]
+
+
+@pytest.mark.parametrize(("phase", "observed", "record", "after", "actions", "pause"), STEPS)
+def test_a_step(
+    phase: SetPhase, observed: SetObserved, record: dict[str, Any], after: SetPhase, actions: Any, pause: float | None
+) -> None:
+    decision = a_pass(phase, observed, **record)
+    assert (decision.record.phase, decision.actions, decision.wake_after) == (after, actions, pause)
+    assert not decision.gone
+
+
+def test_without_a_sync_the_data_is_there_already() -> None:
+    decision = a_pass(SetPhase.MOUNT, at_work(), spec={"noSync": True})
+    assert (decision.record.phase, decision.actions) == (SetPhase.PARTIAL_READY, ())
+    decision = a_pass(SetPhase.SYNC_FAILED, at_work(), spec={"noSync": True}, sync_job="a", digest="d1")
+    assert decision.record.phase is SetPhase.MOUNT
+
+
+def test_a_failed_sync_is_tried_again_under_a_new_name_once_its_options_differ() -> None:
+    decision = a_pass(SetPhase.SYNC_FAILED, at_work(digest="d2"), sync_job="old", digest="d1")
+    assert (decision.record.sync_job, decision.record.digest) == ("", "")
+    decision = a_pass(SetPhase.MOUNT, at_work(digest="d2"))
+    assert (decision.record.sync_job, decision.record.digest) == ("fresh", "d2")
+
+
+EVENTS: list[tuple[SetPhase, SetObserved, dict[str, Any], list[str]]] = [
+    (
+        SetPhase.NONE,
+        SetObserved(found=found(*STORAGE)),
+        {"made": NOBODY},
+        ["CreatePVSuccessfully", "CreatePVCSuccessfully"],
+    ),
+    (
+        SetPhase.BOUND,
+        SetObserved(found=found()),
+        {"made": STORAGE},
+        ["CreateTokenSecretSuccessfully", "CreateServiceSuccessfully", "CreateStatefulSetSuccessfully"],
+    ),
+    (SetPhase.NONE, SetObserved(secret=NO_SECRET), {}, ["ErrorSecretNotExist"]),
+    (SetPhase.NONE, SetObserved(secret=NO_SECRET), {"complaint": NO_SECRET}, []),
+    (SetPhase.NONE, SetObserved(found={Resource.PV: Found.FOREIGN}), {}, ["ErrorPVAlreadyExist"]),
+    (
+        SetPhase.BOUND,
+        SetObserved(found={**found(), Resource.RUNTIME: Found.FOREIGN}),
+        {},
+        ["ErrorStatefulSetAlreadyExist"],
+    ),
+    (SetPhase.NONE, SetObserved(failures={Resource.PVC: "quota"}), {}, ["ErrorCreatePVC"]),
+    (
+        SetPhase.BOUND,
+        SetObserved(found=found(*STORAGE), failures={Resource.RUNTIME: "RUNTIME_IMAGE is not in environment variable"}),
+        {},
+        ["ErrorCreateStatefulSet"],
+    ),
+    (
+        SetPhase.BOUND,
+        SetObserved(found=found(), warning=Complaint(reason="FailedMount", message="x")),
+        {},
+        ["FailedMount"],
+    ),
+    (SetPhase.SYNCING, at_work(sync=answered(ResultStatus.SUCCESS)), {"sync_job": "a"}, ["DoSyncJobSuccessfully"]),
+    (SetPhase.SYNCING, at_work(sync=answered(ResultStatus.FAIL, "no key")), {"sync_job": "a"}, ["ErrorDoSyncJob"]),
+]
+
+
+@pytest.mark.parametrize(("phase", "observed", "record", "reasons"), EVENTS)
+def test_events_have_upstreams_names(
+    phase: SetPhase, observed: SetObserved, record: dict[str, Any], reasons: list[str]
+) -> None:
+    decision = a_pass(phase, observed, **record)
+    assert [event.reason for event in decision.events] == reasons
+
+
+def test_somebody_elses_objects_are_neither_made_nor_removed() -> None:
+    foreign = SetObserved(found=dict.fromkeys(Resource, Found.FOREIGN))
+    assert a_pass(SetPhase.BOUND, foreign).actions == ()
+    assert a_pass(SetPhase.BOUND, foreign, deleted=True).gone
+
+
+# What is left of a set; what its removal waits for, and does.
+REMOVALS: list[tuple[SetObserved, Stage, tuple[Any, ...]]] = [
+    (at_work(), Stage.NODE_LABELS, (LabelNode(node="n0", value=None), LabelNode(node="n1", value=None))),
+    (at_work(labelled={}), Stage.RUNTIME, (Delete(resource=Resource.RUNTIME),)),
+    (SetObserved(found=found(*ALL - {Resource.RUNTIME}), pods=pods("n0")), Stage.PODS, ()),
+    (
+        SetObserved(found=found(*ALL - {Resource.RUNTIME})),
+        Stage.SERVICE,
+        (Delete(resource=Resource.SERVICE), Delete(resource=Resource.TOKEN)),
+    ),
+    (SetObserved(found=found(*STORAGE)), Stage.CLAIM, (Delete(resource=Resource.PVC),)),
+    (SetObserved(found=found(Resource.PV)), Stage.VOLUME, (Delete(resource=Resource.PV),)),
+    (SetObserved(), Stage.GONE, ()),
+    # The namespace has gone, and took with it what was there.
+    (
+        SetObserved(found=found(Resource.PV), labelled={"n0": "p"}),
+        Stage.NODE_LABELS,
+        (LabelNode(node="n0", value=None),),
+    ),
+]
+
+
+@pytest.mark.parametrize(("observed", "stage", "actions"), REMOVALS)
+@pytest.mark.parametrize("phase", list(SetPhase))
+def test_removal_goes_in_upstreams_order(
+    phase: SetPhase, observed: SetObserved, stage: Stage, actions: tuple[Any, ...]
+) -> None:
+    decision = a_pass(phase, observed, deleted=True)
+    assert (decision.record.stage, decision.actions) == (stage, actions)
+    assert decision.gone == (stage is Stage.GONE)
+
+
+@UNHURRIED
+@given(data=st.data(), partitions=st.integers(1, 4), no_sync=st.booleans())
+def test_a_set_gets_ready_and_leaves_nothing_whatever_is_lost(
+    *, data: st.DataObject, partitions: int, no_sync: bool
+) -> None:
+    cluster, record = Cluster(), SetRecord()
+    spec = set_spec(partitions=partitions, noSync=no_sync)
+    losses = data.draw(st.lists(st.booleans(), max_size=40))
+    record = follow(cluster, record, spec, losses, deleted=False)
+    assert record.phase is SetPhase.READY
+    assert record.runtime.ready == f"{partitions}/{partitions}"
+    assert len(cluster.observed.labelled) == partitions
+    assert len(cluster.posted) == (0 if no_sync else 1)
+    losses = data.draw(st.lists(st.booleans(), max_size=20))
+    record = follow(cluster, record, spec, losses, deleted=True)
+    assert record.stage is Stage.GONE
+    assert not cluster.observed.labelled
+    assert all(cluster.observed.of(resource) is Found.ABSENT for resource in Resource)
+
+
+def follow(cluster: Cluster, record: SetRecord, spec: SampleSetSpec, losses: list[bool], *, deleted: bool) -> SetRecord:
+    """Passes until there is nothing to do; a loss is a process that ends between writing and doing."""
+    for turn in range(100):
+        decision = next_record(cluster, record, spec, f"job-{turn}", deleted=deleted)
+        record = decision.record
+        for action in decision.actions:
+            if losses and losses.pop():
+                break
+            cluster.do(action)
+        if decision.gone:
+            break
+    return record
+
+
+def test_a_failing_sync_recovers_after_an_edit() -> None:
+    cluster, spec = Cluster(fails=True), set_spec()
+    record = follow(cluster, SetRecord(), spec, [], deleted=False)
+    assert record.phase is SetPhase.SYNC_FAILED
+    cluster.fails = False
+    record = follow(cluster, replace(record, digest="of a bad key"), spec, [], deleted=False)
+    assert record.phase is SetPhase.READY
+
+
+def test_partitions_are_followed_up_and_down() -> None:
+    cluster, record = Cluster(), SetRecord()
+    for partitions in (2, 4, 1):
+        record = follow(cluster, record, set_spec(partitions=partitions), [], deleted=False)
+        assert (record.phase, record.runtime.ready_replicas) == (SetPhase.READY, partitions)
+        assert len(cluster.observed.labelled) == partitions
+
+
+OBSERVED = st.builds(
+    SetObserved,
+    found=st.dictionaries(st.sampled_from(Resource), st.sampled_from(Found)),
+    volume_bound=st.booleans(),
+    secret=st.none() | st.just(NO_SECRET),
+    runtime=st.builds(RuntimeStatus, spec_replicas=st.integers(0, 3), ready_replicas=st.integers(0, 3)),
+    pods=st.lists(st.sampled_from(["n0", "n1", ""]), max_size=3).map(lambda nodes: pods(*nodes)),
+    labelled=st.dictionaries(st.sampled_from(["n0", "n1", "n2"]), st.just("p")),
+    warning=st.none() | st.just(NO_SECRET),
+    digest=st.sampled_from(["", "d1", "d2"]),
+    sync=st.none() | st.builds(ServerAnswer, index=st.just(0), status=st.sampled_from(ResultStatus)),
+    cache=st.none() | st.just(summary()),
+    in_use=st.booleans(),
+)
+
+
+@UNHURRIED
+@given(phase=st.sampled_from(SetPhase), observed=OBSERVED, deleted=st.booleans())
+def test_whatever_is_seen_a_pass_is_sane(*, phase: SetPhase, observed: SetObserved, deleted: bool) -> None:
+    decision = a_pass(phase, observed, deleted=deleted, sync_job="a", digest="d1")
+    again = a_pass(phase, observed, deleted=deleted, sync_job="a", digest="d1")
+    assert decision == again
+    for action in decision.actions:
+        if isinstance(action, Create):
+            assert not deleted
+            assert observed.of(action.resource) is Found.ABSENT
+        if isinstance(action, Delete):
+            assert deleted
+            assert observed.of(action.resource) is Found.OURS
+            assert not observed.labelled
+    if not deleted:
+        assert decision.wake_after is not None or decision.record.phase is SetPhase.READY
+    repeated = replace(decision.record, phase=phase)
+    told = a_pass(
+        phase, observed, deleted=deleted, sync_job="a", digest="d1", made=repeated.made, complaint=repeated.complaint
+    )
+    assert not [event for event in told.events if event.reason.startswith("Create")]
+
+
+@pytest.mark.parametrize(
+    ("phase", "record", "expected"),
+    [
+        (SetPhase.NONE, {}, {Need.SECRET}),
+        (SetPhase.MOUNT, {}, {Need.SYNC_OPTIONS, Need.SECRET}),
+        (SetPhase.MOUNT, {"sync_job": "a"}, {Need.CACHE, Need.SECRET}),
+        (SetPhase.SYNCING, {}, {Need.SYNC_RESULT, Need.CACHE, Need.SECRET}),
+    ],
+)
+def test_what_has_to_be_found_out(phase: SetPhase, record: dict[str, Any], expected: set[Need]) -> None:
+    kept = SetRecord(phase=phase, **record)
+    assert needs(set_spec(), kept, SetObserved(), deleted=False) == expected
+    assert needs(set_spec(), kept, at_work(), deleted=False) == expected - {Need.SECRET}
+    assert needs(set_spec(), kept, SetObserved(), deleted=True) == set()
+
+
+def test_where_data_came_from_is_history_once_it_is_there() -> None:
+    stored, new = set_spec(), set_spec(noSync=True, source={"uri": "s3://other.example.com"}, partitions=9)
+    assert frozen_changes(SetRecord(phase=SetPhase.SYNC_FAILED), stored, new) == []
+    for record in (SetRecord(phase=SetPhase.MOUNT, synced=True), SetRecord(phase=SetPhase.READY)):
+        assert [error.pointer for error in frozen_changes(record, stored, new)] == ["/spec/source", "/spec/noSync"]
+        assert frozen_changes(record, stored, set_spec(partitions=9)) == []
