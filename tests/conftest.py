@@ -2,6 +2,7 @@
 
 pytest_plugins = [
     "tests.support.golden",
+    "tests.support.properties",
     "tests.support.postgres",
     "tests.support.cluster",
     "tests.support.proof",
