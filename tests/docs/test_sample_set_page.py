@@ -7,11 +7,13 @@ from app.domain import cache
 from app.domain.cache.mount_options import DEFAULT_CACHE_DIR, JuiceFSMountOptions
 from app.domain.cache.naming import NAME_MAX
 from app.domain.cache.runtime import TOKEN_FILE
-from app.domain.cache.sample_job import SampleJobSpec, SyncOptions, WarmupOptions
+from app.domain.cache.sample_job import JobType, SampleJobSpec, SyncOptions, WarmupOptions
 from app.domain.cache.sample_set import MUTABLE_FIELDS, SampleSetSpec
 from app.domain.cache.sources import STORAGES
 from app.domain.cache.status import CacheStatus
 from app.domain.dialects.spec_model import SpecModel
+from app.domain.sample_sets.telling import job_word
+from app.domain.sample_sets.vocabulary import Resource, SampleJobPhase, SetPhase
 from tests.docs.test_docs import read, rows
 
 PAGE = "docs/kinds/sample-set.md"
@@ -69,6 +71,18 @@ def test_every_field_of_the_status_is_told() -> None:
     told = {name for cells in rows(read(PAGE), "Cache status") for name in re.findall(r"\w+", cells[0])}
     filled = CacheStatus(**dict.fromkeys(CacheStatus.__dataclass_fields__, "x"))
     assert told - {"field"} == filled.native().keys()
+
+
+def test_every_phase_is_told() -> None:
+    for heading, phases in (("Phases of a SampleSet", SetPhase), ("Phases of a SampleJob", SampleJobPhase)):
+        told = [cells[0] for cells in rows(read(PAGE), heading)][1:]
+        assert sorted(told) == sorted(phase.value or "(empty)" for phase in phases), heading
+
+
+def test_every_event_is_told() -> None:
+    text = section("Events")
+    assert {str(resource) for resource in Resource} <= set(re.findall(r"\w+", text))
+    assert {job_word(kind) for kind in JobType} <= set(re.findall(r"\w+", text))
 
 
 def test_names_and_limits_are_told() -> None:
