@@ -294,6 +294,13 @@ def test_pods_are_counted_as_ready_not_containers(containers: list[ObservedConta
     assert shown["taskStatus"] == {"learner": {"Running": 1}, "collector": {}}
 
 
+def test_a_pod_that_was_done_is_not_counted_once_its_rank_is_unwanted() -> None:
+    attempt = an_attempt(key=SECOND, phase=ReplicaPhase.SUCCEEDED, outcome=Outcome.SUCCEEDED)
+    done = Replica(key=SECOND, attempt=attempt, settled=True)
+    for replica, counted in ((done, {"Succeeded": 1}), (replace(done, leaving=True), {})):
+        assert native(JobPhase.RUNNING, replicas=[replica])["taskStatus"]["collector"] == counted
+
+
 def test_what_the_pods_have_reported_is_shown() -> None:
     assert Life().told[0]["status"]["profilings"] == {"fps": 120}
     assert native(JobPhase.QUEUED)["profilings"] == {}
