@@ -156,11 +156,16 @@ def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) 
     """Say whether an ended attempt is the replica's last; one that is to be restarted is charged here."""
     if replica.settled or replica.attempt.outcome is None:
         return replica
-    if replica.attempt.outcome is Outcome.STOPPED:
+    if was_let_go(replica.attempt):
         return replica
     if replica.attempt.outcome is Outcome.DISRUPTED:
         return replace(replica, settled=replica.disruptions >= timing.disruption_limit)
     return replace(replica, settled=not (_wants_restart(replica.attempt, plan) and budget.grants(replica, plan)))
+
+
+def was_let_go(attempt: Attempt) -> bool:
+    """Whether the end of an attempt counts for nothing: jobgate stopped it, or its rank has left the job since."""
+    return attempt.outcome is Outcome.STOPPED or attempt.stopping is not None
 
 
 def _wants_restart(attempt: Attempt, plan: RestartPlan) -> bool:

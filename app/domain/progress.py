@@ -43,13 +43,13 @@ def conclude(
 ) -> JobStatus:
     replicas = members.wanted
     counts = aggregate(replicas.values(), restarting=directive.start)
-    status = replace(
-        status,
-        aggregate=counts,
-        observed_generation=inputs.plan.identity.generation,
-        restarts=status.restarts + changes.restarted,
-        reschedules=status.reschedules + _is_rescheduled(inputs, members),
-    )
+    status = replace(status, aggregate=counts, observed_generation=inputs.plan.identity.generation)
+    if not (status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove):
+        status = replace(
+            status,
+            restarts=status.restarts + changes.restarted,
+            reschedules=status.reschedules + _is_rescheduled(inputs, members),
+        )
     if status.initialized_at is None and all(replica.attempt.pod_uid for replica in replicas.values()):
         status = replace(status, initialized_at=inputs.now)
     if status.phase.is_terminal:

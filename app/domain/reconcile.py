@@ -25,7 +25,7 @@ from app.domain.inputs import Inputs
 from app.domain.lifecycle import Budget, settle, track
 from app.domain.plan import Rank
 from app.domain.progress import Changes, conclude, is_at_rest, is_resuming
-from app.domain.resizing import Members, settled_records
+from app.domain.resizing import Members, on_its_way_out, settled_records, wanted_again
 from app.domain.rules import Finish
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
@@ -72,10 +72,10 @@ def _tracked(inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], budget: Bud
     wanted: dict[Rank, Replica] = {}
     for key in inputs.plan.replicas:
         before = recorded.get(key) or Replica(key=key, attempt=Attempt(number=1))
-        replica = track(replace(before, leaving=False), pods.get(key, []), gone)
+        replica = track(wanted_again(before), pods.get(key, []), gone)
         wanted[key] = settle(replica, inputs.plan.restarts[key.task], budget, inputs.timing)
     leaving = {
-        key: track(replace(before, leaving=True), pods.get(key, []), gone)
+        key: on_its_way_out(track(before, pods.get(key, []), gone))
         for key, before in recorded.items()
         if key not in wanted
     }

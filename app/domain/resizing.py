@@ -1,8 +1,8 @@
 """Changes of a job's size: which ranks join and leave, and what becomes of those who asked for it.
 
 The ranks of the plan are wanted; a rank on record beyond them leaves. It goes gracefully, its end fires no rule and
-costs no budget, and its record stays, so that what happened to it can be read, and its attempts are not numbered anew
-when it is wanted again.
+costs no budget, and its record stays, so that what happened to it can be read. When it is wanted again its attempts are
+not numbered anew, and nothing else of its former life counts, unless its work was done.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from app.domain.inputs import Inputs
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedJob, Verdict
 from app.domain.status.records import JobStatus, Recorded, Replica, ScaleRecord
-from app.domain.vocabulary import Outcome, PendingCode, ReplicaPhase, ScaleOutcome
+from app.domain.vocabulary import Outcome, PendingCode, ReplicaPhase, ScaleOutcome, StopReason
 
 # A refusal that may pass by itself: the cluster has not said no to the size.
 PASSING = frozenset(
@@ -49,6 +49,21 @@ def has_left(replica: Replica) -> bool:
     return attempt.outcome is not None or (attempt.pod_uid is None and attempt.phase is ReplicaPhase.DELETED)
 
 
+def on_its_way_out(replica: Replica) -> Replica:
+    """The replica of a rank that is not wanted any more: of all ends only success is for good."""
+    attempt = replica.attempt
+    if attempt.outcome in (Outcome.FAILED, Outcome.DISRUPTED) and attempt.stopping is None:
+        attempt = replace(attempt, stopping=StopReason.SCALE_DOWN)
+    return replace(replica, attempt=attempt, settled=attempt.outcome is Outcome.SUCCEEDED, leaving=True)
+
+
+def wanted_again(replica: Replica) -> Replica:
+    """The replica of a rank of the plan; one that has left before owes nothing and waits for nothing."""
+    if not replica.leaving:
+        return replica
+    return replace(replica, restarts=0, disruptions=0, retry_at=None, leaving=False)
+
+
 def changes_size(recorded: Recorded, members: Members) -> bool:
     """Whether some rank joins or begins to leave in this pass, of a job that has had others before."""
     before = recorded.replicas
@@ -80,9 +95,8 @@ def scaling_now(inputs: Inputs, status: JobStatus, members: Members, open_record
         key.task in elastic and _has_yet_to_start(one) and is_newcomer(one) for key, one in members.wanted.items()
     )
     leaving = len(members.on_the_way_out())
-    if not (wishes or joining or leaving):
-        return None
-    return ", ".join([*wishes, f"{joining} to start", f"{leaving} leaving"])
+    told = [*wishes, *([f"{joining} to start"] if joining else []), *([f"{leaving} leaving"] if leaving else [])]
+    return ", ".join(told) or None
 
 
 def _has_yet_to_start(replica: Replica) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from app.domain.actions import Action, CaptureEvidence, ConfirmGone, CreatePod, DeletePod, ReadEvents, ReleasePod
-from app.domain.lifecycle import NODE_LOST_WARNING, pod_of
+from app.domain.lifecycle import NODE_LOST_WARNING, pod_of, was_let_go
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, HistoryEntry, Replica
 from app.domain.timing import Timing
@@ -210,21 +210,19 @@ class Stepper:
 
     def _restart(self, step: Step, pod: ObservedPod | None) -> None:
         replica, attempt = step.replica, step.replica.attempt
-        wait = timedelta(0)
-        restarts, disruptions = replica.restarts, replica.disruptions
-        if attempt.outcome is Outcome.DISRUPTED:
-            wait = self.timing.disruption_backoff(disruptions)
-            disruptions += 1
-        elif attempt.outcome is not Outcome.STOPPED:
-            wait = self.timing.backoff(restarts)
-            restarts += 1
+        wait, restarts, disruptions = timedelta(0), 0, 0
+        if not was_let_go(attempt):
+            if attempt.outcome is Outcome.DISRUPTED:
+                wait, disruptions = self.timing.disruption_backoff(replica.disruptions), 1
+            else:
+                wait, restarts = self.timing.backoff(replica.restarts), 1
         step.former = attempt
         ended_at = attempt.finished_at or self.now
         step.replica = Replica(
             key=replica.key,
             attempt=Attempt(number=attempt.number + 1),
-            restarts=restarts,
-            disruptions=disruptions,
+            restarts=replica.restarts + restarts,
+            disruptions=replica.disruptions + disruptions,
             retry_at=max(ended_at + wait, self.now) if wait else None,
         )
         if pod is not None:
@@ -246,10 +244,10 @@ class Stepper:
 
 def _restart_words(replica: Replica, number: int) -> tuple[str, str]:
     attempt = replica.attempt
+    if was_let_go(attempt):
+        reason = Reason.SCALING if attempt.stopping is StopReason.SCALE_DOWN else Reason.RESUMING
+        return reason, f"{replica.key} comes back as attempt {number}"
     match attempt.outcome:
-        case Outcome.STOPPED:
-            reason = Reason.SCALING if attempt.stopping is StopReason.SCALE_DOWN else Reason.RESUMING
-            return reason, f"{replica.key} comes back as attempt {number}"
         case Outcome.DISRUPTED:
             return Reason.DISRUPTED, f"{replica.key} was taken away ({attempt.reason}); attempt {number} replaces it"
         case _:

@@ -5,11 +5,21 @@ from typing import Any
 
 import pytest
 
-from app.domain.actions import ConfirmGone, CreatePod, DeletePod, EnsureObjects, ReleasePod, WriteHosts
+from app.domain.actions import CaptureEvidence, ConfirmGone, CreatePod, DeletePod, EnsureObjects, ReleasePod, WriteHosts
 from app.domain.plan import HostsPlan, JobPlan, Rank
 from app.domain.status.observed import ObservedPod, Refusal, Verdict
 from app.domain.status.records import Intent, Recorded, Replica, ScaleRecord
-from app.domain.vocabulary import JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, ScaleOutcome, StopReason
+from app.domain.vocabulary import (
+    Evidence,
+    JobPhase,
+    Outcome,
+    PendingCode,
+    Reason,
+    ReplicaPhase,
+    RestartPolicy,
+    ScaleOutcome,
+    StopReason,
+)
 from tests.support.plans import (
     T0,
     a_plan,
@@ -18,6 +28,7 @@ from tests.support.plans import (
     a_replica,
     actions_of,
     an_attempt,
+    at,
     decide,
     ended,
     next_record,
@@ -122,6 +133,81 @@ def test_a_rank_that_comes_back_is_numbered_on() -> None:
     second = decide(sized(2), next_record(recorded, first), *pods(1))
     assert actions_of(second, CreatePod) == [CreatePod(key=W[1], attempt=2)]
     assert second.status.phase is JobPhase.SCALING
+
+
+def left_behind(outcome: Outcome, **more: Any) -> Replica:
+    """A rank that ended by itself just as the job shrank: nobody had asked it to stop."""
+    return a_replica(W[1], an_attempt(key=W[1], outcome=outcome), leaving=True, **more)
+
+
+@pytest.mark.parametrize("policy", RestartPolicy)
+@pytest.mark.parametrize(
+    "end", [{"phase": P.FAILED, "exit_code": 1}, {"phase": P.FAILED, "disruption": "EvictionByEvictionAPI"}]
+)
+def test_a_rank_that_ends_on_its_way_out_comes_back_and_owes_nothing(
+    end: dict[str, Any], policy: RestartPolicy
+) -> None:
+    small, large = (sized(size, restart=restarting(0, policy)) for size in (1, 2))
+    shrunk = decide(small, running(2, asked(2, 1)), *pods(1), a_pod(W[1], started_at=T0, **end))
+    assert shrunk.status.phase is JobPhase.RUNNING
+    assert (shrunk.status.restarts, shrunk.replicas[W[1]].settled) == (0, False)
+    record = next_record(running(2, asked(2, 1)), shrunk)
+    out = replace(shrunk.replicas[W[1]], attempt=replace(shrunk.replicas[W[1]].attempt, evidence=Evidence.CAPTURED))
+    record = replace(record, replicas={**record.replicas, W[1]: out}, scaling=[asked(1, 2, seq=2)])
+    back = decide(large, record, *pods(1))
+    replica = back.replicas[W[1]]
+    assert (replica.attempt.number, replica.restarts, replica.disruptions, replica.retry_at) == (2, 0, 0, None)
+    assert back.status.phase is JobPhase.SCALING
+    assert back.status.restarts == 0
+    again = decide(large, next_record(record, back), *pods(1))
+    assert actions_of(again, CreatePod) == [CreatePod(key=W[1], attempt=2)]
+
+
+def test_a_rank_that_comes_back_before_its_evidence_is_known_still_owes_nothing() -> None:
+    plan, failed = sized(2, restart=restarting(0)), a_pod(W[1], P.FAILED, started_at=T0, exit_code=1)
+    shrunk = decide(sized(1), running(2, asked(2, 1)), *pods(1), failed)
+    record = next_record(running(2), shrunk)
+    back = decide(plan, record, *pods(1), failed)
+    assert actions_of(back, CaptureEvidence)
+    later = decide(plan, next_record(record, back), *pods(1), failed)
+    assert not later.status.phase.is_terminal
+    assert not later.replicas[W[1]].settled
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.DISRUPTED, Outcome.STOPPED])
+def test_what_a_rank_was_charged_before_it_left_is_forgotten(outcome: Outcome) -> None:
+    stopped = {"settled": outcome is not Outcome.STOPPED}
+    out = left_behind(outcome, restarts=3, disruptions=9, retry_at=at(600), **stopped)
+    gone = decide(sized(1), running(1, replicas={W[1]: out}), *pods(1))
+    record = replace(next_record(running(1), gone), scaling=[asked(1, 2)])
+    back = decide(sized(2, restart=restarting(0, RestartPolicy.NEVER)), record, *pods(1))
+    replica = back.replicas[W[1]]
+    assert (replica.attempt.number, replica.restarts, replica.disruptions, replica.retry_at) == (2, 0, 0, None)
+    grown = next_record(record, back)
+    refusal = {"refusals": {W[1]: Refusal(verdict=Verdict.FAIL, code=Reason.NAME_CONFLICT, message="no", since=T0)}}
+    refused = decide(sized(2), grown, *pods(1), **refusal)
+    assert refused.status.phase is JobPhase.SCALING, "a newcomer that is refused fails no job"
+
+
+def test_a_rank_that_leaves_and_comes_back_between_two_passes_has_not_left() -> None:
+    decision = decide(sized(2), running(2, asked(2, 1, seq=1), asked(1, 2, seq=2)), *pods(2))
+    assert not decision.actions
+    assert [replica.attempt.stopping for replica in decision.replicas.values()] == [None, None]
+    assert [record.outcome for record in decision.scaled] == [ScaleOutcome.REPLACED, ScaleOutcome.REACHED]
+    assert (decision.status.phase, decision.status.reschedules) == (JobPhase.RUNNING, 0)
+
+
+def test_a_rank_that_is_still_going_when_it_is_wanted_again_goes_first() -> None:
+    going = a_replica(W[1], an_attempt(key=W[1], stopping=StopReason.SCALE_DOWN, started_at=T0), leaving=True)
+    record = running(1, asked(1, 2), replicas={W[1]: going})
+    terminating = a_pod(W[1], started_at=T0, deletion_deadline=at(30))
+    back = decide(sized(2), record, *pods(1), terminating)
+    assert not back.actions
+    assert (back.replicas[W[1]].attempt.number, back.status.phase) == (1, JobPhase.SCALING)
+    ended_pod = a_pod(W[1], P.FAILED, started_at=T0, exit_code=143, deletion_deadline=at(30))
+    over = decide(sized(2), next_record(record, back), *pods(1), ended_pod)
+    assert over.replicas[W[1]].attempt.outcome is Outcome.STOPPED
+    assert over.status.restarts == 0
 
 
 def test_a_rank_whose_work_is_done_does_not_run_again() -> None:

@@ -5,7 +5,7 @@
 Every pass is checked as it is made: see `tests.support.pass_checks`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -20,16 +20,18 @@ from app.domain.actions import (
     ReadEvents,
     ReleasePod,
     RemoveObjects,
+    WriteHosts,
 )
 from app.domain.decision import Decision
 from app.domain.inputs import Inputs
-from app.domain.plan import JobPlan, Rank
+from app.domain.plan import JobPlan, Rank, ReplicaPlan
 from app.domain.reconcile import reconcile
 from app.domain.status.observed import ObservedContainer, ObservedJob, ObservedPod, PendingReason, Refusal, Verdict
 from app.domain.status.records import Attempt, HistoryEntry, Intent, JobStatus, Recorded, ScaleRecord
 from app.domain.timing import Timing
 from app.domain.vocabulary import Evidence, PendingCode, ReplicaPhase
-from tests.support.plans import T0, a_replica_plan, an_elastic_plan, next_record
+from tests.support.cluster_faults import Exit, Facts, Faults
+from tests.support.plans import T0, an_elastic_plan, next_record
 
 GRACE = 30.0
 NODES = ("n1", "n2")
@@ -37,18 +39,24 @@ NODES = ("n1", "n2")
 
 @dataclass(slots=True, kw_only=True)
 class ModelPod:
-    """A pod as the apiserver stores it; `forced` says that no kubelet is waited for any more."""
+    """A pod as the apiserver stores it; `forced` says that no kubelet is waited for any more.
+
+    All of its containers start and end together.
+    """
 
     name: str
     uid: str
     key: Rank
     attempt: int
     created_at: datetime
+    containers: tuple[str, ...] = ("main",)
     phase: ReplicaPhase = ReplicaPhase.CREATING
     node: str | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
     exit_code: int | None = None
+    reason: str | None = None
+    message: str | None = None
     disruption: str | None = None
     deadline: datetime | None = None
     held: bool = True
@@ -59,16 +67,24 @@ class ModelPod:
     def deleting(self) -> bool:
         return self.deadline is not None
 
-    def end(self, code: int, now: datetime) -> None:
+    def end(self, code: int, now: datetime, reason: str | None = None, message: str | None = None) -> None:
         self.phase = ReplicaPhase.SUCCEEDED if code == 0 else ReplicaPhase.FAILED
         self.exit_code, self.finished_at, self.ended = code, now, True
+        self.reason, self.message = reason, message
 
     def seen(self, lost: set[str]) -> ObservedPod:
-        container = ObservedContainer(
-            name="main",
-            state="terminated" if self.ended else "running" if self.started_at else "waiting",
-            exit_code=self.exit_code,
-            started_at=self.started_at,
+        state = "terminated" if self.ended else "running" if self.started_at else "waiting"
+        containers = tuple(
+            ObservedContainer(
+                name=name,
+                state=state,
+                ready=state == "running",
+                exit_code=self.exit_code,
+                reason=self.reason,
+                message=self.message,
+                started_at=self.started_at,
+            )
+            for name in self.containers
         )
         return ObservedPod(
             name=self.name,
@@ -85,29 +101,8 @@ class ModelPod:
             disruption=self.disruption,
             deletion_deadline=self.deadline,
             held=self.held,
-            containers=(container,),
+            containers=containers,
         )
-
-
-@dataclass(slots=True, kw_only=True)
-class ModelFacts:
-    """What a controller knows beside its records and its view; lost when it dies."""
-
-    gone: set[str] = field(default_factory=set)
-    refusals: dict[Rank, Refusal] = field(default_factory=dict)
-    pending_events: dict[str, PendingReason] = field(default_factory=dict)
-    objects_gone: bool = False
-    anchor_marked: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class Faults:
-    """What goes wrong until it is set right again."""
-
-    lagging: bool = False  # the view learns nothing from the watch
-    create: str = ""  # the next create: "lost" answer, or "late" to land
-    refusals: dict[Rank, Refusal] = field(default_factory=dict)
-    evidence: Evidence = Evidence.CAPTURED  # NONE delays every capture
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,7 +119,8 @@ class World:
     view: dict[str, ObservedPod] = field(default_factory=dict)
     in_flight: list[CreatePod] = field(default_factory=list)
     faults: Faults = field(default_factory=Faults)
-    facts: ModelFacts = field(default_factory=ModelFacts)
+    facts: Facts = field(default_factory=Facts)
+    exits: Sequence[Exit] = (Exit(0), Exit(1), Exit(2))  # those that may happen
     intent: Intent = field(default_factory=lambda: Intent(generation=1))
     recorded: Recorded = field(default_factory=lambda: Recorded(status=JobStatus(), replicas={}, created_at=T0))
     attempts: dict[tuple[Rank, int], Attempt] = field(default_factory=dict)
@@ -132,6 +128,8 @@ class World:
     uids: dict[tuple[Rank, int], set[str]] = field(default_factory=dict)
     asked: int = 0  # requests for another size
     scaled: list[ScaleRecord] = field(default_factory=list)  # those of them that are settled
+    wanted: dict[Rank, ReplicaPlan] = field(default_factory=dict)  # every rank that was ever wanted, as it was last
+    forgiven: dict[Rank, int] = field(default_factory=dict)  # what ranks were charged before they left and came back
 
     # The controller
 
@@ -146,7 +144,9 @@ class World:
             pending_events=dict(self.facts.pending_events),
             objects_gone=self.facts.objects_gone,
             anchor_marked=self.facts.anchor_marked,
+            hosts_generation=self.facts.hosts_generation,
         )
+        self.wanted.update(self.plan.replicas)
         return Inputs(
             plan=self.plan,
             intent=self.intent,
@@ -160,6 +160,7 @@ class World:
         """Decide, record, and act `times` over, unless the controller dies between."""
         inputs = self.inputs()
         decision = reconcile(inputs)
+        self._forgive(decision)
         self.check(self, inputs, decision)
         if decision.dirty:
             self._record(decision)
@@ -171,34 +172,45 @@ class World:
                 self.act(action)
         return decision
 
+    def _forgive(self, decision: Decision) -> None:
+        for key, before in self.recorded.replicas.items():
+            if before.leaving and not decision.replicas[key].leaving:
+                self.forgiven[key] = self.forgiven.get(key, 0) + before.restarts + before.disruptions
+
     def _record(self, decision: Decision) -> None:
-        names = {key: a_replica_plan(key).pod_name for key in decision.replicas}
+        names = {key: self.wanted[key].pod_name for key in decision.replicas}
         self.recorded = replace(next_record(self.recorded, decision), pod_names=names)
         self.scaled.extend(decision.scaled)
         self.history.extend(decision.history)
         for key, attempt in decision.ended:
             self.attempts[key, attempt.number] = attempt
 
-    def resize(self, task: str, replicas: int) -> None:
-        """Somebody asks for another size."""
-        before = sum(key.task == task for key in self.plan.replicas)
-        if task not in self.plan.elastic or before == replicas:
-            return
+    def ask_for_size(self, index: int) -> None:
+        """Somebody asks for another size; `index` says which."""
+        size = 1 + index % 3
+        before = sum(key.task == "worker" for key in self.plan.replicas)
+        if "worker" in self.plan.elastic and before != size:
+            self.plan = an_elastic_plan(self.plan, "worker", size)
+            self.asks("worker", before, size)
+
+    def asks(self, task: str, before: int, after: int) -> None:
         self.asked += 1
-        self.plan = an_elastic_plan(self.plan, task, replicas)
         record = ScaleRecord(
             seq=self.asked,
             task=task,
             from_replicas=before,
-            to_replicas=replicas,
+            to_replicas=after,
             actor="somebody",
             reason="",
             requested_at=self.now,
         )
         self.recorded = replace(self.recorded, scaling=[*self.recorded.scaling, record])
 
+    def set_paused(self, *, paused: bool) -> None:
+        self.plan = replace(self.plan, paused=paused)
+
     def restart_controller(self) -> None:
-        self.facts = ModelFacts()
+        self.facts = Facts()
         self.faults.lagging = False
         self.sync()
 
@@ -215,9 +227,6 @@ class World:
 
     def act(self, action: Action) -> None:
         match action:
-            case EnsureObjects():
-                self.anchor = True
-                self.facts.objects_gone = False
             case CreatePod():
                 self._create(action)
             case DeletePod():
@@ -231,6 +240,16 @@ class World:
             case ReadEvents():
                 reason = PendingReason(code=PendingCode.UNSCHEDULABLE, message="0/2 nodes are available")
                 self.facts.pending_events[action.uid] = reason
+            case _:
+                self._act_on_objects(action)
+
+    def _act_on_objects(self, action: Action) -> None:
+        match action:
+            case EnsureObjects():
+                self.anchor = True
+                self.facts.objects_gone = False
+            case WriteHosts():
+                self.facts.hosts_generation = self.plan.identity.generation
             case MarkAnchor():
                 self.facts.anchor_marked = True
             case RemoveObjects():
@@ -259,7 +278,8 @@ class World:
 
     def arrive(self, action: CreatePod) -> ModelPod | None:
         """A create reaches the apiserver: the pod of that attempt, made or found, or None where the name is taken."""
-        name = a_replica_plan(action.key).pod_name
+        wanted = self.wanted[action.key]
+        name = wanted.pod_name
         found = self.pods.get(name)
         if found is not None:
             return found if found.attempt == action.attempt and not found.deleting else None
@@ -267,6 +287,8 @@ class World:
         uid = f"{action.key.task}{action.key.rank}-{action.attempt}-{len(known)}"
         known.add(uid)
         pod = ModelPod(name=name, uid=uid, key=action.key, attempt=action.attempt, created_at=self.now)
+        if wanted.template:
+            pod.containers = tuple(container["name"] for container in wanted.template["spec"]["containers"])
         self.pods[name] = pod
         return pod
 
@@ -329,7 +351,7 @@ class World:
 
     # The kubelets and other people
 
-    def kubelet(self, pod: ModelPod, code: int = 0) -> None:
+    def kubelet(self, pod: ModelPod, code: int = 0, reason: str | None = None, message: str | None = None) -> None:
         """One step of a pod's life: bound, started, ended with `code`; a deleted one ends at once."""
         if pod.node in self.lost_nodes:
             return
@@ -343,7 +365,7 @@ class World:
         elif pod.phase is ReplicaPhase.PENDING:
             pod.phase, pod.started_at = ReplicaPhase.RUNNING, self.now
         else:
-            pod.end(code, self.now)
+            pod.end(code, self.now, reason, message)
 
     def foreign_delete(self, pod: ModelPod) -> None:
         self.begin_deletion(pod)

@@ -21,7 +21,8 @@ def check_pass(world: World, inputs: Inputs, decision: Decision) -> None:
     _keeps_recorded_ends(world, decision)
     _says_everything_once(world, decision)
     _keeps_pods_for_evidence(world, inputs, decision)
-    _stays_in_budget(inputs, decision)
+    _stays_in_budget(world, inputs, decision)
+    _touches_nobody_who_stays(inputs, decision)
     assert len(actions_of(decision, CreatePod, DeletePod, ReleasePod)) <= PODS_PER_PASS
 
 
@@ -112,7 +113,7 @@ def _number(inputs: Inputs, key: Rank) -> int:
     return inputs.recorded.replicas[key].attempt.number
 
 
-def _stays_in_budget(inputs: Inputs, decision: Decision) -> None:
+def _stays_in_budget(world: World, inputs: Inputs, decision: Decision) -> None:
     resumes = decision.status.resumes
     for key, replica in decision.replicas.items():
         if replica.leaving:
@@ -121,4 +122,24 @@ def _stays_in_budget(inputs: Inputs, decision: Decision) -> None:
         assert replica.disruptions <= inputs.timing.disruption_limit
         assert limit is None or replica.restarts <= limit
         came_back = resumes + inputs.plan.identity.generation
-        assert replica.attempt.number <= replica.restarts + replica.disruptions + came_back
+        charged = replica.restarts + replica.disruptions + world.forgiven.get(key, 0)
+        assert replica.attempt.number <= charged + came_back
+        before = inputs.recorded.replicas.get(key)
+        if before is not None and not before.leaving:
+            assert replica.restarts >= before.restarts
+            assert replica.disruptions >= before.disruptions
+
+
+def _touches_nobody_who_stays(inputs: Inputs, decision: Decision) -> None:
+    """As long as the job goes on, whatever runs under a rank of the plan is left alone."""
+    intent, phase = inputs.intent, decision.status.phase
+    if intent.cancel or intent.remove or inputs.plan.paused or phase.is_terminal:
+        return
+    deleted = {action.uid for action in actions_of(decision, DeletePod) if not action.force}
+    for key, before in inputs.recorded.replicas.items():
+        attempt = before.attempt
+        if key not in inputs.plan.replicas or attempt.outcome is not None or attempt.stopping is not None:
+            continue
+        after = decision.replicas[key].attempt
+        ended = after.outcome is not None or after.number != attempt.number
+        assert ended or (after.stopping is None and attempt.pod_uid not in deleted), (key, decision)

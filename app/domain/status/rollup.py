@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.lifecycle import has_failed
+from app.domain.lifecycle import has_failed, was_let_go
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedJob, ObservedPod, PendingReason, Refusal, Verdict
 from app.domain.status.records import JobPendingReason, JobStatus, Replica
@@ -80,7 +80,8 @@ def situation(
 
 def _restart_reason(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
     """Disrupted, as long as nothing but the cluster's doing has cost the job a replica since it ran."""
-    lost = {replica.attempt.outcome for replica in replicas.values() if not replica.settled}
+    ended = [replica.attempt for replica in replicas.values() if not replica.settled]
+    lost = {attempt.outcome for attempt in ended if not was_let_go(attempt)}
     if lost & {Outcome.FAILED, Outcome.SUCCEEDED}:
         return Reason.RESTARTING
     if status.phase is JobPhase.RESTARTING:

@@ -1,0 +1,115 @@
+# ruff: noqa: FBT001  hypothesis passes by name
+"""Whatever happens to a job of any kind, its passes hold the laws, it comes to rest, and its native status is true."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.domain.plan import Rank
+from app.domain.timing import Timing
+from app.domain.vocabulary import JobPhase, ScaleOutcome
+from tests.support.kind_jobs import ANNOTATIONS, JOBS, KINDS, accepted, dialect_of
+from tests.support.kind_world import KindWorld, a_kind_world
+from tests.support.native_laws import FOLLOWED, LAWS, PHASES, tell
+from tests.support.stories import (
+    ANY_OP,
+    NO_END_OP,
+    SIZES,
+    Op,
+    apply,
+    check_world,
+    come_to_rest,
+    intend,
+    play,
+    settle_down,
+)
+
+RESIZABLE = [job for job in JOBS if dialect_of(manifest := accepted(job)).scaling(manifest)]
+TIMINGS = st.builds(
+    Timing, disruption_limit=st.sampled_from([1, 10]), node_lost_after=st.sampled_from([None, 60.0, 300.0])
+)
+NOTES = st.sampled_from(ANNOTATIONS)
+stories = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def test_no_kind_is_missing() -> None:
+    assert {accepted(job)["kind"] for job in JOBS} == KINDS
+    assert LAWS.keys() == PHASES.keys() == FOLLOWED.keys() == KINDS
+    resizable = {accepted(job)["kind"] for job in RESIZABLE}
+    assert resizable == {"TrainingJob", "DIJob"}
+
+
+def a_world(job: str, timing: Timing, notes: Mapping[str, str]) -> KindWorld:
+    world = a_kind_world(accepted(job, notes), timing, tell)
+    world.look()
+    return world
+
+
+@pytest.mark.parametrize("job", JOBS)
+@stories
+@given(TIMINGS, NOTES, ANY_OP, st.booleans())
+def test_every_story_comes_to_rest_and_removal_leaves_nothing(
+    job: str, timing: Timing, notes: Mapping[str, str], script: list[Op], warm: bool
+) -> None:
+    world = a_world(job, timing, notes)
+    play(world, script, warm=warm)
+    come_to_rest(world)
+    check_world(world)
+    status = world.recorded.status
+    if world.plan.paused and not status.phase.is_terminal:
+        assert status.phase is JobPhase.PAUSED
+        assert not world.pods
+    else:
+        assert status.phase.is_terminal
+    intend(world, remove=True)
+    come_to_rest(world)
+    check_world(world)
+    assert world.recorded.status.gone_at is not None
+    assert not world.pods
+    assert not world.anchor
+
+
+@pytest.mark.parametrize("job", JOBS)
+@stories
+@given(TIMINGS, NO_END_OP, st.booleans())
+def test_a_cancelled_job_keeps_nothing_running(job: str, timing: Timing, script: list[Op], warm: bool) -> None:
+    world = a_world(job, timing, {})
+    play(world, script, warm=warm)
+    ended_before = world.recorded.status.phase.is_terminal
+    intend(world, cancel=True)
+    come_to_rest(world)
+    check_world(world)
+    assert world.recorded.status.quiet
+    if not ended_before:
+        assert world.recorded.status.phase is JobPhase.CANCELLED
+        assert all(pod.ended for pod in world.pods.values())
+
+
+@pytest.mark.parametrize("job", RESIZABLE)
+@stories
+@given(SIZES)
+def test_a_change_of_size_restarts_nobody_who_stays(job: str, script: list[Op]) -> None:
+    world = a_world(job, Timing(), {})
+    play(world, [], warm=True)
+    lives = dict.fromkeys(world.plan.replicas, 1)  # how often a rank was wanted anew
+    for op in script:
+        before = set(world.plan.replicas)
+        apply(world, op)
+        for key in world.plan.replicas.keys() - before:
+            lives[key] = lives.get(key, 0) + 1
+    settle_down(world)
+    check_settled(world, lives)
+
+
+def check_settled(world: KindWorld, lives: Mapping[Rank, int]) -> None:
+    """The job runs with the size that was asked for last, and nobody has had more pods than lives."""
+    assert world.recorded.status.phase is JobPhase.RUNNING
+    assert world.recorded.status.restarts == 0
+    assert {pod.key for pod in world.pods.values()} == set(world.plan.replicas)
+    for key in world.plan.replicas:
+        assert world.recorded.replicas[key].attempt.number <= lives[key]
+    assert {record.seq for record in world.scaled} == set(range(1, world.asked + 1))
+    last = {record.task: record for record in world.scaled}
+    assert {record.outcome for record in last.values()} <= {ScaleOutcome.REACHED}

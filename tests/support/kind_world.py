@@ -1,0 +1,125 @@
+"""The model cluster with a job of a real kind: its plan follows its manifest, and its native status is told."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from typing_extensions import override
+
+from app.domain.decision import Decision
+from app.domain.dialects.base import Dialect, Scaling, Site, StatusFacts
+from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.timing import Timing
+from tests.support.cluster_faults import Exit
+from tests.support.cluster_model import World
+from tests.support.kind_jobs import dialect_of
+from tests.support.pass_checks import check_pass
+
+SITE: Final = Site(pserver_restart_limit=2)
+EXITS: Final = (
+    Exit(0),
+    Exit(1),
+    Exit(0, "Completed", "done"),
+    Exit(1, "Error", "ValueError: x"),
+    Exit(137, "OOMKilled", "killed"),
+    Exit(137, "Error", "killed"),
+    Exit(139, "Error", ""),
+)
+_ROOM: Final = 2  # replicas that a task may have beyond its least, lest the stories grow long
+
+
+@dataclass(slots=True, kw_only=True)
+class KindWorld(World):
+    """`tell` is called with every native status, in the order in which clients may see them."""
+
+    manifest: Manifest
+    tell: Callable[["KindWorld", Mapping[str, Any]], None]
+    generation: int = 1
+    end: Mapping[str, Any] | None = None  # what was told first of the job's end
+
+    @property
+    def dialect(self) -> Dialect:
+        return dialect_of(self.manifest)
+
+    @override
+    def run_pass(self, *, crash: bool = False, times: int = 1) -> Decision:
+        self.plan = plan_of(self.manifest, self.generation, resumed=self.recorded.status.resumes > 0)
+        decision = World.run_pass(self, crash=crash, times=times)
+        self.look()
+        return decision
+
+    def look(self) -> None:
+        """Somebody reads the native status."""
+        facts = StatusFacts(
+            status=self.recorded.status,
+            replicas=list(self.recorded.replicas.values()),
+            attempts=[(key.task, key.rank, attempt) for (key, _), attempt in self.attempts.items()],
+            scale_records=sorted([*self.scaled, *self.recorded.scaling], key=lambda record: record.seq),
+            created_at=self.recorded.created_at,
+            deleted=self.intent.remove,
+        )
+        self.tell(self, self.dialect.native_status(self.manifest, facts))
+
+    @override
+    def ask_for_size(self, index: int) -> None:
+        """Somebody asks for other sizes of one task or of all of them, within what the job allows."""
+        scaling = self.dialect.scaling(self.manifest)
+        sizes = _sizes(scaling, index) if scaling is not None else {}
+        if scaling is None or not sizes:
+            return
+        for task, size in sizes.items():
+            self.asks(task, scaling.sizes[task], size)
+        self._edit(self.dialect.resized(self.manifest, sizes))
+
+    @override
+    def set_paused(self, *, paused: bool) -> None:
+        if self.dialect.supports_pause:
+            self._edit(self.dialect.with_pause(self.manifest, paused=paused))
+
+    def _edit(self, manifest: Manifest) -> None:
+        if manifest == self.manifest:
+            return
+        before = self.plan
+        self.manifest, self.generation = manifest, self.generation + 1
+        self.plan = plan_of(manifest, self.generation, resumed=self.recorded.status.resumes > 0)
+        keep_who_stays(before, self.plan)
+        self.look()
+
+
+def a_kind_world(manifest: Manifest, timing: Timing, tell: Callable[[KindWorld, Mapping[str, Any]], None]) -> KindWorld:
+    plan = plan_of(manifest, 1, resumed=False)
+    return KindWorld(manifest=manifest, plan=plan, timing=timing, check=check_pass, tell=tell, exits=EXITS)
+
+
+def plan_of(manifest: Manifest, generation: int, *, resumed: bool) -> JobPlan:
+    identity = JobIdentity(
+        uid="u",
+        kind=manifest["kind"],
+        api_version=manifest["apiVersion"],
+        namespace="ns",
+        name=manifest["metadata"]["name"],
+        generation=generation,
+        installation="i",
+    )
+    return dialect_of(manifest).plan(manifest, identity, resumed=resumed, site=SITE)
+
+
+def keep_who_stays(before: JobPlan, after: JobPlan) -> None:
+    """Whoever is in the job before and after an edit keeps his name and his global rank, which nobody shares."""
+    for key in before.replicas.keys() & after.replicas.keys():
+        was, now = before.replicas[key], after.replicas[key]
+        assert (was.pod_name, was.hostname, was.global_rank) == (now.pod_name, now.hostname, now.global_rank)
+    assert len({replica.global_rank for replica in after.replicas.values()}) == len(after.replicas)
+    assert len({replica.pod_name for replica in after.replicas.values()}) == len(after.replicas)
+
+
+def _sizes(scaling: Scaling, index: int) -> dict[str, int]:
+    """The index says which task, and how far from its least; every fourth asks for all tasks."""
+    tasks = sorted(scaling.sizes)
+    asked = tasks if index % 4 == 3 else [tasks[index % len(tasks)]]
+    wanted = {task: scaling.bounds[task][0] + (index + place) % (_ROOM + 1) for place, task in enumerate(asked)}
+    wanted = {task: min(size, scaling.bounds[task][1]) for task, size in wanted.items()}
+    total = sum({**scaling.sizes, **wanted}.values())
+    if not scaling.total[0] <= total <= scaling.total[1]:
+        return {}
+    return {task: size for task, size in wanted.items() if size != scaling.sizes[task]}

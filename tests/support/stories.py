@@ -1,0 +1,216 @@
+"""Stories of a job on the model cluster: what may happen to it, said as operations, and how it comes to rest."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from app.domain.status.observed import Refusal, Verdict
+from app.domain.vocabulary import BudgetScope, Evidence, JobPhase, PendingCode, ReplicaPhase
+from tests.support.cluster_faults import Faults
+from tests.support.cluster_model import NODES, ModelPod, World
+
+RESTING_PASSES = 400
+
+Op = tuple[str, int]
+
+
+def _pick(world: World, index: int) -> ModelPod | None:
+    pods = [world.pods[name] for name in sorted(world.pods)]
+    return pods[index % len(pods)] if pods else None
+
+
+def _on_pod(world: World, name: str, index: int) -> None:
+    pod = _pick(world, index)
+    if pod is None:
+        return
+    match name:
+        case "kubelet":
+            world.kubelet(pod)
+        case "exit":
+            if pod.phase is ReplicaPhase.RUNNING:
+                world.kubelet(pod, *world.exits[index % len(world.exits)])
+        case "foreign_delete":
+            world.foreign_delete(pod)
+        case "force_delete":
+            world.force_delete(pod)
+        case "evict":
+            world.evict(pod)
+        case "snatch":
+            world.snatch(pod)
+
+
+def _toggle_node(world: World, index: int) -> None:
+    world.lost_nodes ^= {NODES[index % len(NODES)]}
+
+
+def _refuse(world: World, index: int) -> None:
+    key = list(world.plan.replicas)[index % len(world.plan.replicas)]
+    verdict, code = [
+        (Verdict.RETRY, PendingCode.QUOTA_EXCEEDED),
+        (Verdict.WAIT, PendingCode.PREVIOUS_OBJECTS),
+        (Verdict.FAIL, "RefusedByCluster"),
+    ][index % 3]
+    world.faults.refusals[key] = Refusal(verdict=verdict, code=code, message="no", since=world.now)
+
+
+def set_right(world: World) -> None:
+    world.faults = Faults()
+    world.lost_nodes.clear()
+
+
+def edit(world: World, what: str, index: int = 0) -> None:
+    """People edit a job only while it goes on."""
+    if world.recorded.status.phase.is_terminal:
+        return
+    if what == "resize":
+        world.ask_for_size(index)
+    else:
+        world.set_paused(paused=what == "pause")
+
+
+def intend(world: World, **intent: bool) -> None:
+    world.intent = replace(world.intent, **intent)  # type: ignore[arg-type]
+
+
+CONTROLLER: dict[str, Any] = {
+    "pass": lambda world, _: world.run_pass(),
+    "crash": lambda world, _: world.run_pass(crash=True),
+    "act_twice": lambda world, _: world.run_pass(times=2),
+    "restart": lambda world, _: world.restart_controller(),
+    "blind": lambda world, _: world.go_blind(),
+    "sync": lambda world, _: world.sync(),
+    "lag": lambda world, index: setattr(world.faults, "lagging", bool(index % 2)),
+    "advance": lambda world, index: world.advance(float(index * 30)),
+    "land": lambda world, _: world.land(),
+}
+DISTURBANCES: dict[str, Any] = {
+    "lose_answer": lambda world, _: setattr(world.faults, "create", "lost"),
+    "send_late": lambda world, _: setattr(world.faults, "create", "late"),
+    "node": _toggle_node,
+    "refuse": _refuse,
+    "set_right": lambda world, _: set_right(world),
+    "evidence": lambda world, index: setattr(world.faults, "evidence", list(Evidence)[index % 3]),
+}
+PEOPLE: dict[str, Any] = {
+    "resize": lambda world, index: edit(world, "resize", index),
+    "pause": lambda world, _: edit(world, "pause"),
+    "resume": lambda world, _: edit(world, "resume"),
+    "cancel": lambda world, _: intend(world, cancel=True),
+    "remove": lambda world, _: intend(world, remove=True),
+}
+ON_POD = ("kubelet", "exit", "foreign_delete", "force_delete", "evict", "snatch")
+COMMON = ("pass", "pass", "kubelet", "kubelet", "exit", "advance")
+
+
+def ops(*names: str) -> st.SearchStrategy[list[Op]]:
+    return st.lists(st.tuples(st.sampled_from(names), st.integers(0, 12)), max_size=45)
+
+
+ANY_OP = ops(*COMMON, *COMMON, *CONTROLLER, *DISTURBANCES, *ON_POD, *PEOPLE, "pause", "resume", "resize", "resize")
+NO_END_OP = ops(*COMMON, *COMMON, *CONTROLLER, *DISTURBANCES, *ON_POD, "pause", "resume", "resize", "resize")
+# What neither ends a process nor disturbs the cluster, and changes of size.
+SIZES = st.lists(
+    st.tuples(
+        st.sampled_from(["pass", "crash", "act_twice", "restart", "sync", "start", "send_late", "land"]), st.just(0)
+    )
+    | st.tuples(st.just("resize"), st.integers(0, 5)),
+    max_size=40,
+)
+
+
+def apply(world: World, op: Op) -> None:
+    name, index = op
+    if name in ON_POD:
+        _on_pod(world, name, index)
+        return
+    if name == "start":
+        start(world)
+        return
+    known = {**CONTROLLER, **DISTURBANCES, **PEOPLE}
+    known[name](world, index)
+
+
+def play(world: World, script: list[Op], *, warm: bool = False) -> None:
+    """A warm world has all its pods running before the script begins; most events are followed by a pass."""
+    for _ in range(3 * warm):
+        world.run_pass()
+        for pod in list(world.pods.values()):
+            if pod.phase is not ReplicaPhase.RUNNING:
+                world.kubelet(pod)
+    for op in script:
+        apply(world, op)
+        if op[0] not in CONTROLLER and op[1] % 4:
+            world.run_pass()
+
+
+def come_to_rest(world: World) -> None:
+    """Nothing more goes wrong: kubelets work, processes exit 0, and time passes to each `wake_at`."""
+    set_right(world)
+    world.land()
+    for _ in range(RESTING_PASSES):
+        decision = world.run_pass()
+        if decision.again:
+            continue
+        moved = _step_kubelets(world)
+        if moved or decision.dirty or decision.actions:
+            continue
+        if decision.wake_at is None:
+            return
+        assert decision.wake_at > world.now
+        world.now = decision.wake_at
+    pytest.fail(f"the job never comes to rest: {world.recorded.status}")
+
+
+def _step_kubelets(world: World) -> bool:
+    before = {name: pod.seen(set()) for name, pod in world.pods.items()}
+    for name in list(before):
+        world.kubelet(world.pods[name])
+    return before != {name: pod.seen(set()) for name, pod in world.pods.items()}
+
+
+def start(world: World) -> bool:
+    """Kubelets start what is new and end what has to go; nothing exits by itself."""
+    moving = [pod for pod in world.pods.values() if pod.phase is not ReplicaPhase.RUNNING or pod.deleting]
+    for pod in moving:
+        world.kubelet(pod)
+    return bool(moving)
+
+
+def settle_down(world: World) -> None:
+    """Nothing more goes wrong and nothing exits, until nothing moves."""
+    set_right(world)
+    world.land()
+    for _ in range(RESTING_PASSES):
+        decision = world.run_pass()
+        if not (start(world) or decision.dirty or decision.actions):
+            return
+    pytest.fail(f"the job never settles: {world.recorded.status}")
+
+
+def phases_until_running(world: World) -> JobPhase:
+    """Bring pods up, and let none exit, until the job runs again."""
+    for _ in range(RESTING_PASSES):
+        decision = world.run_pass()
+        if decision.status.phase is JobPhase.RUNNING or decision.status.phase.is_terminal:
+            return decision.status.phase
+        assert decision.status.phase is JobPhase.RESUMING
+        for pod in list(world.pods.values()):
+            if pod.phase is not ReplicaPhase.RUNNING or pod.deleting:
+                world.kubelet(pod)
+        if decision.wake_at is not None:
+            world.now = max(world.now, decision.wake_at)
+    return world.recorded.status.phase
+
+
+def check_world(world: World) -> None:
+    """Of the whole story: one pod an attempt, no shared budget overdrawn, no request settled twice or left open."""
+    settled = [record.seq for record in world.scaled]
+    assert len(settled) == len(set(settled))
+    if world.recorded.status.phase.is_terminal:
+        assert len(settled) == world.asked
+    assert all(len(uids) <= 1 for uids in world.uids.values()), world.uids
+    for task in world.plan.tasks:
+        if task.restart.scope is BudgetScope.JOB and task.restart.limit is not None:
+            assert world.recorded.status.restarts <= task.restart.limit
