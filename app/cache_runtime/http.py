@@ -94,7 +94,10 @@ def _upload(kind: JobKind, store: Store, queue: JobQueue) -> Endpoint:
             )
         body = await _body(request)
         if request.query_params.get(TERMINATE):
-            await queue.terminate()
+            try:
+                await queue.terminate()
+            except OSError as error:
+                return _said(500, f"the end of queued jobs cannot be written: {error.strerror}")
         if name == TERMINATE:
             return Response(headers=_HEADERS)
         if body is None:

@@ -15,6 +15,8 @@ DIED: Final = "the runtime server ended while this job was running; it may be ha
 STOPPED: Final = "the runtime server was stopped while this job was running; it may be half done: post it again"
 TERMINATED: Final = "terminated on request while it was running"
 TERMINATED_QUEUED: Final = "terminated on request before it began"
+_END_SECONDS: Final = 20.0
+_AGAIN_SECONDS: Final = 1.0
 INTERNAL: Final = "internal error of the runtime server; its log tells more"
 
 log = logging.getLogger(__name__)
@@ -44,13 +46,23 @@ class JobQueue:
         self._arrived.set()
 
     async def terminate(self) -> None:
-        """Everything accepted so far fails; returns when the running command has ended."""
-        while self._waiting:
-            self._store.save_result(self._waiting.popleft(), ResultStatus.FAIL, TERMINATED_QUEUED)
+        """Everything accepted so far fails; returns when the running command has ended, or hangs in the file system.
+
+        Raises OSError, with the rest in the queue, when an end cannot be written.
+        """
+        queued, self._waiting = self._waiting, deque()
         if self._running is not None:
             self._terminated = True
             self._running.cancel()
-            await asyncio.wait({self._running})
+            await asyncio.wait({self._running}, timeout=_END_SECONDS)
+        while queued:
+            try:
+                self._store.save_result(queued[0], ResultStatus.FAIL, TERMINATED_QUEUED)
+            except OSError:
+                self._waiting.extendleft(reversed(queued))
+                self._arrived.set()
+                raise
+            queued.popleft()
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -68,7 +80,8 @@ class JobQueue:
         finally:
             self._running = None
             if self._store.result(key) is None:  # cancelled before its first step
-                self._store.save_result(key, ResultStatus.FAIL, TERMINATED if self._terminated else STOPPED)
+                with suppress(OSError):
+                    self._store.save_result(key, ResultStatus.FAIL, TERMINATED if self._terminated else STOPPED)
 
     async def _perform(self, key: JobKey) -> None:
         """Its own cancellation ends here, with a result."""
@@ -77,12 +90,14 @@ class JobQueue:
         except asyncio.CancelledError:
             result = JobResult(ResultStatus.FAIL, TERMINATED if self._terminated else STOPPED)
         log.info("%s %s: %s %s", key.kind, key.name, result.status, result.message)
-        try:
-            self._store.save_result(key, result.status, result.message)
-        except OSError:
-            log.exception("%s %s: its result cannot be written", key.kind, key.name)
-            with suppress(OSError):
-                self._store.save_result(key, ResultStatus.FAIL, INTERNAL)
+        while True:
+            try:
+                self._store.save_result(key, result.status, result.message)
+            except OSError as error:
+                log.warning("%s %s: its result cannot be written yet: %s", key.kind, key.name, error.strerror)
+                await asyncio.sleep(_AGAIN_SECONDS)
+            else:
+                return
 
     async def _result(self, key: JobKey) -> JobResult:
         try:

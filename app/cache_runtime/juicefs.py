@@ -72,8 +72,9 @@ class JuiceFSEngine:
                 raise JobFailed("source and destination must be URIs with ://")
         source, destination = endpoints(options.source, options.destination)
         if options.destination.startswith(_FILE) and self._places.data_dir is not None:
-            check_future(self._places.data_dir, _local(options.destination))
-        _check_source(options.source)
+            base = self._places.data_dir
+            await in_thread(lambda _: check_future(base, _local(options.destination)))
+        await in_thread(lambda _: _check_source(options.source))
         report = SyncReport()
         arguments = ["sync", *flags(options), source.uri, destination.uri]
         try:
@@ -81,7 +82,7 @@ class JuiceFSEngine:
             summary = await self._juicefs(arguments, scrub, environment, report.line)
         except JobFailed as error:
             raise JobFailed("\n".join(filter(None, (report.problem(), str(error))))) from None
-        _check_source(options.source)
+        await in_thread(lambda _: _check_source(options.source))
         if problem := report.problem():
             raise JobFailed(f"{problem}\n{summary}")
         return "" if report.found is None else f"{report.found} files found"

@@ -93,6 +93,13 @@ class Meeting:
     def names(self) -> list[str]:
         return names_in(self._descriptor)
 
+    def current_names(self) -> list[str] | None:
+        """None where the run is over."""
+        try:
+            return self.names() if self.is_current() else None
+        except OSError:
+            return None
+
     def is_current(self) -> bool:
         """Whether .warmup is still this run's."""
         return current_run(self._data_dir) == self.run

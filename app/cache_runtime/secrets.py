@@ -31,13 +31,12 @@ class Scrubber:
     secrets: tuple[str, ...] = ()
 
     def __call__(self, text: str) -> str:
-        text = _USERINFO.sub(rf"://\1{HIDDEN}@", text)
         for secret in self.secrets:
             if len(secret) >= _WHOLE_WORDS_BELOW:
                 text = text.replace(secret, HIDDEN)
             else:
                 text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
-        return text
+        return _USERINFO.sub(rf"://\1{HIDDEN}@", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ async def serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> No
         places = replace(settings.places, environment=environment, scratch=store.scratch())
         engine = engine_for(settings.driver, places)
         queue = JobQueue(store, engine)
-        queue.recover()
+        _recover(queue)
         async with asyncio.TaskGroup() as group:
             server = _http_server(application(store, queue, settings.token_file), listening, on_ready)
             http = group.create_task(server.serve(sockets=[listening]))
@@ -89,6 +89,13 @@ def _opened_store(settings: ServerSettings) -> Store:
         return Store(settings.server_dir)
     except OSError as error:
         raise NotServable(f"the directory {settings.server_dir} cannot be used: {error.strerror}") from None
+
+
+def _recover(queue: JobQueue) -> None:
+    try:
+        queue.recover()
+    except OSError as error:
+        raise NotServable(f"what was unfinished cannot be recorded: {error.strerror}") from None
 
 
 @contextlib.contextmanager
@@ -113,11 +120,10 @@ async def _watch_cache(store: Store, engine: CacheEngine, interval: float) -> No
 
 
 async def _look(store: Store, engine: CacheEngine) -> None:
-    status = await engine.create_cache_status()
     try:
-        store.save_status(status)
-    except OSError:
-        log.exception("the cache status cannot be saved")
+        store.save_status(await engine.create_cache_status())
+    except Exception:  # the next look may go well, and jobs do not depend on it
+        log.exception("the cache cannot be looked at")
 
 
 def _http_server(application: ASGIApp, listening: socket.socket, on_ready: Callable[[str], None]) -> "_Server":

@@ -103,12 +103,12 @@ class Store:
     def unfinished(self) -> list[JobKey]:
         """What has no result yet or a running one, in the order in which it came."""
         found: list[tuple[int, JobKey]] = []
+        for half_written in self._root.glob("*/.*"):
+            if half_written.is_file():
+                half_written.unlink()
         for kind in JobKind:
             for path in (self._root / options_folder(kind)).iterdir():
                 key = JobKey(kind, path.name)
-                if NAME.fullmatch(path.name) is None:
-                    path.unlink()  # half written when its writer died
-                    continue
                 result = self.result(key)
                 if result is None or result.status is ResultStatus.RUNNING:
                     found.append((path.stat().st_mtime_ns, key))

@@ -82,7 +82,7 @@ class Warmup:
 
     async def _begin(self) -> Meeting:
         """What a dead coordinator left is cleared away; a living one is left in peace."""
-        self._check_paths()
+        await in_thread(lambda _: self._check_paths())
         while True:
             meeting = await in_thread(lambda _: Meeting.begin(self._data_dir, self._job, self._server))
             if meeting is not None:
@@ -98,7 +98,7 @@ class Warmup:
         """Return once the run that is there has been removed, by its coordinator or by us."""
         pulse = self._pulse()
         first: int | None = None
-        while (names := present_names(self._data_dir)) is not None:
+        while (names := await in_thread(lambda _: present_names(self._data_dir))) is not None:
             last = beats(names).get(COORDINATOR, -1)
             first = last if first is None else first
             if last != first:
@@ -128,7 +128,7 @@ class Warmup:
         wanted = set(range(1, self._options.partitions))
         pulse, deadline = self._pulse(), self._now() + self._times.workers
         while True:
-            names = meeting.names()
+            names = await in_thread(lambda _: meeting.names())
             come = with_prefix(names, "worker") & wanted
             come -= pulse.look(names, come) | with_prefix(names, "failed")
             if come == wanted or self._now() > deadline:
@@ -150,7 +150,7 @@ class Warmup:
         """As long as they live: a warm-up may take hours."""
         pulse = self._pulse()
         while True:
-            names = meeting.names()
+            names = await in_thread(lambda _: meeting.names())
             waited_for = workers - with_prefix(names, "done")
             if failed := sorted(waited_for & with_prefix(names, "failed")):
                 raise JobFailed(f"server {failed[0]} failed: {meeting.failure(failed[0])}")
@@ -183,11 +183,7 @@ class Warmup:
     async def _own_list(self, meeting: Meeting) -> None:
         pulse, deadline = self._pulse(), self._now() + self._times.lists
         while self._now() <= deadline:
-            try:
-                current, names = meeting.is_current(), meeting.names()
-            except OSError:
-                current, names = False, []
-            if not current:
+            if (names := await in_thread(lambda _: meeting.current_names())) is None:
                 raise JobFailed("the warm-up ended before this server got its list")
             if self._server in with_prefix(names, "file"):
                 return

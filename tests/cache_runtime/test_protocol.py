@@ -192,7 +192,7 @@ async def test_killed_during_a_sync_it_comes_back_consistent(tmp_path: Path) -> 
         server.kill()
         assert copying(server), "what it started outlives it, and must be found"
         server.start()
-        assert not copying(server)
+        await eventually("nothing is left of it", lambda: not copying(server))
         died = await server.ended("sync", running)
         assert died["status"] == "fail"
         assert "ended while this job was running" in died["message"]

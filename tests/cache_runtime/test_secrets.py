@@ -36,6 +36,10 @@ def test_a_short_secret_hides_no_words() -> None:
     assert scrubber(["s3://ak:sk@b"])("task of ak and sk") == "task of *** and ***"
 
 
+def test_a_secret_with_an_at_sign_is_hidden_whole() -> None:
+    assert scrubber(["s3://me:p@ssword@b/"])("parse s3://me:p@ssword@b/: p@ssword") == "parse s3://***@b/: ***"
+
+
 def test_keys_go_to_the_environment_where_juicefs_reads_it() -> None:
     for scheme, (access, secret) in ENVIRONMENT.items():
         left, right = endpoints(f"{scheme}://{ACCESS}:{SECRET}@host/b/", "file:///mnt/S/")
