@@ -32,6 +32,7 @@ KUBECONFIG = "JOBGATE_TEST_KUBECONFIG"
 GATEWAY_KUBECONFIG = "JOBGATE_TEST_GATEWAY_KUBECONFIG"
 CONTROL_PLANE_SECONDS = 120.0
 SILENCE = "--node-monitor-grace-period=15s"  # of a node until it is taken for lost; forty seconds otherwise
+POD_NETWORK = "198.18.0.0/15"  # of node agents that may add a route
 NOTHING_RAN = 5  # pytest's status when all tests were deselected
 
 
@@ -71,6 +72,10 @@ def own_control_plane(directory: Path) -> Iterator[ControlPlane]:
     port, etcd_port = _free_ports(3, 2)
     state = directory / "k8s"
     environment = os.environ | {"K8S_DIR": str(state), "K8S_PORT": str(port), "K8S_ETCD_PORT": str(etcd_port)}
+    # The API server's pod proxy takes the environment's HTTP proxy for addresses that are not loopback.
+    environment["NO_PROXY"] = environment["no_proxy"] = ",".join(
+        filter(None, (os.environ.get("NO_PROXY"), POD_NETWORK))
+    )
     environment["KCM_FLAGS"] = f"{SILENCE} {os.environ.get('KCM_FLAGS', '')}".strip()
     try:
         _start(environment)

@@ -19,6 +19,7 @@ SCRIPT = "devcluster.jobgate.dev/script"
 class Node:
     def __init__(self, cluster: Cluster, data_dir: Path, *arguments: str) -> None:
         self.name = f"node-{secrets.token_hex(4)}"
+        self.data_dir = data_dir
         self._command = [sys.executable, "-m", "app.devcluster.node", "--kubeconfig", str(cluster.kubeconfig)]
         self._command += ["--name", self.name, "--data-dir", str(data_dir), *QUICK, *arguments]
         self.process: subprocess.Popen[str] | None = None

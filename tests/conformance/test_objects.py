@@ -261,3 +261,13 @@ async def test_secret_and_lease(api: KubeClient, namespace: str) -> None:
     missing = await api.get(f"{leases}/none")
     assert missing.refused(404, "NotFound") == 'leases.coordination.k8s.io "none" not found'
     assert missing.body["details"] == {"name": "none", "group": "coordination.k8s.io", "kind": "leases"}
+
+
+async def test_a_secret_takes_text_and_keeps_bytes(api: KubeClient, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    body = {"metadata": {"name": "s"}, "data": {"a": "eA==", "b": "eA=="}, "stringData": {"b": "y"}}
+    created = (await api.post(path, body)).ok()
+    assert "stringData" not in created
+    assert (created["type"], created["data"]) == ("Opaque", {"a": "eA==", "b": "eQ=="})
+    patched = (await api.patch(f"{path}/s", {"stringData": {"a": "z"}})).ok()
+    assert patched["data"] == {"a": "eg==", "b": "eQ=="}

@@ -191,3 +191,17 @@ async def test_discovery(api: KubeClient) -> None:
     assert (await api.get("/version")).ok()["minor"] == "36"
     for path in ("/healthz", "/livez", "/readyz"):
         assert (await api.get(path)).body == "ok"
+
+
+async def test_only_privileged_containers_may_propagate_mounts(api: KubeClient, namespace: str) -> None:
+    body = pod(volumes=[{"name": "v", "hostPath": {"path": "/tmp", "type": "DirectoryOrCreate"}}])
+    container = body["spec"]["containers"][0]
+    container["volumeMounts"] = [{"name": "v", "mountPath": "/v", "mountPropagation": "Bidirectional"}]
+    refused = await api.post(f"/api/v1/namespaces/{namespace}/pods", body)
+    assert refused.refused(422, "Invalid") == (
+        'Pod "p" is invalid: spec.containers[0].volumeMounts.mountPropagation: Forbidden: Bidirectional mount '
+        "propagation is available only to privileged containers"
+    )
+    container["securityContext"] = {"privileged": True}
+    created = (await api.post(f"/api/v1/namespaces/{namespace}/pods", body)).ok()
+    assert created["spec"]["volumes"][0]["hostPath"] == {"path": "/tmp", "type": "DirectoryOrCreate"}

@@ -4,7 +4,7 @@ import asyncio
 import json
 import ssl
 from base64 import b64decode
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 import yaml
+from yarl import URL
 
 DEADLINE = 60.0
 MERGE = "application/merge-patch+json"
@@ -99,9 +100,14 @@ class KubeClient:
     ) -> Answer:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"Content-Type": content_type} if data is not None else {}
-        async with self._session.request(
-            method, self.cluster.url + path, data=data, headers=headers, params=params
-        ) as response:
+        return await self.request(method, path, data, headers, params)
+
+    async def request(
+        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str], params: Mapping[str, str]
+    ) -> Answer:
+        """Send just this; the path goes as it is spelt."""
+        url = URL(self.cluster.url + path, encoded=True)
+        async with self._session.request(method, url, data=data, headers=headers, params=params) as response:
             raw = await response.read()
             decoded = json.loads(raw) if raw and "json" in response.content_type else raw.decode()
             return Answer(response.status, decoded, dict(response.headers))

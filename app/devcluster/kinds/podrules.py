@@ -6,6 +6,7 @@ from app.devcluster import names, quantity
 from app.devcluster.errors import (
     Cause,
     duplicate,
+    forbidden_field,
     invalid_value,
     required,
     unknown_reference,
@@ -91,6 +92,13 @@ def _mounts(path: str, container: Object, volumes: list[str]) -> Iterator[Cause]
             yield unknown_reference(f"{here}.name", mount["name"])
         if not mount.get("mountPath"):
             yield required(f"{here}.mountPath")
+        if mount.get("mountPropagation") == "Bidirectional" and not _is_privileged(container):
+            why = "Bidirectional mount propagation is available only to privileged containers"
+            yield forbidden_field(f"{path}.volumeMounts.mountPropagation", why)
+
+
+def _is_privileged(container: Object) -> bool:
+    return bool((container.get("securityContext") or {}).get("privileged"))
 
 
 def _ports(path: str, container: Object) -> Iterator[Cause]:

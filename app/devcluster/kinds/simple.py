@@ -1,5 +1,7 @@
 """The kinds with few rules of their own."""
 
+from base64 import b64encode
+
 from typing_extensions import override
 
 from app.devcluster import names
@@ -137,6 +139,10 @@ class SecretKind(ConfigMapKind):
     @override
     def default(self, obj: Object) -> None:
         obj.setdefault("type", "Opaque")
+        given: dict[str, str] = obj.pop("stringData", None) or {}
+        if given:
+            encoded = {key: b64encode(text.encode()).decode() for key, text in given.items()}
+            obj["data"] = {**(obj.get("data") or {}), **encoded}
 
 
 class ServiceAccountKind(Kind):

@@ -26,6 +26,13 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--retry", type=float, default=2.0, help="for missing volumes and configuration (default: 2)")
     parser.add_argument("--cordoned", action="store_true", help="run only pods that name this node")
     parser.add_argument("--no-namespaces", action="store_true", help="substitute mount paths even where mounts work")
+    parser.add_argument("--juicefs", type=Path, help="the command that mounts JuiceFS volumes")
+    parser.add_argument(
+        "--pod-addresses",
+        choices=("routed", "loopback"),
+        default="routed",
+        help="198.18.0.0/15 where a route may be added, which a real API server's proxy needs, or always 127.0.0.0/8",
+    )
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args(arguments)
     given.data_dir = given.data_dir or Path(".jobgate", "nodes", given.name).absolute()
@@ -44,6 +51,8 @@ async def serve(arguments: argparse.Namespace) -> None:
         backoff_base=arguments.backoff_base,
         mount_retry=arguments.retry,
         schedulable=not arguments.cordoned,
+        juicefs=arguments.juicefs,
+        routed_addresses=arguments.pod_addresses == "routed",
         namespaces=False if arguments.no_namespaces else None,
     )
     agent = NodeAgent(arguments.kubeconfig, arguments.name, settings)

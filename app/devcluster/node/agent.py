@@ -20,6 +20,7 @@ from app.devcluster.node.admission import rejection
 from app.devcluster.node.certificate import server_tls
 from app.devcluster.node.client import ApiError, KubeClient, load_kubeconfig
 from app.devcluster.node.context import HOST_IP, NodeMeans
+from app.devcluster.node.csi import CsiMounts, csi_mounts
 from app.devcluster.node.dns import HostsKeeper
 from app.devcluster.node.events import EventRecorder
 from app.devcluster.node.images import Image, load_images
@@ -57,16 +58,20 @@ class NodeAgent:
         if killed:
             log.info("killed %d processes that a former agent left behind", len(killed))
         load_images(self._settings.images_file)
-        addresses = AddressBlock(self._name)
+        addresses = AddressBlock(self._name, routed=self._settings.routed_addresses)
         try:
-            async with KubeClient(load_kubeconfig(self._kubeconfig)) as client, self._serve_logs():
-                await self._work(client, addresses)
+            async with (
+                KubeClient(load_kubeconfig(self._kubeconfig)) as client,
+                self._serve_logs(),
+                csi_mounts(client, self._settings.data_dir, self._settings.juicefs) as csi,
+            ):
+                await self._work(client, addresses, csi)
         finally:
             addresses.close()
 
-    async def _work(self, client: KubeClient, addresses: AddressBlock) -> None:
+    async def _work(self, client: KubeClient, addresses: AddressBlock, csi: CsiMounts) -> None:
         hosts = HostsKeeper(client, lambda: [worker.context for worker in self._workers.values()])
-        means = await self._means(client, addresses, hosts)
+        means = await self._means(client, addresses, hosts, csi)
         pods = f"spec.nodeName={self._name}"
         async with asyncio.TaskGroup() as group:
 
@@ -80,7 +85,9 @@ class NodeAgent:
             group.create_task(informer.run())
             group.create_task(self._tidy(informer))
 
-    async def _means(self, client: KubeClient, addresses: AddressBlock, hosts: HostsKeeper) -> NodeMeans:
+    async def _means(
+        self, client: KubeClient, addresses: AddressBlock, hosts: HostsKeeper, csi: CsiMounts
+    ) -> NodeMeans:
         wanted = self._settings.namespaces
         works = wanted is not False and await namespaces_work(self._settings.data_dir)
         if wanted and not works:
@@ -91,6 +98,7 @@ class NodeAgent:
             settings=self._settings,
             objects=ObjectCache(client),
             events=EventRecorder(client, self._name),
+            csi=csi,
             images=self._images,
             namespaces=works,
             allocatable=capacity(self._settings),

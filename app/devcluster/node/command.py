@@ -51,6 +51,7 @@ async def build_command(context: PodContext, container: Mapping[str, Any], resta
         mounts=mounts,
         namespaces=context.node.namespaces,
         identity=identity,
+        hidden=context.node.csi.folder,
     )
 
 
@@ -83,7 +84,9 @@ def _mounts(context: PodContext, container: Mapping[str, Any], folder: Path) -> 
 
 def _volume_mount(context: PodContext, entry: Mapping[str, Any]) -> Mount:
     source = context.volumes[entry["name"]]
-    read_only = bool(entry.get("readOnly")) or read_only_by_nature(context.volume(entry["name"]))
+    volume = context.volume(entry["name"])
+    claim = volume.get("persistentVolumeClaim") or {}
+    read_only = bool(entry.get("readOnly") or claim.get("readOnly")) or read_only_by_nature(volume)
     if inside := entry.get("subPath"):
         source = source / inside
         if not source.exists() and not read_only:

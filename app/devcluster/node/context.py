@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.devcluster.node.client import KubeClient
+from app.devcluster.node.csi import CsiMounts
 from app.devcluster.node.environment import Sources
 from app.devcluster.node.events import EventRecorder
 from app.devcluster.node.images import Image
@@ -26,6 +27,7 @@ class NodeMeans:
     settings: NodeSettings
     objects: ObjectCache
     events: EventRecorder
+    csi: CsiMounts
     images: Callable[[], tuple[Image, ...]]
     namespaces: bool
     allocatable: Mapping[str, str]

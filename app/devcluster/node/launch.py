@@ -150,6 +150,15 @@ class Mounts:
         os.chdir("/")
 
 
+def hide(folder: str) -> None:
+    """Take the node's own mounts off this process' table; what it may see is bound elsewhere by now."""
+    with open("/proc/self/mountinfo") as table:
+        points = [line.split(" ")[4] for line in table]
+    for point in reversed(points):
+        if point.startswith(folder + "/"):
+            libc.umount2(os.fsencode(point), MNT_DETACH)
+
+
 def die_with_parent(parent: int) -> None:
     """After the namespaces: gaining capabilities clears the setting."""
     if not sys.platform.startswith("linux"):
@@ -166,6 +175,7 @@ def prepare(
     hostname: str,
     stage: str,
     mounts: list[tuple[str, str, bool]],
+    hidden: str,
 ) -> None:
     """Make the surroundings; the working directory last, as it may lie in a volume."""
     if join:
@@ -175,6 +185,8 @@ def prepare(
         table = Mounts(stage)
         for source, target, read_only in mounts:
             table.bind(source, target, read_only=read_only)
+        if hidden:
+            hide(hidden)
         table.make(folder, folder=True)
     os.chdir(folder)
 

@@ -42,9 +42,7 @@ async def _mount_all(context: PodContext) -> None:
     await _write_payloads(context, tokens, max_age=context.freshness())
     for volume in context.pod["spec"].get("volumes") or []:
         if not read_only_by_nature(volume):
-            context.volumes[volume["name"]] = await backing_directory(
-                context.node.client, context.pod, volume, context.folder, context.node.settings.data_dir
-            )
+            context.volumes[volume["name"]] = await backing_directory(context, volume)
 
 
 async def _write_payloads(context: PodContext, tokens: dict[str, str], *, max_age: float) -> None:

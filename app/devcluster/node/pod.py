@@ -83,6 +83,7 @@ class PodWorker:
             for runner in self._runners.values():
                 runner.kill()
             self._node.release(self.context.uid)
+            await self._node.csi.release(self.context.uid)
         shutil.rmtree(self.context.folder, ignore_errors=True)
 
     async def _live(self) -> None:
@@ -128,6 +129,8 @@ class PodWorker:
                 self.context.event("DeadlineExceeded", DEADLINE_MESSAGE)
             await self._stop_all()
             await steps
+        # Before the pod is reported as ended: whoever waits for that finds its volumes unmounted.
+        await self._node.csi.release(self.context.uid)
         if not self._writer.gone.is_set():
             await self._writer.flush()
 

@@ -45,6 +45,8 @@ class Command:
     mounts: tuple[Mount, ...] = ()
     namespaces: bool = False
     join: int | None = None
+    hidden: Path | None = None
+    """Where this node mounts for all its pods: a process would otherwise hold each of them, also when it ends."""
     identity: str = ""
     """Marks the process and its descendants in their environment."""
 
@@ -145,9 +147,9 @@ def _fork(command: Command, status: int) -> "subprocess.Popen[bytes]":
 def _spec(command: Command) -> dict[str, object]:
     """What `launch.main` reads."""
     mounts = [(str(m.source), m.target, m.read_only) for m in command.mounts]
-    stage = str(command.folder / "stage")
+    stage, hidden = str(command.folder / "stage"), str(command.hidden or "")
     return {
-        "surroundings": (command.cwd, command.join, command.namespaces, command.hostname, stage, mounts),
+        "surroundings": (command.cwd, command.join, command.namespaces, command.hostname, stage, mounts, hidden),
         "argv": command.argv,
         "env": dict(command.env),
         "parent": os.getpid(),

@@ -32,5 +32,9 @@ class NodeSettings:
     """Volumes and configuration that are missing are looked for again after this long."""
     namespaces: bool | None = None
     """Mount namespaces: None tries, False never uses them, True refuses to start without."""
+    routed_addresses: bool = False
+    """Pod addresses in 198.18.0.0/15 where this process may add a route: a real API server refuses loopback ones."""
+    juicefs: Path | None = None
+    """The command that mounts JuiceFS volumes; None: looked for (docs/embedded-cluster.md)."""
     log_limit_bytes: int = 64 * 1024 * 1024
     """A container's log stops growing here."""

@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from app.devcluster.node.client import ApiError, KubeClient
+from app.devcluster.node.context import PodContext
+from app.devcluster.node.csi import PublishError
 from app.devcluster.node.environment import ConfigError, Sources, field_value, resource_value
+from app.devcluster.node.juicefs import DRIVER
 from app.devcluster.node.objects import CONFIG_MAPS, SECRETS, Objects, contents
 
 DEFAULT_MODE = 0o644
@@ -169,21 +172,19 @@ async def service_account_tokens(client: KubeClient, pod: Mapping[str, Any]) -> 
     return tokens
 
 
-async def backing_directory(
-    client: KubeClient, pod: Mapping[str, Any], volume: Mapping[str, Any], pod_dir: Path, data_dir: Path
-) -> Path:
+async def backing_directory(context: PodContext, volume: Mapping[str, Any]) -> Path:
     """The directory of a volume that is no payload, made when it may be.
 
     Raises:
-        MountError: it does not exist or is of a kind that this node has not.
+        MountError: it does not exist, cannot be mounted or is of a kind that this node has not.
     """
     name: str = volume["name"]
     if "hostPath" in volume:
         return _host_path(name, volume["hostPath"])
     if claim := volume.get("persistentVolumeClaim"):
-        return await _claimed(client, pod["metadata"]["namespace"], name, claim["claimName"], data_dir)
+        return await _claimed(context, name, claim["claimName"])
     if set(volume) == {"name"} or "emptyDir" in volume or "ephemeral" in volume:
-        folder = pod_dir / "volumes" / name
+        folder = context.folder / "volumes" / name
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o777)
         return folder
@@ -204,9 +205,10 @@ def _host_path(name: str, spec: Mapping[str, Any]) -> Path:
     return path
 
 
-async def _claimed(client: KubeClient, namespace: str, name: str, claim: str, data_dir: Path) -> Path:
+async def _claimed(context: PodContext, name: str, claim: str) -> Path:
+    client = context.node.client
     try:
-        found = await client.get(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}")
+        found = await client.get(f"/api/v1/namespaces/{context.namespace}/persistentvolumeclaims/{claim}")
         bound = (found.get("spec") or {}).get("volumeName")
         if not bound or (found.get("status") or {}).get("phase") != "Bound":
             raise MountError(name, f'persistentvolumeclaim "{claim}" is not bound')
@@ -214,10 +216,20 @@ async def _claimed(client: KubeClient, namespace: str, name: str, claim: str, da
     except ApiError as error:
         raise MountError(name, error.message) from error
     if "hostPath" in spec:
-        return _host_path(name, {"type": "DirectoryOrCreate", **spec["hostPath"]})
+        return _host_path(name, {"type": "DirectoryOrCreate", **_given(spec["hostPath"])})
     if "local" in spec:
         return _host_path(name, dict(spec["local"]))
+    if (spec.get("csi") or {}).get("driver") == DRIVER:
+        try:
+            return await context.node.csi.publish(str(bound), spec, context.uid)
+        except PublishError as error:
+            raise MountError(str(bound), str(error)) from error
     # Whatever stands behind it elsewhere, here the claim is a directory that outlives the pod.
-    folder = data_dir / "persistent" / str(bound)
+    folder = context.node.settings.data_dir / "persistent" / str(bound)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _given(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the empty strings that an API server fills in."""
+    return {key: value for key, value in spec.items() if value != ""}

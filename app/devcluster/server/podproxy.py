@@ -12,7 +12,7 @@ from app.devcluster.server.addressing import ProxyTarget
 _CONNECT_SECONDS = 5.0
 _HOP_BY_HOP = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding",
-    "upgrade", "host", "content-length",
+    "upgrade", "host",
 })  # fmt: skip
 _CONSUMED = frozenset({"authorization"})
 """The caller's credential was for this server; what is meant for the pod must travel under another name."""
@@ -41,7 +41,7 @@ class PodProxy:
                 request.method, _verbatim(url), headers=headers, data=body, allow_redirects=False
             )
         except (aiohttp.ClientError, OSError) as error:
-            raise ApiError(503, "ServiceUnavailable", f"error trying to reach service: {error}") from error
+            raise ApiError(503, "ServiceUnavailable", f"error trying to reach service: {_words(error)}") from error
         async with answer:
             return await _relay(request, answer)
 
@@ -56,7 +56,7 @@ class PodProxy:
 async def _relay(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
     response = web.StreamResponse(status=answer.status, reason=answer.reason)
     for name, value in answer.headers.items():
-        if name.lower() not in _HOP_BY_HOP:
+        if name.lower() not in _HOP_BY_HOP | {"content-length"}:
             response.headers.add(name, value)
     response.content_length = answer.content_length
     await response.prepare(request)
@@ -64,6 +64,12 @@ async def _relay(request: web.Request, answer: aiohttp.ClientResponse) -> web.St
         await response.write(chunk)
     await response.write_eof()
     return response
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"dial tcp {error.host}:{error.port}: connect: {(error.os_error.strerror or str(error)).lower()}"
+    return str(error)
 
 
 def _verbatim(url: str) -> URL:

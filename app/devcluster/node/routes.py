@@ -1,0 +1,41 @@
+"""Addresses for pods that a real API server agrees to talk to: a local route to a piece of 198.18.0.0/15.
+
+That network is set aside for tests between machines (RFC 2544), so nothing else is there. As with 127.0.0.0/8,
+every address of a routed piece is this machine's own, without one being added to an interface.
+"""
+
+import socket
+import struct
+import sys
+
+RTM_NEWROUTE, RTM_DELROUTE, NLMSG_ERROR = 24, 25, 2
+NLM_F_REQUEST, NLM_F_ACK, NLM_F_REPLACE, NLM_F_CREATE = 1, 4, 0x100, 0x400
+RTA_DST, RTA_OIF = 1, 4
+TABLE_LOCAL, PROTOCOL_STATIC, SCOPE_HOST, TYPE_LOCAL = 255, 4, 254, 2
+
+
+def add_local_route(network: str, bits: int) -> bool:
+    """Make a network local; False where this process may not or the system has no such thing."""
+    return _change(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, network, bits)
+
+
+def remove_local_route(network: str, bits: int) -> bool:
+    return _change(RTM_DELROUTE, 0, network, bits)
+
+
+def _change(what: int, flags: int, network: str, bits: int) -> bool:
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        body = struct.pack("=8BI", socket.AF_INET, bits, 0, 0, TABLE_LOCAL, PROTOCOL_STATIC, SCOPE_HOST, TYPE_LOCAL, 0)
+        body += struct.pack("=HH4s", 8, RTA_DST, socket.inet_aton(network))
+        body += struct.pack("=HHI", 8, RTA_OIF, socket.if_nametoindex("lo"))
+        header = struct.pack("=IHHII", 16 + len(body), what, NLM_F_REQUEST | NLM_F_ACK | flags, 1, 0)
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as kernel:
+            kernel.bind((0, 0))
+            kernel.send(header + body)
+            answer = kernel.recv(4096)
+    except OSError:
+        return False
+    _, kind, _, _, _, error = struct.unpack("=IHHIIi", answer[:20])
+    return bool(kind == NLMSG_ERROR and error == 0)
