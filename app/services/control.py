@@ -99,7 +99,7 @@ class JobControl:
 
         Raises:
             InvalidManifest: the request is unclear or goes beyond what the job allows.
-            Conflict: the job cannot be scaled, is over, or another one uses a name that it would need.
+            Conflict: the job cannot be scaled, is over or about to be, or another one uses a name that it would need.
         """
 
         def sizes(scaling: Scaling) -> Mapping[str, int]:
@@ -212,7 +212,7 @@ class JobControl:
         if request.keeps_objects:
             grown = Growth(scales=(), names=())
         else:
-            grown = growth(self._planner, dialect, str(job.uid), job.manifest, manifest, request.message)
+            grown = growth(self._planner, str(job.uid), job.manifest, manifest, request.message)
         return jobs.Edit(
             manifest=manifest,
             labels=manifest["metadata"].get("labels", {}),
@@ -245,6 +245,12 @@ class JobControl:
 def _scale_request(
     namespace: str, name: str, sizes: _Sizes, actor: str, reason: str, precondition: Precondition
 ) -> _Request:
+    def goes_on(job: JobRow) -> None:
+        precondition(job)
+        _refuse_if_over(job)
+        if job.cancel_requested_at is not None:
+            raise Conflict("the job is being cancelled: it will not have another size", code="Cancelling")
+
     def change(dialect: Dialect, stored: Manifest) -> Manifest:
         scaling = scaling_of(dialect, stored)
         return resized(dialect, stored, scaling, sizes(scaling))
@@ -256,7 +262,7 @@ def _scale_request(
         actor=actor,
         reason="ScaleRequested",
         message=reason,
-        precondition=precondition,
+        precondition=goes_on,
     )
 
 

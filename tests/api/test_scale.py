@@ -171,6 +171,14 @@ async def test_what_is_over_keeps_its_size(phase: JobPhase | None, code: str, ga
     assert (await gateway.client.post(jobs_path(NAMESPACE, "none", "scale"), json={"replicas": 3})).status_code == 404
 
 
+async def test_a_job_that_is_being_cancelled_keeps_its_size(gateway: Gateway) -> None:
+    await submit(gateway)
+    await gateway.client.post(f"{HELLO}/cancel")
+    answer = await scale(gateway, {"replicas": 3})
+    assert (answer.status_code, answer.json()["code"]) == (409, "Cancelling")
+    assert await records(gateway) == []
+
+
 async def test_a_scale_may_be_held_to_a_version(gateway: Gateway) -> None:
     await submit(gateway)
     tag = (await gateway.client.get(HELLO)).headers["etag"]
