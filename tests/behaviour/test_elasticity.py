@@ -160,6 +160,30 @@ async def test_a_rank_that_comes_back_goes_on_counting_its_attempts(jobs: Jobs) 
     assert (await jobs.job("again"))["nativeStatus"]["phase"] == "Running"
 
 
+async def test_a_rank_whose_work_was_done_when_it_left_is_still_done(jobs: Jobs) -> None:
+    uid = await started(jobs, "spent", of_rank({1: "exit 0"}, leaves()), trainers=2)
+    await jobs.until_replica("spent", lambda found: found["phase"] == "succeeded", "trainer-1")
+    before = await pod_uids(jobs, uid)
+    for seq, size in ((2, 1), (3, 2)):
+        await jobs.scale("spent", size)
+        assert (await jobs.until_settled("spent", seq))["outcome"] == "Reached"
+    replica = await jobs.replica("spent", "trainer-1")
+    assert (replica["phase"], replica["attempt"], replica["leaving"]) == ("succeeded", 1, False)
+    assert (await pod_uids(jobs, uid))["spent-trainer-0"] == before["spent-trainer-0"]
+
+
+async def test_a_job_that_has_never_run_is_resized_as_it_begins(jobs: Jobs) -> None:
+    await hard_limit(jobs, 0)
+    await jobs.submit(training_job("early", shell(leaves())))
+    await jobs.pending("early", "QuotaExceeded")
+    await jobs.scale("early", 2)
+    await jobs.until_replicas("early", lambda found: "trainer-1" in found)
+    await hard_limit(jobs, 5)
+    await jobs.until_status("early", lambda status: status["aggregate"]["running"] == 3)
+    await jobs.until("early", "Running")
+    assert "Scaling" not in await phases(jobs, "early")
+
+
 async def test_growth_that_a_quota_refuses_harms_nobody_and_comes_when_it_may(jobs: Jobs) -> None:
     await hard_limit(jobs, 3)
     uid = await started(jobs, "frugal", leaves())
