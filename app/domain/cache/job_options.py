@@ -57,7 +57,8 @@ def sync_options(
     check_relative(given.destination, pointer_to(_SPEC, "syncOptions", "destination"), problems)
     problems.raise_if_any("the options of the sync job are not valid")
     destination = "file://" + inside(data_dir, given.destination)
-    if given.destination.strip("/") and given.destination.endswith("/"):
+    # Without a slash both ends are prefixes of names: what is in train2 would go beside the mount, to S2.
+    if given.destination.endswith("/") or not parts_of(given.destination):
         destination += "/"
     if source.endswith("/") != destination.endswith("/"):
         source, destination = source.rstrip("/") + "/", destination.rstrip("/") + "/"

@@ -31,21 +31,24 @@ def sync(options: Manifest | None = None, *, source: str | None = S3, **keys: st
 
 
 SYNCS: list[tuple[Manifest | None, Manifest]] = [
-    (None, {"source": S3, "destination": f"file://{MOUNT}"}),
-    ({}, {"source": S3, "destination": f"file://{MOUNT}"}),
-    ({"source": "oss://other"}, {"source": "oss://other", "destination": f"file://{MOUNT}"}),
+    # Into the mount itself always with slashes: otherwise JuiceFS would add names to the mount's own.
+    (None, {"source": f"{S3}/", "destination": f"file://{MOUNT}/"}),
+    ({}, {"source": f"{S3}/", "destination": f"file://{MOUNT}/"}),
+    ({"source": "oss://other"}, {"source": "oss://other/", "destination": f"file://{MOUNT}/"}),
+    ({"source": f"{S3}/"}, {"source": f"{S3}/", "destination": f"file://{MOUNT}/"}),
+    ({"destination": "/"}, {"source": f"{S3}/", "destination": f"file://{MOUNT}/"}),
+    ({"destination": "./."}, {"source": f"{S3}/", "destination": f"file://{MOUNT}/"}),
     ({"destination": "a/b"}, {"source": S3, "destination": f"file://{MOUNT}/a/b"}),
     ({"destination": "/a/./b"}, {"source": S3, "destination": f"file://{MOUNT}/a/b"}),
     # One slash at the end makes two.
     ({"destination": "a/"}, {"source": f"{S3}/", "destination": f"file://{MOUNT}/a/"}),
-    ({"source": f"{S3}/"}, {"source": f"{S3}/", "destination": f"file://{MOUNT}/"}),
+    ({"source": f"{S3}/", "destination": "a"}, {"source": f"{S3}/", "destination": f"file://{MOUNT}/a/"}),
     ({"source": f"{S3}/", "destination": "a/"}, {"source": f"{S3}/", "destination": f"file://{MOUNT}/a/"}),
-    ({"destination": "/"}, {"source": S3, "destination": f"file://{MOUNT}"}),
     (
         {"threads": 0, "update": False, "force-update": True, "exclude": "--x .*"},
         {
-            "source": S3,
-            "destination": f"file://{MOUNT}",
+            "source": f"{S3}/",
+            "destination": f"file://{MOUNT}/",
             "threads": 0,
             "update": False,
             "force-update": True,
@@ -62,12 +65,12 @@ def test_sync(options: Manifest | None, expected: Manifest) -> None:
 
 def test_syncs_credentials_are_in_the_option_file_alone() -> None:
     options = DRIVER.create_sync_job_options(IDENTITY, set_spec(), None, a_secret(**KEYS), SITE)
-    assert options.values["source"] == S3
-    assert options.option_file()["source"] == "s3://AK:S%2FK@bucket.example.com/train"
+    assert options.values["source"] == f"{S3}/"
+    assert options.option_file()["source"] == "s3://AK:S%2FK@bucket.example.com/train/"
 
 
 def test_a_file_system_takes_no_credentials() -> None:
-    assert sync({"source": "file:///data"}, **KEYS)["source"] == "file:///data"
+    assert sync({"source": "file:///data"}, **KEYS)["source"] == "file:///data/"
 
 
 REFUSED_SYNCS = [
@@ -246,6 +249,7 @@ def test_no_path_leaves_its_directory(path: str, kind: str) -> None:
         place = each.removeprefix("file://")
         base = "/cache/ssd" if kind == "clear" else MOUNT
         assert place == base or place.startswith(f"{base}/")
+        assert kind != "sync" or place != base
         assert ".." not in place.split("/")
         assert kind != "rmr" or place.rstrip("/") != base
 

@@ -205,7 +205,7 @@ def check_metadata(manifest: Manifest, identity: SetIdentity) -> None:
         assert names.label_value(value) is None
 
 
-SECRETS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=12, max_size=20)
+SECRETS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=12, max_size=20).map("hush-{}".format)
 
 
 @UNHURRIED
@@ -217,6 +217,10 @@ def test_no_credential_is_in_anything_that_can_be_seen(access: str, hidden: str)
     options = DRIVER.create_sync_job_options(IDENTITY, spec, None, secret, SITE)
     seen: list[Any] = [
         DRIVER.create_pv(IDENTITY, spec, secret),
+        DRIVER.create_pvc(IDENTITY),
+        DRIVER.create_service(IDENTITY),
+        DRIVER.create_token_secret(IDENTITY, "t0k3n"),
+        DRIVER.create_runtime(IDENTITY, spec, DRIVER.create_pv(IDENTITY, spec, secret), SITE),
         options.values,
         repr(options),
         str(options),
@@ -234,4 +238,4 @@ def test_no_credential_is_in_anything_that_can_be_seen(access: str, hidden: str)
     text = json.dumps(seen)
     assert access not in text
     assert hidden not in text
-    assert options.option_file()["source"] == f"s3://{access}:{hidden}@bucket.example.com/train"
+    assert options.option_file()["source"] == f"s3://{access}:{hidden}@bucket.example.com/train/"
