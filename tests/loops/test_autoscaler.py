@@ -280,9 +280,9 @@ async def test_narrowed_to_namespaces_it_counts_their_pods_and_says_so(stage: St
     assert run.inventory.requested.cpu == 2000
 
 
-async def test_a_job_without_room_is_seen_and_others_make_it(stage: Stage) -> None:
+async def test_a_job_without_room_is_seen_and_others_make_it_whatever_their_phase(stage: Stage) -> None:
     waits = await stage.job("waits", JobPhase.PENDING)
-    runs = await stage.job("runs", size=3)
+    large = await stage.job("large", JobPhase.PENDING, size=3)
     job = await factories.stored(stage.db, waits)
     creating = Attempt(number=1, phase=ReplicaPhase.CREATING)
     reason = JobPendingReason(
@@ -294,7 +294,7 @@ async def test_a_job_without_room_is_seen_and_others_make_it(stage: Stage) -> No
     stage.cluster.cpu, stage.cluster.pods = 3, 4
     run = await stage.autoscaler().run_once()
     assert [found.name for found in run.pending] == ["waits"]
-    assert await stage.size(runs) == 2
+    assert await stage.size(large) == 2
 
 
 async def write(stage: Stage, uid: UUID, status: JobStatus, replicas: list[Any]) -> None:
