@@ -84,7 +84,7 @@ def resized(dialect: Dialect, stored: Manifest, scaling: Scaling, sizes: Mapping
     return dialect.resized(stored, sizes)
 
 
-def growth(planner: Planner, dialect: Dialect, uid: str, before: Manifest, after: Manifest, reason: str) -> Growth:
+def growth(planner: Planner, uid: str, before: Manifest, after: Manifest, reason: str) -> Growth:
     """What changes in size and names from one manifest to the next.
 
     Raises:
@@ -92,18 +92,13 @@ def growth(planner: Planner, dialect: Dialect, uid: str, before: Manifest, after
     """
     plans = planner.plan(before, uid), planner.checked_plan(after, uid)
     sizes = [{task.name: len(task.replicas) for task in plan.tasks} for plan in plans]
-    scalable = _scalable(dialect, before, after)
+    scalable = plans[0].elastic | plans[1].elastic
     scales = [
         ScaleChange(task=task, from_replicas=sizes[0].get(task, 0), to_replicas=size, reason=reason)
         for task, size in sizes[1].items()
         if task in scalable and sizes[0].get(task, 0) != size
     ]
     return Growth(scales=scales, names=names_added(*plans))
-
-
-def _scalable(dialect: Dialect, *manifests: Manifest) -> set[str]:
-    found = [dialect.scaling(manifest) for manifest in manifests]
-    return {task for scaling in found if scaling is not None for task in scaling.sizes}
 
 
 def _refuse_both(wanted: SizesWanted, problems: Problems) -> None:

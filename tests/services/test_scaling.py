@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from app.domain.dialects.base import Scaling
 from app.domain.errors import InvalidManifest
-from app.services.scaling import SizesWanted, shifted_sizes, wanted_sizes
+from app.domain.plan import Manifest
+from app.services.planning import Planner
+from app.services.scaling import SizesWanted, growth, shifted_sizes, wanted_sizes
 
 numbers = st.integers(-3, 12)
 
@@ -58,3 +60,26 @@ def test_the_task_may_be_left_out_where_only_one_has_room() -> None:
     scaling = Scaling(sizes={"master": 1, "trainer": 2}, bounds={"master": (1, 1), "trainer": (2, 6)}, total=(3, 7))
     assert wanted_sizes(scaling, SizesWanted(replicas=4)) == {"trainer": 4}
     assert wanted_sizes(scaling, SizesWanted(replicas=1, task="master")) == {"master": 1}
+
+
+@pytest.mark.parametrize(("before", "after"), [((2, 2), (3, 3)), ((2, 4), (4, 4)), ((3, 3), (1, 2))])
+def test_an_edit_of_both_bounds_is_a_change_of_size_like_any_other(
+    before: tuple[int, int], after: tuple[int, int]
+) -> None:
+    planner = Planner(installation="i")
+    was = planner.draft(training_job(*before), "ns", lambda: "x7k2m").manifest
+    now = planner.draft(training_job(*after), "ns", lambda: "x7k2m", stored=was).manifest
+    (change,) = growth(planner, "u", was, now, "because").scales
+    assert (change.task, change.from_replicas, change.reason) == ("trainer", before[0], "because")
+    assert change.to_replicas == max(after[0], min(after[1], before[0]))
+
+
+def training_job(least: int, most: int) -> Manifest:
+    trainer = {"min-instance": least, "max-instance": most}
+    spec = {"fault_tolerant": True, "local_job": True, "trainer": trainer}
+    return {
+        "apiVersion": "paddlepaddle.org/v1alpha1",
+        "kind": "TrainingJob",
+        "metadata": {"name": "job"},
+        "spec": spec,
+    }

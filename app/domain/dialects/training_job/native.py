@@ -79,7 +79,8 @@ def _failure(spec: TrainingJobSpec, job: str, facts: StatusFacts) -> str:
         return message
     if spec.fault_tolerant:
         return "all trainer instances have failed"
-    failed = [one for one in facts.replicas if one.key.task == TRAINER and _state(one) == FAILED]
+    trainers = [one for one in facts.replicas if one.key.task == TRAINER and not one.leaving]
+    failed = [one for one in trainers if _state(one) == FAILED]
     shown = [f"{pod_name(job, TRAINER, one.key.rank)} on {one.attempt.node or 'no node'}" for one in failed[:_NAMED]]
     more = [f"and {len(failed) - _NAMED} more"] if len(failed) > _NAMED else []
     return "trainer instances have failed: " + ", ".join([*shown, *more])

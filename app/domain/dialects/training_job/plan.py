@@ -6,7 +6,6 @@ from typing import Final
 from app.domain.dialects.base import Site
 from app.domain.dialects.envelope import client_deadlines
 from app.domain.dialects.scheduling import scheduler_here
-from app.domain.dialects.training_job.elasticity import elastic
 from app.domain.dialects.training_job.spec import TrainingJobSpec
 from app.domain.dialects.training_job.templates import MASTER, PRIORITY, PSERVER, TRAINER, role_template
 from app.domain.plan import (
@@ -105,8 +104,8 @@ def _tasks(spec: TrainingJobSpec, wanted: Mapping[str, int], identity: JobIdenti
             )
             for rank in range(count)
         )
-        is_elastic = role == TRAINER and elastic(spec)
-        tasks.append(TaskPlan(name=role, restart=_restart(role, site), replicas=replicas, elastic=is_elastic))
+        # An edit of both bounds resizes even trainers that have no room between them.
+        tasks.append(TaskPlan(name=role, restart=_restart(role, site), replicas=replicas, elastic=role == TRAINER))
         first += count
     return tuple(tasks)
 
