@@ -160,6 +160,15 @@ def test_a_restart_of_jobgate_never_harms_a_finished_job() -> None:
         assert life.native() == DIALECT.native_status(MANIFEST, life.told())
 
 
+def test_a_restart_of_jobgate_never_harms_a_job_that_is_being_created() -> None:
+    life = alive()
+    life.run_pass(crash=True)
+    assert life.native()["phase"] == "Creating"
+    life.find_again()
+    life.start()
+    assert life.native()["phase"] == "Running"
+
+
 @pytest.mark.parametrize(
     ("code", "told", "phase"),
     [
