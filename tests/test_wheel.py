@@ -121,6 +121,23 @@ async def test_the_wheel_alone_migrates_serves_and_runs_a_job(
 
 
 @pytest.mark.timeout(INSTALL_SECONDS + 180)
+def test_the_wheel_brings_the_cache_runtime_and_no_juicefs(installed: Path, tmp_path: Path) -> None:
+    """That program has a licence of its own; whoever runs a cache brings it."""
+    found = run(installed.parent / "python", "-c", "import juicefs", cwd=tmp_path)
+    assert "No module named 'juicefs'" in found.stderr
+    ran = subprocess.run(
+        [installed, "cache-runtime", "sync", "--source=file:///", "--destination=file:///nowhere/"],
+        cwd=tmp_path,
+        env=clean(tmp_path, PATH=str(installed.parent)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, "there is no juicefs program" in ran.stderr) == (1, True), ran.stderr
+
+
+@pytest.mark.timeout(INSTALL_SECONDS + 180)
 def test_the_wheel_alone_runs_the_demo(installed: Path, tmp_path: Path) -> None:
     """It brings its examples, its cluster and its database."""
     ran = subprocess.run(
