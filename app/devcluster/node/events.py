@@ -1,7 +1,11 @@
-"""Events about pods, as a kubelet records them: repeated ones are counted, none may delay a pod."""
+"""Events about pods, as a kubelet records them: repeated ones are counted, none may delay a pod.
+
+Warnings are sent first: when many pods start at once, whoever waits for a reason need not wait for all their news.
+"""
 
 import asyncio
 import hashlib
+import itertools
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +23,8 @@ class EventRecorder:
     def __init__(self, client: KubeClient, node: str) -> None:
         self._client = client
         self._node = node
-        self._queue: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(QUEUE_LIMIT)
+        self._queue: asyncio.PriorityQueue[tuple[bool, int, str, dict[str, Any]]] = asyncio.PriorityQueue(QUEUE_LIMIT)
+        self._order = itertools.count()
         self._counts: dict[str, int] = {}
 
     def record(
@@ -50,12 +55,12 @@ class EventRecorder:
             "count": 1,
         }
         if not self._queue.full():
-            self._queue.put_nowait((key, event))
+            self._queue.put_nowait((not warning, next(self._order), key, event))
 
     async def run(self) -> None:
         names: dict[str, str] = {}
         while True:
-            key, event = await self._queue.get()
+            _, _, key, event = await self._queue.get()
             try:
                 await self._send(names, key, event)
             except ApiError as error:
