@@ -31,7 +31,7 @@ TIMINGS = st.builds(
     Timing, disruption_limit=st.sampled_from([1, 10]), node_lost_after=st.sampled_from([None, 60.0, 300.0])
 )
 NOTES = st.sampled_from(ANNOTATIONS)
-stories = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+stories = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def test_no_kind_is_missing() -> None:
