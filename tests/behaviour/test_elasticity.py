@@ -22,6 +22,12 @@ async def started(jobs: Jobs, name: str, script: str, trainers: int = 1, entrypo
     return uid
 
 
+async def ready_to_leave(jobs: Jobs, name: str, *ranks: int) -> None:
+    """Wait until these trainers have set their traps: one that is asked before has no last words."""
+    for rank in ranks:
+        await jobs.until_log(name, "hello", task="trainer", rank=str(rank))
+
+
 async def pod_uids(jobs: Jobs, uid: str) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await jobs.of_job("pods", uid)}
 
@@ -76,6 +82,7 @@ async def test_the_highest_ranks_leave_in_their_grace_period_and_that_is_no_fail
     mark = tmp_path / "mark"
     uid = await started(jobs, "shrinks", leaves_when_marked(mark, f"exit {code}"), trainers=3)
     before = await pod_uids(jobs, uid)
+    await ready_to_leave(jobs, "shrinks", 1, 2)
     await jobs.scale("shrinks", 1)
     for rank in (1, 2):
         pod = await jobs.until_pod(f"shrinks-trainer-{rank}", is_leaving)
@@ -146,6 +153,7 @@ async def test_the_list_of_hosts_is_current_before_new_pods_are_and_running_ones
 
 async def test_a_rank_that_comes_back_goes_on_counting_its_attempts(jobs: Jobs) -> None:
     await started(jobs, "again", leaves("exit 3"), trainers=2)
+    await ready_to_leave(jobs, "again", 1)
     await jobs.scale("again", 1)
     assert (await jobs.until_settled("again", 2))["outcome"] == "Reached"
     await jobs.scale("again", 2)
@@ -251,7 +259,7 @@ async def test_a_kind_of_one_size_says_so(jobs: Jobs) -> None:
 async def held(jobs: Jobs, name: str, mark: Path, otherwise: str) -> str:
     """A job whose second trainer is on its way out, and takes its time until the test makes this file."""
     uid = await started(jobs, name, of_rank({1: leaves_when_marked(mark)}, otherwise), trainers=2)
-    await jobs.until_log(name, "hello", task="trainer", rank="1")
+    await ready_to_leave(jobs, name, 1)
     await jobs.scale(name, 1)
     await jobs.until_pod(f"{name}-trainer-1", is_leaving)
     return uid
