@@ -32,6 +32,12 @@ def shipped() -> dict[str, dict[str, Any]]:
     return found
 
 
+def golden() -> list[Path]:
+    """The golden manifests of jobs."""
+    files = sorted(GOLDEN.glob("*/*/manifest.yaml"))
+    return [file for file in files if yaml.safe_load(file.read_text(encoding="utf-8"))["kind"] in KINDS]
+
+
 async def schemas(gateway: Gateway) -> dict[str, dict[str, Any]]:
     items = (await gateway.client.get("/api/v1/kinds")).json()["items"]
     return {item["kind"]: item["jsonSchema"] for item in items}
@@ -55,7 +61,7 @@ async def test_the_schema_takes_what_is_shipped(file: str, hostile: Gateway) -> 
     assert [(error.instance_path, error.message) for error in errors] == []
 
 
-@pytest.mark.parametrize("file", sorted(GOLDEN.glob("*/*/manifest.yaml")), ids=lambda path: "-".join(path.parts[-3:-1]))
+@pytest.mark.parametrize("file", golden(), ids=lambda path: "-".join(path.parts[-3:-1]))
 async def test_the_schema_takes_what_is_posted_and_what_is_made_of_it(file: Path, hostile: Gateway) -> None:
     found = await schemas(hostile)
     for name in ("manifest.yaml", "accepted.yaml"):

@@ -1,6 +1,7 @@
 """DIJob by its golden files: tests/data/di_job/<case>/manifest.yaml and what becomes of it.
 
-The cases but `everything` and `defaults` are upstream's own: its proposal, its samples and the jobs of its end-to-end tests.
+The cases but `everything` and `defaults` are upstream's own: its proposal, its samples and the jobs of its
+end-to-end tests.
 """
 
 from dataclasses import replace
