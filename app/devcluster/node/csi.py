@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -185,7 +186,9 @@ def _make_point(point: Path) -> None:
 async def _start(argv: tuple[str, ...], volume: JuiceVolume, run: Path, said: "deque[bytes]") -> Process:
     identity = f"{run}/"
     env = {"PATH": os.environ.get("PATH", DEFAULT_PATH), "HOME": str(run), **volume.secrets, MARK: identity}
-    command = Command(argv=argv, env=env, cwd="/", folder=run, hostname="", identity=identity)
+    # With SIGTERM it unmounts: an agent that is killed leaves no dead mount behind.
+    last = signal.SIGTERM
+    command = Command(argv=argv, env=env, cwd="/", folder=run, hostname="", identity=identity, last_signal=last)
     try:
         return await start(command, lambda _, data: said.extend(data.splitlines()))
     except StartError as error:

@@ -159,11 +159,11 @@ def hide(folder: str) -> None:
             libc.umount2(os.fsencode(point), MNT_DETACH)
 
 
-def die_with_parent(parent: int) -> None:
+def die_with_parent(parent: int, number: int) -> None:
     """After the namespaces: gaining capabilities clears the setting."""
     if not sys.platform.startswith("linux"):
         return
-    libc.prctl(PR_SET_PDEATHSIG, SIGKILL)
+    libc.prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os.kill(os.getpid(), SIGKILL)
 
@@ -214,7 +214,7 @@ def main() -> None:
         os.unlink(sys.argv[1])
         os.set_inheritable(status, False)  # noqa: FBT003
         prepare(*spec["surroundings"])
-        die_with_parent(spec["parent"])
+        die_with_parent(*spec["parent"])
         # Python ignores it from its start, and the command would inherit that.
         libc.signal(SIGPIPE, None)
         execute(spec["argv"], spec["env"])

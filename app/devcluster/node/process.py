@@ -47,6 +47,8 @@ class Command:
     join: int | None = None
     hidden: Path | None = None
     """Where this node mounts for all its pods: a process would otherwise hold each of them, also when it ends."""
+    last_signal: signal.Signals = signal.SIGKILL
+    """What it gets when the agent dies without a word."""
     identity: str = ""
     """Marks the process and its descendants in their environment."""
 
@@ -152,7 +154,7 @@ def _spec(command: Command) -> dict[str, object]:
         "surroundings": (command.cwd, command.join, command.namespaces, command.hostname, stage, mounts, hidden),
         "argv": command.argv,
         "env": dict(command.env),
-        "parent": os.getpid(),
+        "parent": (os.getpid(), int(command.last_signal)),
     }
 
 
