@@ -30,6 +30,7 @@ class AddressBlock:
         self._lock, self._block = self._take_block(crc32(name.encode()) % BLOCKS)
         self._network = ""
         if routed and self._block is not None:
+            self._remove_dead_routes()
             network = _routed_network(self._block)
             self._network = network if add_local_route(network, ROUTED_BITS) else ""
 
@@ -45,6 +46,13 @@ class AddressBlock:
             if (lock := _try_lock(self._folder / str(block))) is not None:
                 return lock, block
         return None, None
+
+    def _remove_dead_routes(self) -> None:
+        """Of agents that were killed: their locks are free."""
+        for path in self._folder.glob("[0-9]*"):
+            if (lock := _try_lock(path)) is not None:
+                remove_local_route(_routed_network(int(path.name)), ROUTED_BITS)
+                os.close(lock)
 
     @property
     def distinct(self) -> bool:
