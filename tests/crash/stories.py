@@ -288,6 +288,21 @@ def is_grown(name: str, _: Path) -> Story:
     return Story(name=name, manifest=manifest, phase="Cancelled", attempts=THREE_TRAINERS, drive=drive)
 
 
+def is_killed(name: str, directory: Path) -> Story:
+    """An MxJob whose worker is killed once; that exit is retried."""
+    mark = directory / name
+    script = f"test -e {mark} && exit 0; touch {mark}; kill -KILL $$"
+    template = task("worker", script)["template"]
+    template["spec"]["containers"][0]["name"] = "mxnet"
+    manifest = {
+        "apiVersion": "mxnet.mlkube.io/v1beta1",
+        "kind": "MxJob",
+        "metadata": {"name": name},
+        "spec": {"jobMode": "local", "replicaSpecs": [{"mxReplicaType": "WORKER", "template": template}]},
+    }
+    return Story(name=name, manifest=manifest, phase="Succeeded", attempts={("worker", 0): 2}, drive=_only_wait)
+
+
 def shrinks(name: str, _: Path) -> Story:
     """Becomes one; the highest ranks go, and stay on record."""
     return _resized(name, [3, 1], {0: 1, 1: 1, 2: 1})
