@@ -18,6 +18,8 @@ from app.cache_runtime.options import JobKind, decoded
 from app.cache_runtime.store import NAME, JobKey, Saved, Store, options_folder, result_folder
 
 FILENAME: Final = "filename"
+# Not Authorization: the API server keeps that one for itself when its pod proxy forwards a request.
+TOKEN_HEADER: Final = b"x-jobgate-token"
 TERMINATE: Final = "terminate"
 _STATUS_PLACE: Final = ("cacheStatus", "cacheInfo.json")
 _BODY_LIMIT: Final = 8 * 1024 * 1024
@@ -26,7 +28,7 @@ _HEADERS: Final = {"cache-control": "no-store", "x-content-type-options": "nosni
 log = logging.getLogger(__name__)
 
 
-class BearerSecret:
+class SharedSecret:
     """401 without the secret of the file, which is read again each time: Secrets are replaced in place."""
 
     def __init__(self, app: ASGIApp, token_file: Path | None) -> None:
@@ -37,22 +39,17 @@ class BearerSecret:
         if scope["type"] != "http" or self._token_file is None or self._known(scope, self._token_file):
             await self._app(scope, receive, send)
             return
-        answer = _said(401, "a bearer token is needed")
-        answer.headers["www-authenticate"] = "Bearer"
-        await answer(scope, receive, send)
+        await _said(401, "the set's token is needed")(scope, receive, send)
 
     @staticmethod
     def _known(scope: Scope, token_file: Path) -> bool:
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        given = [value for name, value in scope["headers"] if name == TOKEN_HEADER]
         try:
             wanted = token_file.read_bytes().strip()
         except OSError as error:
             log.error("the token file cannot be read: %s", error.strerror)  # noqa: TRY400 - no trace is needed
             return False
-        if not wanted or len(given) != 1:
-            return False
-        scheme, _, secret = given[0].partition(b" ")
-        return scheme.lower() == b"bearer" and hmac.compare_digest(secret.strip(), wanted)
+        return bool(wanted) and len(given) == 1 and hmac.compare_digest(given[0].strip(), wanted)
 
 
 def application(store: Store, queue: JobQueue, token_file: Path | None) -> ASGIApp:
@@ -63,7 +60,7 @@ def application(store: Store, queue: JobQueue, token_file: Path | None) -> ASGIA
             Route(f"/{folder}/{{name}}", _served(store, _in_folder(folder)), methods=["GET"])
             for folder in (options_folder(kind), result_folder(kind))
         ]
-    return BearerSecret(Starlette(routes=routes), token_file)
+    return SharedSecret(Starlette(routes=routes), token_file)
 
 
 Named = Callable[[Request], tuple[str, str]]

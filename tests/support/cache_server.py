@@ -81,7 +81,7 @@ class CacheServer:
             self.kill()
 
     async def ask(self, method: str, path: str, *, token: str | None = TOKEN, **given: Any) -> httpx2.Response:
-        headers = {**given.pop("headers", {}), **({"authorization": f"Bearer {token}"} if token else {})}
+        headers = {**given.pop("headers", {}), **({"x-jobgate-token": token} if token else {})}
         async with httpx2.AsyncClient(base_url=self.url, timeout=30, trust_env=False) as http:
             return await http.request(method, path, headers=headers, **given)
 
