@@ -49,7 +49,7 @@ def as_gateway(cluster: Cluster) -> Cluster:
 
 def a_job(name: str) -> dict[str, Any]:
     """It needs a gang and Services, fails once, and then runs until it is told to go."""
-    command = 'test "$ATTEMPT" = 2 || exit 3; sleep 600'
+    command = 'test "$ATTEMPT" != 1 || exit 3; sleep 600'
     attempt = {"name": "ATTEMPT", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['jobgate.dev/attempt']"}}}
     container = {"name": "main", "image": "busybox", "command": ["sh", "-c", command], "env": [attempt]}
     return {

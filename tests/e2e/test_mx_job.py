@@ -59,5 +59,6 @@ async def test_the_operators_own_examples_are_taken_as_posted(
     for kind, count in (("pods", pods), ("services", services)):
         await api.eventually(f"/api/v1/namespaces/{user.namespace}/{kind}", partial(has, count))
     native = (await user.read(f"/{name}"))["nativeStatus"]
-    assert native["phase"] == "Creating"
-    assert {role["state"] for role in native["replicaStatuses"]} == {"Starting"}
+    # Their images are not to be had, but a node of ours may begin to run a command that it knows.
+    assert native["phase"] in ("Creating", "Running")
+    assert {role["state"] for role in native["replicaStatuses"]} <= {"Starting", "Running"}
