@@ -61,8 +61,8 @@ async def refresh_volumes(context: PodContext) -> None:
     if not volumes:
         return
     every = context.node.settings.configmap_refresh
-    tokens = await service_account_tokens(context.node.client, context.pod)
     while True:
         await asyncio.sleep(every * random.uniform(0.9, 1.0))  # noqa: S311
         with contextlib.suppress(MountError, ApiError, OSError):
+            tokens = await service_account_tokens(context.node.client, context.pod)
             await _write_payloads(context, tokens, max_age=every / 2)

@@ -1,6 +1,7 @@
 """The kubelet's HTTPS API, as far as the API server needs it: container logs."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -143,9 +144,11 @@ class KubeletServer:
 
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         response.enable_chunked_encoding()
-        await response.prepare(request)
         path = self._pods.log_file(metadata["uid"], container, restart)
-        async for data in read_log(path, options, is_live=is_live, pause=lambda: asyncio.sleep(FOLLOW_PAUSE)):
-            await response.write(data)
-        await response.write_eof()
+        # Whoever stops reading needs no answer, and its going is no error.
+        with contextlib.suppress(ConnectionResetError):
+            await response.prepare(request)
+            async for data in read_log(path, options, is_live=is_live, pause=lambda: asyncio.sleep(FOLLOW_PAUSE)):
+                await response.write(data)
+            await response.write_eof()
         return response
