@@ -33,8 +33,13 @@ class Explainer:
         self._filled = asyncio.Event()
 
     def ask(self, job: JobIdentity, action: ReadEvents, facts: Facts) -> None:
-        """Put the pod in line, unless it was asked about a moment ago."""
-        if self._clock.monotonic() - self._asked.get(action.uid, float("-inf")) < AGAIN:
+        """Put the pod in line; one that was asked about a moment ago comes again when it may.
+
+        Each pass wishes that anew: of a job's wishes for another look the queue keeps the earliest alone.
+        """
+        wait = self._asked.get(action.uid, float("-inf")) + AGAIN - self._clock.monotonic()
+        if wait > 0:
+            self._look_again(job.uid, wait)
             return
         self._wanted[action.uid] = (job, facts)
         self._filled.set()

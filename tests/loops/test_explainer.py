@@ -83,3 +83,17 @@ async def test_a_pod_is_not_asked_about_twice_in_a_moment() -> None:
     api, clock = Api(), Clock()
     await told(api, clock, Facts(), "a", times=5)
     assert api.asked == ["involvedObject.uid=a"]
+
+
+async def test_a_pass_between_does_not_put_an_end_to_asking() -> None:
+    """The queue keeps the earliest wish alone: the pass that comes of it has to renew the later one."""
+    clock, answers = Clock(), asyncio.Queue[tuple[str, float]]()
+    explainer = Explainer(Api(), clock, lambda uid, delay: answers.put_nowait((uid, delay)))  # type: ignore[arg-type]
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(explainer.run())
+        explainer.ask(JOB, ReadEvents(name="a", uid="a"), Facts())
+        assert await asyncio.wait_for(answers.get(), 60) == ("job", AGAIN)
+        clock.time += 4.0
+        explainer.ask(JOB, ReadEvents(name="a", uid="a"), Facts())
+        assert answers.get_nowait() == ("job", AGAIN - 4.0)
+        running.cancel()
