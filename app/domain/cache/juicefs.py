@@ -17,6 +17,9 @@ class JuiceFSDriver:
     def get_label(self, set_name: str) -> str:
         return naming.label_of(self.name, set_name)
 
+    def get_node_label(self, namespace: str, set_name: str) -> str:
+        return naming.node_label_of(self.name, namespace, set_name)
+
     def get_runtime_name(self, set_name: str) -> str:
         return naming.runtime_name(set_name)
 

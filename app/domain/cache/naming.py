@@ -20,8 +20,13 @@ _HASH: Final = 16
 
 
 def label_of(driver: str, set_name: str) -> str:
-    """The label, of the value "true", on the objects of a set, and, of a pod's name, on the nodes with its data."""
+    """The label, of the value "true", on the objects of a set."""
     return f"{_PADDLE}{driver}-{set_name}"
+
+
+def node_label_of(driver: str, namespace: str, set_name: str) -> str:
+    """The label, of a pod's name, on the nodes with a set's data: nodes are no namespace's, so that it has one."""
+    return f"{_PADDLE}{_bounded(f'{driver}-{namespace}.{set_name}', names.LABEL_NAME_MAX)}"
 
 
 def runtime_name(set_name: str) -> str:
@@ -46,11 +51,7 @@ def volume_name(namespace: str, set_name: str) -> str:
 
     A namespace has no dot, so that the first one says where the set's name begins; what had to be cut short has none.
     """
-    whole = f"{namespace}.{set_name}"
-    if len(whole) <= names.LABEL_VALUE_MAX:
-        return whole
-    room = names.LABEL_VALUE_MAX - _HASH - 1
-    return f"{whole[:room].replace('.', '-').rstrip('-')}-{_digest(whole)}"
+    return _bounded(f"{namespace}.{set_name}", names.LABEL_VALUE_MAX)
 
 
 def directory_volume_names(directories: Sequence[str], reserved: Sequence[str] = ()) -> tuple[str, ...]:
@@ -80,6 +81,12 @@ def set_labels(identity: SetIdentity, driver: str) -> dict[str, str]:
 def pod_selector(identity: SetIdentity, driver: str) -> Mapping[str, str]:
     """What selects the runtime's pods: upstream's two labels."""
     return {label_of(driver, identity.name): "true", "name": runtime_name(identity.name)}
+
+
+def _bounded(whole: str, limit: int) -> str:
+    if len(whole) <= limit:
+        return whole
+    return f"{whole[: limit - _HASH - 1].replace('.', '-').rstrip('-')}-{_digest(whole)}"
 
 
 def _digest(text: str) -> str:

@@ -36,16 +36,23 @@ def reconcile_job(inputs: JobInputs) -> JobDecision:
 
 def _start(inputs: JobInputs) -> JobDecision:
     observed = inputs.observed
-    if not observed.set_exists:
-        name = inputs.spec.sample_set_ref.name if inputs.spec.sample_set_ref else ""
-        return _stay(inputs, Complaint(reason="ErrorSampleSetNotExist", message=f"SampleSet {name} is not exist"))
+    if not observed.set_uid or observed.is_leaving:
+        said = "is being deleted" if observed.set_uid else "is not exist"
+        complaint = Complaint(reason="ErrorSampleSetNotExist", message=f"SampleSet {_set_name(inputs)} {said}")
+        return _stay(inputs, complaint)
     if observed.refusal is not None:
         return _stay(inputs, observed.refusal)
     servers = _servers(inputs)
     if not servers or not observed.digest:
         said = "no runtime server of the set is running" if not servers else "the options are not known yet"
         return _stay(inputs, Complaint(reason=f"ErrorCreate{job_word(inputs.spec.type)}", message=said))
-    record = JobRecord(phase=SampleJobPhase.PENDING, job=inputs.fresh_name, digest=observed.digest, servers=servers)
+    record = JobRecord(
+        phase=SampleJobPhase.PENDING,
+        job=inputs.fresh_name,
+        digest=observed.digest,
+        servers=servers,
+        set_uid=observed.set_uid,
+    )
     told = [ServerAnswer(index=index, status=ResultStatus.NOT_POSTED) for index in servers]
     return JobDecision(record=record, actions=_posting(inputs, record, told), wake_after=_PAUSE, refreshes_set=True)
 
@@ -69,13 +76,14 @@ def _posting(inputs: JobInputs, record: JobRecord, told: Sequence[ServerAnswer])
 
 def _follow(inputs: JobInputs) -> JobDecision:
     record = inputs.record
-    answers = {answer.index: answer for answer in inputs.observed.answers}
-    told = [answers.get(index, ServerAnswer(index=index, status=ResultStatus.UNKNOWN)) for index in record.servers]
+    if inputs.observed.set_uid != record.set_uid:
+        return _fail(inputs, f"the SampleSet {_set_name(inputs)} that the job was posted to is gone", pause=None)
+    told = _told(inputs)
+    if not told:
+        return _fail(inputs, "the set has given up the servers that had the job")
     failure = next((answer for answer in told if answer.status is ResultStatus.FAIL), None)
     if failure is not None:
-        record = replace(record, phase=SampleJobPhase.FAILED, message=failure.message, complaint=None)
-        event = failed(inputs.spec.type, failure.message)
-        return JobDecision(record=record, events=(event,), wake_after=_PAUSE, refreshes_set=True)
+        return _fail(inputs, failure.message)
     if all(answer.status is ResultStatus.SUCCESS for answer in told):
         record = replace(record, phase=SampleJobPhase.SUCCEEDED, complaint=None)
         return JobDecision(record=record, events=(done(inputs.spec.type),), refreshes_set=True)
@@ -86,12 +94,32 @@ def _follow(inputs: JobInputs) -> JobDecision:
     return JobDecision(record=record, actions=_posting(inputs, record, told), wake_after=_PAUSE)
 
 
+def _told(inputs: JobInputs) -> list[ServerAnswer]:
+    """One answer of each server that has the job; those that the set has given up since are not waited for."""
+    answers = {answer.index: answer for answer in inputs.observed.answers}
+    replicas = inputs.observed.replicas
+    kept = [index for index in inputs.record.servers if replicas is None or index < max(replicas, 1)]
+    return [answers.get(index, ServerAnswer(index=index, status=ResultStatus.UNKNOWN)) for index in kept]
+
+
+def _fail(inputs: JobInputs, message: str, pause: float | None = _PAUSE) -> JobDecision:
+    record = replace(inputs.record, phase=SampleJobPhase.FAILED, message=message, complaint=None)
+    event = failed(inputs.spec.type, message)
+    return JobDecision(record=record, events=(event,), wake_after=pause, refreshes_set=True)
+
+
 def _failed(inputs: JobInputs) -> JobDecision:
-    """Other options than those that failed are a new try."""
+    """Other options than those that failed are a new try, with the set that the job was posted to."""
     observed = inputs.observed
+    if observed.set_uid != inputs.record.set_uid:
+        return _stay(inputs, None, pause=None)
     if observed.digest and observed.digest != inputs.record.digest:
         return JobDecision(record=JobRecord(), wake_after=0.0)
-    return _stay(inputs, observed.refusal, pause=_PAUSE if observed.set_exists else None)
+    return _stay(inputs, observed.refusal)
+
+
+def _set_name(inputs: JobInputs) -> str:
+    return inputs.spec.sample_set_ref.name if inputs.spec.sample_set_ref else ""
 
 
 def _stay(inputs: JobInputs, complaint: Complaint | None, pause: float | None = _PAUSE) -> JobDecision:

@@ -175,12 +175,16 @@ class SetDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """What Postgres keeps of a SampleJob. `job` is the name of its option files; `servers` have been chosen for it."""
+    """What Postgres keeps of a SampleJob.
+
+    `job` is the name of its option files; `servers`, of the set with the uid `set_uid`, have been chosen for it.
+    """
 
     phase: SampleJobPhase = SampleJobPhase.NONE
     job: str = ""
     digest: str = ""
     servers: tuple[int, ...] = ()
+    set_uid: str = ""
     message: str = ""
     complaint: Complaint | None = None
 
@@ -189,10 +193,14 @@ class JobRecord:
 class JobObserved:
     """`running` are the indexes of the set's running servers; `answers` those of the servers that the record names.
 
-    `digest` is that of the job's options now; where they cannot be made, `refusal` says why.
+    `set_uid` is empty where there is no set of the name; one that `is_leaving` takes no new jobs. `replicas` is how many
+    servers it is to have, None while that is not known. `digest` is that of the job's options now; where they cannot be
+    made, `refusal` says why.
     """
 
-    set_exists: bool = True
+    set_uid: str = ""
+    is_leaving: bool = False
+    replicas: int | None = None
     running: tuple[int, ...] = ()
     digest: str = ""
     refusal: Complaint | None = None

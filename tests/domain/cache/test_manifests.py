@@ -66,6 +66,22 @@ def test_names_and_label() -> None:
     assert DRIVER.get_service_name("s") == "s-runtime-service"
 
 
+@pytest.mark.parametrize(
+    ("namespace", "name", "label"),
+    [
+        ("team", "s", "paddlepaddle.org/juicefs-team.s"),
+        ("a", "b-c", "paddlepaddle.org/juicefs-a.b-c"),
+        ("a-b", "c", "paddlepaddle.org/juicefs-a-b.c"),
+        ("n" * 63, "s" * 44, f"paddlepaddle.org/juicefs-{'n' * 38}-b5defef4c4f63313"),
+        ("n" * 63, "t" * 44, f"paddlepaddle.org/juicefs-{'n' * 38}-aa2843e112b17cf8"),
+    ],
+)
+def test_the_label_of_nodes_has_the_namespace(namespace: str, name: str, label: str) -> None:
+    """Equally named sets of two namespaces would take the label off each other's nodes."""
+    assert DRIVER.get_node_label(namespace, name) == label
+    assert names.label_key(label) is None
+
+
 def test_the_token_has_a_secret_that_the_servers_mount() -> None:
     secret = DRIVER.create_token_secret(IDENTITY, "t0k3n")
     assert secret["stringData"] == {"token": "t0k3n"}

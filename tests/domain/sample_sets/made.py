@@ -81,7 +81,7 @@ def a_job_pass(
     terminate: bool = False,
     **record: Any,
 ) -> JobDecision:
-    kept = JobRecord(phase=phase, **record)
+    kept = JobRecord(phase=phase, **{"set_uid": "u" if phase else "", **record})
     return reconcile_job(
         JobInputs(spec=job_spec(kind, terminate=terminate), record=kept, observed=observed, fresh_name="fresh")
     )

@@ -1,5 +1,6 @@
 """The life of a SampleJob, row by row."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,18 +15,19 @@ from tests.domain.sample_sets.made import a_job_pass, answers
 from tests.support.json_values import UNHURRIED
 
 R = ResultStatus
-READY = JobObserved(running=(1, 0), digest="d1")
+READY = JobObserved(set_uid="u", running=(1, 0), digest="d1")
 REFUSAL = Complaint(reason="ErrorCreateSyncJob", message="data source cannot be empty")
 
 
 def seen(*statuses: ResultStatus) -> JobObserved:
-    return JobObserved(running=(0, 1), digest="d1", answers=answers(*statuses))
+    return JobObserved(set_uid="u", running=(0, 1), digest="d1", answers=answers(*statuses))
 
 
 @pytest.mark.parametrize(("kind", "servers"), [("sync", (0,)), ("rmr", (0,)), ("warmup", (0, 1)), ("clear", (0, 1))])
 def test_a_job_is_posted_to_the_first_server_or_to_all(kind: str, servers: tuple[int, ...]) -> None:
     decision = a_job_pass(kind, READY)
-    assert decision.record == JobRecord(phase=SampleJobPhase.PENDING, job="fresh", digest="d1", servers=servers)
+    kept = JobRecord(phase=SampleJobPhase.PENDING, job="fresh", digest="d1", servers=servers, set_uid="u")
+    assert decision.record == kept
     assert decision.actions == (PostOptions(job="fresh", servers=servers),)
     assert decision.refreshes_set
 
@@ -40,11 +42,12 @@ def test_a_terminating_job_ends_the_others_first() -> None:
 @pytest.mark.parametrize(
     ("observed", "reason"),
     [
-        (JobObserved(set_exists=False), "ErrorSampleSetNotExist"),
-        (JobObserved(running=(0,), refusal=REFUSAL), "ErrorCreateSyncJob"),
-        (JobObserved(digest="d1"), "ErrorCreateSyncJob"),
-        (JobObserved(digest="d1", running=(1,)), "ErrorCreateSyncJob"),
-        (JobObserved(running=(0,)), "ErrorCreateSyncJob"),
+        (JobObserved(), "ErrorSampleSetNotExist"),
+        (JobObserved(set_uid="u", is_leaving=True, digest="d1", running=(0,)), "ErrorSampleSetNotExist"),
+        (JobObserved(set_uid="u", running=(0,), refusal=REFUSAL), "ErrorCreateSyncJob"),
+        (JobObserved(set_uid="u", digest="d1"), "ErrorCreateSyncJob"),
+        (JobObserved(set_uid="u", digest="d1", running=(1,)), "ErrorCreateSyncJob"),
+        (JobObserved(set_uid="u", running=(0,)), "ErrorCreateSyncJob"),
     ],
 )
 def test_a_job_that_cannot_begin_says_why_once(observed: JobObserved, reason: str) -> None:
@@ -98,13 +101,46 @@ def test_a_terminating_job_never_ends_itself() -> None:
 
 @pytest.mark.parametrize(("digest", "after"), [("d1", P.FAILED), ("", P.FAILED), ("d2", P.NONE)])
 def test_a_failed_job_begins_anew_once_its_options_differ(digest: str, after: SampleJobPhase) -> None:
-    decision = a_job_pass("rmr", JobObserved(digest=digest), P.FAILED, job="a", digest="d1", servers=(0,))
+    observed = JobObserved(set_uid="u", digest=digest)
+    decision = a_job_pass("rmr", observed, P.FAILED, job="a", digest="d1", servers=(0,))
     assert decision.record.phase is after
     assert bool(decision.record.job) == (after is P.FAILED)
 
 
+@pytest.mark.parametrize("phase", [P.PENDING, P.RUNNING])
+@pytest.mark.parametrize("now", ["", "another"])
+def test_a_job_whose_set_is_gone_fails_and_is_nobody_elses(phase: SampleJobPhase, now: str) -> None:
+    observed = JobObserved(set_uid=now, running=(0, 1), digest="d2", answers=answers(R.NOT_POSTED, R.NOT_POSTED))
+    decision = a_job_pass("warmup", observed, phase, job="a", digest="d1", servers=(0, 1))
+    assert (decision.record.phase, decision.actions, decision.wake_after) == (P.FAILED, (), None)
+    assert decision.record.message == "the SampleSet imagenet that the job was posted to is gone"
+    assert [event.reason for event in decision.events] == ["ErrorDoWarmupJob"]
+    # Nor later: a namesake with other options is no new try.
+    again = a_job_pass("warmup", observed, P.FAILED, job="a", digest="d1", message=decision.record.message)
+    assert (again.record.phase, again.actions, again.events, again.wake_after) == (P.FAILED, (), (), None)
+
+
+@pytest.mark.parametrize(
+    ("servers", "replicas", "statuses", "after"),
+    [
+        ((0, 1), 1, (R.SUCCESS, R.UNKNOWN), P.SUCCEEDED),
+        ((0, 1), 1, (R.RUNNING, R.UNKNOWN), P.RUNNING),
+        ((0, 1), 2, (R.SUCCESS, R.UNKNOWN), P.RUNNING),
+        ((0, 1), None, (R.SUCCESS, R.UNKNOWN), P.RUNNING),
+        ((0,), 0, (R.UNKNOWN,), P.RUNNING),
+        ((1,), 1, (R.UNKNOWN,), P.FAILED),
+    ],
+)
+def test_servers_that_the_set_has_given_up_are_not_waited_for(
+    servers: tuple[int, ...], replicas: int | None, statuses: tuple[ResultStatus, ...], after: SampleJobPhase
+) -> None:
+    observed = replace(seen(*statuses), replicas=replicas)
+    decision = a_job_pass("clear", observed, P.RUNNING, job="a", digest="d1", servers=servers)
+    assert decision.record.phase is after
+
+
 def test_a_job_that_has_succeeded_stays_as_it_is() -> None:
-    record = JobRecord(phase=P.SUCCEEDED, job="a", digest="d1")
+    record = JobRecord(phase=P.SUCCEEDED, job="a", digest="d1", set_uid="u")
     decision = a_job_pass("rmr", JobObserved(digest="d2"), P.SUCCEEDED, job="a", digest="d1")
     assert (decision.record, decision.actions, decision.wake_after) == (record, (), None)
     with pytest.raises(Conflict) as refused:
