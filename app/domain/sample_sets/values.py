@@ -193,9 +193,9 @@ class JobRecord:
 class JobObserved:
     """`running` are the indexes of the set's running servers; `answers` those of the servers that the record names.
 
-    `set_uid` is empty where there is no set of the name; one that `is_leaving` takes no new jobs. `replicas` is how many
-    servers it is to have, None while that is not known. `digest` is that of the job's options now; where they cannot be
-    made, `refusal` says why.
+    `set_uid` is empty where there is no set of the name; one that `is_leaving` takes no new jobs. `replicas` is how
+    many servers it is to have, None while that is not known. `digest` is that of the job's options now; where they
+    cannot be made, `refusal` says why.
     """
 
     set_uid: str = ""
