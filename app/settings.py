@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.api.settings import HttpSettings
+from app.domain.cache.limits import CacheLimits
 from app.domain.decoding import decode_yaml
 from app.domain.dialects.accelerators import accelerators_of
 from app.domain.dialects.base import Accelerator, Limits, Site
@@ -72,6 +73,17 @@ class Settings(BaseSettings):
         1024 * 1024
     )
 
+    cache_roots: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(description="comma-separated node directories for caches; empty: anywhere but in the system's own"),
+    ] = ()
+    secret_namespaces: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(description="comma-separated namespaces whose Secrets SampleSets of any namespace may name"),
+    ] = ()
+
     lease_seconds: Annotated[float, Field(gt=0, description="how long a controller's lease lasts unrenewed")] = 15.0
     request_timeout: Annotated[float, Field(gt=0, description="for one call of the cluster by the controller")] = 5.0
     stale_after: Annotated[
@@ -113,7 +125,7 @@ class Settings(BaseSettings):
         Literal["debug", "info", "warning", "error"], Field(description="least severity that is written")
     ] = "info"
 
-    @field_validator("namespaces", "cors_origins", mode="before")
+    @field_validator("namespaces", "cors_origins", "cache_roots", "secret_namespaces", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(item.strip() for item in value.split(",") if item.strip()) if isinstance(value, str) else value
@@ -126,6 +138,11 @@ class Settings(BaseSettings):
 
     def limits(self) -> Limits:
         return Limits(max_replicas=self.max_replicas, max_rendered_pod_bytes=self.max_rendered_pod_bytes)
+
+    def cache_limits(self) -> CacheLimits:
+        """For a manifest of no namespace yet."""
+        roots = self.cache_roots
+        return CacheLimits(namespace="", secret_namespaces=frozenset(self.secret_namespaces), cache_roots=roots)
 
     def site(self) -> Site:
         pairs = (item.split("=", 1) for item in self.scheduler_names.split(",") if "=" in item)

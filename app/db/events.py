@@ -1,4 +1,7 @@
-"""How a transaction says in the feed what it did to which job. `app.db.feed` numbers and reads what is said here."""
+"""How a transaction says in the feed what it did to which job or sample.
+
+`app.db.feed` numbers and reads what is said here.
+"""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -12,16 +15,21 @@ CANCELLED = "cancelled"
 REMOVED = "removed"
 DELETED = "deleted"
 STATUS = "status"
+GONE = "gone"
+"""Of a sample whose deletion was asked for: nothing is left of it."""
 
-JobVersion: TypeAlias = tuple[str, UUID, int]  # namespace, uid, version
+JOBS = "jobs"
+"""The resource that is meant where none is named; a sample's is that of its kind."""
+
+Version: TypeAlias = tuple[str, UUID, int]  # namespace, uid, version
 
 _ANNOUNCE = """
-INSERT INTO job_events (at, type, namespace, job_uid, version)
-SELECT clock_timestamp(), $1, * FROM unnest($2::text[], $3::uuid[], $4::bigint[])
+INSERT INTO job_events (at, type, resource, namespace, job_uid, version)
+SELECT clock_timestamp(), $1, $2, * FROM unnest($3::text[], $4::uuid[], $5::bigint[])
 """
 
 
-async def announce(connection: Connection, what: str, versions: Sequence[JobVersion]) -> None:
-    """Add a row a job. It becomes visible, in its place, after the commit."""
+async def announce(connection: Connection, what: str, versions: Sequence[Version], *, resource: str = JOBS) -> None:
+    """Add a row each. It becomes visible, in its place, after the commit."""
     if versions:
-        await connection.execute(_ANNOUNCE, what, *(list(column) for column in zip(*versions, strict=True)))
+        await connection.execute(_ANNOUNCE, what, resource, *(list(column) for column in zip(*versions, strict=True)))

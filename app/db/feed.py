@@ -14,11 +14,12 @@ from typing import Any
 from uuid import UUID
 
 from app.db.engine import Database
+from app.db.events import JOBS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedEvent:
-    """`type` is one of `app.db.events`; `version` is that of the job after the change."""
+    """`type` is one of `app.db.events`; `version` is that of the job, or of another `resource`, after the change."""
 
     seq: int
     at: datetime
@@ -26,6 +27,7 @@ class FeedEvent:
     namespace: str
     job_uid: UUID
     version: int
+    resource: str = JOBS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ _BOUNDS = "SELECT epoch, first, last FROM feed"
 _READ = """
 SELECT f.epoch, f.first, f.last, e.*
 FROM feed AS f LEFT JOIN LATERAL (
-    SELECT seq, at, type, namespace, job_uid, version FROM job_events
+    SELECT seq, at, type, namespace, job_uid, version, resource FROM job_events
     WHERE seq > $1 AND ($3::text[] IS NULL OR namespace = ANY($3)) AND ($4::uuid IS NULL OR job_uid = $4)
     ORDER BY seq LIMIT $2
 ) AS e ON true
@@ -126,7 +128,7 @@ async def read(
 
 
 def _event(row: Any) -> FeedEvent:
-    names = ("seq", "at", "type", "namespace", "job_uid", "version")
+    names = ("seq", "at", "type", "namespace", "job_uid", "version", "resource")
     return FeedEvent(**{name: row[name] for name in names})
 
 

@@ -3,20 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.db.engine import Database
 from app.db.job_rows import COLUMNS, JobRow, job_row
-from app.domain.selectors import Operator, Requirement
+from app.db.queries import Cursor, Query, restrict_after, restrict_labels, restrict_namespaces
+from app.domain.selectors import Requirement
 from app.domain.vocabulary import JobPhase
-
-
-class Cursor(NamedTuple):
-    """The last job of a page."""
-
-    created_at: datetime
-    uid: UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +44,9 @@ class JobPage:
 
 async def page(db: Database, where: JobFilter, *, after: Cursor | None = None, limit: int) -> JobPage:
     """At most `limit` jobs that come after the cursor."""
-    query = _Query()
+    query = Query(f"SELECT {COLUMNS} FROM jobs", "j")  # noqa: S608  columns of our own
     _restrict(query, where)
-    if after is not None:
-        query.add("(j.created_at, j.uid) < ({}, {})", after.created_at, after.uid)
+    restrict_after(query, after)
     async with db.read() as connection:
         rows = await connection.fetch(query.text(limit + 1), *query.arguments)
     found = [job_row(row) for row in rows[:limit]]
@@ -62,29 +54,7 @@ async def page(db: Database, where: JobFilter, *, after: Cursor | None = None, l
     return JobPage(rows=found, next=last)
 
 
-class _Query:
-    """Conditions and their arguments, numbered as they come."""
-
-    def __init__(self) -> None:
-        self._conditions: list[str] = []
-        self.arguments: list[Any] = []
-
-    def add(self, condition: str, *arguments: Any) -> None:
-        """Add a condition of ours, `{}` standing for each argument."""
-        first = len(self.arguments) + 1
-        self._conditions.append(condition.format(*(f"${first + n}" for n in range(len(arguments)))))
-        self.arguments.extend(arguments)
-
-    def text(self, limit: int) -> str:
-        conditions = " AND ".join(self._conditions) or "true"
-        # Conditions are constants of this module; whatever a client says is an argument.
-        return (
-            f"SELECT {COLUMNS} FROM jobs AS j WHERE {conditions} "  # noqa: S608
-            f"ORDER BY j.created_at DESC, j.uid DESC LIMIT {int(limit)}"
-        )
-
-
-def _restrict(query: _Query, where: JobFilter) -> None:
+def _restrict(query: Query, where: JobFilter) -> None:
     _restrict_identity(query, where)
     for condition, value in (
         ("j.phase = ANY({}::text[])", list(where.phases) or None),
@@ -96,15 +66,11 @@ def _restrict(query: _Query, where: JobFilter) -> None:
     ):
         if value is not None:
             query.add(condition, value)
-    for requirement in where.labels:
-        _restrict_label(query, requirement)
+    restrict_labels(query, where.labels)
 
 
-def _restrict_identity(query: _Query, where: JobFilter) -> None:
-    if where.namespaces is not None and len(where.namespaces) == 1:
-        query.add("j.namespace = {}", where.namespaces[0])  # walks the namespace's own index
-    elif where.namespaces is not None:
-        query.add("j.namespace = ANY({}::text[])", list(where.namespaces))
+def _restrict_identity(query: Query, where: JobFilter) -> None:
+    restrict_namespaces(query, where.namespaces)
     if where.uids:
         query.add("j.uid = ANY({}::uuid[])", list(where.uids))
     elif not where.deleted:
@@ -115,15 +81,3 @@ def _restrict_identity(query: _Query, where: JobFilter) -> None:
         query.add("starts_with(j.name, {})", where.prefix)
     if where.search is not None:
         query.add("strpos(j.name, {}) > 0", where.search)
-
-
-def _restrict_label(query: _Query, requirement: Requirement) -> None:
-    match requirement.operator:
-        case Operator.EXISTS:
-            query.add("j.labels ? {}", requirement.key)
-        case Operator.DOES_NOT_EXIST:
-            query.add("NOT j.labels ? {}", requirement.key)
-        case Operator.IN:
-            query.add("j.labels ->> {} = ANY({}::text[])", requirement.key, list(requirement.values))
-        case Operator.NOT_IN:
-            query.add("(j.labels ->> {} = ANY({}::text[])) IS NOT TRUE", requirement.key, list(requirement.values))

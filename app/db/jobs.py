@@ -7,8 +7,9 @@ from uuid import UUID
 
 from app.db.engine import Connection, Database
 from app.db.job_edits import Edit, ScaleChange, edit, request_cancel, request_remove, set_reported
-from app.db.job_pages import Cursor, JobFilter, JobPage, page
+from app.db.job_pages import JobFilter, JobPage, page
 from app.db.job_rows import COLUMNS, JobRow, job_row
+from app.db.queries import Cursor
 from app.db.rows import StoredReplica, load_attempts, load_replicas
 from app.db.scale_records import load_last
 from app.db.submit import (

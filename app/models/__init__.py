@@ -21,6 +21,9 @@ from app.models.job_event import job_events
 from app.models.lease import leases
 from app.models.name import names
 from app.models.replica import replicas
+from app.models.sample import samples
+from app.models.sample_event import sample_events
+from app.models.sample_history import sample_history
 from app.models.scale_record import scale_records
 from app.models.status_history import status_history
 
@@ -41,6 +44,9 @@ __all__ = [
     "metadata",
     "names",
     "replicas",
+    "sample_events",
+    "sample_history",
+    "samples",
     "scale_records",
     "status_history",
 ]

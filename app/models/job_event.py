@@ -1,6 +1,9 @@
-"""What happened to which job. A row has no `seq` until the publisher has seen it committed."""
+"""What happened to which job or sample. A row has no `seq` until the publisher has seen it committed.
 
-from sqlalchemy import BigInteger, Column, Identity, Index, Table, text
+`resource` says what `job_uid` is the uid of, by the name that its routes have.
+"""
+
+from sqlalchemy import BigInteger, Column, Identity, Index, Table, Text, text
 
 from app.models.base import metadata, number_column, text_column, time_column, uid_column
 
@@ -14,6 +17,7 @@ job_events = Table(
     text_column("namespace"),
     uid_column("job_uid"),
     number_column("version"),
+    Column("resource", Text, nullable=False, server_default=text("'jobs'")),
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.05"},
 )
 

@@ -5,10 +5,12 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from app.clock import Clock
 from app.db.engine import Database
 from app.db.submissions import GroupCommit
+from app.domain.cache.limits import CacheLimits
 from app.services.access import Access
 from app.services.autoscaling import Autoscaling
 from app.services.control import JobControl
@@ -18,6 +20,7 @@ from app.services.freshness import FreshnessReader
 from app.services.logs import LogReader, Logs
 from app.services.planning import Planner
 from app.services.reading import Reading
+from app.services.samples import Samples
 from app.services.submitting import Hint, Submitter
 from app.services.submitting_together import TogetherSubmitter
 from app.services.watching import Watcher
@@ -47,6 +50,7 @@ class Services:
     di_server: DiServer
     autoscaling: Autoscaling
     reading: Reading
+    samples: Samples
     watcher: Watcher
     logs: Logs
     freshness: FreshnessReader
@@ -76,7 +80,10 @@ class Hints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """What services are made of. A cluster that is idle is heard of once a minute: `stale_after` is longer."""
+    """What services are made of. A cluster that is idle is heard of once a minute: `stale_after` is longer.
+
+    `cache_limits` hold in every namespace.
+    """
 
     db: Database
     clock: Clock
@@ -88,6 +95,7 @@ class Assembly:
     log_reader: LogReader | None = None
     namespaces: frozenset[str] | None = None
     stale_after: timedelta = timedelta(seconds=75)
+    cache_limits: CacheLimits = field(default_factory=partial(CacheLimits, namespace=""))
     randomness: random.Random = field(default_factory=random.SystemRandom)
 
     def build(self) -> Services:
@@ -105,6 +113,7 @@ class Assembly:
             di_server=DiServer(self.db, control, credentials),
             autoscaling=Autoscaling(self.db, self.clock),
             reading=reading,
+            samples=Samples(self.db, self.clock, self.hints.intent, self.cache_limits, self.randomness),
             watcher=Watcher(self.db, self.hints.feed),
             logs=Logs(self.db, self.log_reader),
             freshness=FreshnessReader(self.db, self.clock, self.stale_after),

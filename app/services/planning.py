@@ -49,8 +49,8 @@ class Planner:
             InvalidManifest: with every error there is.
         """
         dialect = registry.find(document.get("apiVersion"), document.get("kind"))
-        named, generated = _named(document, suffix)
-        manifest = dialect.accept(_placed(named, namespace), self.limits, Given(random=suffix, stored=stored))
+        called, generated = named(document, suffix)
+        manifest = dialect.accept(placed(called, namespace), self.limits, Given(random=suffix, stored=stored))
         manifest["metadata"].pop("generateName", None)
         manifest["metadata"]["namespace"] = namespace
         return Draft(dialect=dialect, manifest=manifest, generated=generated)
@@ -94,23 +94,23 @@ def objects(plan: JobPlan) -> list[dict[str, Any]]:
     return objects_of(plan)
 
 
-def generated_name(base: str, suffix: Suffix) -> str:
-    return base[: DNS_LABEL_MAX - SUFFIX_LENGTH] + suffix()
+def generated_name(base: str, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> str:
+    return base[: name_max - SUFFIX_LENGTH] + suffix()
 
 
-def _named(document: Manifest, suffix: Suffix) -> tuple[Manifest, bool]:
-    """Draw a name where only its beginning is given."""
+def named(document: Manifest, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> tuple[Manifest, bool]:
+    """Draw a name where only its beginning is given; whether that was so."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or metadata.get("name") is not None:
         return document, False
     base = metadata.get("generateName")
     if not isinstance(base, str) or not base:
         return document, False
-    return {**document, "metadata": {**metadata, "name": generated_name(base, suffix)}}, True
+    return {**document, "metadata": {**metadata, "name": generated_name(base, suffix, name_max)}}, True
 
 
-def _placed(document: Manifest, namespace: str) -> Manifest:
-    """The path says where the job goes; a manifest that says otherwise is a mistake worth telling."""
+def placed(document: Manifest, namespace: str) -> Manifest:
+    """The path says where it goes; a manifest that says otherwise is a mistake worth telling."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
         return document

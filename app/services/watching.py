@@ -1,4 +1,4 @@
-"""News of jobs, from one reader of the feed a process to everybody who waits in it.
+"""News of jobs and samples, from one reader of the feed a process to everybody who waits in it.
 
     feed in Postgres ─▶ Watcher.run ─▶ the last few thousand events in memory ─▶ streams and long polls
 
@@ -20,6 +20,7 @@ from typing_extensions import override
 from app.db import feed
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
+from app.db.events import JOBS
 from app.db.feed import FeedEvent
 from app.domain.errors import Unavailable
 
@@ -55,12 +56,15 @@ def parse_position(text: str) -> Position | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
-    """Which events somebody waits for: those of one job, or of some namespaces (None is all)."""
+    """Which events somebody waits for: those of one job or sample, or of some namespaces (None is all)."""
 
     job_uid: UUID | None = None
     namespaces: frozenset[str] | None = None
+    resources: frozenset[str] = frozenset({JOBS})
 
     def covers(self, event: FeedEvent) -> bool:
+        if event.resource not in self.resources:
+            return False
         if self.job_uid is not None and event.job_uid != self.job_uid:
             return False
         return self.namespaces is None or event.namespace in self.namespaces

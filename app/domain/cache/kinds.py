@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from app.domain import labels
 from app.domain.cache import sample_job, sample_set
 from app.domain.cache.limits import CacheLimits
+from app.domain.cache.naming import NAME_MAX
 from app.domain.cache.sample_job import SampleJobSpec, check_sample_job
 from app.domain.cache.sample_set import API_VERSION, SampleSetSpec, check_sample_set
 from app.domain.dialects.changes import immutable_changes
@@ -14,6 +16,7 @@ from app.domain.dialects.envelope import read_envelope
 from app.domain.dialects.schema import manifest_schema
 from app.domain.dialects.spec_model import SpecModel, read_in_part, read_spec
 from app.domain.errors import FieldError, Problems, pointer_to
+from app.domain.names import DNS_LABEL_MAX
 from app.domain.plan import Manifest
 
 _SPEC: Final = "/spec"
@@ -39,9 +42,17 @@ Check = Callable[[Any, Mapping[str, Any], str, CacheLimits, Problems], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheKind:
-    """A kind of the data cache: no job, so it has neither pods nor ranks, only a spec and its rules."""
+    """A kind of the data cache: no job, so it has neither pods nor ranks, only a spec and its rules.
+
+    `resource` is what its routes and the feed call it. What `has_objects` in the cluster keeps its name until they are
+    gone. `set_name` is the set that an accepted manifest is about.
+    """
 
     kind: str
+    resource: str
+    name_max: int
+    has_objects: bool
+    set_name: Callable[[Manifest], str]
     api_versions: tuple[str, ...]
     mutable_fields: tuple[str, ...]
     spec: type[SpecModel]
@@ -95,6 +106,10 @@ def _refuse_settings(envelope: Manifest, problems: Problems) -> None:
 
 SAMPLE_SET: Final = CacheKind(
     kind=sample_set.KIND,
+    resource="samplesets",
+    name_max=NAME_MAX,
+    has_objects=True,
+    set_name=lambda manifest: str(manifest["metadata"]["name"]),
     api_versions=(API_VERSION,),
     mutable_fields=sample_set.MUTABLE_FIELDS,
     spec=SampleSetSpec,
@@ -102,8 +117,13 @@ SAMPLE_SET: Final = CacheKind(
 )
 SAMPLE_JOB: Final = CacheKind(
     kind=sample_job.KIND,
+    resource="samplejobs",
+    name_max=DNS_LABEL_MAX,
+    has_objects=False,
+    set_name=lambda manifest: str(manifest["spec"]["sampleSetRef"]["name"]),
     api_versions=(API_VERSION,),
     mutable_fields=sample_job.MUTABLE_FIELDS,
     spec=SampleJobSpec,
     check=check_sample_job,
 )
+CACHE_KINDS: Final[Mapping[str, CacheKind]] = MappingProxyType({one.kind: one for one in (SAMPLE_SET, SAMPLE_JOB)})

@@ -1,0 +1,64 @@
+"""Lists, the newest first, page by page along an index: conditions of ours, and arguments that are anybody's."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from app.domain.selectors import Operator, Requirement
+
+
+class Cursor(NamedTuple):
+    """The last item of a page."""
+
+    created_at: datetime
+    uid: UUID
+
+
+class Query:
+    """A statement's conditions and their arguments, numbered as they come. `select` ends with the table's name."""
+
+    def __init__(self, select: str, alias: str) -> None:
+        self._select = f"{select} AS {alias}"
+        self._conditions: list[str] = []
+        self.alias = alias
+        self.arguments: list[Any] = []
+
+    def add(self, condition: str, *arguments: Any) -> None:
+        """Add a condition of ours, `{}` standing for each argument."""
+        first = len(self.arguments) + 1
+        self._conditions.append(condition.format(*(f"${first + n}" for n in range(len(arguments)))))
+        self.arguments.extend(arguments)
+
+    def text(self, limit: int) -> str:
+        conditions = " AND ".join(self._conditions) or "true"
+        # Conditions are constants of this package; whatever a client says is an argument.
+        order = f"{self.alias}.created_at DESC, {self.alias}.uid DESC"
+        return f"{self._select} WHERE {conditions} ORDER BY {order} LIMIT {int(limit)}"
+
+
+def restrict_after(query: Query, cursor: Cursor | None) -> None:
+    if cursor is not None:
+        query.add(f"({query.alias}.created_at, {query.alias}.uid) < ({{}}, {{}})", cursor.created_at, cursor.uid)
+
+
+def restrict_namespaces(query: Query, namespaces: Sequence[str] | None) -> None:
+    if namespaces is not None and len(namespaces) == 1:
+        query.add(f"{query.alias}.namespace = {{}}", namespaces[0])  # walks the namespace's own index
+    elif namespaces is not None:
+        query.add(f"{query.alias}.namespace = ANY({{}}::text[])", list(namespaces))
+
+
+def restrict_labels(query: Query, requirements: Sequence[Requirement]) -> None:
+    labels = f"{query.alias}.labels"
+    for requirement in requirements:
+        match requirement.operator:
+            case Operator.EXISTS:
+                query.add(f"{labels} ? {{}}", requirement.key)
+            case Operator.DOES_NOT_EXIST:
+                query.add(f"NOT {labels} ? {{}}", requirement.key)
+            case Operator.IN:
+                query.add(f"{labels} ->> {{}} = ANY({{}}::text[])", requirement.key, list(requirement.values))
+            case Operator.NOT_IN:
+                values = list(requirement.values)
+                query.add(f"({labels} ->> {{}} = ANY({{}}::text[])) IS NOT TRUE", requirement.key, values)

@@ -1,0 +1,206 @@
+"""SampleSets and SampleJobs as people ask for them: names and keys are decided once, whoever comes together."""
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.db import feed, samples
+from app.db.engine import Database
+from app.db.errors import NotStorable
+from app.db.queries import Cursor
+from app.db.samples import SampleEdit, SampleFilter, SampleTaken
+from app.db.submit import IdempotencyKey, KeyConflict, Replayed, Submitted
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.selectors import parse_selector
+from tests.db.factories import NOW, later
+from tests.db.samples_made import NAMESPACE, new_job, new_set, stored, there
+
+KEY = IdempotencyKey(scope="s", key="k", fingerprint="f", answer=b"first")
+
+
+def edit_of(row: Any, **changes: Any) -> SampleEdit:
+    spec = {**row.manifest["spec"], "partitions": 2}
+    edit = SampleEdit(
+        manifest={**row.manifest, "spec": spec},
+        labels={"app": "other"},
+        set_name=row.set_name,
+        actor="bob",
+        at=later(1),
+    )
+    return replace(edit, **changes)
+
+
+@pytest.mark.parametrize("new", [new_set(), new_job()], ids=["set", "job"])
+async def test_what_is_stored_is_what_was_told_at_once(db: Database, new: Any) -> None:
+    row = await stored(db, new)
+    assert row == samples.first_row(new)
+    assert await samples.find(db, new.kind, NAMESPACE, new.name) == row
+    assert await samples.find_version(db, new.kind, NAMESPACE, new.name) == (new.uid, 1)
+    assert await samples.get_version(db, new.uid) == (new.uid, 1)
+    (line,) = await samples.history(db, new.uid, limit=10)
+    assert (line.seq, line.at, line.phase, line.reason, line.actor) == (1, NOW, "", "", "alice")
+
+
+async def test_a_set_a_job_and_another_namespace_may_share_a_name(db: Database) -> None:
+    for new in (new_set("same"), new_job("same"), new_set("same", namespace="team-b")):
+        await stored(db, new)
+
+
+async def test_a_name_is_taken_while_its_holder_is_there(db: Database) -> None:
+    first = await stored(db, new_set())
+    assert await samples.insert(db, new_set()) == SampleTaken(row=first)
+    leaving = await samples.request_deletion(db, first.uid, actor="bob", at=later(1))
+    assert await samples.insert(db, new_set()) == SampleTaken(row=leaving)
+
+
+async def test_of_many_that_want_one_name_together_one_gets_it(db: Database) -> None:
+    answers = await asyncio.gather(*(samples.insert(db, new_set()) for _ in range(12)))
+    assert Counter(type(answer) for answer in answers) == {Submitted: 1, SampleTaken: 11}
+    (winner,) = (answer for answer in answers if isinstance(answer, Submitted))
+    assert {answer.row.uid for answer in answers if isinstance(answer, SampleTaken)} == {winner.uid}
+
+
+async def test_a_repeated_key_is_answered_as_before(db: Database) -> None:
+    first = new_set()
+    answers = await asyncio.gather(*(samples.insert(db, new, KEY) for new in (first, new_set("b"), new_set("c"))))
+    (won,) = (answer for answer in answers if isinstance(answer, Submitted))
+    assert [answer for answer in answers if answer != won] == [Replayed(uid=won.uid, answer=b"first")] * 2
+    assert await samples.insert(db, new_set("d"), replace(KEY, fingerprint="other")) == KeyConflict()
+    assert len((await samples.page(db, SampleFilter(kind=SAMPLE_SET.kind), limit=9)).rows) == 1
+
+
+async def test_a_key_whose_name_was_taken_can_be_used_again(db: Database) -> None:
+    await stored(db, new_set())
+    assert isinstance(await samples.insert(db, new_set(), KEY), SampleTaken)
+    again = new_set("another")
+    assert await samples.insert(db, again, KEY) == Submitted(uid=again.uid)
+
+
+async def test_what_cannot_be_stored_is_refused(db: Database) -> None:
+    with pytest.raises(NotStorable):
+        await samples.insert(db, new_set(created_by="a\0b"), KEY)
+    assert isinstance(await samples.insert(db, new_set(), KEY), Submitted)
+
+
+async def test_an_edit_raises_the_versions_and_is_told(db: Database) -> None:
+    row = await stored(db, new_set())
+    after = await samples.edit(db, row.uid, edit_of(row, expected_version=1))
+    assert (after.generation, after.version, after.intent_version, after.history_count) == (2, 2, 2, 2)
+    assert (after.manifest["spec"]["partitions"], after.labels) == (2, {"app": "other"})
+    assert after == await there(db, row.uid)
+    assert [line.reason for line in await samples.history(db, row.uid, limit=9)] == ["", "Edited"]
+    relabelled = await samples.edit(db, row.uid, edit_of(row, is_respecified=False))
+    assert (relabelled.generation, relabelled.version, relabelled.intent_version) == (2, 3, 3)
+
+
+async def test_an_edit_of_what_has_changed_or_leaves_is_refused(db: Database) -> None:
+    row = await stored(db, new_set())
+    with pytest.raises(PreconditionFailed):
+        await samples.edit(db, row.uid, edit_of(row, expected_version=2))
+    with pytest.raises(NotFound):
+        await samples.edit(db, new_set().uid, edit_of(row))
+    await samples.request_deletion(db, row.uid, actor="bob", at=later(1))
+    with pytest.raises(Conflict) as refused:
+        await samples.edit(db, row.uid, edit_of(row))
+    assert refused.value.code == "BeingDeleted"
+    job = await stored(db, new_job())
+    await samples.request_deletion(db, job.uid, actor="bob", at=later(1))
+    with pytest.raises(Conflict) as refused:
+        await samples.edit(db, job.uid, edit_of(job))
+    assert refused.value.code == "Deleted"
+
+
+async def test_edits_that_meet_are_done_one_after_another(db: Database) -> None:
+    row = await stored(db, new_set())
+    edits = (samples.edit(db, row.uid, edit_of(row, expected_version=1)) for _ in range(8))
+    done = await asyncio.gather(*edits, return_exceptions=True)
+    assert Counter(type(one) for one in done) == {samples.SampleRow: 1, PreconditionFailed: 7}
+    assert [line.seq for line in await samples.history(db, row.uid, limit=99)] == [1, 2]
+
+
+async def test_a_set_leaves_when_its_objects_have_and_a_job_at_once(db: Database) -> None:
+    row, job = await stored(db, new_set()), await stored(db, new_job())
+    leaving = await samples.request_deletion(db, row.uid, actor="bob", at=later(1), reason="enough")
+    assert (leaving.delete_requested_at, leaving.delete_requested_by, leaving.gone_at) == (later(1), "bob", None)
+    assert (leaving.version, leaving.intent_version, leaving.generation) == (2, 2, 1)
+    assert (await samples.history(db, row.uid, after_seq=1, limit=9))[0].message == "enough"
+    assert await samples.request_deletion(db, row.uid, actor="carol", at=later(2)) == leaving
+    gone = await samples.request_deletion(db, job.uid, actor="bob", at=later(1))
+    assert gone.gone_at == later(1)
+    newer = await stored(db, new_job(created_at=later(-5)))
+    assert await samples.find(db, SAMPLE_JOB.kind, NAMESPACE, "warm") == newer
+    with pytest.raises(PreconditionFailed):
+        await samples.request_deletion(db, newer.uid, actor="bob", at=later(1), expected_version=7)
+
+
+async def test_of_those_that_are_gone_the_newest_is_found(db: Database) -> None:
+    old, new = new_job(), new_job(created_at=later(9))
+    for one in (new, old):
+        await stored(db, one)
+        await samples.request_deletion(db, one.uid, actor="bob", at=later(20))
+    found = await samples.find(db, SAMPLE_JOB.kind, NAMESPACE, "warm")
+    assert found is not None
+    assert found.uid == new.uid
+    assert await samples.find(db, SAMPLE_SET.kind, NAMESPACE, "warm") is None
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({}, ["c", "b", "a"]),
+        ({"namespaces": ["team-b"]}, ["b"]),
+        ({"namespaces": []}, []),
+        ({"namespaces": [NAMESPACE, "team-b"], "prefix": "a"}, ["a"]),
+        ({"name": "c"}, ["c"]),
+        ({"search": "b"}, ["b"]),
+        ({"set_name": "other"}, ["c"]),
+        ({"phases": [""]}, ["c", "b", "a"]),
+        ({"phases": ["Running"]}, []),
+        ({"labels": parse_selector("tier=x")}, ["b"]),
+        ({"labels": parse_selector("tier notin (x)")}, ["c", "a"]),
+        ({"labels": parse_selector("!tier")}, ["c", "a"]),
+        ({"created_after": later(1)}, ["c", "b"]),
+        ({"created_before": later(2), "gone": True}, ["b", "z", "a"]),
+    ],
+    ids=str,
+)
+async def test_lists_show_what_was_asked_for(db: Database, where: dict[str, Any], expected: list[str]) -> None:
+    await stored(db, new_set("no-job"))
+    await stored(db, new_job("a"))
+    gone = await stored(db, new_job("z", created_at=later(0.5)))
+    await samples.request_deletion(db, gone.uid, actor="bob", at=later(1))
+    await stored(db, new_job("b", namespace="team-b", created_at=later(1), labels={"tier": "x"}))
+    await stored(db, new_job("c", "other", created_at=later(2)))
+    page = await samples.page(db, SampleFilter(kind=SAMPLE_JOB.kind, **where), limit=9)
+    assert ([row.name for row in page.rows], page.next) == (expected, None)
+
+
+async def test_pages_follow_each_other(db: Database) -> None:
+    for number in range(5):
+        await stored(db, new_job(f"j{number}", created_at=later(number // 2)))
+    seen: list[str] = []
+    after: Cursor | None = None
+    for _ in range(3):
+        page = await samples.page(db, SampleFilter(kind=SAMPLE_JOB.kind), after=after, limit=2)
+        seen += [row.name for row in page.rows]
+        after = page.next
+    assert after is None
+    assert sorted(seen) == [f"j{number}" for number in range(5)]
+
+
+async def test_changes_are_told_in_the_feed_by_resource(db: Database) -> None:
+    row, job = await stored(db, new_set()), await stored(db, new_job())
+    await samples.edit(db, row.uid, edit_of(row))
+    await samples.request_deletion(db, job.uid, actor="bob", at=later(1))
+    await feed.publish(db)
+    told = (await feed.read(db, 0, 100)).events
+    assert [(event.type, event.resource, event.job_uid, event.version) for event in told] == [
+        ("created", "samplesets", row.uid, 1),
+        ("created", "samplejobs", job.uid, 1),
+        ("edited", "samplesets", row.uid, 2),
+        ("deleted", "samplejobs", job.uid, 2),
+    ]
