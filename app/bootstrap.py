@@ -245,6 +245,7 @@ def _services(base: Foundation, controller: Controller | None) -> Services:
         log_reader=ClusterLogs(base.api) if base.api is not None else None,
         namespaces=frozenset(settings.namespaces) or None,
         stale_after=timedelta(seconds=settings.stale_after),
+        cache_limits=settings.cache_limits(),
     ).build()
 
 
