@@ -17,9 +17,13 @@ from app.cache_runtime.engine import CacheEngine, engine_for, perform
 from app.cache_runtime.errors import JobFailed, NotServable
 from app.cache_runtime.options import OPTIONS, JobKind
 from app.cache_runtime.places import Places, WarmupTimes
-from app.cache_runtime.server import ServerSettings, serve
 
-runtime = typer.Typer(help="What runs beside the data of a SampleSet: its server, and its jobs by hand.")
+runtime = typer.Typer(
+    help="What runs beside the data of a SampleSet: its server, and its jobs by hand.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 
 _DEFAULT_TIMES = WarmupTimes()
 _NUMBERED = re.compile(r".*-(\d+)")
@@ -54,6 +58,8 @@ def server(  # noqa: PLR0913 - the flags are upstream's, and a few of ours
     ] = ",".join(f"{value:g}" for value in msgspec.to_builtins(_DEFAULT_TIMES).values()),
 ) -> None:
     """Serve a SampleSet's controller until a signal comes."""
+    from app.cache_runtime.server import ServerSettings, serve  # noqa: PLC0415 - a job by hand needs no HTTP
+
     places = Places(data_dir, tuple(cache_dirs or ()), timeout, _number(index), warmup=_times(warmup_times))
     settings = ServerSettings(places, driver, host, port, server_dir, interval, token_file)
     _logged(development)

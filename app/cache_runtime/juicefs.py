@@ -1,29 +1,31 @@
 """The JuiceFS driver's work, done by the `juicefs` program and on the mount that its CSI driver made."""
 
 import re
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
-from app.cache_runtime import cache_status, commands
+import msgspec
+
+from app.cache_runtime import cache_status, commands, confinement
 from app.cache_runtime.binary import juicefs_path
 from app.cache_runtime.errors import JobFailed
+from app.cache_runtime.local_ends import check_destination, check_source, reach
 from app.cache_runtime.options import CacheStatus, ClearOptions, RmrOptions, SyncOptions, WarmupOptions, flags
-from app.cache_runtime.paths import check_future
 from app.cache_runtime.places import Places
 from app.cache_runtime.removal import clear_paths, remove_paths
 from app.cache_runtime.secrets import Scrubber, endpoints, scrubber
 from app.cache_runtime.threads import in_thread
 from app.cache_runtime.warmup import Warmup
+from app.domain.cache.worker_hosts import wrong_hosts
 
 _MESSAGE_LIMIT: Final = 2000
-_FILE: Final = "file://"
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SUMMARY: Final = re.compile(r"Found: (\d+), .*?failed: (\d+)")
 _VANISHED: Final = re.compile(r"Update mtime of .*: no such file or directory")
 _BROKEN_OFF: Final = re.compile(r"Listing failed, stop syncing")
+_SKIPPED: Final = re.compile(r"skip unreachable symlink: ")
+_CLIMBS: Final = r"(^|/)\.\.(/|$)"
 _WARMED: Final = re.compile(r"(\d+) paths are warmed up")
 _NOISE: Final = re.compile(r"^[\d/]+ [\d:.]+ juicefs\[\d+\] |\x1b\[[\d;]*m")
 
@@ -36,12 +38,20 @@ class SyncReport:
         self.failed = 0
         self.vanished = 0
         self.broken_off = False
+        self.skipped = 0
 
     def line(self, text: str) -> None:
         if match := _SUMMARY.search(text):
             self.found, self.failed = int(match[1]), int(match[2])
         self.vanished += bool(_VANISHED.search(text))
         self.broken_off |= bool(_BROKEN_OFF.search(text))
+        self.skipped += bool(_SKIPPED.search(text))
+
+    def told(self) -> str:
+        said = [] if self.found is None else [f"{self.found} files found"]
+        if self.skipped:
+            said.append(f"symbolic links left out, which lead nowhere or elsewhere: {self.skipped}")
+        return "; ".join(said)
 
     def problem(self) -> str | None:
         if self.failed:
@@ -70,22 +80,27 @@ class JuiceFSEngine:
         for uri in (options.source, options.destination):
             if not _URI.match(uri):
                 raise JobFailed("source and destination must be URIs with ://")
+        if options.worker and (wrong := wrong_hosts(options.worker)):
+            raise JobFailed(wrong)
         source, destination = endpoints(options.source, options.destination)
-        if options.destination.startswith(_FILE) and self._places.data_dir is not None:
-            base = self._places.data_dir
-            await in_thread(lambda _: check_future(base, _local(options.destination)))
-        await in_thread(lambda _: _check_source(options.source))
+        await in_thread(lambda _: check_destination(options.destination, self._places))
+        await in_thread(lambda _: check_source(options.source, self._places))
         report = SyncReport()
-        arguments = ["sync", *flags(options), source.uri, destination.uri]
+        program = juicefs_path()
+        command = [str(program), "sync", *flags(_without_parents(options)), source.uri, destination.uri]
+        if confinement.version():
+            ends = (options.source, options.destination)
+            held = await in_thread(lambda _: reach(*ends, self._places, program, removes_source=options.delete_src))
+            command = confinement.confined(command, reads=held.reads, writes=held.writes)
         try:
             environment = {**source.environment, **destination.environment}
-            summary = await self._juicefs(arguments, scrub, environment, report.line)
+            summary = await self._run("sync", command, scrub, environment, report.line)
         except JobFailed as error:
             raise JobFailed("\n".join(filter(None, (report.problem(), str(error))))) from None
-        await in_thread(lambda _: _check_source(options.source))
+        await in_thread(lambda _: check_source(options.source, self._places))
         if problem := report.problem():
             raise JobFailed(f"{problem}\n{summary}")
-        return "" if report.found is None else f"{report.found} files found"
+        return report.told()
 
     async def do_warmup_job(self, options: WarmupOptions, job: str) -> str:
         data_dir = self._data_dir()
@@ -139,17 +154,24 @@ class JuiceFSEngine:
     async def _juicefs(
         self, arguments: list[str], scrub: Scrubber, environment: Mapping[str, str], on_line: Callable[[str], None]
     ) -> str:
+        return await self._run(arguments[0], [str(juicefs_path()), *arguments], scrub, environment, on_line)
+
+    async def _run(
+        self,
+        name: str,
+        command: list[str],
+        scrub: Scrubber,
+        environment: Mapping[str, str],
+        on_line: Callable[[str], None],
+    ) -> str:
         """A summary of what it said; a status other than 0 is a failure with it."""
-        program = juicefs_path()
         try:
-            code, summary = await commands.run(
-                [program, *arguments], {**self._places.environment, **environment}, on_line
-            )
+            code, summary = await commands.run(command, {**self._places.environment, **environment}, on_line)
         except OSError as error:
             raise JobFailed(f"juicefs cannot be run: {error.strerror}") from None
         if code:
             ended = f"ended with status {code}" if code > 0 else f"was killed by signal {-code}"
-            raise JobFailed(_message(scrub, f"juicefs {arguments[0]} {ended}\n{summary}"))
+            raise JobFailed(_message(scrub, f"juicefs {name} {ended}\n{summary}"))
         return summary
 
     def _data_dir(self) -> Path:
@@ -164,18 +186,9 @@ def _message(scrub: Scrubber, text: str) -> str:
     return told if len(told) <= _MESSAGE_LIMIT else f"{told[: _MESSAGE_LIMIT - 1]}…"
 
 
-def _local(uri: str) -> str:
-    return unquote(urlsplit(uri).path)
-
-
-def _check_source(uri: str) -> None:
-    """To juicefs, a directory that is not there is an empty one."""
-    if not uri.startswith(_FILE):
-        return
-    path = Path(_local(uri))
-    try:
-        present = stat.S_ISDIR(path.stat().st_mode) or not uri.endswith("/")
-    except OSError:
-        present = False
-    if not present:
-        raise JobFailed(f"the source {path} is not there")
+def _without_parents(options: SyncOptions) -> SyncOptions:
+    """Where the kernel cannot hold juicefs to its places, keys that climb out of them are left out."""
+    if confinement.version():
+        return options
+    pattern = f"({options.exclude})|{_CLIMBS}" if options.exclude else _CLIMBS
+    return msgspec.structs.replace(options, exclude=pattern)

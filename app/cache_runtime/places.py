@@ -23,5 +23,6 @@ class Places:
     timeout: float = 30.0  # seconds for one look at the cache
     server: int | None = None  # which of the set's servers this is
     scratch: Path | None = None  # for lists of files on their way to a program
+    secrets: tuple[Path, ...] = ()  # which no sync may read
     environment: dict[str, str] = field(default_factory=dict)  # of every program that is started
     warmup: WarmupTimes = WarmupTimes()

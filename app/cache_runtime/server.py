@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from typing_extensions import override
 
-from app.cache_runtime import commands
+from app.cache_runtime import commands, confinement
 from app.cache_runtime.cache_status import pauses
 from app.cache_runtime.engine import CacheEngine, engine_for
 from app.cache_runtime.errors import NotServable
@@ -66,7 +66,10 @@ async def serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> No
         if killed:
             log.warning("%d processes that a dead server had left were ended", killed)
         environment = {commands.RUNTIME_VARIABLE: store.identity}
-        places = replace(settings.places, environment=environment, scratch=store.scratch())
+        kept = (settings.server_dir, *([settings.token_file] if settings.token_file else []))
+        places = replace(settings.places, environment=environment, scratch=store.scratch(), secrets=kept)
+        if not confinement.version():
+            log.warning("this kernel has no Landlock: a sync follows links that lead out of the volume")
         engine = engine_for(settings.driver, places)
         queue = JobQueue(store, engine)
         _recover(queue)

@@ -96,3 +96,21 @@ def test_the_page_has_every_flag_of_the_server() -> None:
 def test_the_page_has_every_storage_whose_keys_are_hidden() -> None:
     rows = re.findall(r"^\| (\w+) \| `([A-Z_0-9]+)`, `([A-Z_0-9]+)` \|$", PAGE, re.MULTILINE)
     assert {scheme: (access, secret) for scheme, access, secret in rows} == dict(ENVIRONMENT)
+
+
+@pytest.mark.parametrize("job", ["server", "sync"])
+def test_the_runtime_starts_without_the_gateways_code(job: str) -> None:
+    """It starts in every pod of a set, and again in a hook of each."""
+    program = (
+        "import sys; from app import command; sys.argv = ['jobgate', 'cache-runtime', *sys.argv[1:]]\n"
+        "try: command.main()\n"
+        "finally: print([name for name in sys.modules if name.startswith(('app.', 'sqlalchemy', 'fastapi'))])"
+    )
+    arguments = (job, "--driver=none") if job == "server" else (job, "--source=x")
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    loaded = ran.stdout.splitlines()[-1]
+    assert "app.cache_runtime.cli" in loaded, ran.stderr
+    assert not [name for name in ("app.cli", "app.bootstrap", "sqlalchemy", "fastapi") if f"'{name}'" in loaded]
+    assert ("app.cache_runtime.server" in loaded) == (job == "server")

@@ -40,7 +40,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Set]:
 async def status_when(server: CacheServer, **wanted: str) -> dict[str, str]:
     status: dict[str, str] = {}
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while not status or any(status[name] != value for name, value in wanted.items()):
                 answer = await server.ask("GET", "/cacheStatus/cacheInfo.json")
                 status = answer.json() if answer.status_code == 200 else {}

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,11 @@ from app.cache_runtime.options import WarmupOptions
 from app.cache_runtime.places import WarmupTimes
 from app.cache_runtime.warmup import Warmup
 
-TIMES = WarmupTimes(workers=5, lists=10, directory=5, poll=0.01, beat=0.05, silence=0.6)
-IMPATIENT = WarmupTimes(workers=0.3, lists=0.3, directory=0.3, poll=0.01, beat=0.05, silence=0.2)
+TIMES = WarmupTimes(workers=60, lists=60, directory=60, poll=0.01, beat=0.05, silence=60)
+# For those who wait for somebody who does not come, or who has fallen silent: all others have ample time.
+ONE_IS_MISSING = replace(TIMES, workers=2)
+ONE_IS_DEAD = replace(TIMES, silence=0.6)
+NOBODY_COMES = replace(TIMES, workers=0.3, lists=0.3, directory=0.3)
 Warm = Callable[[Path], Awaitable[None]]
 
 
@@ -117,7 +121,7 @@ async def test_a_users_list_stays_inside(servers: Servers, line: str) -> None:
 async def test_a_server_that_does_not_come_is_done_without(servers: Servers) -> None:
     options = WarmupOptions(partitions=3)
     told = await asyncio.gather(
-        servers.server(0, options, times=IMPATIENT).run(), servers.server(2, options, times=TIMES).run()
+        servers.server(0, options, times=ONE_IS_MISSING).run(), servers.server(2, options, times=TIMES).run()
     )
     assert told[0] == "4 files on 2 servers; servers that did not come: 1"
 
@@ -129,14 +133,14 @@ async def test_a_server_of_no_partition_is_told_so(servers: Servers) -> None:
 
 async def test_a_worker_without_coordinator_gives_up(servers: Servers) -> None:
     with pytest.raises(JobFailed, match=r"server 0 did not begin this warm-up within 0\.3 seconds"):
-        await servers.server(1, WarmupOptions(partitions=2), times=IMPATIENT).run()
+        await servers.server(1, WarmupOptions(partitions=2), times=NOBODY_COMES).run()
 
 
 async def test_a_worker_takes_no_part_in_another_job(servers: Servers) -> None:
     other = Meeting.begin(servers.data, "another job", 0)
     assert other is not None
     with pytest.raises(JobFailed, match="did not begin"):
-        await servers.server(1, WarmupOptions(partitions=2), times=IMPATIENT).run()
+        await servers.server(1, WarmupOptions(partitions=2), times=NOBODY_COMES).run()
     assert with_prefix(other.names(), "worker") == set()
     other.close()
 
@@ -146,7 +150,7 @@ async def test_what_a_dead_coordinator_left_is_cleared_away(servers: Servers) ->
     assert dead is not None
     dead.put("file.0", b"old\n")
     (servers.data / ".warmup-unfinished").mkdir()
-    assert await servers.server(0, WarmupOptions()).run() == "4 files on 1 servers"
+    assert await servers.server(0, WarmupOptions(), times=ONE_IS_DEAD).run() == "4 files on 1 servers"
     assert servers.left() == []
     dead.close()
 
@@ -162,7 +166,7 @@ async def test_remains_of_any_shape_are_cleared_or_told(servers: Servers, left: 
         place.write_text("x")
     else:
         place.symlink_to(tmp_path / "elsewhere")
-    run = servers.server(0, WarmupOptions()).run()
+    run = servers.server(0, WarmupOptions(), times=ONE_IS_DEAD).run()
     if left == "nothing":
         assert await run == "4 files on 1 servers"
     else:
@@ -193,7 +197,7 @@ async def test_a_worker_whose_coordinator_dies_ends(servers: Servers) -> None:
     dead = Meeting.begin(servers.data, "job", 0)
     assert dead is not None
     with pytest.raises(JobFailed, match="server 0 fell silent"):
-        await servers.server(1, WarmupOptions(partitions=2)).run()
+        await servers.server(1, WarmupOptions(partitions=2), times=ONE_IS_DEAD).run()
     dead.close()
 
 
@@ -236,7 +240,7 @@ async def test_a_worker_that_dies_fails_the_whole(servers: Servers) -> None:
     """Its beats stop, and nothing else tells."""
 
     async def watch() -> str:
-        return await _failure(servers.server(0, WarmupOptions(partitions=2)))
+        return await _failure(servers.server(0, WarmupOptions(partitions=2), times=ONE_IS_DEAD))
 
     async with asyncio.TaskGroup() as group:
         coordinator = group.create_task(watch())

@@ -11,6 +11,7 @@ from app.domain.cache.paths import check_all_relative, check_relative
 from app.domain.cache.sample_set import check_set_name
 from app.domain.cache.secret_refs import SecretRef, check_secret_ref
 from app.domain.cache.sources import check_source
+from app.domain.cache.worker_hosts import ACCEPTED, wrong_hosts
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Problems, pointer_to, shorten
 
@@ -137,6 +138,8 @@ def _check_sync(options: SyncOptions | None, base: str, problems: Problems) -> N
     if options.source:
         check_source(options.source, pointer_to(base, "source"), problems)
     check_relative(options.destination, pointer_to(base, "destination"), problems)
+    if options.worker and (wrong := wrong_hosts(options.worker)):
+        problems.add(pointer_to(base, "worker"), "WorkerNotValid", wrong, ACCEPTED)
 
 
 def _check_warmup(options: WarmupOptions | None, base: str, problems: Problems) -> None:

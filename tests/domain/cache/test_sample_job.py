@@ -42,6 +42,11 @@ REFUSED: list[tuple[Manifest, str, str]] = [
         "/spec/syncOptions/destination",
         "PathNotValid",
     ),
+    (
+        a_job("sync", **SECRET, syncOptions={"worker": "10.0.0.1,-oProxyCommand=x"}),
+        "/spec/syncOptions/worker",
+        "WorkerNotValid",
+    ),
     (a_job("sync", **SECRET, syncOptions={"thread": 1}), "/spec/syncOptions/thread", "UnknownField"),
     (a_job("sync", **SECRET, syncOptions={"threads": -1}), "/spec/syncOptions/threads", "OutOfRange"),
     (a_job("sync", **SECRET, syncOptions={"http-port": 65536}), "/spec/syncOptions/http-port", "OutOfRange"),
