@@ -23,7 +23,7 @@ def jobgate(*arguments: str, home: Path, **environment: str) -> "subprocess.Comp
     """Run it with nothing of this process's configuration, and an empty home."""
     keep = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "TMPDIR")}
     return subprocess.run(
-        [sys.executable, "-m", "app.cli", *arguments],
+        [sys.executable, "-m", "app.command", *arguments],
         cwd=ROOT,
         env=keep | {"HOME": str(home), "COLUMNS": "200"} | environment,
         capture_output=True,
