@@ -15,7 +15,21 @@ from app.api.middleware import BodyLimit, RequestIds
 from app.api.openapi import TAGS, Documented
 from app.api.polling import Poller
 from app.api.rendering import RenderCache
-from app.api.routes import actions, autoscaler, details, di_server, jobs, listing, logs, system, watch
+from app.api.routes import (
+    actions,
+    autoscaler,
+    details,
+    di_server,
+    jobs,
+    listing,
+    logs,
+    samples,
+    samples_listing,
+    samples_reading,
+    samples_watch,
+    system,
+    watch,
+)
 from app.api.settings import HttpSettings
 from app.services.gateway import Services
 
@@ -26,6 +40,10 @@ _ROUTERS: Final = (
     *details.routers(),
     *logs.routers(),
     watch.router,
+    *samples_listing.routers(),
+    *samples_watch.routers(),
+    *samples_reading.routers(),
+    *samples.routers(),
     autoscaler.router,
     di_server.router,
 )

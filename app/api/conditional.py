@@ -11,6 +11,7 @@ from app.domain.errors import PreconditionFailed
 
 MAX_WAIT: Final = 60
 _TAG: Final = re.compile(r'\s*(?:(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e\x80-\xff]*)"\s*(?:,|$))')
+_COMPANY: Final = re.compile(r'\.[0-9a-f]+"$')
 _WAIT: Final = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])', re.IGNORECASE)
 
 
@@ -21,6 +22,12 @@ def job_tag(uid: UUID, version: int) -> str:
 
 def status_tag(uid: UUID, version: int) -> str:
     return f'"{uid.hex}-{version}-s"'
+
+
+def company_tag(uid: UUID, version: int, company: Iterable[object]) -> str:
+    """The tag of something that is shown with others, whose changes make no version of it."""
+    shown = hashlib.blake2b(repr(tuple(company)).encode(), digest_size=9).hexdigest()
+    return f'"{uid.hex}-{version}.{shown}"'
 
 
 def list_tag(items: Iterable[tuple[UUID, int]], request: str) -> str:
@@ -40,15 +47,19 @@ def unchanged(if_none_match: str | None, tag: str) -> bool:
     return any(known.removeprefix("W/") == tag for known in _tags(if_none_match, "If-None-Match"))
 
 
-def check_if_match(if_match: str | None, tag: str) -> None:
+def check_if_match(if_match: str | None, tag: str, what: str = "job") -> None:
     """Hold an edit to the version that it was decided on. If-Match compares strongly: a weak tag never matches.
+
+    In what company something was shown makes no difference.
 
     Raises:
         PreconditionFailed: the job has changed since.
     """
-    if if_match is None or if_match.strip() == "*" or tag in _tags(if_match, "If-Match"):
+    if if_match is None or if_match.strip() == "*":
         return
-    raise PreconditionFailed("the job has changed since you read it: read it again and decide on that version")
+    if tag in (_COMPANY.sub('"', known) for known in _tags(if_match, "If-Match")):
+        return
+    raise PreconditionFailed(f"the {what} has changed since you read it: read it again and decide on that version")
 
 
 def _tags(header: str, name: str) -> list[str]:

@@ -8,10 +8,12 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from typing_extensions import override
 
+from app.api import openapi_samples
 from app.api.bodies import JSON, MERGE_PATCH, YAML_TYPES
 from app.api.errors import PROBLEM_TYPE
 from app.api.openapi_examples import MANIFEST, PROBLEM, SCALES
 from app.api.routes import di_server
+from app.api.sample_views import SampleJobWatchEventView, SampleSetWatchEventView
 from app.api.views import ProblemView, WatchEventView
 from app.domain.several import LIST_KIND, MAX_ITEMS
 
@@ -19,6 +21,7 @@ TAGS: Final = [
     {"name": "jobs", "description": "Submit, list, read and edit jobs."},
     {"name": "actions", "description": "Scale, pause, resume, cancel and retry."},
     {"name": "logs", "description": "What containers wrote."},
+    *openapi_samples.TAGS,
     {"name": "watch", "description": "Server-sent events."},
     {"name": "autoscaler", "description": "What it decided, and what it would do."},
     {"name": "system", "description": "Kinds, health and metrics."},
@@ -36,8 +39,9 @@ _DESCRIPTIONS: Final = {
     "401": "No token, or an unknown one.",
     "403": "The token's role does not allow it.",
     "404": "There is no such thing, or none that the token may see.",
-    "409": "A name is in use, or the job's phase does not allow it.",
-    "412": "The job has changed since it was read.",
+    "409": "A name is in use, or the phase does not allow it.",
+    "410": "It has been deleted, and nothing of it is left.",
+    "412": "It has changed since it was read.",
     "413": "The body is too large.",
     "415": "The body's format is not read here.",
     "422": "The manifest is not valid; all errors are listed.",
@@ -110,7 +114,8 @@ def _finished(found: dict[str, Any]) -> dict[str, Any]:
     schemas = components.setdefault("schemas", {})
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
-    schemas.update(_schemas(ProblemView, WatchEventView))
+    schemas.update(_schemas(ProblemView, WatchEventView, SampleSetWatchEventView, SampleJobWatchEventView))
+    schemas.update(openapi_samples.manifest_schemas())
     schemas["Manifest"] = _manifest_schema()
     schemas["Submission"] = _submission_schema()
     for path, item in found["paths"].items():
@@ -138,20 +143,22 @@ def _finish_operation(path: str, method: str, operation: dict[str, Any]) -> None
     if path.startswith(di_server.BASE):
         operation["responses"].pop("422", None)
         return
-    if method in ("put", "patch") or (path.endswith(("/jobs", "/jobs/batch")) and method == "post"):
+    if (body := openapi_samples.request_body(path, method)) is not None:
+        operation["requestBody"] = body
+    elif method in ("put", "patch") or (path.endswith(("/jobs", "/jobs/batch")) and method == "post"):
         operation["requestBody"] = _request_body(method, "Submission" if method == "post" else "Manifest")
     elif method == "post" and "requestBody" not in operation:
         operation["requestBody"] = _action_body(path)
     responses = operation["responses"]
     responses.pop("422", None)
     codes = _ALWAYS if method == "get" else (*_ALWAYS, *_WITH_CHANGE)
-    for code in codes:
+    for code in (*codes, *(code for code in responses if code == "410")):
         responses[code] = _problem_response(code)
     if method == "get" and any(name["name"] == "If-None-Match" for name in operation.get("parameters", ())):
         responses["200"]["headers"] = _POLLED_HEADERS
         responses["304"] = {"description": "It is still what the ETag says.", "headers": _POLLED_HEADERS}
     if "201" in responses:
-        responses["201"]["headers"] = {"Location": _text_header("Where the job is."), "ETag": _ETAG}
+        responses["201"]["headers"] = {"Location": _text_header("Where it is."), "ETag": _ETAG}
         responses["200"]["headers"] = {"Idempotency-Replayed": _text_header("true for a repeated request.")}
 
 

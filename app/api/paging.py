@@ -69,6 +69,16 @@ def decode(token: str, into: type[_T], asked: str) -> _T:
     return place
 
 
+def start_of(token: str | None, asked: str) -> int:
+    """The number after which a page of numbered items begins."""
+    return decode(token, SequencePlace, asked).seq if token else 0
+
+
+def after_seq(asked: str, seq: int) -> str:
+    """The token of the page that follows this number."""
+    return encode(SequencePlace(question=asked, seq=seq))
+
+
 def page_size(asked: int | None) -> int:
     """Sizes over the maximum are cut, not refused."""
     return DEFAULT_PAGE if asked is None else min(asked, MAX_PAGE)

@@ -13,6 +13,7 @@ from app.domain.errors import FieldError, InvalidManifest
 from app.domain.manifests.rendered import largest_pod_bytes, objects_of
 from app.domain.names import DNS_LABEL_MAX
 from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.services.wrong_route import JOBS, refuse_wrong_route
 
 SUFFIX_LENGTH: Final = 5
 # Kubernetes' own alphabet for generated names: no vowels and nothing that looks like one.
@@ -48,6 +49,7 @@ class Planner:
         Raises:
             InvalidManifest: with every error there is.
         """
+        refuse_wrong_route(document, JOBS, namespace)
         dialect = registry.find(document.get("apiVersion"), document.get("kind"))
         called, generated = named(document, suffix)
         manifest = dialect.accept(placed(called, namespace), self.limits, Given(random=suffix, stored=stored))

@@ -124,7 +124,7 @@ def _add_replicas(router: APIRouter, prefix: str, locate: Locate, suffix: str) -
         """The replicas with all their attempts, in order of task and rank; those that leave are marked."""
         uid = await where.uid()
         asked = paging.question([uid, task, phase])
-        start = _start(page_token, asked)
+        start = paging.start_of(page_token, asked)
         stories = [
             story
             for story in await where.caller.services.reading.replicas(uid)
@@ -146,8 +146,8 @@ def _add_records(router: APIRouter, prefix: str, locate: Locate, suffix: str) ->
         uid = await where.uid()
         asked = paging.question([uid, "history"])
         size = paging.page_size(page_size)
-        rows = await where.caller.services.reading.history(uid, _start(page_token, asked), size + 1)
-        token = _after(asked, rows[size - 1].seq) if len(rows) > size else None
+        rows = await where.caller.services.reading.history(uid, paging.start_of(page_token, asked), size + 1)
+        token = paging.after_seq(asked, rows[size - 1].seq) if len(rows) > size else None
         return await _sent(where, HistoryPage(items=[history_view(row) for row in rows[:size]], next_page_token=token))
 
     @_route(router, f"{prefix}/scale-records", f"list_job_scale_records{suffix}", ScaleRecordPage)
@@ -158,8 +158,8 @@ def _add_records(router: APIRouter, prefix: str, locate: Locate, suffix: str) ->
         uid = await where.uid()
         asked = paging.question([uid, "scale-records"])
         size = paging.page_size(page_size)
-        records = await where.caller.services.reading.scale_records(uid, _start(page_token, asked), size + 1)
-        token = _after(asked, records[size - 1].seq) if len(records) > size else None
+        records = await where.caller.services.reading.scale_records(uid, paging.start_of(page_token, asked), size + 1)
+        token = paging.after_seq(asked, records[size - 1].seq) if len(records) > size else None
         items = [scale_record_view(record) for record in records[:size]]
         return await _sent(where, ScaleRecordPage(items=items, next_page_token=token))
 
@@ -180,11 +180,3 @@ def _add_rest(router: APIRouter, prefix: str, locate: Locate, suffix: str) -> No
 
 async def _sent(where: Located, view: BaseModel) -> Response:
     return answer(view.model_dump_json(by_alias=True).encode(), None, await where.caller.services.freshness.read())
-
-
-def _start(page_token: str | None, asked: str) -> int:
-    return paging.decode(page_token, paging.SequencePlace, asked).seq if page_token else 0
-
-
-def _after(asked: str, seq: int) -> str:
-    return paging.encode(paging.SequencePlace(question=asked, seq=seq))

@@ -1,6 +1,5 @@
 """Lists of jobs: filters, pages, and bytes that are joined rather than rendered."""
 
-import asyncio
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 from uuid import UUID
@@ -15,21 +14,20 @@ from app.api.parameters import IfNoneMatch, Moment, Namespace, NamespaceFilter, 
 from app.api.polling import Rendered, answer
 from app.api.rendering import list_bytes
 from app.api.views import JobPage as JobPageView
+from app.api.waiting import Look, latest
 from app.db.jobs import Cursor, JobFilter, JobPage
 from app.domain.errors import InvalidManifest
 from app.domain.selectors import Requirement, parse_selector
 from app.domain.vocabulary import JobPhase
 from app.services.access import Verb
-from app.services.watching import Interest, Position
+from app.services.watching import Interest
 
 router = APIRouter(tags=["jobs"])
 
-_MAX_UIDS: Final = 100
+MAX_UIDS: Final = 100
 _MAX_TEXT: Final = 253
-# Changes that come together wake a long poll once: its list is read again for all of them.
-_COALESCED: Final = 0.05
 # A page ends early rather than growing beyond this; jobs may be a megabyte each.
-_PAGE_BYTES: Final = 8 * 1024 * 1024
+PAGE_BYTES: Final = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +64,13 @@ def listing(  # noqa: PLR0913 - one argument a query parameter
     Raises:
         InvalidParameter.
     """
-    if uid and len(uid) > _MAX_UIDS:
-        raise refuse_parameter("query", "uid", "TooMany", "is given too often", f"at most {_MAX_UIDS} times")
+    if uid and len(uid) > MAX_UIDS:
+        raise refuse_parameter("query", "uid", "TooMany", "is given too often", f"at most {MAX_UIDS} times")
     where = JobFilter(
         phases=phase or (),
         kinds=_plain(kind),
         uids=uid or (),
-        labels=_requirements(label_selector),
+        labels=requirements(label_selector),
         search=search,
         created_after=aware("createdAfter", created_after),
         created_before=aware("createdBefore", created_before),
@@ -118,20 +116,13 @@ async def list_namespace_jobs(
 async def _answer(
     caller: Caller, listed: Listing, namespaces: frozenset[str] | None, if_none_match: str | None, wait: int
 ) -> Response:
-    watcher, clock = caller.services.watcher, caller.services.clock
-    until = clock.monotonic() + wait
-    with watcher.waiting(Interest(namespaces=namespaces)) as waiter:
-        while True:
-            # Read before the list: the list may know more than this position, never less.
-            position = watcher.position
-            page = await _page(caller, listed, namespaces)
-            tag = _tag(listed, namespaces, page)
-            left = until - clock.monotonic()
-            if not wait or left <= 0 or watcher.closing or not unchanged(if_none_match, tag):
-                break
-            await waiter.wait(left)
-            await asyncio.sleep(_COALESCED)
-    return await _rendered(caller, listed, page, tag, if_none_match, position)
+    async def look() -> tuple[JobPage, str]:
+        page = await _page(caller, listed, namespaces)
+        return page, _tag(listed, namespaces, page)
+
+    interest = Interest(namespaces=namespaces)
+    found = await latest(caller.services, interest, if_none_match, wait, look)
+    return await _rendered(caller, listed, found, if_none_match)
 
 
 async def _page(caller: Caller, listed: Listing, namespaces: frozenset[str] | None) -> JobPage:
@@ -146,18 +137,16 @@ def _tag(listed: Listing, namespaces: frozenset[str] | None, page: JobPage) -> s
     return list_tag(((row.uid, row.version) for row in page.rows), f"{listed.asked} {seen} {listed.after} {page.next}")
 
 
-async def _rendered(
-    caller: Caller, listed: Listing, page: JobPage, tag: str, if_none_match: str | None, position: Position | None
-) -> Response:
+async def _rendered(caller: Caller, listed: Listing, found: Look[JobPage], if_none_match: str | None) -> Response:
     freshness = await caller.services.freshness.read()
-    if unchanged(if_none_match, tag):
-        response = answer(b"", tag, freshness, if_none_match)
+    if unchanged(if_none_match, found.tag):
+        response = answer(b"", found.tag, freshness, if_none_match)
     else:
-        items = await _items(caller, page)
-        token = _next_token(listed, page, len(items))
-        response = answer(list_bytes((item.body for item in items), token), tag, freshness)
-    if position is not None:
-        response.headers["Jobgate-Feed-Position"] = str(position)
+        items = await _items(caller, found.seen)
+        token = _next_token(listed, found.seen, len(items))
+        response = answer(list_bytes((item.body for item in items), token), found.tag, freshness)
+    if found.position is not None:
+        response.headers["Jobgate-Feed-Position"] = str(found.position)
     return response
 
 
@@ -172,7 +161,7 @@ async def _items(caller: Caller, page: JobPage) -> list[Rendered]:
     for row, known in zip(page.rows, kept, strict=True):
         item = known or poller.of_row(row, belongings[row.uid])
         size += len(item.body)
-        if items and size > _PAGE_BYTES:
+        if items and size > PAGE_BYTES:
             break
         items.append(item)
     return items
@@ -185,7 +174,7 @@ def _next_token(listed: Listing, page: JobPage, shown: int) -> str | None:
     return paging.encode(paging.JobPlace(question=listed.asked, created_at=last.created_at, uid=last.uid))
 
 
-def _requirements(label_selector: str | None) -> tuple[Requirement, ...]:
+def requirements(label_selector: str | None) -> tuple[Requirement, ...]:
     if label_selector is None:
         return ()
     try:

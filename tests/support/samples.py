@@ -1,0 +1,59 @@
+"""SampleSets and SampleJobs over HTTP, and what a controller would write of them."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from app.db import sample_controller
+from app.db.sample_controller import SamplePass
+from app.db.sample_rows import SampleRow
+from tests.domain.cache.made import a_job, a_set
+from tests.support.gateway import NAMESPACE, Gateway
+
+SETS = "samplesets"
+JOBS = "samplejobs"
+RESOURCES = (SETS, JOBS)
+PATCH = {"Content-Type": "application/merge-patch+json"}
+
+
+def path(resource: str, *more: str, namespace: str = NAMESPACE) -> str:
+    return "/".join([f"/api/v1/namespaces/{namespace}/{resource}", *more])
+
+
+def sample(resource: str, name: str = "one", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    """A manifest that is accepted."""
+    document = a_set(name, **spec) if resource == SETS else a_job(**({"sampleSetRef": {"name": "one"}} | spec))
+    metadata = {"name": name} | ({"labels": labels} if labels else {})
+    return {**document, "metadata": metadata}
+
+
+async def submit(
+    gateway: Gateway, resource: str, name: str = "one", *, namespace: str = NAMESPACE, **more: Any
+) -> dict[str, Any]:
+    answer = await gateway.client.post(path(resource, namespace=namespace), json=sample(resource, name, **more))
+    assert answer.status_code == 201, answer.text
+    created: dict[str, Any] = answer.json()
+    return created
+
+
+async def stored(gateway: Gateway, uid: str) -> SampleRow:
+    row = await sample_controller.load(gateway.db, UUID(uid))
+    assert row is not None
+    return row
+
+
+async def conclude(gateway: Gateway, uid: str, record: dict[str, Any] | None = None, **more: Any) -> None:
+    """Write as the controller would: fields of the record that change, and of the pass."""
+    row = await stored(gateway, uid)
+    after = replace(row.record, **(record or {}))
+    now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock
+    done = SamplePass(
+        uid=row.uid,
+        intent_version=row.intent_version,
+        generation=row.generation,
+        phase=str(after.phase),
+        record=after,
+        observed_at=now,
+    )
+    assert await sample_controller.persist(gateway.db, await gateway.lease(), replace(done, **more), now)
