@@ -144,7 +144,7 @@ def _check_source(spec: SampleSetSpec, pointer: str, limits: CacheLimits, proble
     uri, at = spec.source.uri, pointer_to(pointer, "uri")
     if 0 < len(uri) < _MIN_URI:
         problems.add(at, "TooShort", f"the uri has {len(uri)} characters", f"{_MIN_URI} or more: {EXPECTED}")
-    elif not spec.no_sync:
+    elif not uri or not spec.no_sync:
         check_source(uri, at, problems)
     elif wrong := wrong_authority(uri):
         problems.add(at, *wrong)

@@ -62,7 +62,7 @@ class CacheSummary:
 
     @property
     def is_whole(self) -> bool:
-        return self.cached_bytes >= self.total_bytes
+        return 0 < self.total_bytes <= self.cached_bytes
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class _Node:
 
 
 def aggregate(reports: Sequence[ServerReport | None]) -> CacheSummary | None:
-    """One status of all servers. None, where one did not answer, or the volume's size is not known or zero.
+    """One status of all servers. None, where one did not answer, or none knows the volume's size.
 
     Servers of one node look at the same directories and disks: these count once. The sum of what is cached is not
     capped to what there is: more says that several nodes have the same data.
@@ -84,20 +84,22 @@ def aggregate(reports: Sequence[ServerReport | None]) -> CacheSummary | None:
         return None
     errors = [report.error_message for report in answered if report.error_message]
     nodes: dict[str, _Node] = {}
-    total = 0
+    totals = []
     for report in answered:
-        read = {name: _number(name, getattr(report, name), errors) for name in _NUMBERS}
-        total = total or read["total_size"]
+        figures = {name: _number(name, getattr(report, name), errors) for name in _NUMBERS}
+        totals.append(figures["total_size"])
+        read = {name: figure or 0 for name, figure in figures.items()}
         node = nodes.setdefault(report.node, _Node())
         node.cached = max(node.cached, read["cached_size"])
         if read["disk_size"] > node.size:
             node.size, node.used, node.avail = read["disk_size"], read["disk_used"], read["disk_avail"]
-    if not total:
+    if all(each is None for each in totals):
         return None
+    total = next(filter(None, totals), 0)
     cached = sum(node.cached for node in nodes.values())
     status = _in_words(total, cached, list(nodes.values()))
     files = next((report.total_files for report in answered if report.total_files.strip("0")), "0")
-    status = replace(status, total_files=shorten(files), error_message="; ".join(dict.fromkeys(errors)))
+    status = replace(status, total_files=_grouped(files), error_message="; ".join(dict.fromkeys(errors)))
     return CacheSummary(status=status, total_bytes=total, cached_bytes=cached)
 
 
@@ -106,13 +108,21 @@ _NUMBERS: Final = ("total_size", "cached_size", "disk_size", "disk_used", "disk_
 _MAX_DIGITS: Final = 30
 
 
-def _number(name: str, text: str, errors: list[str]) -> int:
+def _number(name: str, text: str, errors: list[str]) -> int | None:
     if not text:
-        return 0
-    if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS:
+        return None
+    if _is_number(text):
         return int(text)
     errors.append(f"{name.replace('_', ' ')} {shorten(text)} is not a number")
-    return 0
+    return None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+
+
+def _grouped(count: str) -> str:
+    return f"{int(count):,}" if _is_number(count) else shorten(count)
 
 
 def _in_words(total: int, cached: int, nodes: Sequence[_Node]) -> CacheStatus:

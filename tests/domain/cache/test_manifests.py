@@ -85,6 +85,7 @@ def test_the_label_of_nodes_has_the_namespace(namespace: str, name: str, label: 
 def test_the_token_has_a_secret_that_the_servers_mount() -> None:
     secret = DRIVER.create_token_secret(IDENTITY, "t0k3n")
     assert secret["stringData"] == {"token": "t0k3n"}
+    assert secret["immutable"]
     pod = a_runtime(set_spec())["spec"]["template"]["spec"]
     (volume,) = [volume for volume in pod["volumes"] if "secret" in volume]
     assert volume["secret"]["secretName"] == secret["metadata"]["name"] == "imagenet-runtime-token"
@@ -122,6 +123,17 @@ def test_mounts_can_be_moved_by_the_installation() -> None:
     made = DRIVER.create_runtime(IDENTITY, set_spec(), a_pv(set_spec()), site)
     mounts = made["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
     assert [mount["mountPath"] for mount in mounts[:2]] == ["/c/dev-shm-team-imagenet", "/d/imagenet"]
+
+
+def test_a_volumes_secret_may_be_of_another_namespace() -> None:
+    made = DRIVER.create_pv(IDENTITY, set_spec(), replace(a_secret("lent"), namespace="shared"))
+    assert made["spec"]["csi"]["nodePublishSecretRef"] == {"name": "lent", "namespace": "shared"}
+
+
+def test_a_cache_directory_takes_no_name_of_the_pods_other_volumes() -> None:
+    spec = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/sample/set:/runtime/token"}]})
+    volumes = [volume["name"] for volume in a_runtime(spec)["spec"]["template"]["spec"]["volumes"]]
+    assert len(set(volumes)) == len(volumes) == 4
 
 
 def test_the_runtime_reflects_the_volume_and_not_a_later_edit() -> None:

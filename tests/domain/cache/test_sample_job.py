@@ -106,6 +106,16 @@ def test_what_is_accepted_and_stays_as_it_is(manifest: Manifest) -> None:
     assert SAMPLE_JOB.accept(accepted, LIMITS) == accepted
 
 
+def test_the_least_that_is_accepted_gets_defaults() -> None:
+    manifest = a_job("warmup", warmupOptions={})
+    assert SAMPLE_JOB.accept(manifest, LIMITS)["spec"] == {
+        "type": "warmup",
+        "sampleSetRef": {"name": "imagenet"},
+        "terminate": False,
+        "warmupOptions": {"strategyName": "sequence", "file": ""},
+    }
+
+
 def test_all_errors_are_told_at_once() -> None:
     manifest = a_job("sync", sampleSetRef=None, secretRef={"name": 5}, rmrOptions={"paths": []}, terminate="yes")
     assert {error.pointer for error in errors_of(manifest)} == {
@@ -128,8 +138,18 @@ def test_type_and_set_stay_while_options_may_change() -> None:
 
 
 def test_the_schema_has_juicefs_own_names() -> None:
-    properties = SAMPLE_JOB.json_schema()["$defs"]["SyncOptions"]["properties"]
-    assert {"force-update", "http-port", "no-https", "delete-dst", "bwlimit"} <= properties.keys()
+    models = SAMPLE_JOB.json_schema()["$defs"]
+    assert models["SyncOptions"]["properties"].keys() == {
+        *("source", "destination", "start", "end", "threads", "http-port", "update", "force-update", "perms", "dirs"),
+        *("dry", "delete-src", "delete-dst", "exclude", "include", "manager", "worker", "bwlimit", "no-https"),
+    }
+    assert models["WarmupOptions"]["properties"].keys() == {"paths", "partitions", "strategyName", "file", "threads"}
+
+
+def test_the_schema_has_upstreams_choices() -> None:
+    schema = SAMPLE_JOB.json_schema()
+    assert schema["properties"]["spec"]["properties"]["type"]["enum"] == ["sync", "warmup", "rmr", "clear"]
+    assert schema["$defs"]["WarmupOptions"]["properties"]["strategyName"]["enum"] == ["random", "sequence"]
 
 
 @settings(UNHURRIED, max_examples=150)

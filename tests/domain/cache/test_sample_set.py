@@ -58,12 +58,15 @@ REFUSED: list[tuple[Manifest, str, str]] = [
     (a_set(partitions=0), "/spec/partitions", "OutOfRange"),
     (a_set(partitions=-1), "/spec/partitions", "OutOfRange"),
     (a_set(partitions=1001), "/spec/partitions", "OutOfRange"),
+    (a_set(partitions=2**31), "/spec/partitions", "OutOfRange"),
     (a_set(partitions="2"), "/spec/partitions", "InvalidType"),
     (a_set(partition=2), "/spec/partition", "UnknownField"),
     (a_set(source=None), "/spec/source", "DataSourceEmpty"),
     (a_set(source={}), "/spec/source/uri", "DataSourceEmpty"),
     (a_set(source={"uri": ""}), "/spec/source/uri", "DataSourceEmpty"),
-    (a_set(source={"uri": "s3://b"}), "/spec/source/uri", "TooShort"),
+    (a_set(source={"uri": "s3://buck"}), "/spec/source/uri", "TooShort"),
+    (a_set(source={"uri": "s3://buck"}, noSync=True), "/spec/source/uri", "TooShort"),
+    (a_set(source={}, noSync=True), "/spec/source/uri", "DataSourceEmpty"),
     (a_set(source={"uri": "bucket/of/data"}), "/spec/source/uri", "DataSourceFormat"),
     (a_set(source={"uri": "s3://a://bucket"}), "/spec/source/uri", "DataSourceFormat"),
     (a_set(source={"uri": "ftp://host/data"}), "/spec/source/uri", "StorageNotSupported"),
@@ -145,6 +148,7 @@ def test_upstreams_words(manifest: Manifest, words: str) -> None:
 ACCEPTED = [
     a_set("a" * 44),
     a_set(source=None, noSync=True),
+    a_set(source={"uri": "s3://bucke"}),
     a_set(source={"uri": "just/a/bucket"}, noSync=True),
     a_set(source={"uri": "file:///data/in@put:x"}),
     a_set(source={"uri": "hdfs://user@host:8020/data"}),
@@ -238,6 +242,21 @@ def test_the_schema_names_every_field() -> None:
         "tolerations",
     }
     assert "free-space-ratio" in schema["$defs"]["JuiceFSMountOptions"]["properties"]
+    assert schema["$defs"]["CacheLevel"]["properties"]["mediumType"]["enum"] == ["MEM", "SSD", "HDD"]
+
+
+SYSTEM = (
+    *("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys"),
+    "/usr",
+    *("/var", "/var/lib", "/var/lib/containerd", "/var/lib/docker", "/var/lib/etcd", "/var/lib/kubelet", "/var/log"),
+)
+
+
+@pytest.mark.parametrize("directory", SYSTEM)
+def test_no_cache_is_in_a_directory_of_the_system(directory: str) -> None:
+    for manifest in (levelled(level(directory)), mounted(cache_dir=directory)):
+        (error,) = errors_of(manifest)
+        assert error.code == "CacheDirNotValid"
 
 
 @settings(UNHURRIED, max_examples=150)

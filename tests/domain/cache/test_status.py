@@ -43,6 +43,24 @@ def test_totals_are_the_first_that_are_known_and_the_rest_is_summed() -> None:
     assert (status.disk_size, status.disk_used, status.disk_usage_rate) == ("2.0 MiB", "750 KiB", "37.5%")
 
 
+def test_of_two_totals_the_first_counts() -> None:
+    status = told(whole("n0"), whole("n1", total_size=20 * GIB, total_files="8"))
+    assert (status.total_size, status.total_files) == ("10 GiB", "1,281,167")
+
+
+def test_files_are_counted_in_groups_of_three() -> None:
+    assert told(whole(total_files="1281167")).total_files == "1,281,167"
+    assert told(whole(total_files="999")).total_files == "999"
+
+
+def test_an_empty_volume_has_a_status_and_is_never_whole() -> None:
+    """To servers, nothing in it is another thing than not to know."""
+    summary = aggregate([whole(total_size=0, total_files=0, cached_size=0)])
+    assert summary
+    assert (summary.status.total_size, summary.status.total_files, summary.status.cached_size) == ("0 B", "0", "0 B")
+    assert not summary.is_whole
+
+
 def test_servers_of_one_node_look_at_the_same_disks() -> None:
     status = told(whole("n0"), whole("n0", cached_size=2 * GIB), whole("n1"))
     assert (status.cached_size, status.disk_size) == ("3.0 GiB", "2.0 MiB")
@@ -56,9 +74,9 @@ def test_a_sum_is_not_capped_to_what_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "reports", [[], [None], [whole(), None], [a_report()], [whole(total_size=0)], [whole(total_size="many")]]
+    "reports", [[], [None], [whole(), None], [a_report()], [whole(total_size="")], [whole(total_size="many")]]
 )
-def test_without_every_answer_or_a_size_there_is_no_status(reports: list[ServerReport | None]) -> None:
+def test_without_every_answer_or_a_known_size_there_is_no_status(reports: list[ServerReport | None]) -> None:
     assert aggregate(reports) is None
 
 

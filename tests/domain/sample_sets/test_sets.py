@@ -86,6 +86,24 @@ STEPS: list[tuple[SetPhase, SetObserved, dict[str, Any], SetPhase, tuple[Any, ..
         (),
         10,
     ),
+    # One replica too many is asked for, and cannot be placed.
+    (
+        SetPhase.PARTIAL_READY,
+        at_work(runtime=RuntimeStatus(spec_replicas=3, ready_replicas=2)),
+        {},
+        SetPhase.PARTIAL_READY,
+        (Scale(replicas=2),),
+        10,
+    ),
+    # A pod that does not run has no node's data.
+    (
+        SetPhase.PARTIAL_READY,
+        at_work(pods=pods("n0", "n1", running=False)),
+        {},
+        SetPhase.PARTIAL_READY,
+        (LabelNode(node="n0", value=None), LabelNode(node="n1", value=None)),
+        10,
+    ),
     (
         SetPhase.PARTIAL_READY,
         at_work(labelled={"n0": "old", "n7": "imagenet-runtime-7"}),
@@ -190,6 +208,20 @@ def test_events_have_upstreams_names(
 ) -> None:
     decision = a_pass(phase, observed, **record)
     assert [event.reason for event in decision.events] == reasons
+
+
+def test_another_phase_is_begun_without_the_last_ones_complaint_and_delays() -> None:
+    decision = a_pass(SetPhase.BOUND, at_work(1), complaint=NO_SECRET, delays=7)
+    assert (decision.record.complaint, decision.record.delays) == (None, 0)
+
+
+def test_a_set_that_is_removed_complains_of_nothing() -> None:
+    assert a_pass(SetPhase.NONE, SetObserved(), deleted=True, complaint=NO_SECRET).record.complaint is None
+
+
+def test_the_last_cache_status_stays_while_there_is_none_and_goes_when_there_is() -> None:
+    assert a_pass(SetPhase.READY, at_work(cache=None), cache=summary(9, 3)).record.cache == summary(9, 3)
+    assert a_pass(SetPhase.READY, at_work(cache=summary(9, 4)), cache=summary(9, 3)).record.cache == summary(9, 4)
 
 
 def test_somebody_elses_objects_are_neither_made_nor_removed() -> None:
@@ -327,6 +359,10 @@ def test_whatever_is_seen_a_pass_is_sane(*, phase: SetPhase, observed: SetObserv
         (SetPhase.MOUNT, {}, {Need.SYNC_OPTIONS, Need.SECRET}),
         (SetPhase.MOUNT, {"sync_job": "a"}, {Need.CACHE, Need.SECRET}),
         (SetPhase.SYNCING, {}, {Need.SYNC_RESULT, Need.CACHE, Need.SECRET}),
+        (SetPhase.BOUND, {}, {Need.WARNING, Need.SECRET}),
+        (SetPhase.SYNC_FAILED, {}, {Need.SYNC_OPTIONS, Need.SECRET}),
+        (SetPhase.PARTIAL_READY, {}, {Need.CACHE, Need.SECRET}),
+        (SetPhase.READY, {}, {Need.CACHE, Need.SECRET}),
     ],
 )
 def test_what_has_to_be_found_out(phase: SetPhase, record: dict[str, Any], expected: set[Need]) -> None:
