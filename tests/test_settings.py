@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.domain.cache.limits import CacheLimits
 from app.loops.parts import AutoscalerSettings
 from app.settings import Settings
 
@@ -22,3 +23,12 @@ def test_the_autoscaler_is_off_and_looks_every_half_minute_unless_told_otherwise
     for name, value in {"": "on", "_PERIOD": "5", "_FREEZE": "0", "_MAX_LOAD": "0.5"}.items():
         monkeypatch.setenv(f"JOBGATE_AUTOSCALER{name}", value)
     assert Settings().controller().autoscaler == AutoscalerSettings(enabled=True, period=5, freeze=0, max_load=0.5)
+
+
+def test_what_samples_may_name_is_said_once_for_all_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings().cache_limits() == CacheLimits(namespace="")
+    monkeypatch.setenv("JOBGATE_CACHE_ROOTS", "/mnt/cache, /dev/shm")
+    monkeypatch.setenv("JOBGATE_SECRET_NAMESPACES", "storage,,shared")
+    limits = Settings().cache_limits()
+    assert limits.cache_roots == ("/mnt/cache", "/dev/shm")
+    assert limits.secret_namespaces == {"storage", "shared"}

@@ -42,6 +42,14 @@ async def test_what_is_not_committed_has_no_number_and_comes_later(db: Database)
     assert [(event.seq, event.job_uid) for event in page.events] == [(2, slow)]
 
 
+async def test_a_change_of_no_named_resource_is_that_of_a_job(db: Database) -> None:
+    await write(db)
+    async with db.begin() as connection:
+        await events.announce(connection, events.STATUS, [("team-a", uuid4(), 1)], resource="samplesets")
+    assert await publish_all(db) == 2
+    assert [event.resource for event in (await feed.read(db, 0, 10)).events] == ["jobs", "samplesets"]
+
+
 async def test_one_publisher_at_a_time(db: Database) -> None:
     await write(db)
     async with db.begin() as connection:
@@ -75,7 +83,7 @@ async def follow(db: Database, count: int) -> list[tuple[int, UUID, int]]:
 async def test_readers_see_one_gap_free_order_while_many_write_and_several_publish(db: Database) -> None:
     writers, writes = 6, 25
     total = writers * writes
-    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
         publishers = [Publisher(db, Notifier(db), poll=0.005, batch=9) for _ in range(3)]
         running = [tasks.create_task(publisher.run()) for publisher in publishers]
         readers = [tasks.create_task(follow(db, total)) for _ in range(3)]
@@ -138,14 +146,14 @@ async def test_a_submission_reaches_a_listener_in_another_pool(db: Database, dat
     listener = Listener(database_url)
     notifier = Notifier(db)
     publisher = Publisher(db, notifier, poll=60)
-    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(part.run()) for part in (listener, notifier, publisher)]
         with listener.subscribe(FEED) as hints:
             await listener.listening.wait()
-            assert await hints.wait(5)  # woken by the connection itself
+            assert await hints.wait(60)  # woken by the connection itself
             (uid,) = await submitted(db, new_job())
             publisher.hint()
-            assert await hints.wait(5)
+            assert await hints.wait(60)
             assert [event.job_uid for event in (await feed.read(db, 0, 10)).events] == [uid]
         for task in running:
             task.cancel()

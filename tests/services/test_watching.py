@@ -24,12 +24,12 @@ async def db(database_url: str) -> AsyncIterator[Database]:
     await database.close()
 
 
-async def happen(db: Database, count: int, job: UUID = JOB, namespace: str = "team") -> None:
+async def happen(db: Database, count: int, job: UUID = JOB, namespace: str = "team", resource: str = "jobs") -> None:
     async with db.begin() as connection:
         await connection.execute(
-            "INSERT INTO job_events (at, type, namespace, job_uid, version) "
-            "SELECT now(), 'status', $1, $2, n FROM generate_series(1, $3::int) AS n",
-            namespace, job, count,
+            "INSERT INTO job_events (at, type, namespace, job_uid, version, resource) "
+            "SELECT now(), 'status', $1, $2, n, $4 FROM generate_series(1, $3::int) AS n",
+            namespace, job, count, resource,
         )  # fmt: skip
     await feed.publish(db, 10_000)
 
@@ -82,6 +82,24 @@ async def test_every_event_once_from_memory_or_from_postgres(
         only = Interest(namespaces=frozenset({"other"}))
         assert await drain(watcher, start, only) == list(range(first + 20, first + 23))
         assert await drain(watcher, start, Interest(namespaces=frozenset())) == []
+
+
+async def test_everybody_hears_of_the_resources_that_they_asked_for(db: Database) -> None:
+    async with following(db) as watcher:
+        start = await watcher.begin()
+        sets = Interest(resources=frozenset({"samplesets"}))
+        one = Interest(job_uid=JOB, namespaces=frozenset({"team"}), resources=frozenset({"samplesets", "samplejobs"}))
+        with watcher.waiting(sets) as waiter:
+            await happen(db, 1)
+            await happen(db, 1, resource="samplejobs")
+            await reach(watcher, start.seq + 2)
+            assert not await waiter.wait(0.05)
+            await happen(db, 1, resource="samplesets")
+            assert await waiter.wait(60)
+        await happen(db, 1, job=uuid4(), resource="samplesets")
+        await reach(watcher, start.seq + 4)
+        for interest, expected in ((Interest(), [1]), (sets, [3, 4]), (one, [2, 3])):
+            assert await drain(watcher, start, interest) == [start.seq + number for number in expected]
 
 
 async def test_who_waits_is_woken_by_what_matters_alone(db: Database) -> None:

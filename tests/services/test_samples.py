@@ -1,0 +1,295 @@
+"""SampleSets and SampleJobs from their documents to what is stored, and what may be changed of them."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from app.clock import SystemClock
+from app.db import leases, sample_controller, samples
+from app.db.engine import Database
+from app.db.sample_rows import SampleRecord, SampleRow
+from app.db.samples import SampleFilter
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET, CacheKind
+from app.domain.cache.limits import CacheLimits
+from app.domain.cache.sample_set import API_VERSION
+from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
+from app.domain.sample_sets.values import JobRecord, SetRecord
+from app.domain.sample_sets.vocabulary import SampleJobPhase, SetPhase
+from app.services.planning import SUFFIX_LENGTH
+from app.services.samples import Samples
+from app.services.submitting import Created, RequestKey
+
+TEAM = "team"
+KEY = RequestKey(scope="s", key="k", fingerprint="f")
+
+
+@dataclass
+class Service:
+    """Samples on a real database, and how often it has called for the controller."""
+
+    db: Database
+    hints: list[str] = field(default_factory=list)
+    randomness: random.Random = field(default_factory=lambda: random.Random(7))
+
+    def __post_init__(self) -> None:
+        limits = CacheLimits(namespace="", secret_namespaces=frozenset({"shared"}), cache_roots=("/mnt",))
+        self.samples = Samples(self.db, SystemClock(), lambda: self.hints.append("look"), limits, self.randomness)
+
+    async def submit(self, document: Any, key: RequestKey | None = None, kind: CacheKind = SAMPLE_SET) -> Created:
+        return await self.samples.submit(kind, document, TEAM, actor="me", key=key, render=name_of)
+
+    async def row(self, name: str = "imagenet", kind: CacheKind = SAMPLE_SET) -> SampleRow:
+        return await self.samples.row(kind, TEAM, name)
+
+    async def conclude(self, row: SampleRow, record: SampleRecord) -> None:
+        lease = await leases.acquire(self.db, "controller", "a test", ttl=600)
+        assert lease is not None
+        done = sample_controller.SamplePass(
+            uid=row.uid,
+            intent_version=row.intent_version,
+            generation=row.generation,
+            phase=record.phase,
+            record=record,
+        )
+        assert await sample_controller.persist(self.db, lease, done, row.created_at)
+
+
+@pytest_asyncio.fixture
+async def service(database_url: str) -> AsyncIterator[Service]:
+    db = await Database.open(database_url, pool_size=8)
+    yield Service(db)
+    await db.close()
+
+
+def name_of(row: SampleRow) -> bytes:
+    return b'{"name":"%s"}' % row.name.encode()
+
+
+def a_set(name: str = "imagenet", metadata: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    source = {"uri": "file:///data/images/"}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "SampleSet",
+        "metadata": metadata or {"name": name},
+        "spec": {"partitions": 1, "secretRef": {"name": "storage"}, "source": source} | spec,
+    }
+
+
+def a_job(name: str = "warm", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "SampleJob",
+        "metadata": {"name": name},
+        "spec": {"type": "warmup", "sampleSetRef": {"name": "imagenet"}} | spec,
+    }
+
+
+def anything(_: SampleRow) -> None:
+    """Every version will do."""
+
+
+async def test_what_was_answered_is_stored_and_the_controller_called(service: Service) -> None:
+    created = await service.submit(a_set(metadata={"name": "imagenet", "labels": {"team": "vision"}}))
+    row = await service.row()
+    assert (created.uid, created.name, created.version, created.replayed) == (row.uid, "imagenet", 1, False)
+    assert (row.namespace, row.created_by, row.labels, row.set_name) == (TEAM, "me", {"team": "vision"}, "imagenet")
+    assert row.manifest["metadata"]["namespace"] == TEAM
+    assert row.manifest["spec"]["noSync"] is False
+    assert service.hints == ["look"]
+    await service.submit(a_job(), kind=SAMPLE_JOB)
+    assert (await service.row("warm", SAMPLE_JOB)).set_name == "imagenet"
+
+
+async def test_a_name_is_drawn_where_only_its_beginning_is_given(service: Service) -> None:
+    document = a_set(metadata={"generateName": "a" * 60})
+    first, second = await service.submit(document), await service.submit(document)
+    assert first.name != second.name
+    assert len(first.name) == SAMPLE_SET.name_max
+    assert "generateName" not in (await service.row(first.name)).manifest["metadata"]
+
+
+async def test_a_drawn_name_that_is_taken_is_drawn_again(service: Service) -> None:
+    document = a_set(metadata={"generateName": "run-"})
+    first = await service.submit(document)
+    again = Service(service.db, randomness=random.Random(7))
+    second = await again.submit(document)
+    assert (first.name[:-SUFFIX_LENGTH], second.name[:-SUFFIX_LENGTH]) == ("run-", "run-")
+    assert first.name != second.name
+
+
+async def test_a_taken_name_is_refused_with_its_holder(service: Service) -> None:
+    first = await service.submit(a_set())
+    with pytest.raises(Conflict) as refused:
+        await service.submit(a_set())
+    assert (refused.value.code, refused.value.errors[0].pointer) == ("NameTaken", "/metadata/name")
+    assert str(first.uid) in refused.value.errors[0].detail
+    await service.samples.delete(SAMPLE_SET, TEAM, "imagenet", actor="me", precondition=anything)
+    with pytest.raises(Conflict) as refused:
+        await service.submit(a_set())
+    assert (refused.value.code, refused.value.errors[0].code) == ("BeingDeleted", "BeingDeleted")
+    assert service.hints == ["look", "look"]
+
+
+async def test_a_repeated_request_gets_its_first_answer(service: Service) -> None:
+    answers = await asyncio.gather(*(service.submit(a_set(), KEY) for _ in range(6)))
+    assert sorted(answer.replayed for answer in answers) == [False] + [True] * 5
+    assert {(answer.uid, answer.body) for answer in answers} == {(answers[0].uid, b'{"name":"imagenet"}')}
+    with pytest.raises(InvalidManifest) as refused:
+        await service.submit(a_set("other"), replace(KEY, fingerprint="other"))
+    assert refused.value.code == "IdempotencyKeyReused"
+
+
+@pytest.mark.parametrize(
+    ("document", "pointers"),
+    [
+        ({}, {"/apiVersion", "/kind"}),
+        (a_job(), {"/kind"}),
+        (a_set() | {"apiVersion": "v1"}, {"/apiVersion"}),
+        (a_set(partitions=0, noSync=1), {"/spec/partitions", "/spec/noSync"}),
+        (a_set("x" * 45), {"/metadata/name"}),
+        (a_set(metadata={"name": "a", "namespace": "other"}), {"/metadata/namespace"}),
+        (a_set(secretRef={"name": "s", "namespace": "other"}), {"/spec/secretRef/namespace"}),
+        (
+            a_set(cache={"levels": [{"mediumType": "SSD", "path": "/srv/x"}]}),
+            {"/spec/cache/levels/0/path"},
+        ),
+    ],
+    ids=["nothing", "job", "version", "fields", "name", "namespace", "secret", "directory"],
+)
+async def test_what_is_wrong_is_told_with_all_its_places(
+    service: Service, document: dict[str, Any], pointers: set[str]
+) -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        await service.submit(document)
+    assert {error.pointer for error in refused.value.errors} == pointers
+    assert (await service.samples.page(SampleFilter(kind="SampleSet"), None, 9)).rows == []
+    assert service.hints == []
+
+
+@pytest.mark.parametrize("namespace", ["", TEAM, "shared"])
+async def test_secrets_of_the_own_and_of_shared_namespaces_may_be_named(service: Service, namespace: str) -> None:
+    draft = service.samples.prepare(SAMPLE_SET, a_set(secretRef={"name": "s", "namespace": namespace}), TEAM)
+    assert (draft.name, draft.set_name, draft.generated) == ("imagenet", "imagenet", False)
+    with pytest.raises(NotFound):
+        await service.row()
+
+
+async def test_edits_change_what_may_be_changed(service: Service) -> None:
+    await service.submit(a_set())
+    samples_ = service.samples
+    changed = await samples_.replace(
+        SAMPLE_SET, TEAM, "imagenet", a_set(partitions=3), actor="you", precondition=anything
+    )
+    assert (changed.row.generation, changed.row.version, changed.pending) == (2, 2, True)
+    patch = {"metadata": {"labels": {"a": "b"}}}
+    labelled = await samples_.merge(SAMPLE_SET, TEAM, "imagenet", patch, actor="you", precondition=anything)
+    assert (labelled.row.generation, labelled.row.version) == (2, 3)
+    assert labelled.row.labels == {"a": "b"}
+    assert labelled.row.manifest["spec"]["partitions"] == 3
+    assert len(service.hints) == 3
+    same = await samples_.merge(SAMPLE_SET, TEAM, "imagenet", patch, actor="you", precondition=anything)
+    assert (same.row, same.pending, len(service.hints)) == (labelled.row, True, 3)
+    story = await samples_.history(labelled.row.uid, 0, 9)
+    assert [(line.reason, line.actor) for line in story] == [("", "me"), ("Edited", "you"), ("Edited", "you")]
+
+
+SYNCED = SetRecord(phase=SetPhase.MOUNT, synced=True)
+
+
+@pytest.mark.parametrize(
+    ("record", "patch", "pointers"),
+    [
+        (SetRecord(), {"spec": {"csi": {"driver": "juicefs"}, "tolerations": [{"key": "a"}]}}, {"/spec/tolerations"}),
+        (SetRecord(), {"metadata": {"name": "other"}}, {"/metadata/name"}),
+        (SetRecord(), {"kind": "SampleJob"}, {"/kind"}),
+        (SetRecord(), {"spec": {"partitions": None}}, {"/spec/partitions"}),
+        (SYNCED, {"spec": {"source": {"uri": "file:///data/others/"}}}, {"/spec/source"}),
+        (SetRecord(phase=SetPhase.READY), {"spec": {"noSync": True}}, {"/spec/noSync"}),
+        (SYNCED, {"spec": {"noSync": True, "tolerations": [{"key": "a"}]}}, {"/spec/noSync", "/spec/tolerations"}),
+    ],
+)
+async def test_an_edit_of_what_cannot_be_changed_is_refused(
+    service: Service, record: SetRecord, patch: dict[str, Any], pointers: set[str]
+) -> None:
+    await service.submit(a_set())
+    await service.conclude(await service.row(), record)
+    before = await service.row()
+    with pytest.raises(InvalidManifest) as refused:
+        await service.samples.merge(SAMPLE_SET, TEAM, "imagenet", patch, actor="you", precondition=anything)
+    assert {error.pointer for error in refused.value.errors} == pointers
+    assert await service.row() == before
+
+
+async def test_a_job_that_has_succeeded_stays_as_it_is(service: Service) -> None:
+    await service.submit(a_job(), kind=SAMPLE_JOB)
+    row = await service.row("warm", SAMPLE_JOB)
+    patch = {"spec": {"warmupOptions": {"paths": ["a"]}}}
+    edited = await service.samples.merge(SAMPLE_JOB, TEAM, "warm", patch, actor="you", precondition=anything)
+    await service.conclude(edited.row, JobRecord(phase=SampleJobPhase.SUCCEEDED))
+    with pytest.raises(Conflict) as refused:
+        await service.samples.merge(SAMPLE_JOB, TEAM, "warm", {"spec": None}, actor="you", precondition=anything)
+    assert refused.value.code == "AlreadyFinished"
+    assert (await service.row("warm", SAMPLE_JOB)).uid == row.uid
+
+
+async def test_edits_without_a_precondition_that_meet_are_all_done(service: Service) -> None:
+    await service.submit(a_set())
+    names = [f"k{number}" for number in range(6)]
+    edits = (
+        service.samples.merge(
+            SAMPLE_SET, TEAM, "imagenet", {"metadata": {"labels": {name: "x"}}}, actor="you", precondition=anything
+        )
+        for name in names
+    )
+    await asyncio.gather(*edits)
+    row = await service.row()
+    assert (row.labels, row.version) == (dict.fromkeys(names, "x"), 7)
+
+
+async def test_who_decided_on_another_version_changes_nothing(service: Service) -> None:
+    await service.submit(a_set())
+
+    def only_the_second(row: SampleRow) -> None:
+        if row.version != 2:
+            raise PreconditionFailed("read it again")
+
+    for refused in (
+        service.samples.replace(SAMPLE_SET, TEAM, "imagenet", a_set(), actor="you", precondition=only_the_second),
+        service.samples.merge(SAMPLE_SET, TEAM, "imagenet", {}, actor="you", precondition=only_the_second),
+        service.samples.delete(SAMPLE_SET, TEAM, "imagenet", actor="you", precondition=only_the_second),
+    ):
+        with pytest.raises(PreconditionFailed):
+            await refused
+    assert (await service.row()).version == 1
+
+
+async def test_a_deletion_is_asked_for_once(service: Service) -> None:
+    await service.submit(a_set())
+    await service.submit(a_job(), kind=SAMPLE_JOB)
+    first = await service.samples.delete(SAMPLE_SET, TEAM, "imagenet", actor="you", precondition=anything)
+    again = await service.samples.delete(SAMPLE_SET, TEAM, "imagenet", actor="me", precondition=anything)
+    assert (first.pending, first.row.delete_requested_by, first.row.gone_at) == (True, "you", None)
+    assert again == first
+    with pytest.raises(Conflict) as refused:
+        await service.samples.merge(SAMPLE_SET, TEAM, "imagenet", {}, actor="you", precondition=anything)
+    assert refused.value.code == "BeingDeleted"
+    gone = await service.samples.delete(SAMPLE_JOB, TEAM, "warm", actor="you", precondition=anything)
+    assert (gone.pending, gone.row.gone_at) == (False, gone.row.delete_requested_at)
+    assert len(service.hints) == 4
+    with pytest.raises(NotFound):
+        await service.samples.delete(SAMPLE_JOB, TEAM, "other", actor="you", precondition=anything)
+
+
+async def test_a_deletion_that_meets_a_deletion_is_one(service: Service) -> None:
+    await service.submit(a_set())
+    done = await asyncio.gather(
+        *(service.samples.delete(SAMPLE_SET, TEAM, "imagenet", actor=f"a{n}", precondition=anything) for n in range(6))
+    )
+    assert len({one.row.delete_requested_by for one in done}) == 1
+    row = await service.row()
+    assert (row.version, row.history_count) == (2, len(await samples.history(service.db, row.uid, limit=9))) == (2, 2)
