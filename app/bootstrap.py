@@ -30,6 +30,7 @@ from app.db.publisher import Publisher
 from app.k8s.api import KubeApi
 from app.k8s.connection import connect
 from app.k8s.errors import ClusterNotConfigured
+from app.k8s.runtime_servers import PodAccess, PodAddress, PodProxy, RuntimeServers
 from app.loops.controller import Controller
 from app.loops.leadership import Leadership
 from app.loops.parts import Parts
@@ -60,6 +61,7 @@ class Foundation:
     clock: Clock
     db: Database
     api: KubeApi | None
+    pod_access: PodAccess
     listener: Listener
     notifier: Notifier
     publisher: Publisher
@@ -117,12 +119,15 @@ async def foundation(settings: Settings, *, migrate: bool) -> AsyncIterator[Foun
             raise NotConfigured(f"the database's schema is not current ({'; '.join(pending)}): run `jobgate migrate`")
         db = await Database.open(url, pool_size=settings.database_pool_size)
         stack.push_async_callback(db.close)
+        access = _pod_access(settings, api)
+        stack.push_async_callback(access.close)
         notifier = Notifier(db)
         yield Foundation(
             settings=settings,
             clock=clock,
             db=db,
             api=api,
+            pod_access=access,
             listener=Listener(url),
             notifier=notifier,
             publisher=Publisher(db, notifier),
@@ -194,6 +199,10 @@ async def _cluster(settings: Settings) -> KubeApi | None:
         raise NotConfigured(f"{error}; {ENV_PREFIX}KUBECONFIG names a kubeconfig") from error
 
 
+def _pod_access(settings: Settings, api: KubeApi | None) -> PodAccess:
+    return PodAddress() if api is None or settings.runtime_access == "pod-address" else PodProxy(api)
+
+
 def _controller(base: Foundation) -> Controller:
     assert base.api is not None
     settings = base.settings
@@ -215,6 +224,8 @@ def _controller(base: Foundation) -> Controller:
             timing=settings.timing(),
             evidence=settings.evidence(),
             site=settings.site(),
+            samples=settings.samples(),
+            runtimes=RuntimeServers(base.pod_access, timeout=settings.request_timeout),
         )
     )
 

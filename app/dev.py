@@ -26,6 +26,7 @@ log = structlog.get_logger()
 CLUSTER_START = 30.0  # seconds
 CLUSTER_STOP = 10.0
 KUBECONFIG_LINE = "KUBECONFIG="
+RUNTIME_IMAGE = "jobgate"  # what the embedded node knows a stand-in for
 
 
 class NotStarted(Exception):  # noqa: N818 - a message for the operator
@@ -113,4 +114,6 @@ async def run(settings: Settings, data_dir: Path, *, on_ready: Callable[[str], N
     """Serve until `stop`. `on_ready` is called with the URL once requests are answered and a controller runs."""
     async with embedded(data_dir, settings.kubeconfig) as (url, kubeconfig):
         changed = settings.model_copy(update={"database_url": url, "kubeconfig": kubeconfig})
+        if settings.kubeconfig is None and not settings.runtime_image:
+            changed = changed.model_copy(update={"runtime_image": RUNTIME_IMAGE})
         await bootstrap.serve(changed, on_ready=on_ready, stop=stop, migrate=True)

@@ -12,15 +12,17 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.api.settings import HttpSettings
 from app.domain.cache.limits import CacheLimits
+from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
 from app.domain.decoding import decode_yaml
 from app.domain.dialects.accelerators import accelerators_of
 from app.domain.dialects.base import Accelerator, Limits, Site
 from app.domain.errors import DomainError
 from app.domain.timing import Timing
 from app.loops.evidence import EvidenceSettings
-from app.loops.parts import AutoscalerSettings, ControllerSettings
+from app.loops.parts import AutoscalerSettings, ControllerSettings, SampleSettings
 
 ENV_PREFIX = "JOBGATE_"
+_DIRECTORY = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
 
 
 class Settings(BaseSettings):
@@ -51,6 +53,20 @@ class Settings(BaseSettings):
     accelerators_file: Annotated[
         str | None, Field(description="YAML: what containers get that ask for a resource, in mxnet-operator's format")
     ] = None
+
+    runtime_image: Annotated[
+        str, Field(description="image of SampleSets' runtime servers: any with jobgate and juicefs in it")
+    ] = ""
+    runtime_access: Annotated[
+        Literal["pod-proxy", "pod-address"],
+        Field(description="how runtime servers are reached: through the API server, or at their pods' addresses"),
+    ] = "pod-proxy"
+    cache_mount_path: Annotated[
+        str, Field(pattern=_DIRECTORY, description="where a runtime server has its cache directories")
+    ] = CACHE_MOUNT_PATH
+    data_mount_path: Annotated[
+        str, Field(pattern=_DIRECTORY, description="where a runtime server has its set's data")
+    ] = DATA_MOUNT_PATH
 
     host: Annotated[str, Field(description="address to serve on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="port to serve on; 0 takes a free one")] = 8080
@@ -152,6 +168,16 @@ class Settings(BaseSettings):
             accelerators=_accelerators(self.accelerators_file),
             pserver_restart_limit=self.pserver_restart_limit,
             auto_clean=self.auto_clean,
+        )
+
+    def samples(self) -> SampleSettings:
+        return SampleSettings(
+            site=CacheSite(
+                runtime_image=self.runtime_image,
+                cache_mount_path=self.cache_mount_path,
+                data_mount_path=self.data_mount_path,
+            ),
+            secret_namespaces=frozenset(self.secret_namespaces),
         )
 
     def timing(self) -> Timing:

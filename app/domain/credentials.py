@@ -1,4 +1,6 @@
-"""By which jobgate knows a job's own pods: derived, so that nothing is stored and every process finds the same."""
+"""By which jobgate knows a job's own pods, and a set's servers know jobgate: derived, so that nothing is stored and
+every process finds the same.
+"""
 
 import base64
 import hashlib
@@ -6,6 +8,11 @@ import hmac
 from typing import Final
 
 _PURPOSE: Final = b"jobgate.dev/job-credential\0"
+
+
+def runtime_token_of(key: bytes, uid: str) -> str:
+    """What the runtime servers of the SampleSet with this uid are asked with: 64 hexadecimal digits."""
+    return hmac.new(key, b"sample-set:" + uid.encode(), hashlib.sha256).hexdigest()
 
 
 def credential_of(key: bytes, uid: str) -> str:

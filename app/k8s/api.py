@@ -1,7 +1,7 @@
 """The verbs of the Kubernetes API, for any resource."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -12,7 +12,7 @@ from app.domain.objects import Object
 from app.k8s.answers import error_from_status
 from app.k8s.codec import OBJECT, Codec, Page, decode_page, load_json, load_object
 from app.k8s.errors import BrokenAnswer
-from app.k8s.resources import Resource, resource_for
+from app.k8s.resources import POD, Resource, resource_for
 from app.k8s.transport import Endpoint, Limits, Params, Transport
 
 MAX_LINE = 2**23  # bytes of one watch event: several times what etcd stores
@@ -35,6 +35,21 @@ class WatchEvent(Generic[T]):
 
     type: EventType
     object: T
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodRequest:
+    """HTTP to a pod's own port. Neither headers nor body are shown: they may hold what is secret."""
+
+    method: str
+    namespace: str
+    pod: str
+    address: str = ""
+    port: int
+    path: str
+    params: Params = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | None = field(default=None, repr=False)
 
 
 @unique
@@ -231,6 +246,28 @@ class KubeApi:
     ) -> dict[str, Any]:
         """A path that is no resource: /version, /apis."""
         return load_object(await self._transport.request("GET", path, timeout=timeout))
+
+    async def ask_pod(
+        self,
+        request: PodRequest,
+        *,
+        most: int,
+        timeout: float,  # noqa: ASYNC109 - see Transport.request
+    ) -> bytes:
+        """What a pod's port answers through the API server, its first `most` bytes.
+
+        A status of 300 or more is an ApiError, of the reason Unknown where it is the pod's own.
+        """
+        path = f"{POD.path(request.namespace, request.pod)}:{request.port}/proxy/{request.path}"
+        return await self._transport.request(
+            request.method,
+            path,
+            request.params,
+            body=request.body,
+            headers=request.headers,
+            most=most,
+            timeout=timeout,
+        )
 
     async def watch(
         self,

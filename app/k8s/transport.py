@@ -2,9 +2,10 @@
 
 import io
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -17,6 +18,7 @@ from app.k8s.errors import AmbiguousResult, SilentStream, Unauthorized, Unreacha
 READ_BUFFER = 2**21  # etcd holds objects up to 1.5 MiB; aiohttp's own buffer would cut their lines
 KEEPALIVE = 90.0  # longer than the pauses of a quiet controller; the API server keeps idle connections for 3 min
 LARGE_BODY = 2**20  # bytes; more than this aiohttp wants to send in pieces
+MAX_ERROR = 2**20  # bytes read of an answer that is an error
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 Params = Mapping[str, str]
@@ -116,11 +118,13 @@ class Transport:
         body: bytes | None = None,
         content_type: str = "application/json",
         timeout: float | None = None,  # noqa: ASYNC109 - aiohttp's timeout tells a refused connection from a lost answer
+        headers: Mapping[str, str] | None = None,
+        most: int | None = None,
     ) -> bytes:
-        """The answer's body. A status of 400 or more is an ApiError."""
+        """The answer's body, of which no more than `most` bytes are read. A status of 300 or more is an ApiError."""
         limit = aiohttp.ClientTimeout(total=timeout or self.limits.request, sock_connect=self.limits.connect)
-        async with self._answer(method, path, params, limit, body, content_type) as response:
-            return await response.read()
+        async with self._answer(method, path, params, limit, body, content_type, headers) as response:
+            return await response.read() if most is None else await read_beginning(response, most)
 
     @asynccontextmanager
     async def stream(
@@ -145,10 +149,14 @@ class Transport:
         limit: aiohttp.ClientTimeout,
         body: bytes | None = None,
         content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         what = f"{method} {self._base}{path}"
         try:
-            response = await self._send(method, path, params, limit, body, content_type)
+            send = partial(
+                self._send_once, method, path, params, limit, body, {"Content-Type": content_type, **(headers or {})}
+            )
+            response = await self._send(send)
             async with response:
                 yield response
         except aiohttp.SocketTimeoutError as error:
@@ -159,22 +167,14 @@ class Transport:
             lost = Unreachable if method == "GET" else AmbiguousResult
             raise lost(f"{what}: {_words(error)}") from error
 
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        params: Params | None,
-        limit: aiohttp.ClientTimeout,
-        body: bytes | None,
-        content_type: str,
-    ) -> aiohttp.ClientResponse:
+    async def _send(self, send: Callable[[], Awaitable[aiohttp.ClientResponse]]) -> aiohttp.ClientResponse:
         """The answer, asked for a second time with new credentials when the first ones were refused."""
         try:
-            return await self._send_once(method, path, params, limit, body, content_type)
+            return await send()
         except Unauthorized:
             if not await self._endpoint.credentials.renew():
                 raise
-        return await self._send_once(method, path, params, limit, body, content_type)
+        return await send()
 
     async def _send_once(
         self,
@@ -183,15 +183,15 @@ class Transport:
         params: Params | None,
         limit: aiohttp.ClientTimeout,
         body: bytes | None,
-        content_type: str,
+        own: Mapping[str, str],
     ) -> aiohttp.ClientResponse:
         # Compression would cost the API server more processor time than it saves a cluster's own network.
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "jobgate"}
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "jobgate", **own}
         authorization = await self._endpoint.credentials.authorization()
         if authorization:
             headers["Authorization"] = authorization
-        if body is not None:
-            headers["Content-Type"] = content_type
+        if body is None:
+            del headers["Content-Type"]
         url = yarl.URL(self._base + path, encoded=True)
         response = await self._session.request(
             method,
@@ -206,7 +206,15 @@ class Transport:
         if response.status < 300:
             return response
         async with response:
-            raise error_from_answer(response.status, await response.read(), response.headers)
+            raise error_from_answer(response.status, await read_beginning(response, MAX_ERROR), response.headers)
+
+
+async def read_beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The first `most` bytes of an answer, or all of a shorter one."""
+    found = bytearray()
+    while len(found) < most and (piece := await response.content.read(most - len(found))):
+        found += piece
+    return bytes(found)
 
 
 def _words(error: BaseException) -> str:

@@ -8,6 +8,11 @@ UNWRITABLE = Counter("jobgate_reconcile_unwritable_total", "Decisions that Postg
 ACTIONS = Counter("jobgate_cluster_actions_total", "Actions on the cluster by kind and outcome.", ("action", "outcome"))
 REFUSED = Counter("jobgate_cluster_refusals_total", "Creates that the cluster refused, by code.", ("code",))
 QUEUED = Gauge("jobgate_reconcile_queue_length", "Jobs that wait for a pass.")
+SAMPLE_PASSES = Counter(
+    "jobgate_sample_passes_total",
+    "Passes over SampleSets and SampleJobs by outcome: done, again or failed.",
+    ("outcome",),
+)
 EPOCH = Gauge("jobgate_lease_epoch", "Epoch of the lease this process holds; 0 when it holds none.")
 CONTACT_AGE = Gauge("jobgate_cluster_contact_age_seconds", "Time since the cluster last said anything about our pods.")
 RELISTS = Gauge("jobgate_reflector_relists", "Lists since the term began; the first is one of them.")

@@ -110,7 +110,8 @@ class Mirror:
         self._nodes = Nodes(self._node_changed)
         self._stores: dict[str | None, Store[Pod]] = {}
         self._pod_reflectors: dict[str | None, Reflector[Pod]] = {}
-        selector = f"{labels.INSTALLATION}={installation}"
+        # Pods of this installation that are no job's, as a set's runtime servers, are not looked after here.
+        selector = f"{labels.INSTALLATION}={installation},{labels.JOB_UID}"
         for namespace in namespaces or (None,):
             source = ResourceSource(api, POD, POD_CODEC, namespace=namespace, label_selector=selector)
             self._stores[namespace] = Store(labels.JOB_UID, on_change)

@@ -9,9 +9,11 @@ from app.clock import Clock
 from app.db.engine import Database
 from app.db.notifications import Listener
 from app.db.publisher import Publisher
+from app.domain.cache.values import CacheSite
 from app.domain.dialects.base import Site
 from app.domain.timing import Timing
 from app.k8s.api import KubeApi
+from app.k8s.runtime_servers import RuntimeServers
 from app.loops.evidence import EvidenceSettings
 
 log = structlog.get_logger()
@@ -49,6 +51,14 @@ class ControllerSettings:
     autoscaler: AutoscalerSettings = AutoscalerSettings()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSettings:
+    """Of the data cache: how runtime servers are made, and the namespaces whose Secrets sets of others may name."""
+
+    site: CacheSite = field(default_factory=CacheSite)
+    secret_namespaces: frozenset[str] = frozenset()
+
+
 @dataclass(slots=True)
 class ControllerState:
     """What this process's controller is doing, for /readyz. `state` is Waiting, Syncing, Running, Unreachable or
@@ -77,3 +87,5 @@ class Parts:
     timing: Timing
     evidence: EvidenceSettings
     site: Site
+    samples: SampleSettings
+    runtimes: RuntimeServers

@@ -22,6 +22,7 @@ from app.loops.mirror import Mirror
 from app.loops.parts import ControllerState, Parts
 from app.loops.plans import PlanCache
 from app.loops.reconciler import Reconciler
+from app.loops.sample_sets import SampleSets
 from app.loops.workqueue import WorkQueue
 
 INTENT_BATCH = 1000
@@ -80,6 +81,7 @@ class Term:
         self._reconciler = Reconciler(parts, leadership, self._mirror, creator, hands, plans, self._queue)
         self._janitor = Janitor(parts.api, parts.db, leadership, self._mirror, clock, timeout=settings.request_timeout)
         self._autoscaler = Autoscaler(parts, leadership, self._identity.verify)
+        self._samples = SampleSets(parts, leadership, self._identity.verify)
 
     async def run(self) -> None:
         """Nothing is concluded before everything has been listed.
@@ -102,6 +104,7 @@ class Term:
             group.create_task(self._follow_intent())
             group.create_task(self._repeat(self._settings.poll_every, self._enqueue_due))
             group.create_task(self._autoscaler.run())
+            group.create_task(self._samples.run())
             group.create_task(self._janitor.keep_clean(self._settings.clean_every))
             group.create_task(self._janitor.keep_small(self._settings.sweep_every))
 

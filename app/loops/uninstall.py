@@ -16,18 +16,21 @@ from app.k8s.errors import Conflict, NotFound
 from app.k8s.finalizers import release
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, Resource
 from app.loops.leadership import Leadership
+from app.loops.uninstall_sets import SetRemoval
 
 
 async def uninstall(
     api: KubeApi, leadership: Leadership, installation: str, *, namespaces: Sequence[str], request_seconds: float
 ) -> Mapping[str, int]:
-    """How many objects of each kind were deleted, pods first and anchors last. No `namespaces` is all of them.
+    """How many objects of each kind were deleted: pods, then anchors, then volumes. No `namespaces` is all of them.
 
     Raises:
         KubeError: the cluster did not answer; call it again.
         LeaseLost: the lease could not be kept; call it again.
     """
     selector = f"{labels.INSTALLATION}={installation}"
+    sets = SetRemoval(api, leadership, installation, namespaces=namespaces, request_seconds=request_seconds)
+    await sets.first()
     deleted: Counter[str] = Counter()
     for resource in (POD, POD_GROUP, SERVICE, CONFIG_MAP):
         for namespace in namespaces or (None,):
@@ -35,7 +38,8 @@ async def uninstall(
                 leadership.guard(request_seconds)
                 await _remove(api, resource, item, request_seconds)
                 deleted[resource.kind] += 1
-    return deleted
+    await sets.last()
+    return deleted + sets.deleted
 
 
 async def _listed(api: KubeApi, resource: Resource, namespace: str | None, selector: str) -> list[Object]:

@@ -12,11 +12,12 @@ from tests.support.kube import KubeClient
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RBAC = DEPLOY / "rbac.yaml"
+SAMPLE_SETS = DEPLOY / "rbac-sample-sets.yaml"
 NAMESPACED = DEPLOY / "rbac-namespaced.example.yaml"
 
 _PATH = re.compile(
     r"/(?:api/v1|apis/(?P<group>[^/]+)/[^/]+)(?:/namespaces/[^/]+(?=/[a-z]))?/(?P<resource>[a-z]+)"
-    r"(?:/(?P<name>[^/]+))?(?:/(?P<subresource>[a-z]+))?"
+    r"(?:/(?P<name>[^/]+))?(?:/(?P<subresource>[a-z]+))?(?:(?<=/proxy)/.*)?"
 )
 _VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
 

@@ -7,7 +7,7 @@ import pytest
 
 from app.k8s import resources
 from app.k8s.resources import Resource
-from tests.deploy.rights import NAMESPACED, RBAC, Right, apply, documents, granted
+from tests.deploy.rights import NAMESPACED, RBAC, SAMPLE_SETS, Right, apply, documents, granted
 from tests.support.kube import Cluster, KubeClient
 
 ROOT = Path(__file__).parents[2]
@@ -23,13 +23,21 @@ CONTROLLER: dict[str, frozenset[str]] = {
     "NODE": frozenset({"list", "watch"}),
     "NAMESPACE": frozenset({"get"}),  # of kube-system
 }
+# What it asks for beside that where there are SampleSets.
+OF_SETS: dict[str, frozenset[str]] = {
+    "PERSISTENT_VOLUME": frozenset({"get", "list", "create", "delete"}),
+    "PERSISTENT_VOLUME_CLAIM": frozenset({"get", "list", "watch", "create", "delete"}),
+    "STATEFUL_SET": frozenset({"get", "list", "watch", "create", "delete"}),
+    "STATEFUL_SET/scale": frozenset({"patch"}),
+    "SECRET": frozenset({"get", "create", "delete"}),
+    "NODE": frozenset({"patch"}),
+    "POD/proxy": frozenset({"get", "create"}),
+}
 API = {"POD/log": frozenset({"get"})}
 
 ALL_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 FOREIGN = (
-    ("", "secrets"),
     ("", "serviceaccounts"),
-    ("", "persistentvolumeclaims"),
     ("", "endpoints"),
     ("apps", "deployments"),
     ("batch", "jobs"),
@@ -59,14 +67,20 @@ def test_grants_exactly_what_is_needed(subject: str, needs: dict[str, frozenset[
     assert granted(subject, documents(RBAC)) == wanted(needs)
 
 
+def test_sets_take_rights_of_their_own() -> None:
+    for subject in ("jobgate-controller", "gateway"):
+        assert granted(subject, documents(SAMPLE_SETS)) == wanted(OF_SETS)
+    assert granted("jobgate-api", documents(SAMPLE_SETS)) == set()
+
+
 def test_nothing_is_granted_by_a_wildcard() -> None:
-    for document in documents(RBAC) + documents(NAMESPACED):
+    for document in documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS):
         for rule in document.get("rules", ()):
             assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
 
 
 def test_bindings_name_what_is_there() -> None:
-    found = documents(RBAC) + documents(NAMESPACED)
+    found = documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS)
     accounts = {(d["metadata"]["name"], d["metadata"]["namespace"]) for d in found if d["kind"] == "ServiceAccount"}
     roles = {(d["kind"], d["metadata"]["name"]) for d in found if d["kind"].endswith("Role")}
     for binding in (d for d in found if d["kind"].endswith("RoleBinding")):
@@ -88,7 +102,8 @@ def calls_of_the_code() -> dict[str, set[str]]:
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             known = [a.id for a in node.args if isinstance(a, ast.Name) and isinstance(_resource(a.id), Resource)]
             if name in verbs and known:
-                found.setdefault(known[0], set()).add(verbs[name])
+                scaled = any(k.arg == "subresource" for k in node.keywords)
+                found.setdefault(f"{known[0]}/scale" if scaled else known[0], set()).add(verbs[name])
     return found
 
 
@@ -97,11 +112,11 @@ def _resource(name: str) -> object:
 
 
 def test_covers_every_call_of_the_code() -> None:
-    """A call that is new in app/loops needs its right in deploy/rbac.yaml, and its line in the table above."""
+    """A call that is new in app/loops needs its right in deploy/, and its line in the tables above."""
     calls = calls_of_the_code()
     assert {"POD", "CONFIG_MAP", "EVENT", "NAMESPACE"} <= calls.keys(), "the scan no longer finds the calls"
     for name, verbs in calls.items():
-        assert verbs <= CONTROLLER.get(name, frozenset()), name
+        assert verbs <= CONTROLLER.get(name, frozenset()) | OF_SETS.get(name, frozenset()), name
 
 
 def test_knows_every_resource_that_the_code_names() -> None:
@@ -110,13 +125,13 @@ def test_knows_every_resource_that_the_code_names() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module == "app.k8s.resources":
                 imported |= {alias.name for alias in node.names if isinstance(_resource(alias.name), Resource)}
-    assert imported == {key for key in CONTROLLER if "/" not in key}
+    assert imported == {key for key in (*CONTROLLER, *OF_SETS) if "/" not in key}
 
 
 async def allowed(api: KubeClient, user: str, groups: list[str], right: Right) -> bool:
     resource, _, subresource = right.resource.partition("/")
     attributes = {"group": right.group, "resource": resource, "subresource": subresource, "verb": right.verb}
-    if right.resource not in ("nodes", "namespaces", "clusterroles"):
+    if right.resource not in ("nodes", "namespaces", "persistentvolumes", "clusterroles"):
         attributes["namespace"] = "team-a"
     if right.names:
         attributes["name"] = right.names[0]
@@ -132,20 +147,22 @@ async def allowed(api: KubeClient, user: str, groups: list[str], right: Right) -
 @pytest.mark.parametrize(
     ("user", "needs"),
     [
-        ("gateway", CONTROLLER),
-        ("system:serviceaccount:jobgate-system:jobgate-controller", CONTROLLER),
-        ("system:serviceaccount:jobgate-system:jobgate-api", API),
+        ("gateway", [CONTROLLER, OF_SETS]),
+        ("system:serviceaccount:jobgate-system:jobgate-controller", [CONTROLLER, OF_SETS]),
+        ("system:serviceaccount:jobgate-system:jobgate-api", [API]),
     ],
 )
 async def test_a_real_cluster_allows_this_and_no_more(
-    cluster: Cluster, api: KubeClient, user: str, needs: dict[str, frozenset[str]]
+    cluster: Cluster, api: KubeClient, user: str, needs: list[dict[str, frozenset[str]]]
 ) -> None:
     if not cluster.real:
         pytest.skip("the embedded cluster has no RBAC; give a real one in JOBGATE_TEST_KUBECONFIG")
     await apply(api)
-    rights = wanted(needs)
+    await apply(api, SAMPLE_SETS)
+    rights = {right for table in needs for right in wanted(table)}
     asked = rights | {Right(group, resource, verb) for group, resource in FOREIGN for verb in ALL_VERBS}
-    asked |= {Right(right.group, right.resource, verb) for right in wanted(CONTROLLER) for verb in ALL_VERBS}
+    known = wanted(CONTROLLER) | wanted(OF_SETS)
+    asked |= {Right(right.group, right.resource, verb) for right in known for verb in ALL_VERBS}
     asked |= {Right("", f"pods/{name}", verb) for name in POD_SUBRESOURCES for verb in ("get", "create", "patch")}
     answers = {right for right in asked if await allowed(api, user, ["system:authenticated"], right)}
     assert answers == rights

@@ -20,7 +20,7 @@ from app.devcluster.node.client import ApiError
 from app.devcluster.node.command import build_command
 from app.devcluster.node.context import PodContext
 from app.devcluster.node.environment import ConfigError
-from app.devcluster.node.images import NoCommandError
+from app.devcluster.node.images import NoCommandError, find_image, stood_in
 from app.devcluster.node.leftovers import MARK
 from app.devcluster.node.logs import LogWriter, last_output
 from app.devcluster.node.probes import ProbeReports, run_probes
@@ -201,8 +201,10 @@ class ContainerRunner:
     def _target(self, command: Command) -> Target:
         process = self._process
         folder = command.folder / "exec"
+        image = self.record.spec["image"]
 
         def build(argv: tuple[str, ...]) -> Command:
+            argv = stood_in(find_image(self._context.node.images(), image), argv)
             join = process.pid if process and command.namespaces else None
             # An identity of its own below the container's: its end must not be taken for the container's.
             identity = f"{command.identity}exec/{secrets.token_hex(4)}/"

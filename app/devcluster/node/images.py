@@ -35,7 +35,14 @@ class Image:
 # Paddle's starter: roles that serve wait to be stopped, trainers run what their environment says.
 PADDLE = 'case "$0" in *trainer) exec sh -c "$ENTRY";; *) exec sleep 2147483647;; esac'
 PYTHON_WORDS = {"python": ("{python}",), "python3": ("{python}",), "paddle_k8s": ("sh", "-c", PADDLE)}
+# A runtime server of a SampleSet: many share this machine's addresses and files, and each has its own.
+RUNTIME = (
+    'shift; if [ "$1" = server ]; then shift; '
+    'set -- server --serverHost="$HOSTNAME" --serverDir="$HOME/runtime" "$@"; fi; '
+    'exec "$0" -m app.cache_runtime "$@"'
+)
 BUILT_IN = (
+    Image(match="jobgate:*", words={"jobgate": ("sh", "-c", RUNTIME, "{python}")}),
     Image(match="python:*", words=PYTHON_WORDS, cmd=("python3",)),
     Image(match="paddlepaddle/*", words=PYTHON_WORDS),
     Image(match="m3ngyang/etcd:*", words={"etcd": ("sh", "-c", "exec sleep 2147483647")}),
@@ -110,6 +117,10 @@ def argv_for(image: Image | None, name: str, command: Sequence[str], args: Seque
             f"the embedded node has no images: {name!r} matches no entry of its images file and the container has"
             " no command. Set command, or add an entry with match, entrypoint and cmd to the images file"
         )
-    words = image.words if image else {}
-    first, *rest = words.get(argv[0], (argv[0],))
-    return (first.replace("{python}", sys.executable), *rest, *argv[1:])
+    return stood_in(image, argv)
+
+
+def stood_in(image: Image | None, argv: Sequence[str]) -> tuple[str, ...]:
+    """The command line with what the image has for its first word."""
+    found = image.words.get(argv[0]) if image and argv else None
+    return tuple(argv) if found is None else (*(w.replace("{python}", sys.executable) for w in found), *argv[1:])

@@ -8,7 +8,7 @@ import pytest
 from app.devcluster.node.backoff import Role
 from app.devcluster.node.command import substitute
 from app.devcluster.node.history import inherit, initial_records
-from app.devcluster.node.images import PADDLE, NoCommandError, argv_for, find_image, load_images
+from app.devcluster.node.images import PADDLE, RUNTIME, NoCommandError, argv_for, find_image, load_images
 from app.devcluster.node.resources import parse_quantity, qos_class
 from app.devcluster.node.script import ScriptError, parse_script
 from app.devcluster.node.server import LogUnavailableError, choose_restart
@@ -120,6 +120,7 @@ def test_what_a_new_agent_makes_of_old_pods(policy: str, status: Any, failed: bo
         ("docker.io/library/busybox", [], ["ls"], ("ls",)),
         ("python:3.12-slim", ["python", "-V"], ["x"], (sys.executable, "-V", "x")),
         ("python", ["paddle_k8s"], ["start_master"], ("sh", "-c", PADDLE, "start_master")),
+        ("jobgate", ["jobgate", "cache-runtime"], [], ("sh", "-c", RUNTIME, sys.executable, "cache-runtime")),
         ("m3ngyang/etcd:v3.2.1", ["etcd", "-name"], [], ("sh", "-c", "exec sleep 2147483647", "-name")),
     ],
 )
