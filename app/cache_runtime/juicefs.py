@@ -57,7 +57,7 @@ class SyncReport:
         if self.failed:
             return f"{self.failed} of {self.found} files failed"
         if self.vanished:
-            return f"{self.vanished} files vanished from the source while they were copied"
+            return f"{self.vanished} files vanished from the source or could not be read while they were copied"
         if self.broken_off:
             return "the source could not be listed to its end"
         return None

@@ -105,10 +105,10 @@ class Meeting:
         return current_run(self._data_dir) == self.run
 
     def beat(self) -> None:
-        """Raises OSError where the run is over."""
-        before, self._beats = self._beats, self._beats + 1
-        name = f"beat.{self.server}."
-        os.rename(f"{name}{before}", f"{name}{self._beats}", src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        """Raises FileNotFoundError where the run is over."""
+        before, after = (f"beat.{self.server}.{count}" for count in (self._beats, self._beats + 1))
+        os.rename(before, after, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        self._beats += 1
 
     def put(self, name: str, body: bytes = b"") -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW

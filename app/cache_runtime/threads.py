@@ -40,17 +40,20 @@ async def in_thread(work: Callable[[Stop], T]) -> T:
 
 
 async def beside(background: Coroutine[Any, Any, None], work: Awaitable[T]) -> T:
-    """The work's outcome, with the other going on meanwhile and not longer."""
+    """The work's outcome, with the other going on meanwhile and not longer; if that fails, so does the work."""
     outcome: list[T] = []
     failed: Exception | None = None
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(background)
-        try:
-            outcome.append(await work)
-        except Exception as error:  # noqa: BLE001 - raised below, unwrapped
-            failed = error
-        finally:
-            task.cancel()
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(background)
+            try:
+                outcome.append(await work)
+            except Exception as error:  # noqa: BLE001 - raised below, unwrapped
+                failed = error
+            finally:
+                task.cancel()
+    except ExceptionGroup as errors:
+        failed = failed or (None if outcome else errors.exceptions[0])
     if failed is not None:
         raise failed
     return outcome[0]

@@ -6,6 +6,7 @@ coordinator clears the remains away.
 
 import asyncio
 import contextlib
+import logging
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
@@ -32,6 +33,10 @@ from app.cache_runtime.threads import Stop, beside, in_thread
 
 COORDINATOR: Final = 0
 _PART: Final = 100_000  # paths
+_OVER: Final = "the warm-up ended before this server had done its part"
+
+log = logging.getLogger(__name__)
+
 WarmList = Callable[[Path], Awaitable[None]]
 
 
@@ -73,10 +78,15 @@ class Warmup:
             meeting.close()
 
     async def _beat(self, meeting: Meeting) -> None:
-        with contextlib.suppress(OSError):  # the run is over; the work finds that out by itself
-            while True:
-                await asyncio.sleep(self._times.beat)
+        """Until the run is over, which ends the work: its own part may take hours, and nobody waits for it."""
+        while True:
+            await asyncio.sleep(self._times.beat)
+            try:
                 await in_thread(lambda _: meeting.beat())
+            except FileNotFoundError:
+                raise JobFailed(_OVER) from None
+            except OSError as error:  # it may go again with the next
+                log.warning("a beat of the warm-up %s cannot be told: %s", self._job, error.strerror)
 
     # server 0
 
@@ -177,7 +187,7 @@ class Warmup:
         try:
             meeting.put(f"done.{self._server}")
         except OSError:
-            raise JobFailed("the warm-up ended before this server had done its part") from None
+            raise JobFailed(_OVER) from None
         return f"{count} files on this server"
 
     async def _own_list(self, meeting: Meeting) -> None:
@@ -210,7 +220,7 @@ class Warmup:
         try:
             return meeting.share()
         except OSError:
-            raise JobFailed("the warm-up ended before this server had done its part") from None
+            raise JobFailed(_OVER) from None
 
     def _pulse(self) -> Pulse:
         return Pulse(self._now, self._times.silence)

@@ -47,28 +47,20 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Set]:
 
 @needs_juicefs
 @needs_landlock
-@pytest.mark.parametrize(
-    ("key", "left"),
-    {
-        "climbing": ("../../../up", False),
-        "climbing from below": ("x/../../../../up", False),
-        "through a link": ("link/through", False),
-        "over a link": ("link/kept", False),
-        "absolute": ("/abs", True),
-    }.values(),
-)
-async def test_a_key_reaches_nothing_outside_of_the_volume(runtime: Set, key: str, *, left: bool) -> None:
+async def test_keys_reach_nothing_outside_of_the_volume(runtime: Set) -> None:
     """The rest is copied, and the job tells of what failed."""
     before = runtime.outside()
-    place = "" if key.startswith("link") else "deep/out/"
-    with object_storage({key: b"evil", "good": b"good"}) as storage:
-        options = {"source": storage.uri, "destination": f"file://{runtime.data}/{place}", "update": True}
+    (runtime.data / "deep" / "out" / "link").symlink_to(runtime.home / "precious")
+    hostile = ["../../../up", "x/../../../../up", "link/through", "link/kept"]
+    with object_storage(dict.fromkeys([*hostile, "/abs", "good"], b"evil")) as storage:
+        options = {"source": storage.uri, "destination": f"file://{runtime.data}/deep/out/", "force-update": True}
         ended = await runtime.server.ended("sync", await runtime.server.post("sync", options))
-    assert (ended["status"] == "success") is left, ended
-    assert left or "permission denied" in ended["message"]
+    assert ended["status"] == "fail"
+    assert [key for key in hostile if f"Failed to copy {key}: " not in ended["message"]] == []
+    assert ended["message"].count("permission denied") == len(hostile)
     assert runtime.outside() == before
     assert (runtime.home / "precious" / "kept").read_text() == "kept"
-    assert (runtime.data / place / "good").read_text() == "good"
+    assert sorted(path.name for path in (runtime.data / "deep" / "out").iterdir()) == ["abs", "good", "link"]
 
 
 @needs_juicefs
