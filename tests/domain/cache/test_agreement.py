@@ -1,10 +1,15 @@
 """The driver and the runtime servers mean the same by what passes between them."""
 
+from pathlib import Path
+from typing import Any
+
 import msgspec
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.cache_runtime.cli import runtime
 from app.cache_runtime.options import OPTIONS, JobKind, decoded
 from app.cache_runtime.options import CacheStatus as Served
 from app.cache_runtime.secrets import endpoints
@@ -58,6 +63,33 @@ def test_servers_understand_every_option(options: JobOptions) -> None:
     kind = JobKind(options.type)
     read = msgspec.to_builtins(decoded(kind, msgspec.json.encode(options.option_file())))
     assert read == {name: tuple(v) if isinstance(v, list) else v for name, v in options.option_file().items()}
+
+
+def read_by_servers(command: list[str]) -> dict[str, Any]:
+    """What the runtime's command line makes of a container's command."""
+    assert command[:2] == ["jobgate", "cache-runtime"]
+    read = typer.main.get_command(runtime).commands[command[2]]  # type: ignore[attr-defined]
+    context = read.make_context(command[2], command[3:])
+    return {**context.params, "rest": context.args}
+
+
+def test_a_server_is_started_where_the_set_looks_for_it() -> None:
+    container = a_runtime(set_spec())["spec"]["template"]["spec"]["containers"][0]
+    (port,) = DRIVER.create_service(IDENTITY)["spec"]["ports"]
+    read = read_by_servers(container["command"])
+    assert read["port"] == port["targetPort"] == container["ports"][0]["containerPort"] == 7716
+    assert read["driver"] == DRIVER.name
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert {*map(str, read["cache_dirs"]), str(read["data_dir"]), str(read["token_file"].parent)} == mounts
+    assert read["server_dir"] == Path("/runtime")
+
+
+def test_before_a_server_stops_it_clears_all_that_it_caches() -> None:
+    spec = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/a:/b"}]})
+    container = a_runtime(spec)["spec"]["template"]["spec"]["containers"][0]
+    read = read_by_servers(container["lifecycle"]["preStop"]["exec"]["command"])
+    assert [str(path) for path in read["cache_dirs"]] == ["/cache/a", "/cache/b"]
+    assert read["rest"] == ["--paths=/cache/a/*", "--paths=/cache/b/*"]
 
 
 def test_both_know_the_same_jobs() -> None:
