@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from typing_extensions import override
 
@@ -18,6 +18,13 @@ from app.cache_runtime.threads import Stop
 _SAMPLES: Final = 3
 _BUFFER: Final = 256 * 1024
 _LINE_LIMIT: Final = 16 * 1024
+
+
+class Listed(NamedTuple):
+    """A file, or a directory and how many files it stands for."""
+
+    path: bytes
+    files: int
 
 
 @dataclass(slots=True)
@@ -37,7 +44,7 @@ class LeftOut:
         return f"{self.count} ({', '.join(self.samples)}{', …' if self.count > len(self.samples) else ''})"
 
 
-def regular_files(top: Path, data_dir: Path, stop: Stop) -> Iterator[bytes]:
+def regular_files(top: Path, data_dir: Path, stop: Stop) -> Iterator[Listed]:
     """Regular files at or below `top` with no dot file in the path below the data directory; links are not followed.
 
     Open directories are the only state, so that memory grows with the depth and not with the number of entries.
@@ -45,7 +52,7 @@ def regular_files(top: Path, data_dir: Path, stop: Stop) -> Iterator[bytes]:
     if any(part.startswith(".") for part in top.relative_to(data_dir).parts):
         return
     if stat.S_ISREG(top.lstat().st_mode):
-        yield os.fsencode(top)
+        yield Listed(os.fsencode(top), 1)
         return
     with ExitStack() as opened:
         levels = [opened.enter_context(os.scandir(os.fsencode(top)))]
@@ -57,7 +64,7 @@ def regular_files(top: Path, data_dir: Path, stop: Stop) -> Iterator[bytes]:
             elif entry.name.startswith(b"."):
                 continue
             elif entry.is_file(follow_symlinks=False):
-                yield entry.path
+                yield Listed(entry.path, 1)
             elif entry.is_dir(follow_symlinks=False):
                 try:
                     levels.append(opened.enter_context(os.scandir(entry.path)))
@@ -65,7 +72,7 @@ def regular_files(top: Path, data_dir: Path, stop: Stop) -> Iterator[bytes]:
                     continue  # removed since it was listed
 
 
-def listed_files(file: Path, data_dir: Path, stop: Stop) -> Iterator[bytes]:
+def listed_files(file: Path, data_dir: Path, stop: Stop) -> Iterator[Listed]:
     """The lines of a user's list, relative to the data directory or absolute inside it."""
     base = os.fsencode(data_dir)
     missing = LeftOut()
@@ -81,7 +88,7 @@ def listed_files(file: Path, data_dir: Path, stop: Stop) -> Iterator[bytes]:
             if not os.path.lexists(path):
                 missing.add(path)
                 continue
-            yield path
+            yield Listed(path, 1)
     if missing.count:
         raise JobFailed(f"paths of the file list that do not exist: {missing}")
 
@@ -97,7 +104,7 @@ class Split:
     left_out: LeftOut = field(default_factory=LeftOut)
 
 
-def split(files: Iterator[bytes], data_dir: Path, directory: int, servers: list[int], *, at_random: bool) -> Split:
+def split(parts: Iterator[Listed], data_dir: Path, directory: int, servers: list[int], *, at_random: bool) -> Split:
     """Writes `.file.<server>` into the open directory; in turn, or each path to one drawn evenly.
 
     The lists are relative to the data directory, which need not be in the same place for every server.
@@ -108,13 +115,13 @@ def split(files: Iterator[bytes], data_dir: Path, directory: int, servers: list[
     with ExitStack() as opened:
         lists = [(server, opened.enter_context(_list_file(directory, server))) for server in servers]
         turn = 0
-        for path in files:
+        for path, files in parts:
             if not can_be_listed(path):
                 done.left_out.add(path)
                 continue
             server, file = lists[draw.randrange(len(lists)) if at_random else turn % len(lists)]
             turn += 1
-            done.counts[server] += 1
+            done.counts[server] += files
             file.write(path[start:] + b"\n")
     return done
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from app.cache_runtime.errors import JobFailed
-from app.cache_runtime.file_lists import Split, listed_files, regular_files, split, take
+from app.cache_runtime.file_lists import Listed, Split, listed_files, regular_files, split, take
 from app.cache_runtime.meeting import (
     MEETING,
     Meeting,
@@ -30,6 +30,7 @@ from app.cache_runtime.options import WarmupOptions
 from app.cache_runtime.paths import existing
 from app.cache_runtime.places import WarmupTimes
 from app.cache_runtime.threads import Stop, beside, in_thread
+from app.cache_runtime.whole_directories import whole_directories
 
 COORDINATOR: Final = 0
 _PART: Final = 100_000  # paths
@@ -147,14 +148,16 @@ class Warmup:
 
     def _split(self, meeting: Meeting, servers: list[int], stop: Stop) -> Split:
         at_random = self._options.strategyName == "random"
-        return split(self._files(stop), self._data_dir, meeting.descriptor, servers, at_random=at_random)
+        listed = self._listed(stop, alone=len(servers) == 1)
+        return split(listed, self._data_dir, meeting.descriptor, servers, at_random=at_random)
 
-    def _files(self, stop: Stop) -> Iterator[bytes]:
+    def _listed(self, stop: Stop, *, alone: bool) -> Iterator[Listed]:
         if self._options.file:
             yield from listed_files(existing(self._data_dir, self._options.file), self._data_dir, stop)
             return
+        walk = whole_directories if alone else regular_files
         for path in self._options.paths or (str(self._data_dir),):
-            yield from regular_files(existing(self._data_dir, path), self._data_dir, stop)
+            yield from walk(existing(self._data_dir, path), self._data_dir, stop)
 
     async def _all_done(self, meeting: Meeting, workers: set[int]) -> None:
         """As long as they live: a warm-up may take hours."""

@@ -23,6 +23,12 @@ NOBODY_COMES = replace(TIMES, workers=0.3, lists=0.3, directory=0.3)
 Warm = Callable[[Path], Awaitable[None]]
 
 
+def files_of(listed: Path) -> list[str]:
+    """As juicefs takes a line: all that is below a directory."""
+    found = [listed] if listed.is_file() else listed.rglob("*")
+    return [str(path) for path in found if path.is_file() and not path.is_symlink()]
+
+
 class Servers:
     """What each of them warmed."""
 
@@ -40,7 +46,8 @@ class Servers:
         warm: Warm | None = None,
     ) -> Warmup:
         async def note(part: Path) -> None:
-            self.warmed.setdefault(index, []).extend(part.read_text(errors="surrogateescape").splitlines())
+            for line in part.read_text(errors="surrogateescape").splitlines():
+                self.warmed.setdefault(index, []).extend(files_of(Path(line)))
 
         return Warmup(self.data, index, options, job, times, warm or note)
 
