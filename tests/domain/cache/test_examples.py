@@ -1,0 +1,97 @@
+"""Manifests as upstream's tutorial and chart have them: accepted as they are, and of use to the driver."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.cache.limits import CacheLimits
+from app.domain.cache.sample_job import JobType, SampleJobSpec
+from app.domain.cache.sample_set import SampleSetSpec
+from app.domain.cache.secret_refs import resolved
+from app.domain.cache.values import SecretValues, SetIdentity
+from app.domain.plan import Manifest
+from tests.domain.cache.made import DRIVER, SITE
+
+NAMESPACE = "paddle-system"
+SOURCE = "bos://paddleflow-public.hkg.bcebos.com/imagenet"
+IDENTITY = SetIdentity(uid="4b9ee1f2", namespace=NAMESPACE, name="imagenet", installation="one")
+# Redis is both the volume's storage and its metadata there, and has no password.
+REDIS = {"name": "imagenet", "storage": "redis", "bucket": "redis://10.0.0.7:6379/1", "metaurl": "redis://10.0.0.7/0"}
+
+
+def an_example(kind: str, name: str, **spec: Any) -> Manifest:
+    metadata = {"name": name, "namespace": NAMESPACE, "annotations": {"helm.sh/hook": "test"}}
+    return {"apiVersion": "batch.paddlepaddle.org/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def a_set(**spec: Any) -> Manifest:
+    return an_example(
+        "SampleSet", "imagenet", partitions=1, source={"uri": SOURCE}, secretRef={"name": "imagenet"}, **spec
+    )
+
+
+def a_job(kind: str, **spec: Any) -> Manifest:
+    return an_example("SampleJob", f"imagenet-{kind}", type=kind, sampleSetRef={"name": "imagenet"}, **spec)
+
+
+LEVEL = {"mediumType": "MEM", "path": "/dev/shm/cache", "cacheSize": 1024}
+SETS = {
+    "the tutorial's": a_set(),
+    "with a cache level": a_set(cache={"levels": [LEVEL]}),
+    # Its source is public, and has a Secret of its own that lacks keys.
+    "the chart's": a_set() | {"spec": a_set()["spec"] | {"source": {"uri": SOURCE, "secretRef": {"name": "none"}}}},
+}
+JOBS = {
+    "rmr": (a_job("rmr", rmrOptions={"paths": ["n01514859"]}), {"paths": ["/mnt/imagenet/n01514859"]}),
+    "sync": (
+        a_job("sync", secretRef={"name": "imagenet"}, syncOptions={"source": SOURCE}),
+        {"source": f"{SOURCE}/", "destination": "file:///mnt/imagenet/"},
+    ),
+    "clear": (a_job("clear"), {"paths": ["/cache/dev-shm-paddle-system-imagenet/*"]}),
+    "warmup": (a_job("warmup"), {"paths": ["/mnt/imagenet"], "partitions": 1, "strategyName": "sequence"}),
+}
+
+
+def set_spec(manifest: Manifest) -> SampleSetSpec:
+    accepted = SAMPLE_SET.accept(manifest, CacheLimits(namespace=NAMESPACE))
+    assert {**manifest["spec"], **accepted["spec"]}.keys() == accepted["spec"].keys()
+    return SampleSetSpec.model_validate(accepted["spec"])
+
+
+def a_pv(spec: SampleSetSpec) -> Manifest:
+    return DRIVER.create_pv(IDENTITY, spec, SecretValues(name="imagenet", namespace=NAMESPACE, data=REDIS))
+
+
+@pytest.mark.parametrize("manifest", SETS.values(), ids=SETS)
+def test_a_set_is_accepted_and_can_be_made(manifest: Manifest) -> None:
+    spec = set_spec(manifest)
+    assert spec.source
+    place = resolved(spec.source.secret_ref or spec.secret_ref, spec.secret_ref, NAMESPACE)  # type: ignore[arg-type]
+    assert place == (NAMESPACE, "none" if spec.source.secret_ref else "imagenet")
+    made = DRIVER.create_runtime(IDENTITY, spec, a_pv(spec), SITE)
+    assert made["spec"]["replicas"] == 1
+
+
+@pytest.mark.parametrize(("manifest", "options"), JOBS.values(), ids=JOBS)
+def test_a_job_is_accepted_and_can_be_posted(manifest: Manifest, options: Manifest) -> None:
+    job = SampleJobSpec.model_validate(SAMPLE_JOB.accept(manifest, CacheLimits(namespace=NAMESPACE))["spec"])
+    spec = set_spec(a_set())
+    runtime = DRIVER.create_runtime(IDENTITY, spec, a_pv(spec), SITE)
+    made = {
+        JobType.SYNC: lambda: DRIVER.create_sync_job_options(IDENTITY, spec, job, None, SITE),
+        JobType.WARMUP: lambda: DRIVER.create_warmup_job_options(IDENTITY, spec, job, SITE),
+        JobType.RMR: lambda: DRIVER.create_rmr_job_options(IDENTITY, job, SITE),
+        JobType.CLEAR: lambda: DRIVER.create_clear_job_options(job, runtime),
+    }[JobType(job.type)]()
+    assert made.option_file() == options
+
+
+def test_the_tutorials_secret_without_keys_is_enough() -> None:
+    spec = set_spec(a_set())
+    secret = SecretValues(name="imagenet", namespace=NAMESPACE, data=REDIS)
+    assert DRIVER.create_sync_job_options(IDENTITY, spec, None, secret, SITE).option_file()["source"] == f"{SOURCE}/"
+    with_keys = replace(secret, data={**REDIS, "access-key": "ak", "secret-key": "sk"})
+    made = DRIVER.create_sync_job_options(IDENTITY, spec, None, with_keys, SITE).option_file()
+    assert made["source"] == f"{SOURCE.replace('://', '://ak:sk@')}/"
