@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -21,7 +22,7 @@ def fresh_url(request: pytest.FixtureRequest) -> str:
 
 
 async def tables(url: str) -> list[str]:
-    connection = await asyncpg.connect(url, timeout=10)
+    connection = await asyncpg.connect(url, timeout=60)
     try:
         return [row["table_name"] for row in await connection.fetch(TABLES)]
     finally:
@@ -45,26 +46,42 @@ async def test_migrating_twice_changes_nothing(database_url: str) -> None:
     assert await tables(database_url) == before
 
 
+async def test_what_an_older_version_writes_into_the_feed_is_about_jobs(empty_database_url: str) -> None:
+    """Before the step to samples, and beside it while versions change."""
+    insert = "INSERT INTO job_events (at, type, namespace, job_uid, version) VALUES (now(), 'status', 'a', $1, 1)"
+    migrations.migrate(empty_database_url, "0001")
+    connection = await asyncpg.connect(empty_database_url, timeout=10)
+    await connection.execute(insert, uuid4())
+    migrations.migrate(empty_database_url)
+    await connection.execute(insert, uuid4())
+    resources = [row["resource"] for row in await connection.fetch("SELECT resource FROM job_events")]
+    assert resources == ["jobs", "jobs"]
+    migrations.downgrade(empty_database_url, "0001")
+    assert await connection.fetchval("SELECT count(*) FROM job_events") == 2
+    await connection.close()
+    assert "samples" not in await tables(empty_database_url)
+
+
 async def test_processes_that_start_together_migrate_once(empty_database_url: str) -> None:
     program = "import sys; from app.db.migrations import migrate; migrate(sys.argv[1])"
 
     async def run() -> int:
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, empty_database_url)
-        return await asyncio.wait_for(process.wait(), 60)
+        return await asyncio.wait_for(process.wait(), 120)
 
     assert set(await asyncio.gather(run(), run(), run())) == {0}
     assert migrations.check(empty_database_url) == []
 
 
 async def test_a_drifted_schema_is_told(database_url: str) -> None:
-    connection = await asyncpg.connect(database_url, timeout=10)
+    connection = await asyncpg.connect(database_url, timeout=60)
     await connection.execute("ALTER TABLE jobs ADD COLUMN surprise text")
     await connection.close()
     assert "surprise" in migrations.drift(database_url)[0]
 
 
 async def test_a_database_of_a_newer_version_is_left_alone(database_url: str) -> None:
-    connection = await asyncpg.connect(database_url, timeout=10)
+    connection = await asyncpg.connect(database_url, timeout=60)
     await connection.execute("UPDATE alembic_version SET version_num = '9999'")
     await connection.close()
     assert "9999, which this version does not know" in migrations.check(database_url)[0]
