@@ -1,4 +1,7 @@
-"""`python -m bench`: every figure in one run of a few minutes; exit status 0 whatever they are."""
+"""`python -m bench`: every figure in one run of a few minutes; exit status 0 whatever they are.
+
+`python -m bench cache` is another run: the cache runtime beside the bare `juicefs` command.
+"""
 
 import argparse
 import asyncio
@@ -11,6 +14,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from app.embedded_postgres.server import EmbeddedPostgres
+from bench import cache
 from bench.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.gateway import durability
 from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
@@ -85,5 +89,8 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    if sys.argv[1:2] == ["cache"]:
+        cache.main(sys.argv[2:])
+    else:
+        asyncio.run(main())
     sys.exit(0)
