@@ -1,6 +1,7 @@
 """Hints arrive, many as one, and a listener whose connection was cut finds its way back."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -15,7 +16,7 @@ WHERE datname = current_database() AND application_name = 'jobgate listener'
 
 @asynccontextmanager
 async def at_work(*parts: Listener | Notifier) -> AsyncIterator[None]:
-    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(part.run()) for part in parts]
         for part in parts:
             if isinstance(part, Listener):
@@ -30,23 +31,26 @@ async def test_a_hint_wakes_the_subscribers_of_its_channel_only(db: Database, da
     async with at_work(listener, notifier):
         with listener.subscribe(FEED) as one, listener.subscribe(FEED) as two, listener.subscribe(INTENT) as other:
             notifier.hint(FEED)
-            assert await one.wait(5)
-            assert await two.wait(5)
+            assert await one.wait(60)
+            assert await two.wait(60)
             assert not await other.wait(0.05)
             assert not await one.wait(0.05), "a hint is consumed"
 
 
 async def test_many_hints_are_few_notifications(db: Database, database_url: str) -> None:
     listener, notifier = Listener(database_url), Notifier(db, interval=0.2)
-    woken = 0
     async with at_work(listener, notifier):
         with listener.subscribe(FEED) as hints:
+            began = time.monotonic()
             for _ in range(100):
                 notifier.hint(FEED)
                 await asyncio.sleep(0.001)
+            took = time.monotonic() - began
+            woken = 0
+            assert await hints.wait(60)
             while await hints.wait(0.5):
                 woken += 1
-    assert 1 <= woken <= 4
+    assert woken <= 2 + took / 0.2, "the first at once, then one an interval"
 
 
 async def test_a_listener_comes_back_and_wakes_everybody(db: Database, database_url: str) -> None:
@@ -55,14 +59,14 @@ async def test_a_listener_comes_back_and_wakes_everybody(db: Database, database_
         with listener.subscribe(FEED) as hints:
             async with db.read() as connection:
                 assert await connection.fetchval(KILL_LISTENER) == 1
-            assert await hints.wait(10), "woken, for a hint may have been missed"
+            assert await hints.wait(60), "woken, for a hint may have been missed"
             notifier.hint(FEED)
-            assert await hints.wait(10)
+            assert await hints.wait(60)
 
 
 async def test_without_a_server_waiters_still_wake_by_themselves() -> None:
     listener = Listener("postgresql://nobody@127.0.0.1:1/none", reconnect=0.01)
-    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(listener.run())
         with listener.subscribe(FEED) as hints:
             assert not await hints.wait(0.1)

@@ -82,7 +82,7 @@ async def controller_pass(db: Database, lease: Lease, number: int) -> None:
 
 async def test_nobody_deadlocks_and_every_change_is_told_once(db: Database, lease: Lease) -> None:
     uids: list[UUID] = []
-    async with asyncio.timeout(90), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(200), asyncio.TaskGroup() as tasks:
         for number in range(4):
             tasks.create_task(client(db, number, uids))
         for number in range(3):

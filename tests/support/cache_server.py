@@ -16,9 +16,9 @@ from uuid import uuid4
 import httpx2
 
 ROOT = Path(__file__).parents[2]
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 TOKEN = "a-secret-of-the-set"
-QUICK_WARMUP = "10,20,10,0.05,0.2,2"
+QUICK_WARMUP = "30,60,30,0.05,0.2,5"  # silence of five seconds: a machine under load stops that long for nobody
 
 
 class CacheServer:
@@ -76,13 +76,13 @@ class CacheServer:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         try:
-            return self._process.wait(30)
+            return self._process.wait(60)
         finally:
             self.kill()
 
     async def ask(self, method: str, path: str, *, token: str | None = TOKEN, **given: Any) -> httpx2.Response:
         headers = {**given.pop("headers", {}), **({"x-jobgate-token": token} if token else {})}
-        async with httpx2.AsyncClient(base_url=self.url, timeout=30, trust_env=False) as http:
+        async with httpx2.AsyncClient(base_url=self.url, timeout=60, trust_env=False) as http:
             return await http.request(method, path, headers=headers, **given)
 
     async def post(self, kind: str, options: dict[str, Any], name: str | None = None) -> str:
@@ -100,7 +100,7 @@ class CacheServer:
         answer = await self.ask("GET", f"/{kind}Result/{name}")
         return answer.json() if answer.status_code == 200 else None
 
-    async def until(self, kind: str, name: str, *statuses: str, within: float = 60) -> dict[str, str]:
+    async def until(self, kind: str, name: str, *statuses: str, within: float = 120) -> dict[str, str]:
         found = None
         try:
             async with asyncio.timeout(within):
@@ -110,7 +110,7 @@ class CacheServer:
             raise AssertionError(f"{kind} {name} is not {statuses} but {found}\n{self.log()}") from None
         return found
 
-    async def ended(self, kind: str, name: str, *, within: float = 60) -> dict[str, str]:
+    async def ended(self, kind: str, name: str, *, within: float = 120) -> dict[str, str]:
         return await self.until(kind, name, "success", "fail", within=within)
 
 
@@ -126,7 +126,7 @@ def cache_server(home: Path, *arguments: str, index: int = 0) -> Iterator[CacheS
         server.kill()
 
 
-async def eventually(what: str, holds: Any, *, within: float = 30) -> None:
+async def eventually(what: str, holds: Any, *, within: float = 60) -> None:
     try:
         async with asyncio.timeout(within):
             while not holds():

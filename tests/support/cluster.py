@@ -23,7 +23,7 @@ from tests.support.kube import Cluster, KubeClient, connect
 
 REAL_CLUSTER = "JOBGATE_TEST_KUBECONFIG"
 REAL_GATEWAY = "JOBGATE_TEST_GATEWAY_KUBECONFIG"
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -79,7 +79,7 @@ class EmbeddedProcess:
 
     def _reap(self) -> int:
         assert self._process is not None
-        status = self._process.wait(60)
+        status = self._process.wait(120)
         if self._process.stdout is not None:
             self._process.stdout.close()
         self._process = None

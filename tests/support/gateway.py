@@ -152,7 +152,7 @@ async def running_gateway(
         loops = [group.create_task(services.run()), group.create_task(_publish(db))]
         serving = group.create_task(server.serve(sockets=[listening]))
         try:
-            async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+            async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
                 await _answering(client)
                 yield Gateway(db=db, services=services, client=client, url=url)
         finally:

