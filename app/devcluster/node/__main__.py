@@ -26,6 +26,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--retry", type=float, default=2.0, help="for missing volumes and configuration (default: 2)")
     parser.add_argument("--cordoned", action="store_true", help="run only pods that name this node")
     parser.add_argument("--no-namespaces", action="store_true", help="substitute mount paths even where mounts work")
+    parser.add_argument("--host-root", type=Path, help="what hostPath volumes and JuiceFS' caches see as /")
     parser.add_argument("--juicefs", type=Path, help="the command that mounts JuiceFS volumes")
     parser.add_argument(
         "--pod-addresses",
@@ -51,6 +52,7 @@ async def serve(arguments: argparse.Namespace) -> None:
         backoff_base=arguments.backoff_base,
         mount_retry=arguments.retry,
         schedulable=not arguments.cordoned,
+        host_root=arguments.host_root,
         juicefs=arguments.juicefs,
         routed_addresses=arguments.pod_addresses == "routed",
         namespaces=False if arguments.no_namespaces else None,

@@ -63,7 +63,7 @@ class NodeAgent:
             async with (
                 KubeClient(load_kubeconfig(self._kubeconfig)) as client,
                 self._serve_logs(),
-                csi_mounts(client, self._settings.data_dir, self._settings.juicefs) as csi,
+                csi_mounts(client, self._settings) as csi,
             ):
                 await self._work(client, addresses, csi)
         finally:

@@ -21,6 +21,7 @@ from app.devcluster.node.juicefs import BINARY_VARIABLE, JuiceVolume, VolumeErro
 from app.devcluster.node.leftovers import MARK
 from app.devcluster.node.objects import SECRETS, contents
 from app.devcluster.node.process import Command, Process, StartError, start
+from app.devcluster.node.settings import NodeSettings
 
 log = logging.getLogger(__name__)
 
@@ -51,11 +52,12 @@ class _Published:
 
 
 class CsiMounts:
-    def __init__(self, client: KubeClient, data_dir: Path, binary: Path | None, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, client: KubeClient, settings: NodeSettings, tasks: asyncio.TaskGroup) -> None:
         self._client = client
         self._tasks = tasks
-        self.folder = (data_dir / "csi").resolve()
-        self._binary = binary
+        self.folder = (settings.data_dir / "csi").resolve()
+        self._binary = settings.juicefs
+        self._host_path = settings.host_path
         self._volumes: dict[str, _Published] = {}
 
     def recover(self) -> None:
@@ -105,7 +107,7 @@ class CsiMounts:
             raise PublishError(f"fetching NodePublishSecretRef {namespace}/{name} failed: {error.message}") from error
         try:
             texts = {key: value.decode() for key, value in contents(SECRETS, found).items()}
-            return read_volume(spec, texts)
+            return read_volume(spec, texts, self._host_path)
         except UnicodeDecodeError:
             raise PublishError(f"Secret {namespace}/{name}: a value is not UTF-8 text") from None
         except VolumeError as error:
@@ -168,10 +170,10 @@ class CsiMounts:
 
 
 @contextlib.asynccontextmanager
-async def csi_mounts(client: KubeClient, data_dir: Path, binary: Path | None) -> AsyncIterator[CsiMounts]:
+async def csi_mounts(client: KubeClient, settings: NodeSettings) -> AsyncIterator[CsiMounts]:
     """Begin with nothing mounted, whatever was, and leave nothing mounted."""
     async with asyncio.TaskGroup() as tasks:
-        mounts = CsiMounts(client, data_dir, binary, tasks)
+        mounts = CsiMounts(client, settings, tasks)
         mounts.recover()
         try:
             yield mounts

@@ -7,7 +7,7 @@ access-key, secret-key.
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -72,8 +72,10 @@ def find_binary(given: Path | None) -> Path | None:
     return packed if os.access(packed, os.X_OK) else None
 
 
-def read_volume(spec: Mapping[str, Any], secret: Mapping[str, str]) -> JuiceVolume:
-    """Put a persistent volume's spec and its Secret together.
+def read_volume(
+    spec: Mapping[str, Any], secret: Mapping[str, str], host_path: Callable[[str], Path] = Path
+) -> JuiceVolume:
+    """Put a persistent volume's spec and its Secret together; `host_path` says where a path of the node is.
 
     Raises:
         VolumeError: a key is missing or an option is none.
@@ -94,9 +96,14 @@ def read_volume(spec: Mapping[str, Any], secret: Mapping[str, str]) -> JuiceVolu
         name=secret["name"],
         meta_url=meta_url,
         storage=tuple(storage),
-        options=tuple(f"--{option}" for option in options),
+        options=tuple(f"--{_placed(option, host_path)}" for option in options),
         secrets=secrets | {name: value for name, value in keys.items() if value},
     )
+
+
+def _placed(option: str, host_path: Callable[[str], Path]) -> str:
+    name, _, value = option.partition("=")
+    return f"{name}={':'.join(str(host_path(path)) for path in value.split(':'))}" if name == "cache-dir" else option
 
 
 def without_password(url: str) -> tuple[str, dict[str, str]]:

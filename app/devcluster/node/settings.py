@@ -34,7 +34,13 @@ class NodeSettings:
     """Mount namespaces: None tries, False never uses them, True refuses to start without."""
     routed_addresses: bool = False
     """Pod addresses in 198.18.0.0/15 where this process may add a route: a real API server refuses loopback ones."""
+    host_root: Path | None = None
+    """What stands for `/` in hostPath volumes and JuiceFS' cache directories; None: this machine's own."""
     juicefs: Path | None = None
     """The command that mounts JuiceFS volumes; None: looked for (docs/embedded-cluster.md)."""
     log_limit_bytes: int = 64 * 1024 * 1024
     """A container's log stops growing here."""
+
+    def host_path(self, path: str) -> Path:
+        """Where a path of the node's machine is."""
+        return Path(path) if self.host_root is None else self.host_root / path.lstrip("/")

@@ -180,7 +180,7 @@ async def backing_directory(context: PodContext, volume: Mapping[str, Any]) -> P
     """
     name: str = volume["name"]
     if "hostPath" in volume:
-        return _host_path(name, volume["hostPath"])
+        return _host_path(context, name, volume["hostPath"])
     if claim := volume.get("persistentVolumeClaim"):
         return await _claimed(context, name, claim["claimName"])
     if set(volume) == {"name"} or "emptyDir" in volume or "ephemeral" in volume:
@@ -192,8 +192,8 @@ async def backing_directory(context: PodContext, volume: Mapping[str, Any]) -> P
     raise MountError(name, f"the embedded node has no volumes of type {kind}")
 
 
-def _host_path(name: str, spec: Mapping[str, Any]) -> Path:
-    path = Path(str(spec["path"]))
+def _host_path(context: PodContext, name: str, spec: Mapping[str, Any]) -> Path:
+    path = context.node.settings.host_path(str(spec["path"]))
     kind = spec.get("type") or ""
     if kind == "DirectoryOrCreate":
         path.mkdir(parents=True, exist_ok=True)
@@ -201,7 +201,7 @@ def _host_path(name: str, spec: Mapping[str, Any]) -> Path:
         path.touch()
     wrong = (kind == "Directory" and not path.is_dir()) or (kind == "File" and not path.is_file())
     if wrong or not path.exists():
-        raise MountError(name, f"hostPath type check failed: {path} is not a {(kind or 'path').lower()}")
+        raise MountError(name, f"hostPath type check failed: {spec['path']} is not a {(kind or 'path').lower()}")
     return path
 
 
@@ -216,9 +216,9 @@ async def _claimed(context: PodContext, name: str, claim: str) -> Path:
     except ApiError as error:
         raise MountError(name, error.message) from error
     if "hostPath" in spec:
-        return _host_path(name, {"type": "DirectoryOrCreate", **_given(spec["hostPath"])})
+        return _host_path(context, name, {"type": "DirectoryOrCreate", **_given(spec["hostPath"])})
     if "local" in spec:
-        return _host_path(name, dict(spec["local"]))
+        return _host_path(context, name, dict(spec["local"]))
     if (spec.get("csi") or {}).get("driver") == DRIVER:
         try:
             return await context.node.csi.publish(str(bound), spec, context.uid)

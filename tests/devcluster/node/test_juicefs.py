@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.devcluster.node.juicefs import BINARY_VARIABLE, VolumeError, find_binary, read_volume, without_password
+from app.devcluster.node.settings import NodeSettings
 
 SECRET = {"name": "disk", "metaurl": "redis://:pa%40ss@db:6379/1", "storage": "s3", "bucket": "https://b.s3"}
 KEYS = {"access-key": "AK", "secret-key": "SK"}
@@ -52,6 +53,12 @@ def test_commands_hold_no_secret() -> None:
     )  # fmt: skip
     assert volume.secrets == {"REDIS_PASSWORD": "pa@ss", "ACCESS_KEY": "AK", "SECRET_KEY": "SK"}
     assert volume.scrubbed("login pa@ss failed for SK") == "login *** failed for ***"
+
+
+def test_caches_are_below_the_nodes_own_root(tmp_path: Path) -> None:
+    node = NodeSettings(data_dir=tmp_path, host_root=tmp_path / "disk")
+    volume = read_volume(spec("cache-dir=/a:/b/c,cache-size=10"), SECRET, node.host_path)
+    assert volume.options == (f"--cache-dir={tmp_path}/disk/a:{tmp_path}/disk/b/c", "--cache-size=10")
 
 
 def test_metrics_of_ones_own_are_kept() -> None:
