@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from aiohttp import web
@@ -32,7 +33,8 @@ from app.k8s.transport import Endpoint, Limits
 from tests.k8s.support import pod_manifest, until
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-LIMITS = Limits(connect=2.0, request=0.5, listing=2.0)
+LIMITS = Limits(connect=60.0, request=60.0, listing=60.0)
+HASTY = replace(LIMITS, request=0.5)
 
 
 @asynccontextmanager
@@ -51,8 +53,8 @@ async def serve(handler: Handler) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def api_of(handler: Handler) -> AsyncIterator[KubeApi]:
-    async with serve(handler) as url, KubeApi(Endpoint(url=url), LIMITS) as api:
+async def api_of(handler: Handler, limits: Limits = LIMITS) -> AsyncIterator[KubeApi]:
+    async with serve(handler) as url, KubeApi(Endpoint(url=url), limits) as api:
         yield api
 
 
@@ -75,7 +77,7 @@ def cut(request: web.Request) -> None:
     request.transport.abort()
 
 
-async def watched(api: KubeApi, idle: float = 2.0) -> tuple[list[WatchEvent[Pod]], KubeError | None]:
+async def watched(api: KubeApi, idle: float = 60.0) -> tuple[list[WatchEvent[Pod]], KubeError | None]:
     """The events of one watch, and how it ended."""
     events: list[WatchEvent[Pod]] = []
     stream = api.watch(resources.POD, codec=POD, resource_version="5", timeout_seconds=300, idle=idle)
@@ -148,7 +150,7 @@ async def test_a_slow_answer_times_out_and_a_write_is_ambiguous() -> None:
         await never.wait()
         return web.Response()
 
-    async with api_of(handler) as api:
+    async with api_of(handler, HASTY) as api:
         with pytest.raises(AmbiguousResult):
             await create(api)
         with pytest.raises(Unreachable):
@@ -246,7 +248,7 @@ async def test_silence_ends_a_watch_and_a_log() -> None:
         return response
 
     async with api_of(handler) as api:
-        events, error = await watched(api, idle=0.2)
+        events, error = await watched(api, idle=1.0)
     assert len(events) == 1
     assert isinstance(error, SilentStream)
 
