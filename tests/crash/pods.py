@@ -8,8 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import aiohttp
+
 from tests.support.kube import Cluster, connect
 
+SEEN_WITHIN = 60.0
 TLS_CLOSES = 0.25  # seconds that connections get to say goodbye before their loop is gone, as aiohttp advises
 JOB_UID = "jobgate.dev/job-uid"
 
@@ -36,11 +39,11 @@ class PodWatcher:
 
     def start(self) -> None:
         self._thread.start()
-        assert self._listed.wait(30)
+        assert self._listed.wait(60)
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(30)
+        self._thread.join(60)
         if self._error is not None:
             raise self._error
 
@@ -54,6 +57,15 @@ class PodWatcher:
             if attempt.job == job:
                 counted[attempt.task, attempt.rank] += 1
         return counted
+
+    async def until_seen(self, job: str, wanted: Mapping[tuple[str, int], int]) -> None:
+        """Wait until as many attempts of each rank had a pod: this watch may be behind whoever told of the job."""
+        try:
+            async with asyncio.timeout(SEEN_WITHIN):
+                while self.attempts(job) != wanted:
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"the pods of {job} were {self.attempts(job)}, not {dict(wanted)}") from None
 
     def _run(self) -> None:
         try:
@@ -82,12 +94,17 @@ class PodWatcher:
                 self._note(pod)
             self._listed.set()
             while True:
-                await self._watch(api)
+                try:
+                    await self._watch(api)
+                except (aiohttp.ClientError, TimeoutError):  # going on from the same version has no gap
+                    await asyncio.sleep(0.1)
 
     async def _watch(self, api: Any) -> None:
         options = {"labelSelector": JOB_UID, "allowWatchBookmarks": "true", "timeoutSeconds": "100"}
         async with api.watch(self._pods, resourceVersion=self._version, **options) as watch:
             async for line in watch.response.content:
+                if not line.endswith(b"\n"):
+                    return  # cut inside an event, which the next watch tells again
                 event = Watched.read(line)
                 assert event.type in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"), line
                 self._version = event.object["metadata"]["resourceVersion"]

@@ -11,10 +11,10 @@ import pytest
 
 from tests.crash.ledger import ledger
 from tests.crash.stories import Client, generic_job, serves, task
-from tests.support.gateway_process import gateway_process
+from tests.support.gateway_process import STEADY, gateway_process, insist
 from tests.support.kube import Cluster, KubeClient
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 SCRIPT = "devcluster.jobgate.dev/script"
 NUL = "before\0after"
@@ -42,9 +42,9 @@ def ends_with(message: str) -> list[dict[str, Any]]:
 async def test_nul_and_invalid_utf8_stop_nobody(
     busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
 ) -> None:
-    async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway") as gateway:
+    async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway", **STEADY) as gateway:
         await gateway.start()
-        async with httpx2.AsyncClient(base_url=gateway.url, timeout=20) as http:
+        async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http:
             client = Client(http=http, api=crash_api, namespace=crash_namespace)
             waiting = {"waiting": {"reason": f"Image{NUL}", "message": NUL}}
             await client.submit(scripted("waits", waiting))
@@ -72,13 +72,20 @@ def _prints() -> str:
 
 async def _check_last_words(client: Client, name: str) -> None:
     """The log is served as the bytes that were written, the rest as text that any client can read."""
-    log = await client.http.get(client.path(name, "logs"), params={"task": "worker", "rank": "0"})
-    assert log.status_code == 200, log.text
-    assert LOG.rstrip(b"\n") in log.content
+    log = await _read_log(client, name)
+    assert LOG.rstrip(b"\n") in log
     for part in ("replicas", "events", "history"):
-        answer = await client.http.get(client.path(name, part))
+        answer = await insist(client.http, "GET", client.path(name, part))
         assert answer.status_code == 200, answer.text
         assert "\0" not in json.dumps(answer.json(), ensure_ascii=False)
+
+
+async def _read_log(client: Client, name: str) -> bytes:
+    """Once the cluster gives it: a slow answer is a refusal for the moment."""
+    path = client.path(name, "logs") + "?task=worker&rank=0"
+    log = await insist(client.http, "GET", path)
+    assert log.status_code == 200, log.text
+    return log.content
 
 
 async def _patched_status(client: Client) -> None:

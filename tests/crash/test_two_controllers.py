@@ -1,7 +1,8 @@
 """One of two controllers is stopped past its lease and thawed: it writes nothing more, and what it made is undone."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,13 @@ import pytest
 from tests.crash.ledger import ledger, objects_by_job
 from tests.crash.pods import pod_watcher
 from tests.crash.stories import FOREVER, Client, generic_job, recovers, serves, task
-from tests.support.gateway_process import GatewayProcess, gateway_process
+from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
 from tests.support.kube import Cluster, KubeClient
 from tests.support.kube_proxy import kube_proxy
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
-UNDONE_SECONDS = 60.0
+PATIENCE = 240.0
 LEASE = "SELECT epoch, holder FROM leases WHERE name = 'controller'"
 
 # Heartbeats of an epoch that is over, and every write about a job with the server process behind its connection and the
@@ -42,13 +43,29 @@ CREATE TRIGGER listen BEFORE INSERT OR UPDATE ON heartbeats FOR EACH ROW EXECUTE
 
 
 async def until_epoch(db: Any, epoch: int) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while (await db.fetchval("SELECT max(epoch) FROM leases") or 0) < epoch:
             await asyncio.sleep(0.05)
 
 
-async def writers(db: Any, epoch: int) -> set[int]:
-    return {row["client"] for row in await db.fetch("SELECT DISTINCT client FROM spied WHERE epoch = $1", epoch)}
+async def until_held(db: Any, gateway: GatewayProcess) -> int:
+    """The epoch in which this one has the lease, once it has."""
+    async with asyncio.timeout(PATIENCE):
+        while not (lease := await db.fetchrow(LEASE)) or f"-{gateway.pid}-" not in lease["holder"]:
+            await asyncio.sleep(0.05)
+    return int(lease["epoch"])
+
+
+async def writers(db: Any, *, before: int) -> tuple[set[int], set[int]]:
+    """Who wrote before this epoch, and who from then on."""
+    rows = await db.fetch("SELECT DISTINCT client, epoch < $1 AS early FROM spied", before)
+    return {row["client"] for row in rows if row["early"]}, {row["client"] for row in rows if not row["early"]}
+
+
+@asynccontextmanager
+async def client_of(gateway: GatewayProcess, api: KubeClient, namespace: str) -> AsyncIterator[Client]:
+    async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http:
+        yield Client(http=http, api=api, namespace=namespace)
 
 
 async def unwanted(db: Any, api: KubeClient, namespace: str) -> Sequence[str]:
@@ -73,38 +90,40 @@ async def test_a_controller_thawed_after_its_lease_does_nothing_more(
     with pod_watcher(busy_cluster, crash_namespace) as pods:
         async with (
             gateway_process(database_url, config, tmp_path / "old") as old,
-            gateway_process(database_url, config, tmp_path / "new") as new,
+            gateway_process(database_url, config, tmp_path / "new", **STEADY) as new,
         ):
             await old.start()
-            await until_epoch(db, 1)
-            await new.start()
             await db.execute(SPY)
-            async with httpx2.AsyncClient(base_url=new.url, timeout=20) as http:
-                client = Client(http=http, api=crash_api, namespace=crash_namespace)
-                before = [recovers(f"before-{number}", tmp_path) for number in range(3)]
-                during = [serves("during", tmp_path), recovers("during-too", tmp_path)]
+            before = [recovers(f"before-{number}", tmp_path) for number in range(3)]
+            during = [serves("during", tmp_path), recovers("during-too", tmp_path)]
+            async with client_of(old, crash_api, crash_namespace) as client:
+                for story in before:
+                    story.uid = (await client.submit(story.manifest))["uid"]
+            async with asyncio.timeout(PATIENCE):
+                while not await db.fetchval("SELECT count(*) FROM spied"):
+                    await asyncio.sleep(0.01)
+            old.freeze()  # in the midst of its work
+            await new.start()
+            epoch = await until_held(db, new)
+            async with client_of(new, crash_api, crash_namespace) as client:
                 async with asyncio.TaskGroup() as group:
                     for story in before:
-                        group.create_task(story.run(client))
-                    async with asyncio.timeout(60):
-                        while not await writers(db, 1):
-                            await asyncio.sleep(0.01)
-                    old.freeze()  # in the midst of its work
-                    await until_epoch(db, 2)
+                        group.create_task(client.until(story.name, story.phase))
                     for story in during:
                         group.create_task(story.run(client))
                     await _stop_one(client)
-                    old_writers = await writers(db, 1)
+                    old_writers, _ = await writers(db, before=epoch)
                     old.thaw()
-                    await asyncio.wait_for(_settled_names(db, crash_api, crash_namespace), UNDONE_SECONDS)
-                await _holder_is(db, new)
+                    await asyncio.wait_for(_settled_names(db, crash_api, crash_namespace), PATIENCE)
+                assert await until_held(db, new) == epoch
                 assert not await db.fetch("SELECT * FROM belated"), "a heartbeat of the old epoch came after takeover"
-                assert not old_writers & await writers(db, 2), "a connection of the old epoch wrote after takeover"
+                _, new_writers = await writers(db, before=epoch)
+                assert not old_writers & new_writers, "a connection of the old epoch wrote after takeover"
             async with ledger(database_url) as book:
                 await book.settled()
                 for story in (*before, *during):
                     await book.check_history(story.uid)
-                    assert pods.attempts(story.uid) == dict(story.attempts)
+                    await pods.until_seen(story.uid, story.attempts)
             assert await unwanted(db, crash_api, crash_namespace) == []
             await until_ready(old)
         assert not pods.doubles()
@@ -121,26 +140,25 @@ async def test_a_create_that_arrives_after_its_controller_is_undone(
         config = proxy.kubeconfig(tmp_path / "kubeconfig")
         async with (
             gateway_process(database_url, config, tmp_path / "old") as old,
-            gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "new") as new,
+            gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "new", **STEADY) as new,
             ledger(database_url) as book,
         ):
             await old.start()
-            await until_epoch(db, 1)
-            await new.start()
-            async with httpx2.AsyncClient(base_url=new.url, timeout=20) as http:
-                client = Client(http=http, api=crash_api, namespace=crash_namespace)
-                proxy.hold("^POST .*/pods[? ]")
+            proxy.hold("^POST .*/pods[? ]")
+            async with client_of(old, crash_api, crash_namespace) as client:
                 uid = await _submit_late(client, end)
-                async with asyncio.timeout(60):
-                    while not proxy.held:
-                        await asyncio.sleep(0.02)
-                old.freeze()
-                await until_epoch(db, 2)
+            async with asyncio.timeout(PATIENCE):
+                while not proxy.held:
+                    await asyncio.sleep(0.02)
+            old.freeze()
+            await new.start()
+            await until_held(db, new)
+            async with client_of(new, crash_api, crash_namespace) as client:
                 await _come_to_its_end(client, end)
             await book.settled()
             with pod_watcher(busy_cluster, crash_namespace) as pods:
                 proxy.let_go()
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(PATIENCE):
                     while not pods.attempts(uid):
                         await asyncio.sleep(0.02)
                 await _no_pods(crash_api, crash_namespace)
@@ -168,9 +186,7 @@ async def _come_to_its_end(client: Client, end: str) -> None:
 
 
 async def _no_pods(api: KubeClient, namespace: str) -> None:
-    await api.eventually(
-        f"/api/v1/namespaces/{namespace}/pods", lambda found: not found["items"], within=UNDONE_SECONDS
-    )
+    await api.eventually(f"/api/v1/namespaces/{namespace}/pods", lambda found: not found["items"], within=PATIENCE)
 
 
 async def test_a_controller_that_slept_alone_goes_on(
@@ -179,23 +195,23 @@ async def test_a_controller_that_slept_alone_goes_on(
     db = await asyncpg.connect(database_url)
     async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "only") as only:
         await only.start()
-        async with httpx2.AsyncClient(base_url=only.url, timeout=20) as http:
-            client = Client(http=http, api=crash_api, namespace=crash_namespace)
+        epoch = await until_held(db, only)
+        async with client_of(only, crash_api, crash_namespace) as client:
             story = recovers("sleepy", tmp_path)
             async with asyncio.TaskGroup() as group:
                 group.create_task(story.run(client))
                 await has_been_submitted(client, "sleepy")
                 only.freeze()
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(PATIENCE):
                     while not await db.fetchval("SELECT expires_at < clock_timestamp() FROM leases"):
                         await asyncio.sleep(0.1)
                 only.thaw()
-            assert await db.fetchval("SELECT epoch FROM leases") >= 2
+            await until_epoch(db, epoch + 1)
     await db.close()
 
 
 async def has_been_submitted(client: Client, name: str) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while (await client.http.get(client.path(name))).status_code != 200:
             await asyncio.sleep(0.02)
 
@@ -213,12 +229,8 @@ async def _settled_names(db: Any, api: KubeClient, namespace: str) -> None:
         await asyncio.sleep(0.2)
 
 
-async def _holder_is(db: Any, gateway: GatewayProcess) -> None:
-    assert f"-{gateway.pid}-" in (await db.fetchrow(LEASE))["holder"]
-
-
 async def until_ready(gateway: GatewayProcess) -> None:
-    async with httpx2.AsyncClient(base_url=gateway.url, timeout=20) as http, asyncio.timeout(60):
+    async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http, asyncio.timeout(PATIENCE):
         while (await http.get("/readyz")).status_code != 200:
             await asyncio.sleep(0.05)
 
@@ -231,5 +243,5 @@ async def test_a_lease_that_no_request_fits_into_is_refused(
         database_url, busy_cluster.kubeconfig, tmp_path, JOBGATE_LEASE_SECONDS="3", JOBGATE_REQUEST_TIMEOUT="5"
     ) as gateway:
         gateway.launch()
-        assert await gateway.ended(within=60) == 2
+        assert await gateway.ended(within=PATIENCE) == 2
         assert "JOBGATE_REQUEST_TIMEOUT (5 s) may be at most half of JOBGATE_LEASE_SECONDS" in gateway.log.read_text()

@@ -14,11 +14,11 @@ from app.db.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.crash.stories import FOREVER, Client, generic_job, serves, task
 from tests.support.cluster import as_gateway, running_embedded_cluster
-from tests.support.gateway_process import GatewayProcess, gateway_process
+from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
 from tests.support.kube import Cluster, KubeClient, connect
 from tests.support.kube_proxy import kube_proxy
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ def other_cluster(busy_cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
 
 @asynccontextmanager
 async def client_of(gateway: GatewayProcess, api: KubeClient, namespace: str) -> AsyncIterator[Client]:
-    async with httpx2.AsyncClient(base_url=gateway.url, timeout=20) as http:
+    async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http:
         yield Client(http=http, api=api, namespace=namespace)
 
 
 async def until_ready_says(client: Client, status: int, word: str) -> str:
     text = ""
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(240):
             while True:
                 answer = await client.http.get("/readyz?verbose")
                 text = answer.text
@@ -69,7 +69,7 @@ async def noted(api: KubeClient, database_url: str) -> None:
     installation = await connection.fetchval("SELECT id::text FROM installation")
     await connection.close()
     path = f"/api/v1/namespaces/jobgate-system/configmaps/jobgate-installation-{installation}"
-    await api.eventually(path, lambda found: int(found["data"]["position"]) >= position, within=60)
+    await api.eventually(path, lambda found: int(found["data"]["position"]) >= position, within=240)
 
 
 async def test_another_cluster_behind_the_same_address(
@@ -84,7 +84,7 @@ async def test_another_cluster_behind_the_same_address(
         (await other.post("/api/v1/namespaces", {"metadata": {"name": crash_namespace}})).ok()
         await other.eventually("/api/v1/namespaces/kube-system", bool)
         kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")
-        async with gateway_process(database_url, kubeconfig, tmp_path / "gateway") as gateway:
+        async with gateway_process(database_url, kubeconfig, tmp_path / "gateway", **STEADY) as gateway:
             await gateway.start()
             async with client_of(gateway, crash_api, crash_namespace) as client:
                 await client.submit(generic_job("stays", task("worker", FOREVER)))
@@ -112,7 +112,7 @@ async def test_an_older_database(
     config, home = busy_cluster.kubeconfig, tmp_path / "gateway"
     async with EmbeddedPostgres(postgres_directory) as postgres:
         await asyncio.to_thread(migrate, postgres.url)
-        async with gateway_process(postgres.url, config, home) as gateway:
+        async with gateway_process(postgres.url, config, home, **STEADY) as gateway:
             await gateway.start()
             async with client_of(gateway, crash_api, crash_namespace) as client:
                 await client.submit(generic_job("known", task("worker", FOREVER)))
@@ -128,7 +128,10 @@ async def test_an_older_database(
                 await noted(crash_api, postgres.url)
             await gateway.stop()
     try:
-        async with EmbeddedPostgres(copy) as older, gateway_process(older.url, config, tmp_path / "again") as gateway:
+        async with (
+            EmbeddedPostgres(copy) as older,
+            gateway_process(older.url, config, tmp_path / "again", **STEADY) as gateway,
+        ):
             before = await contents(crash_api, crash_namespace)
             await gateway.start()
             async with client_of(gateway, crash_api, crash_namespace) as client:

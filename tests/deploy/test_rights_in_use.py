@@ -16,7 +16,7 @@ import pytest
 
 from tests.deploy.rights import RBAC, Right, apply, documents, granted, used
 from tests.support.cluster import running_embedded_cluster
-from tests.support.gateway_process import gateway_process
+from tests.support.gateway_process import STEADY, gateway_process
 from tests.support.kube import Cluster, connect
 from tests.support.kube_proxy import KubeProxy, kube_proxy
 from tests.support.nodes import some_node
@@ -73,9 +73,9 @@ def a_job(name: str) -> dict[str, Any]:
 @asynccontextmanager
 async def serving(proxy: KubeProxy, database_url: str, directory: Path) -> AsyncIterator[httpx2.AsyncClient]:
     kubeconfig = proxy.kubeconfig(directory / "kubeconfig")
-    async with gateway_process(database_url, kubeconfig, directory / "gateway") as gateway:
+    async with gateway_process(database_url, kubeconfig, directory / "gateway", **STEADY) as gateway:
         url = await gateway.start()
-        async with httpx2.AsyncClient(base_url=url, timeout=20) as client:
+        async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
             yield client
 
 
@@ -83,7 +83,7 @@ async def until(client: httpx2.AsyncClient, path: str, key: str, value: object) 
     """Poll until a field of the status is as wanted; nothing may be refused on the way."""
     status: dict[str, Any] = {}
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while status.get(key) != value:
                 status = (await client.get(path)).json()["status"]
                 assert "ClusterDenied" not in {reason["code"] for reason in status["pendingReasons"]}, status
@@ -97,7 +97,7 @@ async def live(client: httpx2.AsyncClient, name: str, proxy: KubeProxy) -> None:
     job = f"{JOBS}/{name}"
     assert (await client.post(JOBS, json=a_job(name))).status_code == 201
     await until(client, f"{job}/status", "phase", "Running")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while (await client.get(f"{job}/replicas")).json()["items"][0]["attempt"] != 2:
             await asyncio.sleep(0.1)
     await until(client, f"{job}/status", "phase", "Running")
@@ -109,7 +109,7 @@ async def live(client: httpx2.AsyncClient, name: str, proxy: KubeProxy) -> None:
     assert (await client.post(f"{job}/cancel")).status_code == 202
     await until(client, f"{job}/status", "phase", "Cancelled")
     anchor = f"/configmaps/jobgate-{(await client.get(job)).json()['uid']}".encode()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not any(line.startswith(b"PATCH") and anchor in line for line in proxy.requests):
             await asyncio.sleep(0.1)
         assert (await client.delete(job)).status_code == 202
@@ -117,7 +117,7 @@ async def live(client: httpx2.AsyncClient, name: str, proxy: KubeProxy) -> None:
             await asyncio.sleep(0.2)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_a_jobs_life_uses_every_right_and_no_other(
     cluster_with_node: Cluster, database_url: str, tmp_path: Path
 ) -> None:

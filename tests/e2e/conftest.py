@@ -12,9 +12,10 @@ import httpx2
 import pytest
 import pytest_asyncio
 
+from app.demo import player
 from tests.e2e.user import User
 from tests.support.cluster import REAL_CLUSTER, as_gateway, running_embedded_cluster
-from tests.support.gateway_process import GatewayProcess, gateway_process
+from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
 from tests.support.kube import Cluster, KubeClient, connect
 from tests.support.nodes import some_node
 from tests.support.postgres import fresh_database
@@ -33,6 +34,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield embedded
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An example may take its time where all tests share two cores."""
+    monkeypatch.setattr(player, "LONGEST", 240.0)
+
+
 @pytest.fixture(scope="session")
 def gateway_kubeconfig(cluster: Cluster) -> Path:
     return as_gateway(cluster.kubeconfig)
@@ -48,7 +55,7 @@ async def shared_gateway(
     directory = tmp_path_factory.mktemp("gateway")
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
-        gateway_process(url, gateway_kubeconfig, directory) as gateway,
+        gateway_process(url, gateway_kubeconfig, directory, **STEADY) as gateway,
     ):
         await gateway.start()
         yield gateway

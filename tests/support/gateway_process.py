@@ -18,10 +18,12 @@ from pathlib import Path
 import httpx2
 
 from tests.support.cluster import as_gateway
+from tests.support.ports import kept_port
 
 READY = "jobgate is ready at "
-START_SECONDS = 60.0
-STOP_SECONDS = 60.0
+START_SECONDS = 280.0
+STOP_SECONDS = 120.0
+PATIENCE = 280.0  # seconds that a client goes on asking: a gateway that is killed again and again is away for long
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 QUICK = {
     "JOBGATE_LEASE_SECONDS": "3",
@@ -30,6 +32,8 @@ QUICK = {
     "JOBGATE_OPEN_ACCESS": "true",
     "JOBGATE_LOG_FORMAT": "text",
 }
+# For one that nobody kills: a machine under load, on which it hardly runs for seconds, does not cost it its lease.
+STEADY = {"JOBGATE_LEASE_SECONDS": "15", "JOBGATE_REQUEST_TIMEOUT": "3"}
 
 
 _context = multiprocessing.get_context("forkserver")
@@ -50,14 +54,14 @@ def _serve(port: str, environment: Mapping[str, str], log: str) -> None:
 
 
 class GatewayProcess:
-    """One process at a time; the port is drawn at the first start and kept. Its words are in `log`."""
+    """One process at a time, always on the same port. Its words are in `log`."""
 
-    def __init__(self, database_url: str, kubeconfig: Path, directory: Path, **environment: str) -> None:
+    def __init__(self, port: str, database_url: str, kubeconfig: Path, directory: Path, **environment: str) -> None:
         self._environment = QUICK | environment
         self._environment |= {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_KUBECONFIG": str(as_gateway(kubeconfig))}
         self._directory = directory
         self._process: ForkServerProcess | None = None
-        self._port = "0"
+        self._port = port
         self._starts = 0
         self.url = ""
 
@@ -93,12 +97,11 @@ class GatewayProcess:
                 assert self._process.exitcode is None, f"it ended at once:\n{self.log.read_text()}"
                 await asyncio.sleep(0.02)
         self.url = line.removeprefix(READY)
-        self._port = self.url.rpartition(":")[2]
         return self.url
 
     def _ready_line(self) -> str:
-        lines = self.log.read_text().splitlines() if self.log.exists() else []
-        return next((line for line in lines if line.startswith(READY)), "")
+        lines = self.log.read_text().splitlines(keepends=True) if self.log.exists() else []
+        return next((line.strip() for line in lines if line.startswith(READY) and line.endswith("\n")), "")
 
     async def ended(self, within: float) -> int:
         """The exit status, once it has ended of itself; negative for a signal."""
@@ -134,14 +137,15 @@ async def gateway_process(
     database_url: str, kubeconfig: Path, directory: Path, **environment: str
 ) -> AsyncIterator[GatewayProcess]:
     """A process that is not started yet, and is gone after the block."""
-    process = GatewayProcess(database_url, kubeconfig, directory, **environment)
-    try:
-        yield process
-    finally:
-        await process.kill()
+    with kept_port() as port:
+        process = GatewayProcess(port, database_url, kubeconfig, directory, **environment)
+        try:
+            yield process
+        finally:
+            await process.kill()
 
 
-async def answering(client: httpx2.AsyncClient, path: str, *, within: float = 60.0) -> httpx2.Response:
+async def answering(client: httpx2.AsyncClient, path: str, *, within: float = PATIENCE) -> httpx2.Response:
     """The first answer below 500, whatever happens to the server meanwhile."""
     return await insist(client, "GET", path, within=within)
 
@@ -153,7 +157,7 @@ async def insist(
     *,
     json: object = None,
     headers: Mapping[str, str] | None = None,
-    within: float = 60.0,
+    within: float = PATIENCE,
 ) -> httpx2.Response:
     """Repeat a request until it is answered with less than 500, as a patient client would."""
     async with asyncio.timeout(within):

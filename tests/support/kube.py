@@ -14,7 +14,7 @@ import aiohttp
 import yaml
 from yarl import URL
 
-DEADLINE = 60.0
+DEADLINE = 90.0
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -162,7 +162,7 @@ async def connect(cluster: Cluster) -> AsyncIterator[KubeClient]:
     async with aiohttp.ClientSession(
         connector=connector,
         headers={"Authorization": f"Bearer {cluster.token}"},
-        timeout=aiohttp.ClientTimeout(total=120, sock_connect=5),
+        timeout=aiohttp.ClientTimeout(total=120, sock_connect=30),
         read_bufsize=2**21,
     ) as session:
         yield KubeClient(cluster, session)
