@@ -19,8 +19,8 @@ from tests.support.gateway_process import QUICK
 from tests.support.kube import Cluster
 from tests.support.processes import processes_of, until_processes
 
-START_SECONDS = 60.0
-STOP_SECONDS = 60.0
+START_SECONDS = 120.0
+STOP_SECONDS = 120.0
 
 
 class Development:
@@ -70,11 +70,11 @@ async def development(directory: Path) -> AsyncIterator[Development]:
         dev.close()
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_state_survives_and_no_process_does(tmp_path: Path) -> None:
     mark = f"600.{secrets.randbelow(10**9):09}"
     async with development(tmp_path) as dev:
-        async with httpx2.AsyncClient(base_url=await asyncio.to_thread(dev.start), timeout=30) as http:
+        async with httpx2.AsyncClient(base_url=await asyncio.to_thread(dev.start), timeout=60) as http:
             user = User(http, "default")
             ended = await user.submit(job("ended", "echo done; exit 3"))
             await user.ended("ended")
@@ -83,10 +83,9 @@ async def test_state_survives_and_no_process_does(tmp_path: Path) -> None:
             before = await user.read("/ended/history")
         await until_processes(f"sleep\0{mark}", lambda found: len(found) == 1)
         assert await asyncio.to_thread(dev.end, signal.SIGTERM) == 0
-        assert processes_of(str(dev.state)) == {}
-        assert processes_of(mark) == {}
+        await nothing_runs(str(dev.state), mark)
 
-        async with httpx2.AsyncClient(base_url=await asyncio.to_thread(dev.start), timeout=30) as http:
+        async with httpx2.AsyncClient(base_url=await asyncio.to_thread(dev.start), timeout=60) as http:
             user = User(http, "default")
             assert (await user.read("/ended"))["uid"] == ended["uid"]
             assert await user.read("/ended/history") == before
@@ -94,19 +93,24 @@ async def test_state_survives_and_no_process_does(tmp_path: Path) -> None:
             await _runs_as(user, attempt=2)
         assert await asyncio.to_thread(dev.end, signal.SIGKILL) == -signal.SIGKILL
 
-        async with httpx2.AsyncClient(base_url=await asyncio.to_thread(dev.start), timeout=30) as http:
+        async with httpx2.AsyncClient(base_url=await asyncio.to_thread(dev.start), timeout=60) as http:
             user = User(http, "default")
             assert await user.read("/ended/history") == before
             await _runs_as(user, attempt=3)
             await until_processes(f"sleep\0{mark}", lambda found: len(found) == 1)
         assert await asyncio.to_thread(dev.end, signal.SIGINT) == 0
-        assert processes_of(str(dev.state)) == {}
-        assert processes_of(mark) == {}
+        await nothing_runs(str(dev.state), mark)
+
+
+async def nothing_runs(*marks: str) -> None:
+    """A moment after the end: what was killed last may still be on its way out of the process table."""
+    for mark in marks:
+        await until_processes(mark, lambda found: not found, within=20)
 
 
 async def _runs_as(user: User, attempt: int) -> None:
     """The pod of a node that was shut down is a disruption: replaced, and not charged to the restart limit."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while True:
             replica = (await user.read("/runs/replicas"))["items"][0]
             if (replica["attempt"], replica["phase"]) == (attempt, "running"):
@@ -115,7 +119,6 @@ async def _runs_as(user: User, attempt: int) -> None:
     assert (replica["restartCount"], replica["disruptions"]) == (0, attempt - 1)
 
 
-@pytest.mark.timeout(120)
 async def test_after_a_sigkill_the_children_end_by_themselves(tmp_path: Path) -> None:
     async with development(tmp_path) as dev:
         await asyncio.to_thread(dev.start)
@@ -128,7 +131,7 @@ async def test_dev_serves_a_cluster_that_is_given(tmp_path: Path, cluster: Clust
     async with development(tmp_path) as dev:
         url = await asyncio.to_thread(dev.start, "--kubeconfig", str(cluster.kubeconfig))
         assert not (dev.state / "cluster").exists()
-        async with httpx2.AsyncClient(base_url=url, timeout=30) as http:
+        async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
             user = User(http, namespace)
             await user.submit(job("there", "echo done"))
             assert (await user.ended("there"))["phase"] == "Succeeded"

@@ -86,14 +86,14 @@ async def test_a_repeated_submission_after_a_restart_is_the_first_one(
     key = {"Idempotency-Key": "once"}
     manifest = job("once", FOREVER)
     url = await own_gateway.start()
-    async with httpx2.AsyncClient(base_url=url, timeout=30) as http:
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
         user = User(http, namespace)
         first = await user.call("POST", status=201, json=manifest, headers=key)
         await user.until("once", "Running")
         pod = (await api.get(f"/api/v1/namespaces/{namespace}/pods/once-worker-0")).ok()["metadata"]["uid"]
     assert await own_gateway.stop() == 0
     assert await own_gateway.start() == url
-    async with httpx2.AsyncClient(base_url=url, timeout=30) as http:
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
         user = User(http, namespace)
         again = await user.call("POST", status=200, json=manifest, headers=key)
         assert again.headers["Idempotency-Replayed"] == "true"
@@ -108,7 +108,7 @@ async def test_a_repeated_submission_after_a_restart_is_the_first_one(
 
 async def _still_runs(user: User, api: KubeClient, pod: str) -> None:
     """A restart of the gateway is nothing to the pod: the same one, seen anew."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while (await user.call("GET", "/once/status")).headers["Jobgate-Stale"] != "false":
             await asyncio.sleep(0.05)
     found = (await api.get(f"/api/v1/namespaces/{user.namespace}/pods/once-worker-0")).ok()

@@ -22,7 +22,7 @@ time.sleep(600)
 async def test_a_live_log_by_every_option(user: User) -> None:
     await user.submit(job("steps", STEPS))
     await user.until("steps", "Running")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while (log := await user.call("GET", "/steps/logs")).text != "step 1\nstep 2\nstep 3\n":
             await asyncio.sleep(0.05)
     assert log.headers["Jobgate-Log-Source"] == "live"
@@ -96,7 +96,7 @@ def _with(manifest: dict[str, Any], **container: Any) -> dict[str, Any]:
 
 async def _to_the_end(events: AsyncIterator[Event]) -> list[Event]:
     seen: list[Event] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         async for event in events:
             seen.append(event)
             if event.is_end:
@@ -107,7 +107,7 @@ async def _to_the_end(events: AsyncIterator[Event]) -> list[Event]:
 async def _reconnecting(user: User, position: str, *, until: str) -> list[Event]:
     """What a client sees whose connection breaks after every event."""
     seen: list[Event] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not (seen and seen[-1].id == until):
             async with watching(user, after=seen[-1].id if seen else position) as events:
                 seen.append(await anext(events))
@@ -118,7 +118,7 @@ async def test_a_job_s_own_watch_says_goodbye_when_the_gateway_stops(
     own_gateway: GatewayProcess, namespace: str
 ) -> None:
     await own_gateway.start()
-    async with httpx2.AsyncClient(base_url=own_gateway.url, timeout=30) as http:
+    async with httpx2.AsyncClient(base_url=own_gateway.url, timeout=60) as http:
         user = User(http, namespace)
         await user.submit(job("steps", STEPS))
         await user.until("steps", "Running")

@@ -4,10 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from app.demo.player import Player
 from app.demo.stories import STORIES, Story
-from tests.e2e.user import User
+from tests.e2e.user import DEADLINE, User
 from tests.support.kube import KubeClient
 
 
@@ -15,10 +16,23 @@ def named(example: str) -> Story:
     return next(story for story in STORIES if story.file.endswith(f"/{example}.yaml"))
 
 
+class Considerate(Player):
+    """Pauses nobody who has not begun: a program without its signal handler has no last words."""
+
+    @override
+    async def _call(self, method: str, path: str, **given: Any) -> dict[str, Any]:
+        if path.endswith("/pause"):
+            logs = self._jobs + path.replace("/pause", "/logs")
+            async with asyncio.timeout(DEADLINE):
+                while "starting" not in (await self._client.get(logs)).text:
+                    await asyncio.sleep(0.05)
+        return await super()._call(method, path, **given)
+
+
 async def play(user: User, story: Story) -> list[str]:
     """What was told; the story must have ended as it should."""
     told: list[str] = []
-    ending = await Player(user.http, user.namespace, lambda _, line: told.append(line)).play(story)
+    ending = await Considerate(user.http, user.namespace, lambda _, line: told.append(line)).play(story)
     assert ending.as_it_should, f"{ending}\n" + "\n".join(told)
     return told
 
@@ -102,7 +116,7 @@ async def test_failing_says_which_rule_fired_and_why(user: User) -> None:
     assert "failureRules" in str(found["conditions"]) + found["status"]["message"]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_all_at_once(user: User) -> None:
     """Under one name each, in one namespace: none is in another's way."""
     async with asyncio.TaskGroup() as group:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 
 TERMINAL = ("Succeeded", "Failed", "TimedOut", "Cancelled")
-DEADLINE = 60.0
+DEADLINE = 120.0
 
 
 def job(name: str, script: str, *, replicas: int = 1, restart: Any = None, **spec: Any) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def job(name: str, script: str, *, replicas: int = 1, restart: Any = None, **spe
                     "type": "worker",
                     "replicas": replicas,
                     "restartPolicy": restart or {"policy": "Never"},
-                    "template": {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}},
+                    "template": {"spec": {"terminationGracePeriodSeconds": 30, "containers": [container]}},
                 }
             ],
             **spec,
