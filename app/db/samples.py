@@ -85,8 +85,10 @@ class SamplePage:
 
 
 _BY_NAME: Final = """
-(SELECT uid FROM samples WHERE kind = $1 AND namespace = $2 AND name = $3
- ORDER BY gone_at IS NULL DESC, created_at DESC, uid DESC LIMIT 1)
+COALESCE(
+    (SELECT uid FROM samples WHERE kind = $1 AND namespace = $2 AND name = $3 AND gone_at IS NULL),
+    (SELECT uid FROM samples WHERE kind = $1 AND namespace = $2 AND name = $3
+     ORDER BY created_at DESC, uid DESC LIMIT 1))
 """
 _FIND: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = {_BY_NAME}"  # noqa: S608  columns of our own
 _GET: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1"  # noqa: S608  columns of our own
