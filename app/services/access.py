@@ -76,7 +76,7 @@ def require(principal: Principal, verb: Verb, namespace: str) -> None:
         return
     if not principal.sees(namespace):
         raise NotFound("there is no such namespace")
-    raise Forbidden(f"the role {principal.role} does not allow to {verb} jobs in this namespace")
+    raise Forbidden(f"the role {principal.role} does not allow to {verb} in this namespace")
 
 
 class Access(Protocol):

@@ -1,0 +1,60 @@
+"""docs/api.md says what is so of SampleSets and SampleJobs: its commands work, its words are those of the API."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from app.api.sample_kinds import SAMPLE_KINDS
+from app.domain.sample_sets.vocabulary import Stage
+from app.main import create_app
+from tests.support.gateway import Gateway
+
+PAGE = (Path(__file__).parents[2] / "docs/api.md").read_text()
+SECTION = PAGE.partition("\n## SampleSets and SampleJobs\n")[2].partition("\n## ")[0]
+QUOTED = set(re.findall(r"`([^`\n]+)`", SECTION))
+ANSWERS: Final = [201, 200, 201, 200, 202, 200, 202]
+
+
+def commands() -> list[tuple[str, str, dict[str, str], str]]:
+    """Method, path, headers and body of every curl."""
+    script = SECTION.partition("```sh\n")[2].partition("```")[0].replace("\\\n", " ")
+    found = []
+    for command in re.split(r"^curl ", script, flags=re.MULTILINE)[1:]:
+        words, method, url, headers, body = shlex.split(command), "", "", {}, ""
+        while words:
+            match words.pop(0):
+                case "-X":
+                    method = words.pop(0)
+                case "-H":
+                    name, _, value = words.pop(0).partition(": ")
+                    headers[name] = value
+                case "-d":
+                    body = words.pop(0)
+                case "-i":
+                    pass
+                case word:
+                    url = word.removeprefix("$JOBGATE")
+        found.append((method or ("POST" if body else "GET"), url, headers, body))
+    return found
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_its_commands_work(hostile: Gateway) -> None:
+    statuses = []
+    for method, url, headers, body in commands():
+        answer = await hostile.client.request(method, url, headers=headers, content=body.encode())
+        statuses.append(answer.status_code)
+    assert statuses == ANSWERS
+
+
+def test_it_names_the_stages_and_the_filters() -> None:
+    assert {stage for stage in Stage if stage is not Stage.GONE} <= QUOTED
+    paths = create_app().openapi()["paths"]
+    for kind in SAMPLE_KINDS:
+        listed = paths[kind.collection]["get"]["parameters"]
+        filters = {parameter["name"] for parameter in listed if parameter["in"] == "query"}
+        assert filters - {"pageSize", "pageToken"} <= QUOTED
+        assert {kind.event, kind.resource} <= QUOTED | {name.removeprefix("…/") for name in QUOTED}
