@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +16,7 @@ from app.api.settings import HttpSettings
 from app.clock import SystemClock
 from app.db import controller, feed, leases, tokens
 from app.db.engine import Database
+from app.db.errors import DatabaseUnavailable
 from app.domain.credentials import credential_of
 from app.domain.decision import Decision
 from app.domain.dialects.base import Limits
@@ -177,5 +178,6 @@ async def _answering(client: httpx2.AsyncClient) -> None:
 
 async def _publish(db: Database) -> None:
     while True:
-        await feed.publish(db)
+        with suppress(DatabaseUnavailable):  # on a machine under load for a moment; the real one repeats it, too
+            await feed.publish(db)
         await asyncio.sleep(0.02)
