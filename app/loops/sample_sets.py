@@ -10,6 +10,7 @@ before there is a set.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -42,6 +43,7 @@ BATCH: Final = 1000
 COALESCE: Final = 0.1  # seconds for which changes of one set are gathered
 FRESH_SECONDS: Final = 45.0  # servers look at their caches every 30 s: for so long after a job, figures may be old
 FRESH_PAUSE: Final = 10.0
+SETTLED_PAUSE: Final = 300.0
 LONGEST_SLEEP: Final = 3600.0
 
 
@@ -99,19 +101,15 @@ class SampleSets:
         with self._parts.listener.subscribe(INTENT) as hints:
             while True:
                 try:
-                    self._enqueue(await sample_controller.pending_intents(self._db, BATCH))
+                    self._enqueue_unfailed(await sample_controller.pending_intents(self._db, BATCH))
                 except DatabaseUnavailable:
                     await asyncio.sleep(self._settings.poll_every)
                 await hints.wait(self._settings.poll_every)
 
     async def _follow_time(self) -> None:
-        """One that fails again and again is due all the while, and comes when its pause is over."""
         while True:
-            try:
-                due = await sample_controller.due(self._db, self._clock.now(), BATCH)
-            except DatabaseUnavailable:
-                due = []
-            self._enqueue(sample for sample in due if not self._queue.failures(str(sample.uid)))
+            with suppress(DatabaseUnavailable):
+                self._enqueue_unfailed(await sample_controller.due(self._db, self._clock.now(), BATCH))
             await asyncio.sleep(self._settings.poll_every)
 
     async def _follow_cluster(self) -> None:
@@ -133,6 +131,10 @@ class SampleSets:
                 continue
             self._namespaces[str(sample.uid)] = sample.namespace
             self._queue.add(str(sample.uid))
+
+    def _enqueue_unfailed(self, samples: Iterable[LiveSample]) -> None:
+        """What fails again and again is wanted all the while; it comes when its pause is over."""
+        self._enqueue(sample for sample in samples if not self._queue.failures(str(sample.uid)))
 
     async def _work(self) -> None:
         while True:
@@ -184,14 +186,17 @@ class SampleSets:
         return done
 
     def _paced(self, key: str, row: SampleRow, looked: Looked) -> SetDecision | JobDecision:
-        """A set that is settled is looked at for a while longer: what its servers tell may be half a minute old."""
+        """A settled set is looked at for a while longer, since what its servers tell may be half a minute old, and
+        seldom for ever, since not all that it is made of is watched.
+        """
         decision = looked.decision
         if not isinstance(decision, SetDecision) or decision.record.phase is not SetPhase.READY:
             return decision
-        until = self._fresh_until.setdefault(key, self._clock.monotonic() + FRESH_SECONDS)
-        if row.delete_requested_at is not None or self._clock.monotonic() >= until:
+        if row.delete_requested_at is not None:
             return decision
-        pause = FRESH_PAUSE if decision.wake_after is None else min(decision.wake_after, FRESH_PAUSE)
+        until = self._fresh_until.setdefault(key, self._clock.monotonic() + FRESH_SECONDS)
+        longest = FRESH_PAUSE if self._clock.monotonic() < until else SETTLED_PAUSE
+        pause = longest if decision.wake_after is None else min(decision.wake_after, longest)
         return replace(decision, wake_after=pause)
 
     async def _persist(self, row: SampleRow, looked: Looked) -> bool:

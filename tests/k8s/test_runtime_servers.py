@@ -1,0 +1,183 @@
+"""How runtime servers are asked: by either way, and whatever they answer."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from app.domain.cache import manifests
+from app.domain.cache.sample_job import JobType
+from app.domain.cache.status import ServerReport
+from app.domain.sample_sets.values import ServerAnswer
+from app.domain.sample_sets.vocabulary import ResultStatus
+from app.k8s import runtime_servers
+from app.k8s.api import KubeApi
+from app.k8s.runtime_servers import NoAnswer, PodAccess, PodAddress, PodProxy, RuntimeServer, RuntimeServers
+from app.k8s.transport import Endpoint
+
+R = ResultStatus
+PROXY = "/api/v1/namespaces/team/pods/s-runtime-1:7716/proxy"
+SERVER = RuntimeServer(index=1, namespace="team", pod="s-runtime-1", node="n1", address="127.0.0.1", token="t0k3n")
+
+
+@dataclass
+class World:
+    """One port that is the pod's, and the API server's proxy to it."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    seen: list[tuple[str, str, str, str]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        path = request.path_qs.removeprefix(PROXY)
+        header = request.headers.get
+        self.seen.append((request.method, path, header("X-Jobgate-Token", ""), header("filename", "")))
+        self.bodies.append(await request.read())
+        answer = self.answers.get(f"{request.method} {path}", self.answers.get("*", 404))
+        if isinstance(answer, float):
+            await asyncio.sleep(answer)
+            answer = 200
+        if isinstance(answer, int):
+            return web.Response(status=answer, text="there is no such file\n")
+        if isinstance(answer, tuple):
+            return web.json_response(answer[1], status=answer[0])
+        if isinstance(answer, bytes):
+            return web.Response(body=answer)
+        return web.json_response(answer)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest_asyncio.fixture(params=["pod-proxy", "pod-address"])
+async def servers(
+    request: pytest.FixtureRequest, world: World, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[RuntimeServers]:
+    application = web.Application()
+    application.router.add_route("*", "/{tail:.*}", world.serve)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    access: PodAccess
+    api = KubeApi(Endpoint(url=f"http://127.0.0.1:{port}"))
+    if request.param == "pod-proxy":
+        access = PodProxy(api)
+    else:
+        access = PodAddress()
+        monkeypatch.setattr(runtime_servers, "PORT", port)
+    yield RuntimeServers(access, timeout=0.5)
+    await access.close()
+    await api.close()
+    await runner.cleanup()
+
+
+def status(kind: int, reason: str) -> tuple[int, dict[str, Any]]:
+    """As the API server itself answers."""
+    return kind, {"kind": "Status", "apiVersion": "v1", "code": kind, "reason": reason, "message": "no such pod"}
+
+
+RESULT, OPTIONS = "GET /warmupResult/j", "GET /warmupOptions/j"
+ANSWERS: list[tuple[dict[str, Any], ResultStatus, str]] = [
+    ({RESULT: {"status": "running", "message": ""}}, R.RUNNING, ""),
+    ({RESULT: {"status": "success", "message": "3 left out"}}, R.SUCCESS, "3 left out"),
+    ({RESULT: {"status": "fail", "message": "a\x00b"}}, R.FAIL, "a\N{REPLACEMENT CHARACTER}b"),
+    ({OPTIONS: {"paths": []}}, R.WAITING, ""),
+    ({}, R.NOT_POSTED, ""),
+    ({RESULT: {"status": "odd"}}, R.UNKNOWN, ""),
+    ({RESULT: [1]}, R.UNKNOWN, ""),
+    ({RESULT: b"{"}, R.UNKNOWN, ""),
+    ({RESULT: 500}, R.UNKNOWN, ""),
+    ({RESULT: 401}, R.UNKNOWN, ""),
+    ({RESULT: 302}, R.UNKNOWN, ""),
+    ({OPTIONS: 503}, R.UNKNOWN, ""),
+    ({RESULT: 5.0}, R.UNKNOWN, ""),
+    ({RESULT: b'{"status": "fail", "message": "' + b"x" * 2**21 + b'"}'}, R.UNKNOWN, ""),
+]
+
+
+@pytest.mark.parametrize(("answers", "expected", "message"), ANSWERS)
+async def test_what_a_server_says_of_a_job(
+    servers: RuntimeServers, world: World, answers: dict[str, Any], expected: ResultStatus, message: str
+) -> None:
+    world.answers = answers
+    found = await servers.answers([SERVER], JobType.WARMUP, "j")
+    assert found == (ServerAnswer(index=1, status=expected, message=message),)
+    assert {token for _, _, token, _ in world.seen} == {"t0k3n"}
+
+
+async def test_a_pod_that_is_not_there_is_no_server_without_the_job(world: World, servers: RuntimeServers) -> None:
+    if not isinstance(servers._access, PodProxy):
+        pytest.skip("only the API server knows of pods")
+    for answer in (status(404, "NotFound"), status(503, "ServiceUnavailable"), status(403, "Forbidden")):
+        world.answers = {"*": answer}
+        found = await servers.answers([SERVER], JobType.WARMUP, "j")
+        assert found[0].status is R.UNKNOWN
+        with pytest.raises(NoAnswer, match="no such pod"):
+            await servers.post(SERVER, JobType.WARMUP, "j", b"{}")
+
+
+async def test_a_pod_without_an_address_does_not_answer() -> None:
+    servers = RuntimeServers(PodAddress(), timeout=0.5)
+    found = await servers.answers([replace(SERVER, address="")], JobType.WARMUP, "j")
+    assert found[0].status is R.UNKNOWN
+
+
+REPORTED: list[tuple[Any, Callable[[ServerReport | None], bool]]] = [
+    (
+        {"totalSize": "10", "totalFiles": "2", "cachedSize": "5", "diskUsed": 7, "errorMassage": "x"},
+        lambda found: (
+            found == ServerReport(node="n1", total_size="10", total_files="2", cached_size="5", error_message="x")
+        ),
+    ),
+    ({}, lambda found: found == ServerReport(node="n1")),
+    (404, lambda found: found is None),
+    (500, lambda found: found is None),
+    (b"[]", lambda found: found is None),
+    (5.0, lambda found: found is None),
+]
+
+
+@pytest.mark.parametrize(("answer", "holds"), REPORTED)
+async def test_what_a_server_has_cached(servers: RuntimeServers, world: World, answer: Any, holds: Any) -> None:
+    world.answers = {"GET /cacheStatus/cacheInfo.json": answer}
+    (found,) = await servers.reports([SERVER])
+    assert holds(found)
+
+
+async def test_a_job_is_posted_once(servers: RuntimeServers, world: World) -> None:
+    world.answers = {"POST /upload/syncOptions": 200}
+    await servers.post(SERVER, JobType.SYNC, "j", b'{"source": "s3://ak:sk@b"}')
+    assert world.seen[-1] == ("POST", "/upload/syncOptions", "t0k3n", "j")
+    assert world.bodies[-1] == b'{"source": "s3://ak:sk@b"}'
+    world.answers = {"GET /syncOptions/j": {}}
+    await servers.post(SERVER, JobType.SYNC, "j", b"{}")
+    assert world.seen[-1][0] == "GET"
+
+
+@pytest.mark.parametrize("answer", [400, 401, 409, 500, 5.0, status(503, "ServiceUnavailable")])
+async def test_what_is_not_taken_is_told_without_its_body(servers: RuntimeServers, world: World, answer: Any) -> None:
+    world.answers = {"POST /upload/syncOptions": answer, "POST /upload/clearOptions?terminate=true": answer}
+    with pytest.raises(NoAnswer) as told:
+        await servers.post(SERVER, JobType.SYNC, "j", b'{"source": "s3://ak:sk@b"}')
+    assert "sk@" not in str(told.value)
+    with pytest.raises(NoAnswer):
+        await servers.terminate(SERVER)
+
+
+async def test_everything_is_ended_by_one_request(servers: RuntimeServers, world: World) -> None:
+    world.answers = {"POST /upload/clearOptions?terminate=true": 200}
+    await servers.terminate(SERVER)
+    assert world.seen == [("POST", "/upload/clearOptions?terminate=true", "t0k3n", "terminate")]
+
+
+def test_nothing_secret_is_shown() -> None:
+    assert "t0k3n" not in repr(SERVER)
+    assert manifests.PORT == 7716
