@@ -11,7 +11,7 @@ _BY_PHASE: Final = {
     SetPhase.NONE: frozenset[Need](),
     SetPhase.BOUND: frozenset({Need.WARNING}),
     SetPhase.MOUNT: frozenset({Need.CACHE}),
-    SetPhase.SYNCING: frozenset({Need.SYNC_RESULT, Need.CACHE}),
+    SetPhase.SYNCING: frozenset({Need.SYNC_RESULT, Need.SYNC_OPTIONS, Need.CACHE}),
     SetPhase.SYNC_FAILED: frozenset({Need.SYNC_OPTIONS}),
     SetPhase.PARTIAL_READY: frozenset({Need.CACHE}),
     SetPhase.READY: frozenset({Need.CACHE}),

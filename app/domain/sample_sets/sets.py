@@ -129,14 +129,20 @@ def _syncing(inputs: SetInputs) -> SetDecision:
     record, answer = inputs.record, inputs.observed.sync
     status = answer.status if answer else ResultStatus.UNKNOWN
     if status is ResultStatus.SUCCESS:
-        decision = _go(replace(inputs, record=replace(record, synced=True)), SetPhase.MOUNT)
-        return replace(decision, events=(done(JobType.SYNC),))
+        after = replace(record, sync_job="", digest="") if _is_outdated(inputs) else replace(record, synced=True)
+        return replace(_go(replace(inputs, record=after), SetPhase.MOUNT), events=(done(JobType.SYNC),))
     if status is ResultStatus.FAIL:
         decision = _go(inputs, SetPhase.SYNC_FAILED)
         return replace(decision, events=(failed(JobType.SYNC, answer.message if answer else ""),))
     if status is ResultStatus.NOT_POSTED:
         return _stay(inputs, None, _SYNC, PostOptions(job=record.sync_job, servers=(0,)))
     return _stay(inputs, None, _SYNC)
+
+
+def _is_outdated(inputs: SetInputs) -> bool:
+    """Whether the sync was begun with other options than the spec has by now: it may not be changed once it is done."""
+    now = inputs.observed.digest
+    return bool(now) and now != inputs.record.digest and not inputs.spec.no_sync
 
 
 def _sync_failed(inputs: SetInputs) -> SetDecision:

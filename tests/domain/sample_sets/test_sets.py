@@ -358,7 +358,7 @@ def test_whatever_is_seen_a_pass_is_sane(*, phase: SetPhase, observed: SetObserv
         (SetPhase.NONE, {}, {Need.SECRET}),
         (SetPhase.MOUNT, {}, {Need.SYNC_OPTIONS, Need.SECRET}),
         (SetPhase.MOUNT, {"sync_job": "a"}, {Need.CACHE, Need.SECRET}),
-        (SetPhase.SYNCING, {}, {Need.SYNC_RESULT, Need.CACHE, Need.SECRET}),
+        (SetPhase.SYNCING, {}, {Need.SYNC_RESULT, Need.SYNC_OPTIONS, Need.CACHE, Need.SECRET}),
         (SetPhase.BOUND, {}, {Need.WARNING, Need.SECRET}),
         (SetPhase.SYNC_FAILED, {}, {Need.SYNC_OPTIONS, Need.SECRET}),
         (SetPhase.PARTIAL_READY, {}, {Need.CACHE, Need.SECRET}),
