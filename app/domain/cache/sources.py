@@ -70,11 +70,14 @@ def wrong_authority(uri: str) -> Wrong | None:
     scheme, _, rest = uri.rpartition(_MARK)
     if scheme == "file":
         return None
-    user, at, host = rest.lstrip("/").partition("/")[0].rpartition("@")
-    if at and (":" in user or scheme != "hdfs"):
+    authority, _, path = rest.lstrip("/").partition("/")
+    user, at, host = authority.rpartition("@")
+    # A key with a slash ends the authority early, and leaves a colon and an @ behind it.
+    is_key_in_path = ":" in path.rpartition("@")[0]
+    if is_key_in_path or (at and (":" in user or scheme != "hdfs")):
         detail = "a source may not carry credentials: they belong into the Secret that secretRef names"
         return Wrong("CredentialsInSource", detail, EXPECTED)
-    # A secret key with a slash would end the authority: what is left of it looks like a port.
+    # What is no port is what a key with a slash has left of itself.
     _, colon, port = host.rpartition(":")
     if colon and not port.isdecimal() and not host.endswith("]"):
         return Wrong("DataSourceFormat", "the format of data source uri is not support", EXPECTED)

@@ -48,13 +48,24 @@ def test_what_is_refused(uri: str, code: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     "uri",
-    ["s3://ak:sk@bucket/x", "s3:///ak:sk@bucket/x", "s3://ak@bucket", "hdfs://u:p@host/", "redis://:pw@host/1"],
+    [
+        *("s3://ak:sk@bucket/x", "s3:///ak:sk@bucket/x", "s3://ak@bucket", "hdfs://u:p@host/", "redis://:pw@host/1"),
+        *(
+            "s3://A/K:sk@bucket",
+            "s3://A/K/:sk@bucket/x",
+        ),
+    ],
 )
 def test_credentials_in_a_source_are_refused_and_not_quoted(uri: str) -> None:
     wrong = wrong_source(uri)
     assert wrong
     assert wrong.code == "CredentialsInSource"
     assert "@" not in wrong.detail
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/a@b/c", "s3://bucket/day=1:2/x", "hdfs://u@host:8020/x"])
+def test_a_prefix_may_have_an_at_or_a_colon(uri: str) -> None:
+    assert wrong_source(uri) is None
 
 
 CREDENTIALS = [
