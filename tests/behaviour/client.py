@@ -9,7 +9,7 @@ import httpx2
 
 from tests.support.kube import MERGE, KubeClient
 
-DEADLINE = 60.0
+DEADLINE = 120.0
 EVERY = 0.08
 Body = dict[str, Any]
 

@@ -45,5 +45,5 @@ async def space(kube: KubeClient) -> AsyncIterator[str]:
 
 @pytest_asyncio.fixture
 async def jobs(gateway: GatewayProcess, kube: KubeClient, space: str) -> AsyncIterator[Jobs]:
-    async with httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http:
+    async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http:
         yield Jobs(http=http, kube=kube, namespace=space)

@@ -7,7 +7,7 @@ from typing import Any
 
 Body = dict[str, Any]
 
-GRACE = 30
+GRACE = 120  # what a test holds back meanwhile must not be killed for it
 _WORK = "echo hello from $POD_NAME; sleep 600 & wait"
 
 

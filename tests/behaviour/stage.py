@@ -18,7 +18,7 @@ from tests.support.kube import Cluster, KubeClient, connect
 from tests.support.postgres import fresh_database
 
 QUICK_NODE = ("--backoff-base", "1", "--retry", "0.2", "--lease-interval", "1", "--configmap-refresh", "1")
-QUICK_CLUSTER = ("--nodes", "0", "--bookmark-period", "1", "--node-monitor-grace", "6")
+QUICK_CLUSTER = ("--nodes", "0", "--bookmark-period", "1", "--node-monitor-grace", "10")
 NODE_LOST_AFTER = 2.0
 EAGER = {
     "JOBGATE_LEASE_SECONDS": "15",
@@ -26,7 +26,7 @@ EAGER = {
     "JOBGATE_RESTART_BACKOFF": "0.3",
     "JOBGATE_EVENTS_AFTER": "0.5",
     "JOBGATE_NODE_LOST_AFTER": str(NODE_LOST_AFTER),
-    "JOBGATE_EVIDENCE_DEADLINE": "8",
+    "JOBGATE_EVIDENCE_DEADLINE": "30",
 }
 
 
@@ -47,7 +47,7 @@ class NodeProcess:
     def start(self) -> None:
         self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], 60)
+        ready, _, _ = select.select([self._process.stdout], [], [], 120)
         line = self._process.stdout.readline() if ready else ""
         assert line == f"NODE={self.name}\n", line
 

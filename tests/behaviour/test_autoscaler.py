@@ -34,7 +34,7 @@ async def stage(
             running_gateway(cluster, postgres_server_url, database_template, tmp_path / "g", **SETTINGS) as gateway,
             connect(cluster) as kube,
             fresh_namespace(kube) as namespace,
-            httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http,
+            httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
         ):
             yield gateway, Jobs(http=http, kube=kube, namespace=namespace)
 

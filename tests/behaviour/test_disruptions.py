@@ -124,7 +124,7 @@ async def test_after_so_many_disruptions_the_replica_has_failed(
     impatient = {"JOBGATE_DISRUPTION_LIMIT": "2"}
     async with (
         running_gateway(stage, postgres_server_url, database_template, tmp_path, **impatient) as gateway,
-        httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http,
+        httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
     ):
         own = Jobs(http=http, kube=jobs.kube, namespace=jobs.namespace)
         await own.submit(job("cursed", task(play=[{"evict": "again"}])))

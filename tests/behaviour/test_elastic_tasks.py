@@ -15,7 +15,7 @@ from tests.behaviour.elastic import di_job, di_task
 from tests.behaviour.stage import NodeProcess, removed_node, running_node
 from tests.support.kube import Cluster
 
-NOTICED = 80.0  # a real controller manager notices in its own time
+NOTICED = 180.0  # a real controller manager notices in its own time
 
 
 def environment(pod: Body) -> dict[str, str]:
@@ -119,7 +119,7 @@ async def nodes(stage: Cluster, tmp_path: Path) -> AsyncIterator[dict[str, NodeP
             yield {one.name: one, other.name: other}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_who_leaves_on_a_node_that_is_lost_is_forced_away(jobs: Jobs, nodes: dict[str, NodeProcess]) -> None:
     place: dict[str, Any] = {"tolerations": TOLERATIONS, "affinity": apart(*nodes.values())}
     uid = (await jobs.submit(di_job("lost", [di_task("collector", 2, **place)], minReplicas=1)))["uid"]

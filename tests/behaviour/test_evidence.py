@@ -4,10 +4,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+import pytest_asyncio
 
 from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import container, job, task, until_marked
+from tests.behaviour.stage import running_gateway
+from tests.support.kube import Cluster
 
 KEPT = 64 * 1024
 
@@ -114,7 +118,7 @@ async def test_the_last_events_about_a_pod_outlive_it(jobs: Jobs) -> None:
     play: list[dict[str, Any]] = [
         {"phase": "Running"},
         {"event": {"reason": "GpuFellOff", "message": "Xid 79", "type": "Warning"}},
-        {"after": 0.5, "terminated": {"exitCode": 1}},
+        {"after": 2, "terminated": {"exitCode": 1}},
     ]
     await jobs.submit(job("events", task(play=play), cleanUpPolicy="All"))
     await jobs.until("events", "Failed")
@@ -177,11 +181,24 @@ async def test_nothing_is_replaced_or_cleaned_up_before_the_log_could_be_read(fa
     assert (await faulty.replica("patient"))["restartCount"] == limit
 
 
-async def test_a_log_that_cannot_be_read_in_time_is_given_up_with_the_reason(faulty: Jobs) -> None:
-    await faulty.fault(**UNREADABLE, message="the kubelet is away")
-    await faulty.submit(job("mute", task("echo words; exit 1"), cleanUpPolicy="All"))
-    await faulty.until("mute", "Failed")
-    await faulty.until_pod_gone("mute-worker-0")
-    [ended] = (await faulty.replica("mute"))["attempts"]
+@pytest_asyncio.fixture
+async def hasty(
+    stage: Cluster, faulty: Jobs, postgres_server_url: str, database_template: str, tmp_path: Path
+) -> AsyncIterator[Jobs]:
+    """A client of a gateway that soon gives a log up."""
+    soon = {"JOBGATE_EVIDENCE_DEADLINE": "3"}
+    async with (
+        running_gateway(stage, postgres_server_url, database_template, tmp_path / "hasty", **soon) as gateway,
+        httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
+    ):
+        yield Jobs(http=http, kube=faulty.kube, namespace=faulty.namespace)
+
+
+async def test_a_log_that_cannot_be_read_in_time_is_given_up_with_the_reason(hasty: Jobs) -> None:
+    await hasty.fault(**UNREADABLE, message="the kubelet is away")
+    await hasty.submit(job("mute", task("echo words; exit 1"), cleanUpPolicy="All"))
+    await hasty.until("mute", "Failed")
+    await hasty.until_pod_gone("mute-worker-0")
+    [ended] = (await hasty.replica("mute"))["attempts"]
     assert (ended["evidence"], ended["exitCode"]) == ("unavailable", 1)
     assert "the kubelet is away" in ended["evidenceReason"]

@@ -2,16 +2,19 @@
 
 from typing import Any
 
+import pytest
+
 from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import job, task
 
 MANY = 60  # a pass acts on fifty pods at most
 
 
+@pytest.mark.timeout(600)
 async def test_a_job_larger_than_a_pass_comes_up_and_goes_whole(jobs: Jobs) -> None:
     play: list[dict[str, Any]] = [{"phase": "Running"}]
     uid = (await jobs.submit(job("wide", task(play=play, replicas=MANY))))["uid"]
-    await jobs.until_status("wide", lambda status: status["aggregate"]["running"] == MANY, within=100)
+    await jobs.until_status("wide", lambda status: status["aggregate"]["running"] == MANY, within=240)
     await jobs.until("wide", "Running")
     pods = await jobs.of_job("pods", uid)
     ranks = sorted(int(pod["metadata"]["labels"]["jobgate.dev/task-rank"]) for pod in pods)
@@ -19,7 +22,7 @@ async def test_a_job_larger_than_a_pass_comes_up_and_goes_whole(jobs: Jobs) -> N
     assert {item["attempt"] for item in (await jobs.replicas("wide")).values()} == {1}
     await jobs.delete("wide")
     for kind in ("pods", "configmaps"):
-        await jobs.until_objects(kind, uid, lambda found: not found, within=60)
+        await jobs.until_objects(kind, uid, lambda found: not found)
     assert (await jobs.read_uid(uid))["status"]["aggregate"]["deleted"] == MANY
 
 

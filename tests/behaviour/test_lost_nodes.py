@@ -17,9 +17,9 @@ from tests.behaviour.manifests import job, task
 from tests.behaviour.stage import NodeProcess, removed_node, running_gateway, running_node
 from tests.support.kube import Cluster
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
-NOTICED = 80.0  # a real controller manager is asked to notice within 10 s, and then evicts in its own time
+NOTICED = 180.0  # a real controller manager is asked to notice within 10 s, and then evicts in its own time
 SOON: dict[str, Any] = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
 TOLERATIONS: list[dict[str, Any]] = [
     {"key": "node.kubernetes.io/unreachable", **SOON},
@@ -118,7 +118,7 @@ async def careful(
     never = {"JOBGATE_NODE_LOST_AFTER": "never"}
     async with (
         running_gateway(stage, postgres_server_url, database_template, tmp_path / "careful", **never) as gateway,
-        httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http,
+        httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
     ):
         yield Jobs(http=http, kube=jobs.kube, namespace=jobs.namespace)
 

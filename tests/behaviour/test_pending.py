@@ -99,7 +99,7 @@ async def test_init_containers_at_work_are_the_reason(jobs: Jobs) -> None:
 
 async def test_a_restart_that_waits_is_a_reason(jobs: Jobs) -> None:
     """The third restart waits for over a second, long enough to be seen."""
-    await jobs.submit(job("backoff", task("exit 1", policy="OnFailure", limit=4)))
+    await jobs.submit(job("backoff", task("exit 1", policy="OnFailure", limit=6)))
     reason = await jobs.pending("backoff", "BackOff")
     assert "attempt" in reason["message"]
     status = await jobs.until("backoff", "Failed", "Restarting")

@@ -101,7 +101,7 @@ async def denied(
     async with (
         limited_user(jobs, stage, tmp_path) as limited,
         running_gateway(limited, postgres_server_url, database_template, tmp_path / "gateway") as gateway,
-        httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http,
+        httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
     ):
         yield Jobs(http=http, kube=jobs.kube, namespace=jobs.namespace)
 

@@ -21,7 +21,7 @@ async def others(
     """A client of the other installation, in the same namespace."""
     async with (
         running_gateway(stage, postgres_server_url, database_template, tmp_path / "other") as gateway,
-        httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http,
+        httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
     ):
         yield Jobs(http=http, kube=jobs.kube, namespace=jobs.namespace)
 
