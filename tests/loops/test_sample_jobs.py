@@ -1,0 +1,182 @@
+"""Passes over SampleJobs, on a real API server with made-up runtime servers."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from app.db.sample_rows import SampleRow
+from app.domain.cache.kinds import SAMPLE_JOB
+from app.domain.sample_sets.values import JobRecord
+from tests.loops.sample_stage import KEYS, QUIET_CLUSTER, Stage, a_stage
+from tests.support.cluster import running_embedded_cluster
+from tests.support.kube import Cluster
+
+TERMINATE = "upload/clearOptions"
+
+
+@pytest.fixture(scope="module")
+def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running_embedded_cluster(tmp_path_factory.mktemp("jobs"), *QUIET_CLUSTER) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture
+async def stage(own_cluster: Cluster, database_url: str) -> AsyncIterator[Stage]:
+    async with a_stage(own_cluster, database_url) as made:
+        yield made
+
+
+def record_of(row: Any) -> JobRecord:
+    record = row.record
+    assert isinstance(record, JobRecord)
+    return record
+
+
+def pods(*indexes: int) -> list[str]:
+    return [f"imagenet-runtime-{index}" for index in indexes]
+
+
+async def test_four_kinds_of_jobs_are_done_by_those_whose_they_are(stage: Stage) -> None:
+    await stage.ready(partitions=2)
+    await stage.secret("source", **KEYS)
+    stage.servers.told.clear()
+    specs: dict[str, dict[str, Any]] = {
+        "sync": {"secretRef": {"name": "source"}, "syncOptions": {"destination": "more/"}},
+        "warmup": {"warmupOptions": {"paths": ["a"]}},
+        "rmr": {"rmrOptions": {"paths": ["old"]}},
+        "clear": {},
+    }
+    for kind, spec in specs.items():
+        uid = await stage.a_job(kind, kind, **spec)
+        row = await stage.a_pass(uid)
+        assert (row.phase, record_of(row).set_uid != "") == ("Pending", True)
+        row = await stage.a_pass(uid)
+        assert (row.phase, row.message) == ("Succeeded", "")
+        assert await stage.reasons(uid) == [f"Do{kind.capitalize()}JobSuccessfully"]
+        whose = pods(0) if kind in ("sync", "rmr") else pods(0, 1)
+        assert sorted(pod for pod, path, _ in stage.servers.told if path == f"upload/{kind}Options") == whose
+    (body,) = (body for name, body in stage.servers.options["imagenet-runtime-0", "clear"].items())
+    assert b"/cache/" in body
+    syncs = stage.servers.options["imagenet-runtime-0", "sync"].values()
+    assert any(b"AKI:s3cr3t-key@" in body and b"/mnt/imagenet/more/" in body for body in syncs)
+
+
+REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    ("warmup", {"sampleSetRef": {"name": "other"}}, "ErrorSampleSetNotExist", "SampleSet other is not exist"),
+    ("sync", {"secretRef": {"name": "none"}}, "ErrorSecretNotExist", "secret none is not exist"),
+    ("clear", {"clearOptions": {"paths": ["/etc"]}}, "ErrorCreateClearJob", "given path /etc is not valid"),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec", "reason", "message"), REFUSED)
+async def test_a_job_that_cannot_begin_says_why(
+    stage: Stage, kind: str, spec: dict[str, Any], reason: str, message: str
+) -> None:
+    await stage.ready()
+    uid = await stage.a_job("j", kind, **spec)
+    row = await stage.a_pass(uid)
+    assert (row.phase, row.reason) == ("", reason)
+    assert row.message.startswith(message)
+    await stage.a_pass(uid)
+    assert await stage.reasons(uid) == [reason]
+
+
+async def test_nothing_is_posted_before_all_others_have_ended(stage: Stage) -> None:
+    await stage.ready()
+    stage.servers.told.clear()
+    stage.servers.refusing = {TERMINATE: 500}
+    uid = await stage.a_job("j", "warmup", terminate=True)
+    for _ in range(3):
+        row = await stage.a_pass(uid)
+        assert row.phase == "Pending"
+    assert stage.servers.told == []
+    stage.servers.refusing = {}
+    await stage.a_pass(uid)
+    assert [path for _, path, _ in stage.servers.told] == [TERMINATE, "upload/warmupOptions"]
+    row = await stage.a_pass(uid)
+    assert row.phase == "Succeeded"
+    assert len(stage.servers.told) == 2
+
+
+async def test_a_failed_job_is_tried_again_once_its_options_are_others(stage: Stage) -> None:
+    await stage.ready()
+    stage.servers.outcome = {"status": "fail", "message": "no such path"}
+    uid = await stage.a_job("j", "rmr", rmrOptions={"paths": ["a"]})
+    row = await stage.until(uid, lambda row: row.phase == "Failed")
+    assert (row.message, await stage.reasons(uid)) == ("no such path", ["ErrorDoRmrJob"])
+    row = await stage.a_pass(uid)
+    assert (row.phase, row.message) == ("Failed", "no such path")
+    stage.servers.outcome = {"status": "success", "message": ""}
+    await stage.edit("j", {"rmrOptions": {"paths": ["b"]}}, SAMPLE_JOB)
+    row = await stage.until(uid, lambda row: row.phase == "Succeeded")
+    assert row.message == ""
+
+
+async def test_lost_options_are_posted_again_and_silence_is_waited_for(stage: Stage) -> None:
+    await stage.ready(partitions=2)
+    stage.servers.outcome = {"status": "running"}
+    uid = await stage.a_job("j", "warmup")
+    row = await stage.until(uid, lambda row: row.phase == "Running")
+    stage.servers.told.clear()
+    stage.servers.silent = set(pods(1))
+    assert (await stage.a_pass(uid)).phase == "Running"
+    stage.servers.silent = set()
+    stage.servers.lose("imagenet-runtime-1")
+    await stage.a_pass(uid)
+    assert stage.servers.told == [("imagenet-runtime-1", "upload/warmupOptions", record_of(row).job)]
+    stage.servers.results = {("imagenet-runtime-1", record_of(row).job): {"status": "fail", "message": "disk full"}}
+    row = await stage.a_pass(uid)
+    assert (row.phase, row.message) == ("Failed", "disk full")
+
+
+async def test_a_server_that_is_given_up_meanwhile_is_not_waited_for(stage: Stage) -> None:
+    of = await stage.ready(partitions=2)
+    stage.servers.outcome = {"status": "running"}
+    uid = await stage.a_job("j", "clear")
+    await stage.until(uid, lambda row: row.phase == "Running")
+    await stage.edit("imagenet", {"partitions": 1})
+    await stage.until(of, lambda row: row.record.runtime.ready == "1/1")  # type: ignore[union-attr]
+    stage.servers.outcome = {"status": "success", "message": ""}
+    await stage.until(uid, lambda row: row.phase == "Succeeded")
+
+
+async def test_a_job_whose_set_is_gone_fails_and_is_not_given_to_a_namesake(stage: Stage) -> None:
+    of = await stage.ready()
+    stage.servers.outcome = {"status": "running"}
+    uid = await stage.a_job("j", "warmup")
+    await stage.until(uid, lambda row: row.phase == "Running")
+    await stage.delete()
+    await stage.until(of, lambda row: row.gone_at is not None)
+    assert str(uid) in stage.sets._queue._queued, "the end of a set wakes its jobs"
+    row = await stage.a_pass(uid)
+    assert (row.phase, row.message) == ("Failed", "the SampleSet imagenet that the job was posted to is gone")
+    stage.servers.told.clear()
+    await stage.ready(noSync=True)
+    assert (await stage.a_pass(uid)).phase == "Failed"
+    assert stage.servers.told == []
+
+
+async def test_a_job_that_ends_has_the_cache_looked_at_for_a_while(stage: Stage) -> None:
+    of = await stage.ready()
+    stage.sets._fresh_until[str(of)] = 0.0
+    row = await stage.a_pass(of)
+    assert await _due(stage, row) > 60
+    stage.servers.cached = 10
+    uid = await stage.a_job("j", "clear")
+    await stage.until(uid, lambda row: row.phase == "Succeeded")
+    assert str(of) in stage.sets._queue._queued
+    row = await stage.a_pass(of)
+    assert row.record.cache.cached_bytes == 10  # type: ignore[union-attr]
+    stage.servers.cached = 100
+    row = await stage.a_pass(of)
+    assert await _due(stage, row) < 60, "for a while it is looked at although all is cached"
+
+
+async def _due(stage: Stage, row: SampleRow) -> float:
+    """Seconds from one pass to the next."""
+    async with stage.db.read() as connection:
+        due = await connection.fetchval("SELECT wake_at FROM samples WHERE uid = $1", row.uid)
+    assert row.observed_at is not None
+    return float((due - row.observed_at).total_seconds())

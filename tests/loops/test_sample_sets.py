@@ -1,0 +1,262 @@
+"""Passes over SampleSets, from the first object to the last, on a real API server with made-up runtime servers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from app.domain.sample_sets.values import SetRecord
+from app.domain.sample_sets.vocabulary import Stage as Leaving
+from tests.loops.sample_stage import KEYS, QUIET_CLUSTER, Stage, a_stage
+from tests.support.cluster import running_embedded_cluster
+from tests.support.kube import Cluster
+
+
+@pytest.fixture(scope="module")
+def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running_embedded_cluster(tmp_path_factory.mktemp("sets"), *QUIET_CLUSTER) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture
+async def stage(own_cluster: Cluster, database_url: str) -> AsyncIterator[Stage]:
+    async with a_stage(own_cluster, database_url) as made:
+        yield made
+
+
+def record_of(row: Any) -> SetRecord:
+    record = row.record
+    assert isinstance(record, SetRecord)
+    return record
+
+
+async def test_a_set_gets_ready_scales_and_leaves_nothing(stage: Stage) -> None:
+    uid = await stage.ready(partitions=2)
+    row = await stage.row(uid)
+    assert record_of(row).runtime.ready == "2/2"
+    assert record_of(row).cache is not None
+    assert row.observed_at is not None
+    assert row.cache_observed_at is not None
+    assert stage.servers.posted("sync") == ["imagenet-runtime-0"]
+    assert await stage.labels() == {
+        stage.nodes[0]: "imagenet-runtime-0",
+        stage.nodes[1]: "imagenet-runtime-1",
+    }
+    created = [f"Create{part}Successfully" for part in ("PV", "PVC", "TokenSecret", "Service", "StatefulSet")]
+    told = [reason for reason in await stage.reasons(uid) if reason != "FailedScheduling"]
+    assert told == [*created, "DoSyncJobSuccessfully"]
+
+    await stage.edit("imagenet", {"partitions": 1})
+    await stage.until(uid, lambda row: row.phase == "PartialReady")
+    await stage.until(uid, lambda row: row.phase == "Ready")
+    await stage.a_pass(uid)
+    assert await stage.labels() == {stage.nodes[0]: "imagenet-runtime-0"}
+    await stage.edit("imagenet", {"partitions": 2})
+    await stage.until(uid, lambda row: row.phase == "PartialReady")
+    await stage.until(uid, lambda row: row.phase == "Ready")
+
+    await stage.delete()
+    stages = []
+
+    def gone(row: Any) -> bool:
+        stages.append(record_of(row).stage)
+        return row.gone_at is not None
+
+    await stage.until(uid, gone)
+    assert sorted(filter(None, stages), key=list(Leaving).index) == list(filter(None, stages))
+    assert {Leaving.NODE_LABELS, Leaving.GONE} <= set(stages)
+    assert await stage.left() == []
+    assert await stage.labels() == {}
+
+
+async def test_a_failed_sync_is_tried_again_once_its_keys_are_others(stage: Stage) -> None:
+    await stage.secret(**KEYS)
+    stage.servers.outcome = {"status": "fail", "message": "403 Forbidden"}
+    uid = await stage.a_set()
+    await stage.until(uid, lambda row: row.phase == "SyncFailed")
+    assert "ErrorDoSyncJob" in await stage.reasons(uid)
+    first = record_of(await stage.a_pass(uid)).sync_job
+    assert (await stage.row(uid)).phase == "SyncFailed"
+    stage.servers.outcome = {"status": "success", "message": ""}
+    await stage.secret(**{**KEYS, "secret-key": "an0ther"})
+    row = await stage.until(uid, lambda row: row.phase == "Ready")
+    assert record_of(row).sync_job not in ("", first)
+    bodies = [body for has in stage.servers.options.values() for body in has.values()]
+    assert [b"AKI:s3cr3t-key@" in body for body in bodies] == [True, False]
+    assert b"AKI:an0ther@" in bodies[1]
+    assert "s3cr3t-key" not in repr(await stage.row(uid))
+
+
+SECRETS: list[tuple[dict[str, Any], str, str]] = [
+    ({}, "ErrorSecretNotExist", "secret storage is not exist"),
+    ({"secretRef": {"name": "other", "namespace": "vault"}}, "ErrorSecretNotExist", "secret other is not exist"),
+]
+
+
+@pytest.mark.parametrize(("spec", "reason", "message"), SECRETS)
+async def test_a_set_waits_for_its_secret(stage: Stage, spec: dict[str, Any], reason: str, message: str) -> None:
+    uid = await stage.a_set(**spec)
+    row = await stage.a_pass(uid)
+    assert (row.phase, row.reason, row.message) == ("", reason, message)
+    assert await stage.left() == []
+    await stage.a_pass(uid)
+    assert await stage.reasons(uid) == [reason]
+    if not spec:
+        await stage.secret()
+        await stage.until(uid, lambda row: row.phase == "Ready")
+        assert (await stage.row(uid)).reason == ""
+
+
+async def test_a_secret_that_lacks_something_says_what(stage: Stage) -> None:
+    await stage.secret(bucket="")
+    uid = await stage.a_set()
+    row = await stage.a_pass(uid)
+    assert (row.reason, row.message) == ("ErrorCreatePV", "secret storage is not valid: it lacks bucket")
+
+
+async def test_somebody_elses_object_is_told_and_left_alone(stage: Stage) -> None:
+    await stage.secret()
+    claim = {"metadata": {"name": "imagenet"}, "spec": _claim()}
+    (await stage.kube.post(f"{stage.base}/persistentvolumeclaims", claim)).ok()
+    uid = await stage.a_set()
+    row = await stage.a_pass(uid)
+    row = await stage.a_pass(uid)
+    assert (row.phase, row.reason) == ("", "ErrorPVCAlreadyExist")
+    await stage.delete()
+    await stage.until(uid, lambda row: row.gone_at is not None)
+    (await stage.kube.get(f"{stage.base}/persistentvolumeclaims/imagenet")).ok()
+    assert await stage.left() == []
+
+
+def _claim() -> dict[str, Any]:
+    return {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+async def test_what_the_cluster_refuses_is_told_in_its_words(stage: Stage) -> None:
+    await stage.secret()
+    refusal = {"verb": "create", "resource": "services", "status": 403, "message": "exceeded quota: none"}
+    (await stage.kube.post("/devcluster/faults", {**refusal, "namespace": stage.namespace})).ok()
+    uid = await stage.a_set()
+    row = await stage.until(uid, lambda row: row.reason == "ErrorCreateService")
+    assert "exceeded quota" in row.message
+    (await stage.kube.delete("/devcluster/faults")).ok()
+    await stage.until(uid, lambda row: row.phase == "Ready")
+    assert (await stage.reasons(uid)).count("ErrorCreateService") == 1
+
+
+async def test_without_a_runtime_image_a_set_says_so(own_cluster: Cluster, database_url: str) -> None:
+    async with a_stage(own_cluster, database_url, image="") as stage:
+        await stage.secret()
+        uid = await stage.a_set()
+        row = await stage.until(uid, lambda row: row.reason == "ErrorCreateStatefulSet")
+        assert row.message == "RUNTIME_IMAGE is not in environment variable"
+
+
+async def test_the_newest_warning_of_the_first_pod_is_told(stage: Stage) -> None:
+    await stage.secret()
+    uid = await stage.a_set()
+    row = await stage.until(uid, lambda row: row.reason == "FailedScheduling", kubelet=False)
+    assert row.phase == "Bound"
+    pod = (await stage.kube.get(f"{stage.base}/pods/imagenet-runtime-0")).ok()
+    await _warn(stage, pod, "FailedMount", "2126-01-01T00:00:00Z", "fuse is not there")
+    await _warn(stage, {"metadata": {**pod["metadata"], "uid": "of-another"}}, "Old", "2126-02-01T00:00:00Z", "x")
+    row = await stage.a_pass(uid)
+    assert (row.reason, row.message) == ("FailedMount", "fuse is not there")
+    await stage.until(uid, lambda row: row.phase == "Ready")
+
+
+async def _warn(stage: Stage, pod: dict[str, Any], reason: str, at: str, message: str) -> None:
+    involved = {"kind": "Pod", "apiVersion": "v1", "namespace": stage.namespace}
+    involved |= {key: pod["metadata"][key] for key in ("name", "uid")}
+    event = {
+        "metadata": {"generateName": "e-", "namespace": stage.namespace},
+        "involvedObject": involved,
+        "type": "Warning",
+        "reason": reason,
+        "message": message,
+        "count": 1,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "source": {"component": "kubelet"},
+    }
+    (await stage.kube.post(f"{stage.base}/events", event)).ok()
+
+
+async def test_objects_that_vanish_are_made_again_and_stale_labels_go(stage: Stage) -> None:
+    uid = await stage.ready()
+    stray = await stage.node()
+    key = f"paddlepaddle.org/juicefs-{stage.namespace}.imagenet"
+    (await stage.kube.patch(f"/api/v1/nodes/{stray}", {"metadata": {"labels": {key: "gone"}}})).ok()
+    await stage.kube.delete(f"{stage.base}/services/imagenet-runtime-service")
+    await stage.until(uid, lambda row: row.event_count > 6)
+    await stage.a_pass(uid)
+    assert await stage.labels() == {stage.nodes[0]: "imagenet-runtime-0"}
+    assert (await stage.reasons(uid)).count("CreateServiceSuccessfully") == 2
+
+
+async def test_a_server_that_lost_its_options_gets_them_again_and_a_silent_one_is_waited_for(stage: Stage) -> None:
+    await stage.secret()
+    stage.servers.outcome = {}
+    uid = await stage.a_set()
+    await stage.until(uid, lambda row: row.phase == "Syncing")
+    pod = "imagenet-runtime-0"
+    await stage.a_pass(uid)
+    assert stage.servers.posted("sync") == [pod]
+    stage.servers.silent.add(pod)
+    row = await stage.a_pass(uid)
+    assert row.phase == "Syncing"
+    stage.servers.silent.clear()
+    stage.servers.lose(pod)
+    await stage.a_pass(uid)
+    assert stage.servers.posted("sync") == [pod, pod]
+    assert len({name for _, _, name in stage.servers.told}) == 1
+    stage.servers.outcome = {"status": "success"}
+    await stage.until(uid, lambda row: row.phase == "Ready")
+
+
+async def test_a_namespace_that_is_gone_holds_nothing_up(stage: Stage) -> None:
+    uid = await stage.ready()
+    assert await stage.labels()
+    await stage.kube.delete(f"/api/v1/namespaces/{stage.namespace}")
+    async with asyncio.timeout(60):
+        while (await stage.kube.get(f"/api/v1/namespaces/{stage.namespace}")).status != 404:
+            await stage.run_pods()
+            await asyncio.sleep(0.05)
+    await stage.delete()
+    await stage.until(uid, lambda row: row.gone_at is not None, kubelet=False)
+    assert await stage.left() == []
+    assert await stage.labels() == {}
+
+
+async def test_other_namespaces_are_left_alone(own_cluster: Cluster, database_url: str) -> None:
+    async with a_stage(own_cluster, database_url, namespaces=("elsewhere",)) as stage:
+        await stage.secret()
+        uid = await stage.a_set()
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(stage.sets.run())
+            await stage.sets._begin()
+            await asyncio.sleep(0.3)  # several rounds of what is due
+            running.cancel()
+        assert (await stage.row(uid)).observed_at is None
+
+
+async def test_running_it_brings_a_set_to_ready_and_away(stage: Stage) -> None:
+    """What wakes it: what people want, watches, and due times."""
+    await stage.secret()
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(stage.sets.run())
+        uid = await stage.a_set(noSync=True)
+        await _seen(stage, uid, lambda row: row.phase == "Ready")
+        await stage.delete()
+        await _seen(stage, uid, lambda row: row.gone_at is not None)
+        running.cancel()
+    assert await stage.left() == []
+
+
+async def _seen(stage: Stage, uid: Any, wanted: Any) -> None:
+    async with asyncio.timeout(90):
+        while not wanted(await stage.row(uid)):
+            await stage.run_pods()
+            await asyncio.sleep(0.05)
