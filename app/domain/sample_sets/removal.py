@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from app.domain.sample_sets.values import Action, Delete, LabelNode, SetDecision, SetInputs
+from app.domain.sample_sets.telling import complained
+from app.domain.sample_sets.values import Action, Complaint, Delete, LabelNode, SetDecision, SetInputs
 from app.domain.sample_sets.vocabulary import Found, Resource, Stage
 
 _PAUSE: Final = 5.0
@@ -12,14 +13,21 @@ _BY_STAGE: Final = (
     (Stage.CLAIM, (Resource.PVC,)),
     (Stage.VOLUME, (Resource.PV,)),
 )
+_IN_USE: Final = Complaint(
+    reason="ClaimInUse",
+    message="the cluster keeps the claim while a pod names it, also one that has ended: delete the jobs that mount it",
+)
 
 
 def remove(inputs: SetInputs) -> SetDecision:
     """What is somebody else's stays, whatever its name."""
     stage, actions = _next(inputs)
+    is_kept = stage is Stage.CLAIM and inputs.record.stage is Stage.CLAIM
+    complaint = _IN_USE if is_kept else None
     return SetDecision(
-        record=replace(inputs.record, stage=stage, complaint=None),
+        record=replace(inputs.record, stage=stage, complaint=complaint),
         actions=actions,
+        events=complained(inputs.record.complaint, complaint),
         wake_after=None if stage is Stage.GONE else _PAUSE,
         gone=stage is Stage.GONE,
     )

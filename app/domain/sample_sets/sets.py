@@ -37,6 +37,7 @@ _PARTIAL: Final = 10.0
 _READY: Final = 30.0
 _READY_IN_USE: Final = 60.0
 _MAX_DOUBLINGS: Final = 10
+_SYNC_ENDED_BADLY: Final = failed(JobType.SYNC, "").reason
 
 
 def reconcile_set(inputs: SetInputs) -> SetDecision:
@@ -132,8 +133,9 @@ def _syncing(inputs: SetInputs) -> SetDecision:
         after = replace(record, sync_job="", digest="") if _is_outdated(inputs) else replace(record, synced=True)
         return replace(_go(replace(inputs, record=after), SetPhase.MOUNT), events=(done(JobType.SYNC),))
     if status is ResultStatus.FAIL:
-        decision = _go(inputs, SetPhase.SYNC_FAILED)
-        return replace(decision, events=(failed(JobType.SYNC, answer.message if answer else ""),))
+        decision, event = _go(inputs, SetPhase.SYNC_FAILED), failed(JobType.SYNC, answer.message if answer else "")
+        told = replace(decision.record, complaint=Complaint(reason=event.reason, message=event.message))
+        return replace(decision, record=told, events=(event,))
     if status is ResultStatus.NOT_POSTED:
         return _stay(inputs, None, _SYNC, PostOptions(job=record.sync_job, servers=(0,)))
     return _stay(inputs, None, _SYNC)
@@ -151,7 +153,9 @@ def _sync_failed(inputs: SetInputs) -> SetDecision:
         return _go(inputs, SetPhase.MOUNT)
     if observed.digest and observed.digest != record.digest:
         return _go(replace(inputs, record=replace(record, sync_job="", digest="")), SetPhase.MOUNT)
-    return _stay(inputs, observed.sync_refusal, _SECRET)
+    before = record.complaint
+    why = before if before is not None and before.reason == _SYNC_ENDED_BADLY else None
+    return _stay(inputs, observed.sync_refusal or why, _SECRET)
 
 
 def _partial_ready(inputs: SetInputs) -> SetDecision:

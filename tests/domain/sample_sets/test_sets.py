@@ -219,6 +219,24 @@ def test_a_set_that_is_removed_complains_of_nothing() -> None:
     assert a_pass(SetPhase.NONE, SetObserved(), deleted=True, complaint=NO_SECRET).record.complaint is None
 
 
+def test_a_claim_that_does_not_go_is_told_once() -> None:
+    left = SetObserved(found=found(*STORAGE))
+    first = a_pass(SetPhase.READY, left, deleted=True, stage=Stage.SERVICE)
+    assert (first.record.complaint, first.events) == (None, ())
+    second = a_pass(SetPhase.READY, left, deleted=True, stage=Stage.CLAIM)
+    assert [event.reason for event in second.events] == ["ClaimInUse"]
+    third = a_pass(SetPhase.READY, left, deleted=True, stage=Stage.CLAIM, complaint=second.record.complaint)
+    assert (third.record.complaint, third.events) == (second.record.complaint, ())
+    last = a_pass(
+        SetPhase.READY,
+        SetObserved(found=found(Resource.PV)),
+        deleted=True,
+        stage=Stage.CLAIM,
+        complaint=third.record.complaint,
+    )
+    assert last.record.complaint is None
+
+
 def test_the_last_cache_status_stays_while_there_is_none_and_goes_when_there_is() -> None:
     assert a_pass(SetPhase.READY, at_work(cache=None), cache=summary(9, 3)).record.cache == summary(9, 3)
     assert a_pass(SetPhase.READY, at_work(cache=summary(9, 4)), cache=summary(9, 3)).record.cache == summary(9, 4)
@@ -303,6 +321,22 @@ def test_a_failing_sync_recovers_after_an_edit() -> None:
     cluster.fails = False
     record = follow(cluster, replace(record, digest="of a bad key"), spec, [], deleted=False)
     assert record.phase is SetPhase.READY
+
+
+def test_a_failed_sync_says_why_until_it_is_tried_again() -> None:
+    why = Complaint(reason="ErrorDoSyncJob", message="403 Forbidden")
+    decision = a_pass(SetPhase.SYNCING, at_work(sync=answered(ResultStatus.FAIL, "403 Forbidden")), sync_job="a")
+    assert decision.record.complaint == why
+    assert [event.message for event in decision.events] == ["403 Forbidden"]
+    kept: dict[str, Any] = {"sync_job": "a", "digest": "d1", "complaint": why}
+    decision = a_pass(SetPhase.SYNC_FAILED, at_work(), **kept)
+    assert (decision.record.complaint, decision.events) == (why, ())
+    assert (
+        a_pass(SetPhase.SYNC_FAILED, at_work(digest="", sync_refusal=NO_SECRET), **kept).record.complaint == NO_SECRET
+    )
+    again = {**kept, "complaint": NO_SECRET}
+    assert a_pass(SetPhase.SYNC_FAILED, at_work(), **again).record.complaint is None
+    assert a_pass(SetPhase.SYNC_FAILED, at_work(digest="d2"), **kept).record.complaint is None
 
 
 def test_partitions_are_followed_up_and_down() -> None:
