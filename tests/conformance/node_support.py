@@ -27,7 +27,7 @@ class Node:
     def start(self) -> "Node":
         self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], 60)
+        ready, _, _ = select.select([self.process.stdout], [], [], 120)
         line = self.process.stdout.readline() if ready else ""
         assert line == f"NODE={self.name}\n", line
         return self
@@ -36,7 +36,7 @@ class Node:
         if self.process is None:
             return
         (self.process.kill if kill else self.process.terminate)()
-        self.process.wait(60)
+        self.process.wait(120)
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.process = None
@@ -88,7 +88,7 @@ class Pods:
         return await self.until(name, lambda pod: bool({"running", "terminated"} & state(pod).keys()))
 
     async def logged(self, name: str, words: str) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while words not in str((await self.api.get(f"{self.base}/pods/{name}/log")).body):
                 await asyncio.sleep(0.05)
 

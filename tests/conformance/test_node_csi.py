@@ -74,7 +74,7 @@ async def disk(pods: Pods, tmp_path: Path) -> AsyncIterator[Disk]:
 
 async def unmounted(folder: Path) -> None:
     """Nothing is mounted below it, and no command that mounted there still runs."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while mounts_below(folder) or str(folder) in command_lines():
             await asyncio.sleep(0.05)
 

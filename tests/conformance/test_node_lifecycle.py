@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -171,24 +172,26 @@ async def test_the_active_deadline(pods: Pods) -> None:
     assert "terminated" in state(pod)
 
 
-async def test_probes(pods: Pods) -> None:
+async def test_probes(pods: Pods, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
     server = shell(
-        "sleep 0.3; touch /v/ready; sleep 60",
+        f"while ! test -e {mark}; do sleep 0.05; done; touch /v/ready; sleep 60",
         readinessProbe={"exec": {"command": ["test", "-f", "/v/ready"]}, "periodSeconds": 1},
         volumeMounts=[{"name": "v", "mountPath": "/v"}],
     )
     created = await pods.create("p", server, volumes=[{"name": "v", "emptyDir": {}}], terminationGracePeriodSeconds=1)
     pod = await pods.running("p")
     assert (status_of(pod)["ready"], condition(pod, "Ready")["status"]) == (False, "False")
+    assert (await events(pods, created, "Unhealthy"))[0].startswith("Readiness probe failed:")
+    mark.touch()
     pod = await pods.until("p", lambda pod: status_of(pod)["ready"])
     assert condition(pod, "Ready")["status"] == "True"
-    assert (await events(pods, created, "Unhealthy"))[0].startswith("Readiness probe failed:")
 
 
 async def test_a_failed_liveness_probe_restarts(pods: Pods) -> None:
     probe = {"tcpSocket": {"port": 1}, "periodSeconds": 1, "failureThreshold": 1}
     main = shell("sleep 60", livenessProbe=probe)
-    created = await pods.create("p", main, restartPolicy="Always", terminationGracePeriodSeconds=1)
+    created = await pods.create("p", main, restartPolicy="Always", terminationGracePeriodSeconds=10)
     pod = await pods.until("p", lambda pod: status_of(pod).get("restartCount", 0) >= 1)
     assert status_of(pod)["lastState"]["terminated"]["exitCode"] == 143
     assert "Container main failed liveness probe, will be restarted" in await events(pods, created, "Killing")

@@ -189,11 +189,13 @@ async def test_a_killed_agent_leaves_nothing_that_its_next_start_does_not_settle
         again = await held.until("always", lambda pod: "running" in state(pod) and status_of(pod)["restartCount"] == 1)
         assert again["status"]["phase"] == "Running"
         assert await held.log("always") == "kept\n"
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while commands_of(tmp_path).count("sleep 1000") != 2:
                 await asyncio.sleep(0.05)
         own.stop()
-        assert commands_of(tmp_path) == []
+        async with asyncio.timeout(20):  # what was killed last may still be on its way out of the process table
+            while commands_of(tmp_path):
+                await asyncio.sleep(0.05)
     finally:
         await own.remove(api)
 

@@ -32,6 +32,7 @@ class StatefulSetController:
         self._feed = registry.store.feed()
         self._recorder = Recorder(registry, "statefulset-controller")
         self._unfinished: set[str] = set()
+        self._due: float | None = None
         self._told: dict[str, str] = {}
 
     async def run(self) -> None:
@@ -42,14 +43,22 @@ class StatefulSetController:
             touched = await self._next()
 
     async def _next(self) -> set[str]:
-        """Wait for what concerns a set; those that wait for time or failed are looked at again soon."""
+        """Wait for what concerns a set; those that wait for time or failed are looked at again soon, come what may."""
+        now = asyncio.get_running_loop().time
+        if not self._unfinished:
+            self._due = None
+        elif self._due is None:
+            self._due = now() + _RETRY_SECONDS
+        touched: set[str] = set()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_RETRY_SECONDS if self._unfinished else None):
+            async with asyncio.timeout_at(self._due):
                 touched = self._concerned(await self._feed.get())
                 while not self._feed.empty():
                     touched |= self._concerned(self._feed.get_nowait())
-                return touched
-        return set(self._unfinished)
+        if self._due is not None and self._due <= now():
+            self._due = None
+            touched |= self._unfinished
+        return touched
 
     def _concerned(self, change: Change) -> set[str]:
         record = change.record
