@@ -62,3 +62,57 @@ async def test_not_while_a_controller_is_at_work(database_url: str, cluster: Clu
             await bootstrap.uninstall(settings)
     finally:
         await db.close()
+
+
+def of_a_set(kind: str, name: str, owner: str, namespace: str, **rest: Any) -> dict[str, Any]:
+    found = {
+        labels.INSTALLATION: owner,
+        labels.SAMPLE_SET_UID: "u",
+        labels.SAMPLE_SET_NAMESPACE: namespace,
+        labels.INSTANCE: "s",
+    }
+    version = "apps/v1" if kind == "StatefulSet" else "v1"
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": found}, **rest}
+
+
+async def test_what_sets_have_goes_with_the_labels_of_nodes(
+    database_url: str, cluster: Cluster, api: KubeClient, namespace: str
+) -> None:
+    """Of a set that is ours; the Secret that it names, and another installation's volume, stay."""
+    ours, base = await installation_id(database_url), f"/api/v1/namespaces/{namespace}"
+    volumes, sets = "/api/v1/persistentvolumes", f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+    storage = {"accessModes": ["ReadWriteMany"], "storageClassName": "none"}
+    volume = {**storage, "capacity": {"storage": "1Gi"}, "csi": {"driver": "d", "volumeHandle": "h"}}
+    claim = {**storage, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "nothing"}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    servers = {"replicas": 0, "serviceName": "s", "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    key = f"paddlepaddle.org/juicefs-{namespace}.s"
+    (await api.post(volumes, of_a_set("PersistentVolume", namespace, ours, namespace, spec=volume))).ok()
+    stranger = of_a_set("PersistentVolume", f"{namespace}-x", str(uuid4()), namespace, spec=volume)
+    (await api.post(volumes, stranger)).ok()
+    (
+        await api.post(
+            f"{base}/persistentvolumeclaims", of_a_set("PersistentVolumeClaim", "s", ours, namespace, spec=claim)
+        )
+    ).ok()
+    (await api.post(f"{base}/secrets", of_a_set("Secret", "s-runtime-token", ours, namespace))).ok()
+    (await api.post(f"{base}/secrets", {"metadata": {"name": "storage"}})).ok()
+    (await api.post(sets, of_a_set("StatefulSet", "s-runtime", ours, namespace, spec=servers))).ok()
+    node = {"metadata": {"name": namespace, "labels": {key: "s-runtime-0", "other": "stays"}}}
+    (await api.post("/api/v1/nodes", {**node, "spec": {"unschedulable": True}})).ok()
+
+    kubeconfig = str(cluster.kubeconfig)
+    deleted = await bootstrap.uninstall(Settings(database_url=database_url, kubeconfig=kubeconfig))
+
+    assert deleted == {"PersistentVolume": 1, "PersistentVolumeClaim": 1, "Secret": 1, "StatefulSet": 1}
+    await api.gone(f"{volumes}/{namespace}")
+    await api.gone(f"{base}/persistentvolumeclaims/s")
+    await api.gone(f"{sets}/s-runtime")
+    assert (await api.get(f"{base}/secrets/s-runtime-token")).status == 404
+    (await api.get(f"{base}/secrets/storage")).ok()
+    (await api.get(f"{volumes}/{namespace}-x")).ok()
+    kept = (await api.get(f"/api/v1/nodes/{namespace}")).ok()["metadata"]["labels"]
+    assert key not in kept
+    assert kept["other"] == "stays"
+    for path in (f"{volumes}/{namespace}-x", f"/api/v1/nodes/{namespace}"):
+        (await api.delete(path)).ok()

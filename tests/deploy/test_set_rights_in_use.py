@@ -1,0 +1,117 @@
+"""The whole life of a SampleSet, and an uninstall, use every right of deploy/rbac-sample-sets.yaml, and no other."""
+
+import asyncio
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app import bootstrap
+from app.domain.cache.sample_set import API_VERSION
+from app.settings import Settings
+from tests.deploy.rights import RBAC, SAMPLE_SETS, Right, apply, documents, granted, used
+from tests.deploy.test_rights_in_use import as_gateway
+from tests.support.cluster import running_embedded_cluster
+from tests.support.gateway_process import gateway_process
+from tests.support.juicefs import formatted, make_files, needs_fuse
+from tests.support.kube import Cluster, connect
+from tests.support.kube_proxy import KubeProxy, kube_proxy
+from tests.support.nodes import some_node
+
+SETS = "/api/v1/namespaces/default/samplesets"
+JOBS = "/api/v1/namespaces/default/samplejobs"
+
+
+@pytest.fixture
+def cluster_with_node(cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
+    if cluster.real:
+        with some_node(cluster, tmp_path / "node"):
+            yield cluster
+        return
+    with running_embedded_cluster(tmp_path / "cluster", "--nodes", "1") as own:
+        yield own
+
+
+def manifest(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+async def until(client: httpx2.AsyncClient, path: str, phase: str) -> None:
+    found: Any = None
+    try:
+        async with asyncio.timeout(120):
+            while (found := (await client.get(path)).json()).get("phase") != phase:
+                await asyncio.sleep(0.2)
+    except TimeoutError:
+        raise AssertionError(f"{path} never was {phase}; last: {found}") from None
+
+
+async def live(client: httpx2.AsyncClient, name: str, source: Path, secret: str, proxy: KubeProxy) -> None:
+    """Posted, synced, cleared, scaled, deleted."""
+    spec = {"partitions": 1, "source": {"uri": f"file://{source}/"}, "secretRef": {"name": secret}}
+    options = {"free-space-ratio": "0.01"}
+    whole = manifest("SampleSet", name, **spec, csi={"juiceFSMountOptions": options})
+    assert (await client.post(SETS, json=whole)).status_code == 201
+    await until(client, f"{SETS}/{name}", "Ready")
+    clear = manifest("SampleJob", name, type="clear", sampleSetRef={"name": name}, terminate=True)
+    assert (await client.post(JOBS, json=clear)).status_code == 201
+    await until(client, f"{JOBS}/{name}", "Succeeded")
+    tag = (await client.get(f"{SETS}/{name}")).headers["etag"]
+    edit = {"content-type": "application/merge-patch+json", "if-match": tag}
+    assert (await client.patch(f"{SETS}/{name}", json={"spec": {"partitions": 2}}, headers=edit)).status_code < 300
+    async with asyncio.timeout(120):
+        while not any(line.startswith(b"PATCH") and b"/scale" in line for line in proxy.requests):
+            await asyncio.sleep(0.2)
+        assert (await client.delete(f"{SETS}/{name}")).status_code < 300
+        while (await client.get(f"{SETS}/{name}")).status_code != 410:
+            await asyncio.sleep(0.2)
+
+
+@needs_fuse
+@pytest.mark.timeout(600)
+async def test_a_sets_life_uses_every_right_and_no_other(
+    cluster_with_node: Cluster, database_url: str, tmp_path: Path
+) -> None:
+    volume = formatted(tmp_path / "volume")
+    make_files(tmp_path / "source", 3)
+    name = f"rights-{secrets.token_hex(3)}"
+    storage = {"name": "vol", "storage": "file", "metaurl": volume.meta, "bucket": f"{volume.bucket}/"}
+    async with connect(cluster_with_node) as admin, kube_proxy(as_gateway(cluster_with_node)) as proxy:
+        if cluster_with_node.real:
+            await apply(admin)
+            await apply(admin, SAMPLE_SETS)
+        else:
+            await admin.post("/api/v1/namespaces", {"metadata": {"name": "jobgate-system"}})
+        secret = {"metadata": {"name": name}, "stringData": storage}
+        (await admin.post("/api/v1/namespaces/default/secrets", secret)).ok()
+        kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")
+        environment = {"JOBGATE_RUNTIME_IMAGE": "jobgate"}
+        async with gateway_process(database_url, kubeconfig, tmp_path / "gateway", **environment) as gateway:
+            async with httpx2.AsyncClient(base_url=await gateway.start(), timeout=60) as client:
+                await live(client, name, tmp_path / "source", name, proxy)
+            assert await gateway.stop() == 0
+        await bootstrap.uninstall(Settings(database_url=database_url, kubeconfig=str(kubeconfig)))
+        await admin.delete(f"/api/v1/namespaces/default/secrets/{name}")
+        granted_here = granted("gateway", documents(SAMPLE_SETS))
+        needed = {right for request in proxy.requests if (right := used(request)) is not None}
+        assert needed - granted_here - granted("gateway", documents(RBAC)) == set(), "more than deploy/ grants"
+        assert granted_here - needed == set(), "deploy/rbac-sample-sets.yaml grants what a set's life does not need"
+
+
+@pytest.mark.parametrize(
+    ("request_line", "right"),
+    [
+        (b"GET /api/v1/namespaces/a/pods/b:7716/proxy/syncResult/c HTTP/1.1", Right("", "pods/proxy", "get")),
+        (b"POST /api/v1/namespaces/a/pods/b:7716/proxy/upload/x?y=z HTTP/1.1", Right("", "pods/proxy", "create")),
+        (
+            b"PATCH /apis/apps/v1/namespaces/a/statefulsets/b/scale HTTP/1.1",
+            Right("apps", "statefulsets/scale", "patch"),
+        ),
+        (b"PATCH /api/v1/nodes/n HTTP/1.1", Right("", "nodes", "patch")),
+    ],
+)
+def test_requests_of_sets_are_told_apart(request_line: bytes, right: Right) -> None:
+    assert used(request_line) == right
