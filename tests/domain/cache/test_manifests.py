@@ -223,6 +223,7 @@ def test_any_sets_objects_are_valid(namespace: str, name: str, partitions: int) 
 
 def check_metadata(manifest: Manifest, identity: SetIdentity) -> None:
     metadata = manifest["metadata"]
+    assert metadata.keys() <= {"name", "namespace", "labels", "annotations"}, "nobody owns it, and nobody holds it up"
     assert metadata["annotations"] == {"CreatedBy": "paddle-operator"}
     assert metadata["labels"][DRIVER.get_label(identity.name)] == "true"
     assert metadata["labels"][labels.INSTALLATION] == identity.installation

@@ -1,0 +1,41 @@
+"""docs/sample-sets.md says what the controller does: every stage, action and way, and who decides."""
+
+import re
+from typing import get_args
+
+from app.domain.sample_sets.values import Action
+from app.domain.sample_sets.vocabulary import Stage
+from app.k8s.runtime_servers import TOKEN_HEADER
+from app.settings import Settings
+from tests.docs.test_docs import read, rows
+
+PAGE = "docs/sample-sets.md"
+# How the page calls what a pass may decide.
+WORDS = {
+    "Create": "create an object",
+    "Delete": "delete an object",
+    "Scale": "scale the StatefulSet, label a node",
+    "LabelNode": "scale the StatefulSet, label a node",
+    "PostOptions": "post options to a server",
+    "Terminate": "end others' jobs (`terminate`)",
+}
+
+
+def first_cells(heading: str) -> list[str]:
+    return [cells[0] for cells in rows(read(PAGE), heading)][1:]
+
+
+def test_every_stage_of_a_removal_is_told_in_order() -> None:
+    assert first_cells("Removal") == [str(stage) for stage in Stage]
+
+
+def test_every_action_may_be_repeated_for_a_reason() -> None:
+    assert {action.__name__ for action in get_args(Action)} == WORDS.keys()
+    assert [*dict.fromkeys(WORDS.values())] == first_cells("A pass")
+
+
+def test_every_way_to_a_server_is_told() -> None:
+    ways = get_args(Settings.model_fields["runtime_access"].annotation)
+    assert sorted(first_cells("Two ways to a server")) == sorted(ways)
+    assert set(ways) <= set(re.findall(r"[\w-]+", read(PAGE).partition("## A pass")[0]))
+    assert f"`{TOKEN_HEADER}`" in read(PAGE)
