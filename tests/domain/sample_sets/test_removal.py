@@ -1,0 +1,63 @@
+"""The removal of a SampleSet: upstream's order, and what is told when a claim stays."""
+
+from typing import Any
+
+import pytest
+
+from app.domain.sample_sets.values import Complaint, Delete, LabelNode, SetObserved
+from app.domain.sample_sets.vocabulary import Resource, SetPhase, Stage
+from tests.domain.sample_sets.made import ALL, STORAGE, a_pass, at_work, found, pods
+
+# What is left of a set; what its removal waits for, and does.
+REMOVALS: list[tuple[SetObserved, Stage, tuple[Any, ...]]] = [
+    (at_work(), Stage.NODE_LABELS, (LabelNode(node="n0", value=None), LabelNode(node="n1", value=None))),
+    (at_work(labelled={}), Stage.RUNTIME, (Delete(resource=Resource.RUNTIME),)),
+    (SetObserved(found=found(*ALL - {Resource.RUNTIME}), pods=pods("n0")), Stage.PODS, ()),
+    (
+        SetObserved(found=found(*ALL - {Resource.RUNTIME})),
+        Stage.SERVICE,
+        (Delete(resource=Resource.SERVICE), Delete(resource=Resource.TOKEN)),
+    ),
+    (SetObserved(found=found(*STORAGE)), Stage.CLAIM, (Delete(resource=Resource.PVC),)),
+    (SetObserved(found=found(Resource.PV)), Stage.VOLUME, (Delete(resource=Resource.PV),)),
+    (SetObserved(), Stage.GONE, ()),
+    # The namespace has gone, and took with it what was there.
+    (
+        SetObserved(found=found(Resource.PV), labelled={"n0": "p"}),
+        Stage.NODE_LABELS,
+        (LabelNode(node="n0", value=None),),
+    ),
+]
+
+
+@pytest.mark.parametrize(("observed", "stage", "actions"), REMOVALS)
+@pytest.mark.parametrize("phase", list(SetPhase))
+def test_removal_goes_in_upstreams_order(
+    phase: SetPhase, observed: SetObserved, stage: Stage, actions: tuple[Any, ...]
+) -> None:
+    decision = a_pass(phase, observed, deleted=True)
+    assert (decision.record.stage, decision.actions) == (stage, actions)
+    assert decision.gone == (stage is Stage.GONE)
+
+
+def test_a_set_that_is_removed_complains_of_nothing() -> None:
+    complaint = Complaint(reason="ErrorSecretNotExist", message="secret storage is not exist")
+    assert a_pass(SetPhase.NONE, SetObserved(), deleted=True, complaint=complaint).record.complaint is None
+
+
+def test_a_claim_that_does_not_go_is_told_once() -> None:
+    left = SetObserved(found=found(*STORAGE))
+    first = a_pass(SetPhase.READY, left, deleted=True, stage=Stage.SERVICE)
+    assert (first.record.complaint, first.events) == (None, ())
+    second = a_pass(SetPhase.READY, left, deleted=True, stage=Stage.CLAIM)
+    assert [event.reason for event in second.events] == ["ClaimInUse"]
+    third = a_pass(SetPhase.READY, left, deleted=True, stage=Stage.CLAIM, complaint=second.record.complaint)
+    assert (third.record.complaint, third.events) == (second.record.complaint, ())
+    last = a_pass(
+        SetPhase.READY,
+        SetObserved(found=found(Resource.PV)),
+        deleted=True,
+        stage=Stage.CLAIM,
+        complaint=third.record.complaint,
+    )
+    assert last.record.complaint is None
