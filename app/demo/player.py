@@ -74,7 +74,7 @@ class Player:
             )
             if answer.status_code == httpx2.codes.NOT_MODIFIED:
                 continue
-            job: dict[str, Any] = _checked(answer)
+            job: dict[str, Any] = checked(answer)
             etag = answer.headers["ETag"]
             if job["uid"] != uid:
                 raise DemoError(f"{name} is another job now")
@@ -100,10 +100,10 @@ class Player:
             self._say(name, f"  {task}[{rank}] attempt {attempt} | {line}")
 
     async def _call(self, method: str, path: str, **given: Any) -> dict[str, Any]:
-        return _checked(await self._client.request(method, self._jobs + path, **given))
+        return checked(await self._client.request(method, self._jobs + path, **given))
 
 
-def _checked(answer: httpx2.Response) -> dict[str, Any]:
+def checked(answer: httpx2.Response) -> dict[str, Any]:
     if answer.is_error:
         raise DemoError(f"{answer.request.method} {answer.request.url.path} was answered {answer.text}")
     body: dict[str, Any] = answer.json()

@@ -3,13 +3,18 @@
 import asyncio
 import sys
 import time
+from collections.abc import Awaitable
 from pathlib import Path
 
 import httpx2
 
 from app import dev
+from app.demo.cache import play_cache, why_no_cache
 from app.demo.player import DemoError, Ending, Player
+from app.demo.sample_story import STORY as CACHE
 from app.demo.stories import STORIES, Story
+from app.dev import NotStarted
+from app.k8s.errors import KubeError
 from app.settings import Settings
 
 NAMESPACE = "default"
@@ -27,7 +32,7 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
         serving.add_done_callback(lambda _: ready.cancel())
         url = await ready
         print(f"jobgate is ready at {url} ({time.monotonic() - started:.1f} s)\n", flush=True)  # noqa: T201
-        playing = group.create_task(_play_all(url))
+        playing = group.create_task(_play_all(url, settings, data_dir))
         stopped = group.create_task(stop.wait())
         await asyncio.wait({playing, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if not playing.done():
@@ -40,23 +45,28 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
     return playing.result()
 
 
-async def _play_all(url: str) -> int:
+async def _play_all(url: str, settings: Settings, data_dir: Path) -> int:
     teller = _Teller(time.monotonic())
     endings: list[Ending] = []
     failures: list[str] = []
     async with httpx2.AsyncClient(base_url=url, timeout=CLIENT_TIMEOUT) as client:
         player = Player(client, NAMESPACE, teller.say)
 
-        async def play(story: Story) -> None:
+        async def play(story: Story, playing: Awaitable[Ending]) -> None:
             try:
-                endings.append(await player.play(story))
-            except (DemoError, httpx2.HTTPError) as error:
+                endings.append(await playing)
+            except (DemoError, NotStarted, KubeError, httpx2.HTTPError) as error:
                 failures.append(f"{story.file}: {str(error) or type(error).__name__}")
 
+        why_not = why_no_cache(settings)
         async with asyncio.TaskGroup() as group:
             for story in STORIES:
-                group.create_task(play(story))
+                group.create_task(play(story, player.play(story)))
+            if not why_not:
+                group.create_task(play(CACHE, play_cache(client, NAMESPACE, teller.say, data_dir)))
     _print_table(endings, failures)
+    if why_not:
+        print(f"-- {CACHE.file} was left out: {why_not}", flush=True)  # noqa: T201
     return 0 if not failures and all(ending.as_it_should for ending in endings) else 1
 
 
@@ -90,6 +100,7 @@ def _say_goodbye(url: str, data_dir: Path) -> None:
         f"  curl {jobs}/flaky/replicas\n"
         f"  curl '{jobs}/flaky/logs?task=main&rank=0&attempt=1'\n"
         f"  curl {jobs}/pausable/history\n"
+        f"  curl {jobs.replace('/jobs', '/samplesets')}?deleted=true\n"
         f"  curl -N {url}/api/v1/watch\n"
         f"  KUBECONFIG={data_dir}/cluster/kubeconfig kubectl get pods\n",
         file=sys.stdout,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.devcluster.node.agent import NodeAgent
 from app.devcluster.node.settings import NodeSettings
+from app.devcluster.parent import die_with
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -34,6 +35,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         default="routed",
         help="198.18.0.0/15 where a route may be added, which a real API server's proxy needs, or always 127.0.0.0/8",
     )
+    parser.add_argument("--parent", type=int, metavar="PID", help="stop when this process, which started us, ends")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args(arguments)
     given.data_dir = given.data_dir or Path(".jobgate", "nodes", given.name).absolute()
@@ -77,6 +79,8 @@ async def announce(agent: NodeAgent, running: "asyncio.Task[None]", name: str) -
 
 def main(arguments: list[str] | None = None) -> None:
     given = parse_arguments(arguments)
+    if given.parent is not None:
+        die_with(given.parent)
     logging.basicConfig(level=logging.INFO if given.verbose else logging.WARNING)
     with contextlib.suppress(asyncio.CancelledError):
         asyncio.run(serve(given))

@@ -1,0 +1,245 @@
+"""The story of a data cache, with its figures all the way: synced, warmed up, read by a job, emptied, deleted.
+
+the set       ───────── followed from its submission until nothing of it is left ─────────▶
+sample jobs            warm-up     ┐  sync, which fails first   ┐ clear  ┐ delete
+a GenericJob             reader    ┘                            ┘ rmr    ┘
+"""
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import yaml
+
+from app.demo.player import DemoError, Ending, Player, Say, checked
+from app.demo.stories import Story
+
+EXAMPLES: Final = "sample-set"
+HOME: Final = "/var/tmp/jobgate-digits"  # noqa: S108 - of the examples as they are written
+NAME: Final = "digits"
+LONGEST: Final = 240.0  # seconds for all of it
+POLL: Final = 10  # seconds the server may hold a poll back while nothing changes
+FILES: Final = 16
+FILE_BYTES: Final = 4 * 2**20  # a block of JuiceFS: what is smaller it caches while it writes
+MORE_FILES: Final = 40
+GONE: Final = "Gone"
+ENDED: Final = ("Succeeded", "Failed")
+
+STORY: Final = Story(
+    file=f"{EXAMPLES}/set.yaml",
+    shows="a data cache on two nodes: synced, warmed up, read by a job, cleared and deleted",
+    ends=GONE,
+)
+READER: Final = Story(
+    file=f"{EXAMPLES}/reader.yaml",
+    shows="reads the set through its claim, and holds it to its digests",
+    ends="Succeeded",
+    logs=(("reader", 0, 1),),
+)
+Document = dict[str, Any]
+
+
+def make_data(home: Path) -> None:
+    """What the set is filled with, and what is synced into it later."""
+    digests = []
+    for number in range(FILES):
+        path = home / "source" / f"{number % 4}" / f"{number:03}.bin"
+        digests.append(f"{_file(path, FILE_BYTES)}  {path.relative_to(home / 'source')}")
+    (home / "source" / "SHA256SUMS").write_text("\n".join(digests) + "\n")
+    for number in range(MORE_FILES):
+        _file(home / "more" / f"{number:03}.bin", FILE_BYTES // 16)
+
+
+def _file(path: Path, size: int) -> str:
+    body = os.urandom(size)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(body)
+    return hashlib.sha256(body).hexdigest()
+
+
+def example(file: str, home: Path) -> Document:
+    """A manifest as it is shipped, with its files below `home`."""
+    text = resources.files("examples").joinpath(EXAMPLES, file).read_text()
+    document: Document = yaml.safe_load(text.replace(HOME, str(home)))
+    return document
+
+
+def figures(view: Mapping[str, Any]) -> str:
+    """A set in a line."""
+    runtime, cache = view["runtime"], view["cache"]
+    leaving = f"deleting: {view['deletion']['stage'] or 'asked for'}" if view["deletion"] else view["phase"] or "New"
+    words = f"{leaving:<22} servers {runtime['ready']}/{runtime['wanted']}"
+    if cache is not None:
+        total, cached = cache["totalBytes"], cache["cachedBytes"]
+        share = min(cached / total, 1.0) if total else 0.0
+        bar = "#" * round(share * 20)
+        words += f"   {_mib(total)} of data   [{bar:<20}] {share:4.0%} cached, {_mib(cached)}"
+    why = f"   {view['reason']}: {view['message']}" if view["reason"] else ""
+    return words + why
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:5.1f} MiB"
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What ended the others."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+class SampleStory:
+    """`home` is where data, bucket and caches are; `make_secret` makes a Secret in the cluster; `spec` goes over the
+    example's own.
+    """
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        namespace: str,
+        say: Say,
+        home: Path,
+        make_secret: Callable[[Document], Awaitable[None]],
+        spec: Mapping[str, Any],
+    ) -> None:
+        self._client = client
+        self._base = f"/api/v1/namespaces/{namespace}"
+        self._jobs = Player(client, namespace, say)
+        self._say = say
+        self._home = home
+        self._make_secret = make_secret
+        self._spec = spec
+        self._set: Document = {}
+        self._news = asyncio.Condition()
+
+    async def play(self) -> Ending:
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(LONGEST):
+                await self._play()
+        except TimeoutError:
+            raise DemoError(f"{NAME} did not end within {LONGEST:g} s; it is {figures(self._set)}") from None
+        except BaseExceptionGroup as group:
+            raise _first(group) from group
+        took = time.monotonic() - started
+        return Ending(story=STORY, name=NAME, phase=GONE, message="nothing is left", seconds=took, restarts=0)
+
+    async def _play(self) -> None:
+        await asyncio.to_thread(make_data, self._home)
+        await self._make_secret(example("secret.yaml", self._home))
+        document = example("set.yaml", self._home)
+        document["spec"] |= self._spec
+        self._set = await self._submit("samplesets", document)
+        self._say(NAME, f"submitted: {STORY.shows}")
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(self._follow_set())
+            await self._until(lambda found: found["phase"] == "Ready" and bool(found["cache"]))
+            group.create_task(self._read())
+            await asyncio.gather(self._run("warm-up.yaml"), self._sync_in_vain_and_again())
+            await self._until(lambda found: bool(found["cache"]["whole"]))
+            await asyncio.gather(self._run("clear.yaml"), self._run("rmr.yaml"))
+            await self._until(lambda found: found["cache"]["cachedBytes"] == 0)
+            await self._call("DELETE", f"/samplesets/{NAME}")
+            await following
+
+    async def _submit(self, resource: str, document: Document) -> Document:
+        """A set that an interrupted run has left is deleted first."""
+        answer = await self._client.post(f"{self._base}/{resource}", json=document)
+        if answer.status_code == httpx2.codes.CONFLICT:
+            name = document["metadata"]["name"]
+            self._say(name, "is there from another run: deleting it first")
+            await self._client.delete(f"{self._base}/{resource}/{name}")
+            await self._gone(resource, name)
+            answer = await self._client.post(f"{self._base}/{resource}", json=document)
+        return checked(answer)
+
+    async def _gone(self, resource: str, name: str) -> None:
+        etag = ""
+        while (answer := await self._poll(resource, name, etag)) is not None:
+            etag = answer.headers.get("ETag", etag)
+
+    async def _follow_set(self) -> None:
+        """Tell every change of its figures, until nothing of it is left."""
+        etag, told = "", ""
+        while (answer := await self._poll("samplesets", NAME, etag)) is not None:
+            if answer.status_code == httpx2.codes.NOT_MODIFIED:
+                continue
+            etag = answer.headers["ETag"]
+            async with self._news:
+                self._set = checked(answer)
+                self._news.notify_all()
+            if (line := figures(self._set)) != told:
+                self._say(NAME, line)
+                told = line
+        self._say(NAME, "gone: its servers, its volume and its nodes' labels, too")
+
+    async def _until(self, holds: Callable[[Document], bool]) -> None:
+        async with self._news:
+            await self._news.wait_for(lambda: bool(self._set) and holds(self._set))
+
+    async def _read(self) -> None:
+        """While it runs, the set tells who mounts it."""
+        reading = asyncio.gather(self._jobs.play(READER), self._tell_who_mounts())
+        ending, _ = await reading
+        if not ending.as_it_should:
+            raise DemoError(f"{ending.name} ended {ending.phase}: {ending.message}")
+
+    async def _tell_who_mounts(self) -> None:
+        while True:
+            jobs = (await self._call("GET", f"/samplesets/{NAME}"))["jobs"]
+            if jobs:
+                self._say(NAME, "is mounted by " + ", ".join(f"{job['name']} ({job['kind']})" for job in jobs))
+                return
+            await asyncio.sleep(0.05)
+
+    async def _run(self, file: str) -> None:
+        job = await self._submit("samplejobs", example(file, self._home))
+        await self._ended(job["name"], "Succeeded")
+
+    async def _sync_in_vain_and_again(self) -> None:
+        """Its source is spelt wrongly at first; an edit is a new try."""
+        document = example("sync.yaml", self._home)
+        right = document["spec"]["syncOptions"]["source"]
+        document["spec"]["syncOptions"]["source"] = right.replace("/more/", "/mroe/")
+        job = await self._submit("samplejobs", document)
+        await self._ended(job["name"], "Failed")
+        self._say(job["name"], f"mending its source: {right}")
+        patch = {"spec": {"syncOptions": {"source": right}}}
+        headers = {"Content-Type": "application/merge-patch+json"}
+        await self._call("PATCH", f"/samplejobs/{job['name']}", json=patch, headers=headers)
+        await self._ended(job["name"], "Succeeded")
+
+    async def _ended(self, name: str, wanted: str) -> None:
+        """Tell the job's phases until it has ended, as wanted."""
+        etag, told, phase = "", "", ""
+        while phase != wanted:
+            answer = await self._poll("samplejobs", name, etag)
+            if answer is None:
+                raise DemoError(f"{name} is gone")
+            if answer.status_code == httpx2.codes.NOT_MODIFIED:
+                continue
+            etag, job = answer.headers["ETag"], checked(answer)
+            phase = job["phase"]
+            line = f"{phase or 'New':<10} {job['type']:<7} {job['message']}".rstrip()
+            if line != told:
+                self._say(name, line)
+                told = line
+            if phase in ENDED and phase != wanted and job["observedGeneration"] == job["generation"]:
+                raise DemoError(f"{name} ended {phase}: {job['message']}")
+
+    async def _poll(self, resource: str, name: str, etag: str) -> httpx2.Response | None:
+        """None when it is gone."""
+        headers = {"If-None-Match": etag, "Prefer": f"wait={POLL}"} if etag else {}
+        answer = await self._client.get(f"{self._base}/{resource}/{name}", headers=headers)
+        return None if answer.status_code in (httpx2.codes.GONE, httpx2.codes.NOT_FOUND) else answer
+
+    async def _call(self, method: str, path: str, **given: Any) -> Document:
+        return checked(await self._client.request(method, self._base + path, **given))

@@ -1,0 +1,55 @@
+"""The examples of the data cache are taken as they are, belong together, and can all be moved to another directory."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.demo.sample_story import HOME, NAME
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET, CacheKind
+from app.domain.cache.limits import CacheLimits
+from app.services.planning import Planner
+from tests.docs.test_docs import read
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "sample-set"
+KINDS: dict[str, CacheKind] = {"SampleSet": SAMPLE_SET, "SampleJob": SAMPLE_JOB}
+FILES = sorted(path.name for path in EXAMPLES.iterdir())
+
+
+def document(file: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((EXAMPLES / file).read_text())
+    return found
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_it_is_accepted(file: str) -> None:
+    found = document(file)
+    if found["kind"] in KINDS:
+        KINDS[found["kind"]].accept(found, CacheLimits(namespace="team"))
+    elif found["kind"] != "Secret":
+        Planner(installation="i").draft(found, "team", lambda: "xxxxx")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_it_is_about_the_one_set(file: str) -> None:
+    found = document(file)
+    spec = found.get("spec", {})
+    named = {
+        "Secret": found["metadata"]["name"],
+        "SampleSet": spec.get("secretRef", {}).get("name"),
+        "SampleJob": spec.get("sampleSetRef", {}).get("name"),
+        "GenericJob": NAME if f"claimName: {NAME}," in (EXAMPLES / file).read_text() else None,
+    }
+    assert named[found["kind"]] == NAME
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_its_files_are_in_one_directory(file: str) -> None:
+    text = (EXAMPLES / file).read_text()
+    assert text.count("/var/") == text.count(f"{HOME}/")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_page_names_it(file: str) -> None:
+    assert file in read("examples/README.md") or f" {file.removesuffix('.yaml')}" in read("examples/README.md")
