@@ -12,7 +12,8 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from app.demo import player
+from app.demo import player, sample_story
+from app.dev import RUNTIME_IMAGE
 from tests.e2e.user import User
 from tests.support.cluster import REAL_CLUSTER, as_gateway, running_embedded_cluster
 from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
@@ -38,6 +39,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """An example may take its time where all tests share two cores."""
     monkeypatch.setattr(player, "LONGEST", 240.0)
+    monkeypatch.setattr(sample_story, "LONGEST", 480.0)
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +57,9 @@ async def shared_gateway(
     directory = tmp_path_factory.mktemp("gateway")
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
-        gateway_process(url, gateway_kubeconfig, directory, **STEADY) as gateway,
+        gateway_process(
+            url, gateway_kubeconfig, directory, **STEADY, JOBGATE_RUNTIME_IMAGE=RUNTIME_IMAGE
+        ) as gateway,
     ):
         await gateway.start()
         yield gateway

@@ -9,6 +9,8 @@ from xml.sax.saxutils import escape
 
 from typing_extensions import override
 
+from tests.support.signatures import is_signed
+
 ACCESS, SECRET = "AKIDEXAMPLEKEY", "s3cr3t+Pass%2Fword"
 _DATE = "Wed, 01 Jan 2020 00:00:00 GMT"
 
@@ -21,6 +23,7 @@ class Storage:
         self.asked: list[str] = []
         self.address = ""
         self.answer: Callable[[str], bytes | None] = lambda key: self.objects[key]
+        self.keys: tuple[str, str] | None = None  # without these, nobody is asked for any
 
     @property
     def uri(self) -> str:
@@ -52,6 +55,9 @@ def object_storage(objects: Mapping[str, bytes]) -> Iterator[Storage]:
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             storage.asked.append(self.path)
+            if storage.keys and not is_signed(self.command, self.path, self.headers, *storage.keys):
+                self.refuse()
+                return
             if unquote(parts.path).strip("/") == "bucket":
                 body = storage.listing(parse_qs(parts.query).get("marker", [""])[0])
             else:
@@ -68,6 +74,13 @@ def object_storage(objects: Mapping[str, bytes]) -> Iterator[Storage]:
                 self.wfile.write(body if self.command == "GET" else b"")
 
         do_HEAD = do_GET  # noqa: N815
+
+        def refuse(self) -> None:
+            body = b"<Error><Code>SignatureDoesNotMatch</Code><Message>not your key</Message></Error>"
+            self.send_response(403)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body if self.command == "GET" else b"")
 
         @override
         def log_message(self, format: str, *args: object) -> None:
