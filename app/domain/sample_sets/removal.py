@@ -8,6 +8,9 @@ from app.domain.sample_sets.values import Action, Complaint, Delete, LabelNode, 
 from app.domain.sample_sets.vocabulary import Found, Resource, Stage
 
 _PAUSE: Final = 5.0
+# What goes at once, as a rule, and is watched by nobody.
+_SHORT_PAUSE: Final = 1.0
+_QUICK: Final = frozenset({Stage.NODE_LABELS, Stage.SERVICE, Stage.VOLUME})
 _BY_STAGE: Final = (
     (Stage.SERVICE, (Resource.SERVICE, Resource.TOKEN)),
     (Stage.CLAIM, (Resource.PVC,)),
@@ -24,11 +27,12 @@ def remove(inputs: SetInputs) -> SetDecision:
     stage, actions = _next(inputs)
     is_kept = stage is Stage.CLAIM and inputs.record.stage is Stage.CLAIM
     complaint = _IN_USE if is_kept else None
+    pause = _SHORT_PAUSE if stage in _QUICK and inputs.record.stage is not stage else _PAUSE
     return SetDecision(
         record=replace(inputs.record, stage=stage, complaint=complaint),
         actions=actions,
         events=complained(inputs.record.complaint, complaint),
-        wake_after=None if stage is Stage.GONE else _PAUSE,
+        wake_after=None if stage is Stage.GONE else pause,
         gone=stage is Stage.GONE,
     )
 

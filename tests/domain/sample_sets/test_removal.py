@@ -61,3 +61,14 @@ def test_a_claim_that_does_not_go_is_told_once() -> None:
         complaint=third.record.complaint,
     )
     assert last.record.complaint is None
+
+
+@pytest.mark.parametrize(
+    ("before", "pause"),
+    [(None, 1.0), (Stage.NODE_LABELS, 1.0), (Stage.SERVICE, 5.0)],
+    ids=["begun", "moved on", "stays"],
+)
+def test_what_goes_at_once_is_looked_at_again_soon_and_later_on_patiently(before: Stage | None, pause: float) -> None:
+    left = SetObserved(found=found(Resource.SERVICE))
+    decision = a_pass(SetPhase.READY, left, deleted=True, stage=before)
+    assert (decision.record.stage, decision.wake_after) == (Stage.SERVICE, pause)
