@@ -1,0 +1,188 @@
+"""SIGKILL at every step of a SampleSet's and a SampleJob's life: each comes to its end, and nothing is done twice.
+
+stories: create ─▶ sync ─▶ jobs ─▶ scale, edit ─▶ delete     clients that repeat what was not answered
+kills:   start, armed ─▶ dies at its fault point ─▶ start, armed with the next ─▶ …
+servers: inside of the test, on nodes of its own; they count what they are given
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+import httpx2
+import pytest
+
+from app.db.migrations import migrate
+from app.embedded_postgres.server import EmbeddedPostgres
+from app.faultpoints import FaultPoint as At
+from tests.crash.runtime_pods import RuntimeNodes, runtime_nodes, volume_secret
+from tests.crash.sample_stories import (
+    ACCESS,
+    OF_SAMPLES,
+    SECRET,
+    SampleClient,
+    SampleLedger,
+    SampleStory,
+    is_dropped,
+    lives,
+    mends,
+)
+from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
+from tests.support.kube import Cluster, KubeClient
+from tests.support.kube_proxy import kube_proxy
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
+
+Telling = Callable[[str], SampleStory]
+
+# Where to die, at which passing, and the stories that lead there.
+KILLS: Sequence[tuple[At, int, Sequence[Telling]]] = (
+    (At.SAMPLE_STORED, 1, (lives,)),
+    (At.SAMPLE_DECIDED, 2, (mends,)),
+    (At.SAMPLE_PERSISTED, 1, (is_dropped,)),
+    (At.SAMPLE_OBJECT_CREATED, 2, ()),
+    (At.SAMPLE_POSTED, 1, ()),
+    (At.NODE_LABELLED, 1, ()),
+    (At.SAMPLE_STORED, 1, ()),
+    (At.SAMPLE_TERMINATED, 1, ()),
+    (At.SAMPLE_POSTED, 1, ()),
+    (At.SAMPLE_OBJECT_DELETED, 2, ()),
+    (At.SAMPLE_PERSISTED, 3, ()),
+)
+KILL_SECONDS = 280.0
+SIGKILLED = -9
+SETTINGS = {
+    **STEADY,
+    "JOBGATE_RUNTIME_IMAGE": "example.com/runtime:1",
+    "JOBGATE_RUNTIME_ACCESS": "pod-address",
+}
+
+
+def test_every_fault_point_of_samples_is_tried() -> None:
+    assert {point for point, _, _ in KILLS} == OF_SAMPLES
+
+
+@pytest.fixture
+async def nodes(crash_api: KubeClient, crash_namespace: str) -> AsyncIterator[RuntimeNodes]:
+    await volume_secret(crash_api, crash_namespace, **{"access-key": ACCESS, "secret-key": SECRET})
+    async with runtime_nodes(crash_api, crash_namespace) as found:
+        yield found
+
+
+@asynccontextmanager
+async def client_of(gateway: GatewayProcess, nodes: RuntimeNodes) -> AsyncIterator[SampleClient]:
+    async with httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http:
+        yield SampleClient(http=http, api=nodes.api, namespace=nodes.namespace, secret="volume", spec=nodes.spec)
+
+
+@asynccontextmanager
+async def sample_ledger(database_url: str) -> AsyncIterator[SampleLedger]:
+    connection = await asyncpg.connect(database_url, timeout=90)
+    try:
+        yield SampleLedger(connection)
+    finally:
+        await connection.close(timeout=60)
+
+
+async def test_no_set_is_lost_and_nothing_is_done_twice(
+    busy_cluster: Cluster, nodes: RuntimeNodes, database_url: str, tmp_path: Path, prove: Callable[[str], None]
+) -> None:
+    stories = [
+        [tell(f"{tell.__name__.replace('_', '-')}-{number}") for tell in tellings]
+        for number, (_, _, tellings) in enumerate(KILLS)
+    ]
+    everyone = [story for some in stories for story in some]
+    async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway", **SETTINGS) as gateway:
+        await gateway.start()
+        async with client_of(gateway, nodes) as client, sample_ledger(database_url) as book:
+            async with asyncio.TaskGroup() as group:
+                await gateway.kill()
+                for number, (point, passing, _) in enumerate(KILLS):
+                    await book.end_lease()
+                    gateway.launch({"JOBGATE_FAULT_POINTS": f"{point}:{passing}"})
+                    for story in stories[number]:
+                        group.create_task(story.run(client))
+                    await _dies(gateway, f"{point}:{passing}")
+                await book.end_lease()
+                await gateway.start()
+            await book.settled()
+            assert await gateway.stop() == 0
+            await book.check(everyone, nodes)
+    kills = len(KILLS) + 1
+    prove(f"crash suite: kills {kills}, sets {len(everyone)}, uploads {len(nodes.uploads)}, losses 0, doubles 0")
+
+
+async def _dies(gateway: GatewayProcess, where: str) -> None:
+    try:
+        status = await gateway.ended(within=KILL_SECONDS)
+    except TimeoutError:
+        raise AssertionError(f"{where} was never reached") from None
+    assert status == SIGKILLED, gateway.log.read_text()
+
+
+async def test_another_controller_takes_over_in_the_midst_of_sets_and_jobs(
+    busy_cluster: Cluster, nodes: RuntimeNodes, database_url: str, tmp_path: Path
+) -> None:
+    """The old one is thawed after its lease, and does nothing more."""
+    config, stories = busy_cluster.kubeconfig, [lives("lives"), mends("mends")]
+    async with (
+        gateway_process(database_url, config, tmp_path / "old", **SETTINGS) as old,
+        gateway_process(database_url, config, tmp_path / "new", **SETTINGS) as new,
+        sample_ledger(database_url) as book,
+    ):
+        await old.start()
+        epoch = await book.until_held(old.pid)
+        await new.start()
+        async with client_of(new, nodes) as client, asyncio.TaskGroup() as group:
+            for story in stories:
+                group.create_task(story.run(client))
+            await nodes.until_given("sync")
+            old.freeze()
+            await book.end_lease()
+            assert await book.until_held(new.pid) > epoch
+            old.thaw()
+        await book.settled()
+        await book.check(stories, nodes)
+        assert [await old.stop(), await new.stop()] == [0, 0]
+
+
+async def test_a_cluster_and_a_database_that_go_away_hold_a_set_up_and_no_more(
+    busy_cluster: Cluster, nodes: RuntimeNodes, postgres_directory: Path, tmp_path: Path
+) -> None:
+    stories = [lives("lives"), mends("mends")]
+    async with kube_proxy(busy_cluster) as proxy, EmbeddedPostgres(postgres_directory) as postgres:
+        await asyncio.to_thread(migrate, postgres.url)
+        config = proxy.kubeconfig(tmp_path / "kubeconfig")
+        settings = SETTINGS | {"JOBGATE_STALE_AFTER": "3"}
+        async with gateway_process(postgres.url, config, tmp_path / "gateway", **settings) as gateway:
+            await gateway.start()
+            async with client_of(gateway, nodes) as client, asyncio.TaskGroup() as group:
+                for story in stories:
+                    group.create_task(story.run(client))
+                await nodes.until_given("sync")
+                proxy.refuse()
+                await _is_stale(client, "lives")
+                proxy.heal()
+                await nodes.until_given("warmup")
+                await postgres.kill()
+                await _is_ready(client.http, 503)
+                await postgres.start()
+                await _is_ready(client.http, 200)
+            async with sample_ledger(postgres.url) as book:
+                await book.settled()
+                await book.check(stories, nodes)
+            assert await gateway.stop() == 0
+
+
+async def _is_stale(client: SampleClient, name: str) -> None:
+    async with asyncio.timeout(KILL_SECONDS):
+        while (await client.http.get(client.path("samplesets", name))).headers.get("Jobgate-Stale") != "true":
+            await asyncio.sleep(0.1)
+
+
+async def _is_ready(http: httpx2.AsyncClient, status: int) -> None:
+    async with asyncio.timeout(KILL_SECONDS):
+        while (await http.get("/readyz")).status_code != status:
+            await asyncio.sleep(0.1)
