@@ -16,6 +16,8 @@ _BY_STAGE: Final = (
     (Stage.CLAIM, (Resource.PVC,)),
     (Stage.VOLUME, (Resource.PV,)),
 )
+# Passes that a claim may take to go; its own change wakes the first of them.
+_PATIENCE: Final = 3
 _IN_USE: Final = Complaint(
     reason="ClaimInUse",
     message="the cluster keeps the claim while a pod names it, also one that has ended: delete the jobs that mount it",
@@ -25,11 +27,11 @@ _IN_USE: Final = Complaint(
 def remove(inputs: SetInputs) -> SetDecision:
     """What is somebody else's stays, whatever its name."""
     stage, actions = _next(inputs)
-    is_kept = stage is Stage.CLAIM and inputs.record.stage is Stage.CLAIM
-    complaint = _IN_USE if is_kept else None
+    waited = min(inputs.record.delays + 1, _PATIENCE) if stage is inputs.record.stage else 0
+    complaint = _IN_USE if stage is Stage.CLAIM and waited == _PATIENCE else None
     pause = _SHORT_PAUSE if stage in _QUICK and inputs.record.stage is not stage else _PAUSE
     return SetDecision(
-        record=replace(inputs.record, stage=stage, complaint=complaint),
+        record=replace(inputs.record, stage=stage, complaint=complaint, delays=waited),
         actions=actions,
         events=complained(inputs.record.complaint, complaint),
         wake_after=None if stage is Stage.GONE else pause,

@@ -64,7 +64,7 @@ class RuntimeStatus:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRecord:
     """What Postgres keeps of a set. `made` are the resources whose creation has been told; `digest` is that of the sync
-    options that were posted under `sync_job`; `delays` counts passes that waited for a failing pod.
+    options that were posted under `sync_job`; `delays` counts passes that waited for a failing pod, or in one `stage`.
     """
 
     phase: SetPhase = SetPhase.NONE

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from app.domain.sample_sets.values import Complaint, Delete, LabelNode, SetObserved
+from app.domain.sample_sets.sets import reconcile_set
+from app.domain.sample_sets.values import Complaint, Delete, LabelNode, SetInputs, SetObserved, SetRecord
 from app.domain.sample_sets.vocabulary import Resource, SetPhase, Stage
+from tests.domain.cache.made import set_spec
 from tests.domain.sample_sets.made import ALL, STORAGE, a_pass, at_work, found, pods
 
 # What is left of a set; what its removal waits for, and does.
@@ -45,22 +47,16 @@ def test_a_set_that_is_removed_complains_of_nothing() -> None:
     assert a_pass(SetPhase.NONE, SetObserved(), deleted=True, complaint=complaint).record.complaint is None
 
 
-def test_a_claim_that_does_not_go_is_told_once() -> None:
-    left = SetObserved(found=found(*STORAGE))
-    first = a_pass(SetPhase.READY, left, deleted=True, stage=Stage.SERVICE)
-    assert (first.record.complaint, first.events) == (None, ())
-    second = a_pass(SetPhase.READY, left, deleted=True, stage=Stage.CLAIM)
-    assert [event.reason for event in second.events] == ["ClaimInUse"]
-    third = a_pass(SetPhase.READY, left, deleted=True, stage=Stage.CLAIM, complaint=second.record.complaint)
-    assert (third.record.complaint, third.events) == (second.record.complaint, ())
-    last = a_pass(
-        SetPhase.READY,
-        SetObserved(found=found(Resource.PV)),
-        deleted=True,
-        stage=Stage.CLAIM,
-        complaint=third.record.complaint,
-    )
-    assert last.record.complaint is None
+def test_a_claim_that_does_not_go_is_told_once_and_not_at_once() -> None:
+    record, told = SetRecord(phase=SetPhase.READY, delays=7), []
+    for left in [SetObserved(found=found(*STORAGE))] * 6 + [SetObserved(found=found(Resource.PV))]:
+        decision = reconcile_set(
+            SetInputs(spec=set_spec(), deleted=True, record=record, observed=left, fresh_name="fresh")
+        )
+        told.append([event.reason for event in decision.events])
+        record = decision.record
+        assert (record.complaint is not None) == (["ClaimInUse"] in told and record.stage is Stage.CLAIM)
+    assert told == [[], [], [], ["ClaimInUse"], [], [], []]
 
 
 @pytest.mark.parametrize(
