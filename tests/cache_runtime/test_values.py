@@ -64,7 +64,7 @@ SYNC = {
     "failed": (["Found: 5, copied: 3, deleted: 0, failed: 2, transferred: 3 B"], "2 of 5 files failed"),
     "vanished": (
         ["<WARNING>: Update mtime of f9: chtimes /x/f9: no such file or directory", "Found: 1, copied: 1, failed: 0"],
-        "1 files vanished from the source while they were copied",
+        "1 files vanished from the source or could not be read while they were copied",
     ),
     "broken off": (
         ["<ERROR>: Listing failed, stop syncing"],
