@@ -4,7 +4,7 @@
     ../shared/k8s/controlplane is there   a control plane of our own on free ports, gone afterwards
     neither                               one sentence, and success
 
-The gateway signs in as the user `gateway`, with no more rights than deploy/rbac.yaml grants: by the kubeconfig in
+The gateway signs in as the user `gateway`, with no more rights than deploy/ grants: by the kubeconfig in
 JOBGATE_TEST_GATEWAY_KUBECONFIG, or gateway.kubeconfig beside the admin's.
 """
 
@@ -149,9 +149,10 @@ def run_suites(found: ControlPlane, directory: Path, arguments: Sequence[str]) -
 
 
 async def _grant(admin: Path) -> None:
-    """Give the user `gateway` what deploy/rbac.yaml grants, and nothing else."""
+    """Give the user `gateway` what deploy/ grants, for SampleSets too, and nothing else."""
     async with connect(Cluster.read(admin, real=True)) as api:
-        await rights.apply(api)
+        for path in (rights.RBAC, rights.SAMPLE_SETS):
+            await rights.apply(api, path)
 
 
 def _passes(
