@@ -57,9 +57,7 @@ async def shared_gateway(
     directory = tmp_path_factory.mktemp("gateway")
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
-        gateway_process(
-            url, gateway_kubeconfig, directory, **STEADY, JOBGATE_RUNTIME_IMAGE=RUNTIME_IMAGE
-        ) as gateway,
+        gateway_process(url, gateway_kubeconfig, directory, **STEADY, JOBGATE_RUNTIME_IMAGE=RUNTIME_IMAGE) as gateway,
     ):
         await gateway.start()
         yield gateway
