@@ -28,7 +28,7 @@ def jobgate(*arguments: str, home: Path, **environment: str) -> "subprocess.Comp
         env=keep | {"HOME": str(home), "COLUMNS": "200"} | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 
@@ -145,7 +145,7 @@ async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: 
         async with httpx2.AsyncClient(base_url=await gateway.start(), timeout=20, headers=bearer) as http:
             assert (await http.get("/api/v1/namespaces/a/jobs")).status_code == 200
             assert token("revoke", listed.split()[0]).returncode == 0
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(180):
                 while (answer := await http.get("/api/v1/namespaces/a/jobs")).status_code == 200:
                     await asyncio.sleep(0.1)
             assert answer.status_code == 401

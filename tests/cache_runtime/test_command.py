@@ -25,7 +25,7 @@ def command(*arguments: str, text: str = "") -> "subprocess.CompletedProcess[str
         input=text,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 
@@ -108,7 +108,7 @@ def test_the_runtime_starts_without_the_gateways_code(job: str) -> None:
     )
     arguments = (job, "--driver=none") if job == "server" else (job, "--source=x")
     ran = subprocess.run(
-        [sys.executable, "-c", program, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=180, check=False
     )
     loaded = ran.stdout.splitlines()[-1]
     assert "app.cache_runtime.cli" in loaded, ran.stderr
