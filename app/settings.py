@@ -61,6 +61,9 @@ class Settings(BaseSettings):
         Literal["pod-proxy", "pod-address"],
         Field(description="how runtime servers are reached: through the API server, or at their pods' addresses"),
     ] = "pod-proxy"
+    sample_pause_factor: Annotated[
+        float, Field(gt=0, le=10, description="of the pauses of 1 to 300 s between looks at a SampleSet or SampleJob")
+    ] = 1.0
     cache_mount_path: Annotated[
         str, Field(pattern=_DIRECTORY, description="where a runtime server has its cache directories")
     ] = CACHE_MOUNT_PATH
@@ -178,6 +181,7 @@ class Settings(BaseSettings):
                 data_mount_path=self.data_mount_path,
             ),
             secret_namespaces=frozenset(self.secret_namespaces),
+            pause_factor=self.sample_pause_factor,
         )
 
     def timing(self) -> Timing:

@@ -53,10 +53,13 @@ class ControllerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSettings:
-    """Of the data cache: how runtime servers are made, and the namespaces whose Secrets sets of others may name."""
+    """Of the data cache: how runtime servers are made, the namespaces whose Secrets sets of others may name, and by
+    what the pauses between looks are multiplied.
+    """
 
     site: CacheSite = field(default_factory=CacheSite)
     secret_namespaces: frozenset[str] = frozenset()
+    pause_factor: float = 1.0
 
 
 @dataclass(slots=True)

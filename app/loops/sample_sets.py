@@ -186,18 +186,20 @@ class SampleSets:
         return done
 
     def _paced(self, key: str, row: SampleRow, looked: Looked) -> SetDecision | JobDecision:
+        pause = self._pause(key, row, looked.decision)
+        return replace(looked.decision, wake_after=None if pause is None else pause * self._parts.samples.pause_factor)
+
+    def _pause(self, key: str, row: SampleRow, decision: SetDecision | JobDecision) -> float | None:
         """A settled set is looked at for a while longer, since what its servers tell may be half a minute old, and
         seldom for ever, since not all that it is made of is watched.
         """
-        decision = looked.decision
         if not isinstance(decision, SetDecision) or decision.record.phase is not SetPhase.READY:
-            return decision
+            return decision.wake_after
         if row.delete_requested_at is not None:
-            return decision
+            return decision.wake_after
         until = self._fresh_until.setdefault(key, self._clock.monotonic() + FRESH_SECONDS)
         longest = FRESH_PAUSE if self._clock.monotonic() < until else SETTLED_PAUSE
-        pause = longest if decision.wake_after is None else min(decision.wake_after, longest)
-        return replace(decision, wake_after=pause)
+        return longest if decision.wake_after is None else min(decision.wake_after, longest)
 
     async def _persist(self, row: SampleRow, looked: Looked) -> bool:
         decision, now = looked.decision, self._clock.now()
