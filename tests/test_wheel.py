@@ -126,7 +126,7 @@ def test_the_wheel_brings_the_cache_runtime_and_no_juicefs(installed: Path, tmp_
     found = run(installed.parent / "python", "-c", "import juicefs", cwd=tmp_path)
     assert "No module named 'juicefs'" in found.stderr
     ran = subprocess.run(
-        [installed, "cache-runtime", "sync", "--source=file:///", "--destination=file:///nowhere/"],
+        [installed, "cache-runtime", "sync", f"--source=file://{tmp_path}/", "--destination=file:///nowhere/"],
         cwd=tmp_path,
         env=clean(tmp_path, PATH=str(installed.parent)),
         capture_output=True,
