@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
-# Most tests wait for something, so even two cores keep four workers going.
-JOBS ?= $(shell $(PYTHON) -c 'import os; print(max(4, os.cpu_count() or 4))')
+# Most tests wait for something, so even two cores keep six workers going.
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(max(6, os.cpu_count() or 6))')
 
 .PHONY: help setup demo dev test test-cluster check format bench lock openapi clean
 

@@ -6,5 +6,6 @@ pytest_plugins = [
     "tests.support.postgres",
     "tests.support.cluster",
     "tests.support.proof",
+    "tests.support.longest",
     "tests.support.reruns",
 ]

@@ -49,10 +49,10 @@ SUITES = (
     # Its nodes fall silent on purpose, so nothing else may run beside it.
     Suite(paths=("tests/conformance", "tests/k8s/test_live.py"), workers=3, shared_node=False),
     # Jobs of one process may run on any node, so all processes share one that outlives them.
-    Suite(paths=("tests/e2e",), workers=2, shared_node=True),
+    Suite(paths=("tests/e2e",), workers=3, shared_node=True),
     Suite(paths=("tests/behaviour",), workers=4, shared_node=True),
     # Leases of three seconds and an exact count of rights: little else may be in the way.
-    Suite(paths=("tests/crash", "tests/deploy"), workers=2, shared_node=True),
+    Suite(paths=("tests/crash", "tests/deploy"), workers=3, shared_node=True),
 )
 
 
