@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import secrets
 import select
 import subprocess
@@ -17,15 +18,16 @@ SCRIPT = "devcluster.jobgate.dev/script"
 
 
 class Node:
-    def __init__(self, cluster: Cluster, data_dir: Path, *arguments: str) -> None:
+    def __init__(self, cluster: Cluster, data_dir: Path, *arguments: str, path: str | None = None) -> None:
         self.name = f"node-{secrets.token_hex(4)}"
+        self._environment = None if path is None else os.environ | {"PATH": path}
         self.data_dir = data_dir
         self._command = [sys.executable, "-m", "app.devcluster.node", "--kubeconfig", str(cluster.kubeconfig)]
         self._command += ["--name", self.name, "--data-dir", str(data_dir), *QUICK, *arguments]
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> "Node":
-        self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(self._command, env=self._environment, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], 120)
         line = self.process.stdout.readline() if ready else ""

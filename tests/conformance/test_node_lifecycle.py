@@ -81,8 +81,16 @@ async def test_a_command_that_does_not_exist(pods: Pods) -> None:
     assert 'exec: "no-such-command": executable file not found in $PATH' in ended["message"]
 
 
-async def test_an_image_that_nothing_maps(pods: Pods) -> None:
-    await pods.create("p", {"name": "main", "image": "registry.example/none:1"})
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"image": "registry.example/none:1"},
+        {"image": "registry.example/none:1", "command": [], "args": ["train"]},
+        {"image": "jobgate:1"},  # mapped, but with nothing to run
+    ],
+)
+async def test_a_container_with_nothing_to_run_waits(pods: Pods, container: dict[str, Any]) -> None:
+    await pods.create("p", {"name": "main", **container})
     reason: dict[str, Any] = {}
 
     def backing_off(pod: dict[str, Any]) -> bool:

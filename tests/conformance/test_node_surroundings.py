@@ -1,6 +1,7 @@
 """What a container finds around it: environment, files, names; and what a restart of the node makes of it."""
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,35 @@ async def test_environment_and_arguments(pods: Pods) -> None:
     pod = await pods.ended("p")
     lines = (await pods.log("p")).splitlines()
     assert lines == ["one secret one-$(T_A)-$(NOPE) one", pod["status"]["podIP"], "me"]
+
+
+async def test_an_image_provides_its_commands_on_the_path(
+    cluster: Cluster, api: KubeClient, namespace: str, tmp_path: Path
+) -> None:
+    """A shell, an entry of PATH, a hook and a probe find `python` where the machine has only a shell and `sleep`."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for program in ("sh", "sleep"):
+        found = shutil.which(program)
+        assert found is not None
+        (programs / program).symlink_to(found)
+    node = Node(cluster, tmp_path / "node", path=str(programs)).start()
+    try:
+        pods = Pods(api, namespace, node)
+        say = 'exec python -c "import sys; print(sys.argv)" "a b" \'"$HOME"\''
+        image = {"image": "python:3.12-slim"}
+        await pods.create("shell", shell(say, **image))
+        await pods.create("own-path", shell(say, **image, env=[{"name": "PATH", "value": f"/nosuch:{programs}"}]))
+        await pods.create("unknown", shell(say))
+        probe = {"exec": {"command": ["sh", "-c", "python3 -c pass"]}, "periodSeconds": 1}
+        await pods.create("probe", shell("sleep 60", **image, readinessProbe=probe))
+        for name in ("shell", "own-path"):
+            assert (await pods.ended(name))["status"]["phase"] == "Succeeded", await pods.log(name)
+            assert await pods.log(name) == "['-c', 'a b', '\"$HOME\"']\n"
+        assert state(await pods.ended("unknown"))["terminated"]["exitCode"] == 127
+        await pods.until("probe", lambda pod: status_of(pod).get("ready") is True)
+    finally:
+        await node.remove(api)
 
 
 async def test_missing_configuration_is_waited_for(pods: Pods) -> None:

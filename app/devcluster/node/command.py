@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from app.devcluster.node.context import PodContext
 from app.devcluster.node.environment import build_environment, expand
 from app.devcluster.node.hosts import hostname_of
+from app.devcluster.node.imagepath import command_directory, search_path
 from app.devcluster.node.images import Image, argv_for, find_image
 from app.devcluster.node.leftovers import MARK
 from app.devcluster.node.objects import container_references
@@ -38,6 +39,7 @@ async def build_command(context: PodContext, container: Mapping[str, Any], resta
     own = build_environment(container, context.sources(objects))
     identity = f"{folder.resolve()}/"
     env = {**_base_environment(context, image, scratch), **own, MARK: identity}
+    env["PATH"] = search_path(os.environ.get("PATH", DEFAULT_PATH), image, own.get("PATH"), _commands(context, image))
     argv = tuple(expand(word, {**_service_environment(context), **own}) for word in argv)
     mounts = _mounts(context, container, folder)
     if not context.node.namespaces:
@@ -62,12 +64,16 @@ def _service_environment(context: PodContext) -> dict[str, str]:
 
 
 def _base_environment(context: PodContext, image: Image | None, scratch: Path) -> dict[str, str]:
-    """What an image would bring; of the agent's own environment only what programs need to be found."""
-    env = {"PATH": os.environ.get("PATH", DEFAULT_PATH), "HOME": str(scratch)}
+    """What an image would bring, except PATH; of the agent's own environment only the locale."""
+    env = {"HOME": str(scratch)}
     env |= {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     env |= {"HOSTNAME": hostname_of(context.pod), **_service_environment(context)}
     env |= {"PYTHONUNBUFFERED": "1", "JOBGATE_DEV_HOSTS_FILE": str(context.hosts_file)}
     return env | dict(image.env if image else {})
+
+
+def _commands(context: PodContext, image: Image | None) -> Path | None:
+    return command_directory(context.node.settings.data_dir.resolve() / "images", image)
 
 
 def _mounts(context: PodContext, container: Mapping[str, Any], folder: Path) -> tuple[Mount, ...]:

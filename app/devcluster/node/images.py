@@ -113,9 +113,12 @@ def argv_for(image: Image | None, name: str, command: Sequence[str], args: Seque
     else:
         argv = []
     if not argv:
+        why = "matches no entry of its images file"
+        if image:
+            why = f"matches the entry {image.match!r}, which has no entrypoint and no cmd"
         raise NoCommandError(
-            f"the embedded node has no images: {name!r} matches no entry of its images file and the container has"
-            " no command. Set command, or add an entry with match, entrypoint and cmd to the images file"
+            f"the embedded node has no images: {name!r} {why}, and the container has no command."
+            " Set command, or add an entry with match, entrypoint and cmd to the images file"
         )
     return stood_in(image, argv)
 

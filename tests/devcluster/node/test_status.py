@@ -136,9 +136,22 @@ def test_a_word_of_an_images_file_may_become_several(tmp_path: Path) -> None:
     assert argv_for(image, "tool:1", ["py"], []) == (sys.executable,)
 
 
-def test_an_image_without_a_command_says_how_to_map_it() -> None:
-    with pytest.raises(NoCommandError, match=r"no images: 'nosuch:1' matches no entry.*Set command, or add an entry"):
-        argv_for(None, "nosuch:1", [], ["args"])
+@pytest.mark.parametrize(
+    ("image", "args", "why"),
+    [
+        ("nosuch:1", [], r"no images: 'nosuch:1' matches no entry.*Set command, or add an entry"),
+        ("nosuch:1", ["args"], r"no images: 'nosuch:1' matches no entry.*Set command, or add an entry"),
+        (
+            "paddlepaddle/paddle:2",
+            [],
+            r"'paddlepaddle/paddle:2' matches the entry 'paddlepaddle/\*', which has no entrypoint and no cmd",
+        ),
+        ("jobgate", [], r"'jobgate' matches the entry 'jobgate:\*', which has no entrypoint and no cmd"),
+    ],
+)
+def test_a_container_with_nothing_to_run_is_refused(image: str, args: list[str], why: str) -> None:
+    with pytest.raises(NoCommandError, match=why):
+        argv_for(find_image(load_images(None), image), image, [], args)
 
 
 @pytest.mark.parametrize(
