@@ -6,7 +6,7 @@ ARGS ?=
 # Most tests wait for something, so even two cores keep six workers going.
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(max(6, os.cpu_count() or 6))')
 
-.PHONY: help setup demo dev test test-cluster check format bench lock openapi clean
+.PHONY: help setup demo dev test fuzz test-cluster check format bench lock openapi clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -29,6 +29,9 @@ dev: $(VENV)/.installed ## serve from an embedded database and cluster; ARGS are
 
 test: $(VENV)/.installed ## all tests, on the embedded parts
 	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+fuzz: $(VENV)/.installed ## property tests with random examples for ten minutes; ARGS="--seconds=60 tests/domain"
+	@$(BIN)/python -m tools.fuzz $(ARGS)
 
 test-cluster: $(VENV)/.installed ## conformance and end-to-end suites on a real control plane
 	$(BIN)/python -m tools.test_cluster $(ARGS)

@@ -50,9 +50,10 @@ def conclude(
             restarts=status.restarts + changes.restarted,
             reschedules=status.reschedules + _is_rescheduled(inputs, members),
         )
-    if status.initialized_at is None and all(replica.attempt.pod_uid for replica in replicas.values()):
+    ended = status.phase.is_terminal
+    if not ended and status.initialized_at is None and all(replica.attempt.pod_uid for replica in replicas.values()):
         status = replace(status, initialized_at=inputs.now)
-    if status.phase.is_terminal:
+    if ended:
         status = _quieten(inputs, status, directive, members.all, pods)
     else:
         status = _going_on(inputs, status, counts, members, pods, changes)

@@ -88,6 +88,7 @@ def _ended(inputs: Inputs, finish: Finish) -> JobStatus:
         phase=finish.phase,
         reason=finish.reason,
         message=finish.message,
+        ended_by=finish.ended_by,
         finished_at=inputs.now,
         pending_reasons=(),
         pending_since=None,

@@ -1,43 +1,70 @@
 """When a job has ended: the finish rules of the plan, and what follows when none of them can hold any more."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from app.domain.errors import shorten
 from app.domain.lifecycle import has_failed, has_succeeded
 from app.domain.plan import FinishRule, JobPlan, Rank
-from app.domain.status.records import Replica
-from app.domain.vocabulary import JobPhase, Quantifier, Reason, RuleOutcome
+from app.domain.status.records import NO_FAILURES, FailureSummary, Replica, ReplicaFailure
+from app.domain.vocabulary import JobPhase, Outcome, Quantifier, Reason, RuleOutcome
+
+LISTED_FAILURES = 5  # enough to see a pattern; the status of a large job stays small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """The end of a job and the words for it."""
+    """The end of a job, the words for it, and the failures that it follows from."""
 
     phase: JobPhase
     reason: str
     message: str
+    ended_by: FailureSummary = NO_FAILURES
 
 
 def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
     """The first rule that holds, in the plan's order; else the ends that follow from no rule holding ever."""
     for rule in plan.rules:
         if _holds(rule, replicas):
-            return _fulfilled(rule)
+            return _fulfilled(rule, replicas)
     if plan.fails_when_success_is_impossible and _success_is_impossible(plan, replicas):
         failed = ", ".join(str(key) for key, replica in replicas.items() if has_failed(replica))
         return Finish(
             phase=JobPhase.FAILED,
             reason=Reason.SUCCESS_IMPOSSIBLE,
             message=f"no success rule can be fulfilled any more: {failed} failed for good",
+            ended_by=summarize_failures(replicas.values()),
         )
     if all(_has_ended(replica) for replica in replicas.values()):
         return Finish(
             phase=JobPhase.FAILED,
             reason=Reason.NO_RULE_FULFILLED,
             message="every replica has ended and no success or failure rule is fulfilled",
+            ended_by=summarize_failures(replicas.values()),
         )
     return None
+
+
+def summarize_failures(replicas: Iterable[Replica]) -> FailureSummary:
+    """The replicas among these that have failed for good, in the given order."""
+    failed = [replica for replica in replicas if has_failed(replica)]
+    disrupted = sum(replica.attempt.outcome is Outcome.DISRUPTED for replica in failed)
+    first = tuple(_failure(replica) for replica in failed[:LISTED_FAILURES])
+    return FailureSummary(first=first, failed=len(failed) - disrupted, disrupted=disrupted)
+
+
+def _failure(replica: Replica) -> ReplicaFailure:
+    attempt = replica.attempt
+    lines = (attempt.message or "").strip().splitlines()
+    return ReplicaFailure(
+        key=replica.key,
+        outcome=attempt.outcome or Outcome.FAILED,
+        exit_code=attempt.exit_code,
+        reason=attempt.reason,
+        message=shorten(lines[-1]) if lines else "",
+        node=attempt.node,
+    )
 
 
 def _holds(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> bool:
@@ -66,14 +93,16 @@ _WORDS: Final = {
 }
 
 
-def _fulfilled(rule: FinishRule) -> Finish:
+def _fulfilled(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> Finish:
     word = _WORDS[rule.outcome]
     ranks = ", ".join(str(key) for key in sorted(rule.ranks)[:5]) + (" …" if len(rule.ranks) > 5 else "")
-    phase = JobPhase.SUCCEEDED if rule.outcome is RuleOutcome.SUCCESS else JobPhase.FAILED
+    succeeds = rule.outcome is RuleOutcome.SUCCESS
+    members = [] if succeeds else [replica for key, replica in replicas.items() if key in rule.ranks]
     return Finish(
-        phase=phase,
+        phase=JobPhase.SUCCEEDED if succeeds else JobPhase.FAILED,
         reason=Reason.RULE_FULFILLED,
         message=f"{rule.name} is fulfilled: {rule.quantifier} of {ranks} {word}",
+        ended_by=summarize_failures(members),
     )
 
 

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from app.db import codec
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
-from app.domain.status.records import Attempt, Condition, JobPendingReason, JobStatus, Replica, Transition
+from app.domain.status.records import (
+    Attempt,
+    Condition,
+    FailureSummary,
+    JobPendingReason,
+    JobStatus,
+    Replica,
+    ReplicaFailure,
+    Transition,
+)
 from app.domain.vocabulary import ConditionType, Evidence, JobPhase, Outcome, ReplicaPhase, StopReason
 
 moments = st.integers(0, 2**52).map(lambda n: datetime.fromtimestamp(0, UTC) + timedelta(microseconds=n))
@@ -72,6 +81,21 @@ pending = st.builds(
     count=counts,
 )
 transitions = st.builds(Transition, at=moments, phase=st.sampled_from(JobPhase), reason=texts, message=texts)
+replica_failures = st.builds(
+    ReplicaFailure,
+    key=st.builds(Rank, texts, counts),
+    outcome=st.sampled_from(Outcome),
+    exit_code=st.none() | counts,
+    reason=maybe_text,
+    message=texts,
+    node=maybe_text,
+)
+failure_summaries = st.builds(
+    FailureSummary,
+    first=st.lists(replica_failures, max_size=2).map(tuple),
+    failed=counts,
+    disrupted=counts,
+)
 statuses = st.builds(
     JobStatus,
     phase=st.sampled_from(JobPhase),
@@ -85,6 +109,7 @@ statuses = st.builds(
     restarts=counts,
     reschedules=counts,
     transitions=st.lists(transitions, max_size=2).map(tuple),
+    ended_by=failure_summaries,
     initialized_at=maybe_moment,
     started_at=maybe_moment,
     finished_at=maybe_moment,

@@ -1,7 +1,7 @@
 # ruff: noqa: FBT001  hypothesis passes by name
 """Whatever happens to a job of any kind, its passes hold the laws, it comes to rest, and its native status is true."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -47,12 +47,31 @@ def a_world(job: str, timing: Timing, notes: Mapping[str, str]) -> KindWorld:
     return world
 
 
+# Stories that `make fuzz` has found: timing, annotations, script, and whether the job is warm.
+FOUND: Sequence[tuple[str, Timing, list[Op], bool]] = (
+    # A replica that fails while the job's pods are being stopped has no part in its end.
+    ("DIJob without restarts", Timing(disruption_limit=1), [("exit", 3), ("exit", 1)], True),
+    ("MxJob dist", Timing(disruption_limit=1), [("exit", 3), ("exit", 10)], True),
+    # The last pod comes into view after the job was cancelled.
+    ("DIJob without limit", Timing(), [("pass", 0), ("blind", 0), ("cancel", 0), ("pass", 0), ("pass", 0)], False),
+)
+
+
+@pytest.mark.parametrize(("job", "timing", "script", "warm"), FOUND)
+def test_a_story_that_was_found_comes_to_rest(job: str, timing: Timing, script: list[Op], *, warm: bool) -> None:
+    check_story(job, timing, {}, script, warm=warm)
+
+
 @pytest.mark.parametrize("job", JOBS)
 @stories
 @given(TIMINGS, NOTES, ANY_OP, st.booleans())
 def test_every_story_comes_to_rest_and_removal_leaves_nothing(
     job: str, timing: Timing, notes: Mapping[str, str], script: list[Op], warm: bool
 ) -> None:
+    check_story(job, timing, notes, script, warm=warm)
+
+
+def check_story(job: str, timing: Timing, notes: Mapping[str, str], script: list[Op], *, warm: bool) -> None:
     world = a_world(job, timing, notes)
     play(world, script, warm=warm)
     come_to_rest(world)

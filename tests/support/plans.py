@@ -137,8 +137,11 @@ def a_replica(key: Rank = W0, attempt: Attempt | None = None, **more: Any) -> Re
     return Replica(key=key, attempt=attempt or an_attempt(key=key), **more)
 
 
-def ended(key: Rank, outcome: Outcome, *, settled: bool = True, **more: Any) -> Replica:
-    return a_replica(key, an_attempt(key=key, outcome=outcome), settled=settled, **more)
+def ended(
+    key: Rank, outcome: Outcome, *, settled: bool = True, how: Mapping[str, Any] | None = None, **more: Any
+) -> Replica:
+    """`how` are fields of the attempt, `more` fields of the replica."""
+    return a_replica(key, an_attempt(key=key, **({"outcome": outcome} | dict(how or {}))), settled=settled, **more)
 
 
 def by_rank(*replicas: Replica) -> dict[Rank, Replica]:

@@ -1,6 +1,15 @@
-"""How properties are checked: a busy machine is no reason for one to fail."""
+"""How properties are checked.
+
+`make test` uses the profile `fixed`: every run checks the same examples, so that a test fails for a change of the code
+and for nothing else. `make fuzz` uses the profile `fuzz`: other examples in each round, from a seed that it prints. No
+example database is kept; an example that fails becomes a case of its test.
+"""
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unhurried")
+# A deadline or a health check measures the machine, which may be busy.
+_UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+
+settings.register_profile("fixed", _UNHURRIED, derandomize=True)
+settings.register_profile("fuzz", _UNHURRIED, derandomize=False, print_blob=False)
+settings.load_profile("fixed")

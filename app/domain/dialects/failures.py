@@ -1,25 +1,28 @@
 """Which replicas ended a job, and how, in a sentence for its native status."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable
 
 from app.domain.errors import shorten
-from app.domain.status.records import Attempt
+from app.domain.plan import Rank
+from app.domain.status.records import FailureSummary, ReplicaFailure
 from app.domain.vocabulary import Outcome
 
-_NAMED: Final = 5
+
+def tell_failures(summary: FailureSummary, pod_name: Callable[[Rank], str]) -> str:
+    """The listed failures under the names of their pods, and how many more there are."""
+    told = [_failure(pod_name(failure.key), failure) for failure in summary.first]
+    return "; ".join(told + more(summary))
 
 
-def tell_failures(failed: Mapping[str, Attempt]) -> str:
-    """The first few of these attempts under the names of their pods, and how many more there are."""
-    told = [_failure(name, attempt) for name, attempt in list(failed.items())[:_NAMED]]
-    return "; ".join(told + ([f"and {len(failed) - _NAMED} more"] if len(failed) > _NAMED else []))
+def more(summary: FailureSummary) -> list[str]:
+    """The words for the failures that the summary counts and does not list, if there are any."""
+    count = summary.failed + summary.disrupted - len(summary.first)
+    return [f"and {count} more"] if count > 0 else []
 
 
-def _failure(name: str, attempt: Attempt) -> str:
-    """Of a message, which may be the end of a log, the last line says it."""
-    how = "was taken away" if attempt.outcome is Outcome.DISRUPTED else "failed"
-    code = [] if attempt.exit_code is None else [f"exit code {attempt.exit_code}"]
-    facts = ", ".join(code + ([attempt.reason] if attempt.reason else []))
-    said = (attempt.message or "").strip().splitlines()[-1:]
-    return ": ".join([f"{name} {how}" + (f" ({facts})" if facts else ""), *map(shorten, said)])
+def _failure(name: str, failure: ReplicaFailure) -> str:
+    how = "was taken away" if failure.outcome is Outcome.DISRUPTED else "failed"
+    code = [] if failure.exit_code is None else [f"exit code {failure.exit_code}"]
+    facts = ", ".join(code + ([failure.reason] if failure.reason else []))
+    said = [shorten(failure.message)] if failure.message else []
+    return ": ".join([f"{name} {how}" + (f" ({facts})" if facts else ""), *said])

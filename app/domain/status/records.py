@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
@@ -115,12 +116,42 @@ class Transition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaFailure:
+    """How one replica failed for good. `message` is the last line of what the cluster reported."""
+
+    key: Rank
+    outcome: Outcome
+    exit_code: int | None = None
+    reason: str | None = None
+    message: str = ""
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureSummary:
+    """The failures that ended a job: `first` lists at most five, `failed` and `disrupted` count all by outcome.
+
+    It is computed in the pass that ends the job and never changes. A replica that fails later, while the pods of the
+    job are being stopped, had no part in the end.
+    """
+
+    first: tuple[ReplicaFailure, ...] = ()
+    failed: int = 0
+    disrupted: int = 0
+
+
+NO_FAILURES: Final = FailureSummary()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
     """`resumes` counts how often the job came back from pause; a dialect renders resumed pods differently.
 
     `restarts` counts how often the job was restarted because replicas failed, `reschedules` how often its replicas
     changed without anybody's fault: taken away by the cluster, added or removed. `transitions` are the newest ten and
     the last one into each phase, the oldest first.
+
+    `ended_by` lists the failures that ended the job; it is empty unless the end followed from its replicas.
 
     `active_since` is when it first ran after its submission or its last pause: the active deadline counts from there.
     `gone_at` is when the last object of a removed job was found gone. `quiet` says that an ended job needs nothing
@@ -138,6 +169,7 @@ class JobStatus:
     restarts: int = 0
     reschedules: int = 0
     transitions: tuple[Transition, ...] = ()
+    ended_by: FailureSummary = NO_FAILURES
     initialized_at: datetime | None = None
     started_at: datetime | None = None
     active_since: datetime | None = None

@@ -9,6 +9,7 @@ import pytest
 
 from app.domain.dialects.base import Site, StatusFacts
 from app.domain.plan import JobPlan, Manifest, Rank
+from app.domain.rules import summarize_failures
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import JobStatus, Replica, ScaleRecord, Transition
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
@@ -189,7 +190,8 @@ def test_an_ended_job_has_no_pods_to_count() -> None:
 
 def native(phase: JobPhase, reason: str = "", replicas: Sequence[Replica] = (), **more: Any) -> dict[str, Any]:
     seconds = [Transition(at=T0 + timedelta(seconds=1), phase=phase, reason=reason, message="words")]
-    status = JobStatus(phase=phase, reason=reason, transitions=tuple(seconds), **more)
+    ended_by = summarize_failures(replica for replica in replicas if not replica.leaving)
+    status = JobStatus(phase=phase, reason=reason, transitions=tuple(seconds), ended_by=ended_by, **more)
     return DIALECT.native_status(MANIFEST, StatusFacts(status=status, replicas=replicas, created_at=T0))
 
 

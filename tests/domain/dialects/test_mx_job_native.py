@@ -13,6 +13,7 @@ from app.domain.dialects.base import StatusFacts
 from app.domain.dialects.mx_job.native import native_phase, native_state
 from app.domain.inputs import Inputs
 from app.domain.plan import Rank
+from app.domain.rules import summarize_failures
 from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, Transition
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
@@ -306,7 +307,9 @@ def test_the_reason_names_who_failed_where_the_replicas_ended_the_job(why: Reaso
     failed = Attempt(number=1, phase=ReplicaPhase.FAILED, outcome=Outcome.FAILED, exit_code=1)
     well = Attempt(number=1, phase=ReplicaPhase.SUCCEEDED, outcome=Outcome.SUCCEEDED)
     replicas = [Replica(key=key, attempt=one, settled=True) for key, one in ((WORKER_0, well), (WORKER_1, failed))]
-    status = JobStatus(phase=JobPhase.FAILED, reason=why, message="in jobgate's words")
+    status = JobStatus(
+        phase=JobPhase.FAILED, reason=why, message="in jobgate's words", ended_by=summarize_failures(replicas)
+    )
     facts = StatusFacts(status=status, replicas=replicas, created_at=T0)
     assert DIALECT.native_status(MANIFEST, facts)["reason"] == told
 

@@ -9,7 +9,7 @@ import pytest
 from app.domain.dialects.base import Limits, Site, StatusFacts
 from app.domain.dialects.training_job import TrainingJobDialect
 from app.domain.plan import Manifest, Rank
-from app.domain.rules import evaluate
+from app.domain.rules import evaluate, summarize_failures
 from app.domain.status.records import JobStatus, Replica, ScaleRecord
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase, ScaleOutcome
 from tests.domain.dialects.test_training_job import DATA, changed, identity, load
@@ -127,6 +127,7 @@ def facts(step: Step) -> StatusFacts:
         reason=step.reason,
         message=step.message,
         started_at=at(30) if step.started else None,
+        ended_by=summarize_failures(replica for replica in step.replicas if replica.key.task == "trainer"),
         **step.more,
     )
     return StatusFacts(status=status, replicas=step.replicas, scale_records=step.records, created_at=T0)
@@ -204,7 +205,7 @@ RULE = Reason.RULE_FULFILLED
                 phase=JobPhase.FAILED,
                 reason=RULE,
                 message="trainersFailed is fulfilled",
-                replicas=[pod(trainer(rank), ReplicaPhase.FAILED) for rank in range(7)],
+                replicas=[ended(trainer(rank), Outcome.FAILED, how={"node": "n1"}) for rank in range(7)],
             ),
             False,
             "trainer instances have failed: "

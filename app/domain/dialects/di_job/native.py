@@ -8,9 +8,8 @@ from typing import Any, Final, NamedTuple
 from app.domain.dialects.base import StatusFacts
 from app.domain.dialects.di_job.environment import pod_name
 from app.domain.dialects.failures import tell_failures
-from app.domain.lifecycle import has_failed
 from app.domain.status.records import JobStatus, Replica, Transition
-from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
+from app.domain.vocabulary import JobPhase, Reason, ReplicaPhase
 
 PENDING: Final = "Pending"
 STARTING: Final = "Starting"
@@ -121,10 +120,10 @@ def _failure(job: str, facts: StatusFacts, transition: Transition) -> str:
     """Pods that were taken away too often are not those that the backoff limit counts."""
     if transition.reason != Reason.RULE_FULFILLED:
         return f"job failed: {transition.message}"
-    failed = {pod_name(job, *one.key): one.attempt for one in facts.replicas if has_failed(one) and not one.leaving}
-    count = sum(attempt.outcome is Outcome.FAILED for attempt in failed.values())
-    spent = f" since {count} pods failed. and exceed backoff limit" if count else ""
-    return f"job failed{spent}: {tell_failures(failed) or transition.message}"
+    ended_by = facts.status.ended_by
+    spent = f" since {ended_by.failed} pods failed. and exceed backoff limit" if ended_by.failed else ""
+    told = tell_failures(ended_by, lambda key: pod_name(job, *key))
+    return f"job failed{spent}: {told or transition.message}"
 
 
 def _conditions(steps: Iterable[_Step]) -> list[dict[str, Any]]:

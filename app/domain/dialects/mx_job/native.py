@@ -77,12 +77,8 @@ def _reason(spec: MxJobSpec, job: str, facts: StatusFacts) -> str:
         return ""
     if status.reason not in _ENDS_BY_REPLICAS:
         return status.message
-    failed = {
-        replica_name(job, replica.key.task, spec.runtime_id or "", replica.key.rank): replica.attempt
-        for replica in facts.replicas
-        if has_failed(replica)
-    }
-    return tell_failures(failed) or status.message
+    told = tell_failures(status.ended_by, lambda key: replica_name(job, key.task, spec.runtime_id or "", key.rank))
+    return told or status.message
 
 
 def _role(spec: MxReplicaSpec, replicas: Mapping[Rank, Replica]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from app.domain.dialects.base import StatusFacts
+from app.domain.dialects.failures import more
 from app.domain.dialects.training_job.plan import PSERVER_RESTART_LIMIT, TRAINERS_FAILED, pod_name, sizes
 from app.domain.dialects.training_job.spec import TrainingJobSpec
 from app.domain.dialects.training_job.templates import TRAINER
@@ -27,7 +28,6 @@ _STATES: Final[Mapping[ReplicaPhase, str]] = {
     ReplicaPhase.SUCCEEDED: SUCCEEDED,
     ReplicaPhase.FAILED: FAILED,
 }
-_NAMED: Final = 5  # failed pods that a reason lists
 
 
 def native_status(spec: TrainingJobSpec, trainers: int, job: str, facts: StatusFacts) -> dict[str, Any]:
@@ -79,11 +79,9 @@ def _failure(spec: TrainingJobSpec, job: str, facts: StatusFacts) -> str:
         return message
     if spec.fault_tolerant:
         return "all trainer instances have failed"
-    trainers = [one for one in facts.replicas if one.key.task == TRAINER and not one.leaving]
-    failed = [one for one in trainers if _state(one) == FAILED]
-    shown = [f"{pod_name(job, TRAINER, one.key.rank)} on {one.attempt.node or 'no node'}" for one in failed[:_NAMED]]
-    more = [f"and {len(failed) - _NAMED} more"] if len(failed) > _NAMED else []
-    return "trainer instances have failed: " + ", ".join([*shown, *more])
+    ended_by = facts.status.ended_by
+    shown = [f"{pod_name(job, *one.key)} on {one.node or 'no node'}" for one in ended_by.first]
+    return "trainer instances have failed: " + ", ".join([*shown, *more(ended_by)])
 
 
 def _scale(record: ScaleRecord) -> dict[str, Any]:

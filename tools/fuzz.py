@@ -1,0 +1,75 @@
+"""Checks the property tests with other examples than `make test` does; `make fuzz`.
+
+    make fuzz                                       rounds over all property tests for ten minutes
+    make fuzz ARGS="--seconds=60 tests/domain"      for a minute, over those of one directory
+    make fuzz ARGS="--seed=7 tests/domain/test_x.py"    the round of that seed alone, to repeat a failure
+
+Each round draws a new seed and prints it. The first failure ends the run with status 1 and says how to repeat it. The
+time limit stops a round that is under way; what has passed until then counts as passed.
+"""
+
+import argparse
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+STOPPING_SECONDS = 30.0
+NOTHING_RAN = 5  # pytest's status when no property test was selected
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run rounds until the time is over or one fails."""
+    parser = argparse.ArgumentParser(prog="make fuzz", description="Check the property tests with random examples.")
+    parser.add_argument("--seconds", type=float, default=600.0, help="time limit of all rounds together")
+    parser.add_argument("--seed", type=int, help="run one round with this seed, without a time limit")
+    parser.add_argument("--jobs", default=str(os.cpu_count() or 1), help="processes that run tests")
+    parser.add_argument("paths", nargs="*", default=["tests"], help="as for pytest")
+    given = parser.parse_args(argv)
+    if given.seed is not None:
+        return _verdict(given.seed, given.paths, _round(given.seed, given.jobs, given.paths, None))
+    deadline = time.monotonic() + given.seconds
+    passed = 0
+    while (left := deadline - time.monotonic()) > 0:
+        seed = secrets.randbelow(2**32)
+        status = _round(seed, given.jobs, given.paths, left)
+        if status is None:
+            print(f"the time limit stopped the round of seed {seed}")
+            break
+        if status:
+            return _verdict(seed, given.paths, status)
+        passed += 1
+    print(f"{passed} whole rounds passed in {given.seconds:g} s")
+    return 0
+
+
+def _round(seed: int, jobs: str, paths: Sequence[str], seconds: float | None) -> int | None:
+    """The status of one run of pytest; None if the time limit stopped it."""
+    print(f"seed {seed}", flush=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "hypothesis", "-n", jobs, "--dist", "worksteal"]
+    command += ["--hypothesis-profile=fuzz", f"--hypothesis-seed={seed}", *paths]
+    with subprocess.Popen(command, start_new_session=True) as process:
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGINT)
+        try:
+            process.wait(STOPPING_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+    return None
+
+
+def _verdict(seed: int, paths: Sequence[str], status: int | None) -> int:
+    if status == NOTHING_RAN:
+        print(f"there are no property tests under {' '.join(paths)}")
+    elif status:
+        print(f'to repeat: make fuzz ARGS="--seed={seed} {" ".join(paths)}"')
+    return status or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
