@@ -1,7 +1,8 @@
 """Bytes to plain values, strictly.
 
-Whatever two readers could understand differently is refused with its place and what to write instead. Work and
-memory are bounded by the length of the body, the answer by MAX_ERRORS. A limit on that length is the caller's.
+JSON that two readers could understand differently is refused with its place and what to write instead. YAML is read as
+kubectl reads it. Work and memory are bounded by the length of the body and by limits on the shape of the document, the
+answer by MAX_ERRORS. A limit on the length of the body is the caller's.
 """
 
 from app.domain.decoding.from_json import decode_json

@@ -1,18 +1,18 @@
-"""YAML: the part that means the same to every reader, built from parser events so that nothing ever expands.
+"""YAML as kubectl reads it, built from parser events so that the work is bounded at every step.
 
-Anchors, aliases, tags and merge keys are refused. So is a plain scalar that YAML 1.1 and YAML 1.2 read differently:
-`no` is a word to one and false to the other, and the one who wrote it may have meant either.
+Scalars follow the rules of `yaml_scalars`. Anchors, aliases and merge keys are expanded: an alias is replaced by a copy
+of what its anchor marks, and every copied value, key and character counts against the limits. A merge key (<<) takes
+effect where it stands: keys written after it override what it brings, and it overrides keys written before it.
+
+Stricter than kubectl: a key that is given twice, tags other than !!str, and numbers beyond 64 bits are refused.
 """
 
-import math
-import re
 from dataclasses import dataclass, field
 
 import yaml
 
 from app.domain.decoding.values import (
     DEFAULT_LIMITS,
-    MAX_NUMBER_LENGTH,
     JsonValue,
     Limits,
     check_int,
@@ -24,34 +24,13 @@ from app.domain.decoding.values import (
     refuse_values,
     utf8_text,
 )
+from app.domain.decoding.yaml_scalars import NotJsonError, resolve
 from app.domain.errors import Problems, pointer_to, shorten
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-_CONSTANTS: dict[str, bool | None] = {
-    "": None, "~": None, "null": None, "Null": None, "NULL": None,
-    "true": True, "True": True, "TRUE": True,
-    "false": False, "False": False, "FALSE": False,
-}  # fmt: skip
-# Each is a boolean in YAML 1.1 and a word in YAML 1.2.
-_NORWAY = frozenset(
-    spelling for word in ("y", "yes", "on", "n", "no", "off") for spelling in (word, word.capitalize(), word.upper())
-)
-_AMBIGUOUS_NUMBER = re.compile(
-    r"""[-+]?(?: 0[0-9_]+ | 0o[0-7]+                    # octal, or not
-      | 0b[01_]+                                        # binary in 1.1, a word in 1.2
-      | [-+]0x[0-9a-fA-F_]+ | 0x[0-9a-fA-F]*_[0-9a-fA-F_]*
-      | [0-9][0-9_]*_[0-9_]*(?:\.[0-9_]*)?              # 1_000
-      | [0-9]+\.[0-9]*_[0-9_]*
-      | [0-9]+(?::[0-5]?[0-9])+(?:\.[0-9]*)?            # sexagesimal: 12:30:45
-    )""",
-    re.VERBOSE | re.ASCII,
-)
-_INT = re.compile(r"[-+]?[0-9]+", re.ASCII)
-_HEX = re.compile(r"0x[0-9a-fA-F]+", re.ASCII)
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
-_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", re.ASCII)
-_MAYBE_NUMBER = frozenset("+-.0123456789")
+_STRING_TAGS = ("!", "tag:yaml.org,2002:str")
+_MERGE_KEY = "<<"
 
 
 def decode_yaml(body: bytes, *, limits: Limits = DEFAULT_LIMITS) -> tuple[JsonValue, ...]:
@@ -89,16 +68,27 @@ def _line(event: yaml.Event) -> int:
 
 @dataclass(slots=True)
 class _Open:
-    """A mapping or sequence whose end has not come yet; `key` is what its next value belongs to."""
+    """A mapping or sequence whose end has not come yet.
+
+    `key` is what the next value of a mapping belongs to, `written` are the keys that the mapping itself spells out, as
+    opposed to those that a merge has brought. `merges` says that the next value is that of a merge key.
+    """
 
     container: dict[str, JsonValue] | list[JsonValue]
     pointer: str
+    anchor: str | None = None
     key: str | None = None
+    written: set[str] = field(default_factory=set)
+    merges: bool = False
 
     def place(self) -> str:
         if isinstance(self.container, list):
             return f"{self.pointer}/{len(self.container)}"
         return self.pointer if self.key is None else pointer_to(self.pointer, self.key)
+
+    @property
+    def awaits_key(self) -> bool:
+        return isinstance(self.container, dict) and self.key is None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,8 +97,10 @@ class _Builder:
     problems: Problems
     documents: list[JsonValue] = field(default_factory=list)
     _open: list[_Open] = field(default_factory=list)
+    _anchors: dict[str, JsonValue] = field(default_factory=dict)
     _keys: int = 0
     _values: int = 0
+    _repeated: int = 0
     _documents_seen: int = 0
 
     def accept(self, event: yaml.Event) -> None:
@@ -120,53 +112,101 @@ class _Builder:
             case yaml.SequenceStartEvent():
                 self._start(event, [])
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                self._end()
+                self._end(event)
             case yaml.AliasEvent():
-                self._refuse(event, "AliasNotSupported", "an alias (*) is not supported", "the value itself")
-                self._add(event, None)
+                self._alias(event)
             case yaml.DocumentStartEvent():
                 self._start_document(event)
 
     def _start_document(self, event: yaml.DocumentStartEvent) -> None:
         self._documents_seen += 1
+        self._anchors.clear()
         if self._documents_seen > self.limits.max_documents:
             refuse("TooManyDocuments", "there are too many documents", f"at most {self.limits.max_documents}")
         if event.tags:
             self._refuse(event, "TagNotSupported", "a %TAG directive is not supported", "no directive")
 
     def _start(self, event: yaml.CollectionStartEvent, container: dict[str, JsonValue] | list[JsonValue]) -> None:
-        self._check_properties(event)
+        if event.tag is not None:
+            self._refuse(event, "TagNotSupported", "a tag (!) is not supported here", "the value alone")
         if len(self._open) >= self.limits.max_depth:
             refuse_depth(self.limits)
         parent = self._open[-1] if self._open else None
-        if parent and isinstance(parent.container, dict) and parent.key is None:
+        if parent and parent.awaits_key:
             self._refuse(event, "InvalidKey", "a mapping or sequence is used as a key", "a string")
             refuse_all(self.problems)
-        self._open.append(_Open(container, parent.place() if parent else ""))
+        self._open.append(_Open(container, parent.place() if parent else "", event.anchor))
 
-    def _end(self) -> None:
+    def _end(self, event: yaml.Event) -> None:
         closed = self._open.pop()
-        self._store(closed.container)
+        if closed.anchor is not None:
+            self._anchors[closed.anchor] = closed.container
+        self._store(event, closed.container)
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
-        self._check_properties(event)
         top = self._open[-1] if self._open else None
-        if top and isinstance(top.container, dict) and top.key is None:
-            top.key = self._read_key(event, top)
+        if top and top.awaits_key and event.implicit[0] and event.value == _MERGE_KEY:
+            top.key, top.merges = _MERGE_KEY, True
             return
-        self._add(event, self._read(event))
+        value = self._read(event)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = value
+        self._place(event, value, shorten(event.value))
 
-    def _add(self, event: yaml.Event, value: JsonValue) -> None:
-        top = self._open[-1] if self._open else None
-        if top and isinstance(top.container, dict) and top.key is None:
-            top.key = f"line {_line(event)}"
-            return
-        self._store(value)
+    def _alias(self, event: yaml.AliasEvent) -> None:
+        name = event.anchor or ""
+        if any(one.anchor == name for one in self._open):
+            self._refuse(event, "InvalidAlias", f"the anchor {name} contains itself", "a value without itself")
+            refuse_all(self.problems)
+        if name not in self._anchors:
+            self._refuse(event, "InvalidAlias", f"there is no anchor {name}", "an anchor (&) of this document")
+        self._place(event, self._copy(self._anchors.get(name), len(self._open)), f"*{name}")
 
-    def _store(self, value: JsonValue) -> None:
+    def _copy(self, value: JsonValue, depth: int) -> JsonValue:
+        """A copy of an anchored value. Its cost is bounded, since whatever is copied counts against the limits."""
+        if isinstance(value, str):
+            self._repeat(value)
+        if not isinstance(value, dict | list):
+            return value
+        if depth >= self.limits.max_depth:
+            refuse_depth(self.limits)
+        if isinstance(value, list):
+            return [self._count(self._copy(item, depth + 1)) for item in value]
+        for key in value:
+            self._count_key()
+            self._repeat(key)
+        return {key: self._count(self._copy(item, depth + 1)) for key, item in value.items()}
+
+    def _repeat(self, text: str) -> None:
+        self._repeated += len(text)
+        if self._repeated > self.limits.max_repeated:
+            refuse(
+                "AliasesTooLarge",
+                "the aliases (*) repeat too much text",
+                f"at most {self.limits.max_repeated} characters in all copies",
+            )
+
+    def _count(self, value: JsonValue) -> JsonValue:
         self._values += 1
         if self._values > self.limits.max_values:
             refuse_values(self.limits)
+        return value
+
+    def _count_key(self) -> None:
+        self._keys += 1
+        if self._keys > self.limits.max_keys:
+            refuse_keys(self.limits)
+
+    def _place(self, event: yaml.Event, value: JsonValue, quoted: str) -> None:
+        """A scalar or an alias, which may be a key; `quoted` is how it was written."""
+        top = self._open[-1] if self._open else None
+        if top and top.awaits_key:
+            top.key = self._key(event, top, value, quoted)
+        else:
+            self._store(event, value)
+
+    def _store(self, event: yaml.Event, value: JsonValue) -> None:
+        self._count(value)
         if not self._open:
             if value is not None:
                 self.documents.append(value)
@@ -174,81 +214,56 @@ class _Builder:
         top = self._open[-1]
         if isinstance(top.container, list):
             top.container.append(value)
+        elif top.merges:
+            self._merge(event, top.container, value)
+            top.key, top.merges = None, False
         elif top.key is not None:
             top.container[top.key] = value
             top.key = None
 
-    def _read_key(self, event: yaml.ScalarEvent, top: _Open) -> str:
-        self._keys += 1
-        if self._keys > self.limits.max_keys:
-            refuse_keys(self.limits)
-        if event.implicit[0] and event.value == "<<":
-            self._refuse(event, "MergeKeyNotSupported", "a merge key (<<) is not supported", "the keys themselves")
-            return event.value
-        key = self._read(event)
-        if not isinstance(key, str):
-            if key is not None or event.value in _CONSTANTS:
-                quoted = shorten(event.value)
-                self._refuse(event, "InvalidKey", f"the key {quoted} is not a string", f'"{quoted}" in quotes')
-            key = event.value
-        if key in top.container:
+    def _merge(self, event: yaml.Event, target: dict[str, JsonValue], value: JsonValue) -> None:
+        """Of several mappings, the first that has a key provides it."""
+        sources = value if isinstance(value, list) else [value]
+        for source in reversed(sources):
+            if not isinstance(source, dict):
+                accepted = "a mapping, or a sequence of mappings"
+                self._refuse(event, "InvalidMerge", "a merge key (<<) has another value", accepted)
+                return
+            target.update(source)
+
+    def _key(self, event: yaml.Event, top: _Open, value: JsonValue, quoted: str) -> str:
+        """The key as kubectl writes it into JSON: an integer in decimal, a boolean as true or false."""
+        self._count_key()
+        if isinstance(value, bool):
+            key = "true" if value else "false"
+        elif isinstance(value, str | int):
+            key = str(value)
+        else:
+            key = quoted
+            self._refuse(event, "InvalidKey", f"the key {quoted} is not a string", f'"{quoted}" in quotes')
+        if key in top.written:
             pointer = pointer_to(top.pointer, key)
             self._refuse(event, "DuplicateKey", "the key is given more than once", "each key once", pointer)
+        top.written.add(key)
         return key
 
     def _read(self, event: yaml.ScalarEvent) -> JsonValue:
+        is_string = event.tag in _STRING_TAGS
+        if event.tag is not None and not is_string:
+            self._refuse(event, "TagNotSupported", "a tag (!) is not supported here", "the value alone, or !!str")
+        value: JsonValue = str(event.value)
+        if event.implicit[0] and not is_string:
+            try:
+                value = resolve(event.value)
+            except NotJsonError as error:
+                self._refuse(event, error.code, error.detail, error.accepted)
+                return None
         pointer = self._open[-1].place() if self._open else ""
-        if not event.implicit[0]:
-            check_text(event.value, pointer, self.problems)
-            return str(event.value)
-        return self._read_plain(event, event.value, pointer)
-
-    def _read_plain(self, event: yaml.ScalarEvent, text: str, pointer: str) -> JsonValue:
-        if text in _CONSTANTS:
-            return _CONSTANTS[text]
-        if text in _NORWAY:
-            meant = "true" if text.lower() in {"y", "yes", "on"} else "false"
-            detail = f"{text} is a boolean to some readers and a word to others"
-            self._refuse(event, "AmbiguousScalar", detail, f'{meant}, or "{text}" in quotes')
-            return None
-        if text[0] not in _MAYBE_NUMBER:
-            check_text(text, pointer, self.problems)
-            return text
-        if _AMBIGUOUS_NUMBER.fullmatch(text):
-            quoted = shorten(text)
-            detail = f"{quoted} is read as different numbers, or as a word, by different readers"
-            self._refuse(event, "AmbiguousScalar", detail, f'a plain decimal number, or "{quoted}" in quotes')
-            return None
-        return self._read_number(event, text, pointer)
-
-    def _read_number(self, event: yaml.ScalarEvent, text: str, pointer: str) -> JsonValue:
-        if _NOT_FINITE.fullmatch(text):
-            self._refuse(event, "NotANumber", f"{text} has no JSON form", f'a finite number, or "{text}" in quotes')
-            return None
-        is_int = _INT.fullmatch(text) or _HEX.fullmatch(text)
-        if not is_int and not _FLOAT.fullmatch(text):
-            check_text(text, pointer, self.problems)
-            return text
-        if len(text) > MAX_NUMBER_LENGTH:
-            accepted = f"at most {MAX_NUMBER_LENGTH} characters"
-            self._refuse(event, "NumberTooLong", "a number has too many digits", accepted)
-            return None
-        if is_int:
-            integer = int(text, 16 if text.startswith("0x") else 10)
-            check_int(integer, pointer, self.problems)
-            return integer
-        number = float(text)
-        if not math.isfinite(number):
-            self._refuse(
-                event, "OutOfRange", "the number is too large", f'a finite 64-bit float, or "{text}" in quotes'
-            )
-        return number
-
-    def _check_properties(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
-        if event.anchor is not None:
-            self._refuse(event, "AnchorNotSupported", "an anchor (&) is not supported", "the value alone")
-        if event.tag is not None:
-            self._refuse(event, "TagNotSupported", "a tag (!) is not supported", "the value alone")
+        if isinstance(value, str):
+            check_text(value, pointer, self.problems)
+        elif isinstance(value, int):
+            check_int(value, pointer, self.problems)
+        return value
 
     def _refuse(self, event: yaml.Event, code: str, detail: str, accepted: str, pointer: str | None = None) -> None:
         if pointer is None:

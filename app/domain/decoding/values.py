@@ -18,12 +18,16 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds on a document's shape: keys of all objects together, values altogether, nesting, documents."""
+    """Bounds on a document's shape: keys of all objects together, values altogether, nesting, documents.
+
+    `max_repeated` bounds the characters that YAML aliases copy, so that a small body cannot become a large document.
+    """
 
     max_keys: int = 10_000
     max_values: int = 100_000
     max_depth: int = 64
     max_documents: int = 100
+    max_repeated: int = 1024 * 1024
 
 
 DEFAULT_LIMITS = Limits()
