@@ -254,7 +254,7 @@ def _services(base: Foundation, controller: Controller | None) -> Services:
         hints=Hints(intent=intent_hint, feed=feed_hint),
         readiness=readiness,
         log_reader=ClusterLogs(base.api) if base.api is not None else None,
-        namespaces=frozenset(settings.namespaces) or None,
+        namespaces=settings.served_namespaces(),
         stale_after=timedelta(seconds=settings.stale_after),
         cache_limits=settings.cache_limits(),
     ).build()

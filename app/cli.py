@@ -28,7 +28,7 @@ from app.devcluster.node import __main__ as node_command
 from app.embedded_postgres.binaries import EmbeddedPostgresError
 from app.k8s.errors import KubeError
 from app.main import create_app
-from app.services.access import Role
+from app.services.access import ANY_NAMESPACE, Role, refused_namespaces
 from app.settings import ENV_PREFIX, Settings
 
 app = typer.Typer(
@@ -61,8 +61,8 @@ def _settings(**given: Any) -> Settings:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         for problem in error.errors():
-            name = f"{ENV_PREFIX}{'.'.join(map(str, problem['loc'])).upper()}"
-            typer.echo(f"jobgate: {name}: {problem['msg']}", err=True)
+            name = f"{ENV_PREFIX}{'.'.join(map(str, problem['loc'])).upper()}: " if problem["loc"] else ""
+            typer.echo(f"jobgate: {name}{problem['msg']}", err=True)
         raise typer.Exit(2) from None
     telemetry.configure_logging(settings.log_format, settings.log_level)
     return settings
@@ -185,17 +185,31 @@ def _with_database(work: Callable[[Database], Awaitable[None]]) -> None:
 def create_token(
     name: Annotated[str, typer.Argument(help="whose it is; the actor in history rows")],
     role: Annotated[Role, typer.Option(help="what it may do")] = Role.SUBMITTER,
-    namespace: Annotated[list[str] | None, typer.Option(help="may be repeated; without it all namespaces")] = None,
+    namespace: Annotated[list[str] | None, typer.Option(help="a namespace that it reaches; may be repeated")] = None,
+    all_namespaces: Annotated[
+        bool, typer.Option("--all-namespaces", help="it reaches every namespace that is served")
+    ] = False,
 ) -> None:
     """Make a token and print it; only its hash is kept."""
+    namespaces = _reached(namespace or [], all_namespaces=all_namespaces)
 
     async def work(db: Database) -> None:
-        _, secret = await token_store.create(
-            db, name=name, role=role, namespaces=namespace or ["*"], now=SystemClock().now()
-        )
+        _, secret = await token_store.create(db, name=name, role=role, namespaces=namespaces, now=SystemClock().now())
         typer.echo(secret)
 
     _with_database(work)
+
+
+def _reached(namespaces: list[str], *, all_namespaces: bool) -> list[str]:
+    """The namespaces of a new token, as they are stored."""
+    if bool(namespaces) == all_namespaces:
+        wrong = "both were given" if all_namespaces else "neither was given, and a token reaches no namespace by itself"
+        typer.echo(f"jobgate: give either --namespace NAME (may be repeated) or --all-namespaces: {wrong}", err=True)
+        raise typer.Exit(2)
+    if problems := refused_namespaces(namespaces, _settings(log_format="text").served_namespaces()):
+        typer.echo("\n".join(f"jobgate: --namespace {problem}" for problem in problems), err=True)
+        raise typer.Exit(2)
+    return [ANY_NAMESPACE] if all_namespaces else namespaces
 
 
 @tokens.command("list")

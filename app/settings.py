@@ -5,9 +5,9 @@ Nothing below the composition root reads settings: values arrive as arguments.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.api.settings import HttpSettings
@@ -17,6 +17,7 @@ from app.domain.decoding import decode_yaml
 from app.domain.dialects.accelerators import accelerators_of
 from app.domain.dialects.base import Accelerator, Limits, Site
 from app.domain.errors import DomainError
+from app.domain.namespaces import NamespaceSet
 from app.domain.timing import Timing
 from app.loops.evidence import EvidenceSettings
 from app.loops.parts import AutoscalerSettings, ControllerSettings, SampleSettings
@@ -47,6 +48,11 @@ class Settings(BaseSettings):
     system_namespace: Annotated[
         str, Field(description="where this installation keeps its ConfigMap, by which it knows its cluster again")
     ] = "jobgate-system"
+    reserved_namespaces: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(description="comma-separated namespaces never served, besides kube-* and the system namespace"),
+    ] = ()
     scheduler_names: Annotated[
         str, Field(description="upstream=cluster pairs, comma-separated, for schedulers that have another name here")
     ] = ""
@@ -144,7 +150,9 @@ class Settings(BaseSettings):
         Literal["debug", "info", "warning", "error"], Field(description="least severity that is written")
     ] = "info"
 
-    @field_validator("namespaces", "cors_origins", "cache_roots", "secret_namespaces", mode="before")
+    @field_validator(
+        "namespaces", "reserved_namespaces", "cors_origins", "cache_roots", "secret_namespaces", mode="before"
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(item.strip() for item in value.split(",") if item.strip()) if isinstance(value, str) else value
@@ -154,6 +162,22 @@ class Settings(BaseSettings):
     def _can_be_read(cls, value: str | None) -> str | None:
         _accelerators(value)
         return value
+
+    @model_validator(mode="after")
+    def _name_no_reserved_namespace(self) -> Self:
+        """A Secret of the system namespace holds the database's password, so no other setting may open it."""
+        open_to_tenants = NamespaceSet(never=self.controller().served.never)
+        for setting in ("namespaces", "secret_namespaces"):
+            wrong = [name for name in getattr(self, setting) if name not in open_to_tenants]
+            if wrong:
+                reserved = ", ".join(["kube-*", *open_to_tenants.excluded])
+                variable = f"{ENV_PREFIX}{setting.upper()}"
+                raise ValueError(f"{variable} names {', '.join(wrong)}; the namespaces {reserved} are never served")
+        return self
+
+    def served_namespaces(self) -> NamespaceSet:
+        """The namespaces that are served, whoever asks."""
+        return self.controller().served
 
     def limits(self) -> Limits:
         return Limits(max_replicas=self.max_replicas, max_rendered_pod_bytes=self.max_rendered_pod_bytes)
@@ -203,6 +227,7 @@ class Settings(BaseSettings):
     def controller(self) -> ControllerSettings:
         return ControllerSettings(
             namespaces=self.namespaces,
+            reserved_namespaces=self.reserved_namespaces,
             system_namespace=self.system_namespace,
             lease_ttl=self.lease_seconds,
             lease_renew_every=self.lease_seconds / 5,

@@ -125,6 +125,29 @@ def test_dev_refuses_a_port_that_is_taken(tmp_path: Path) -> None:
     assert f"127.0.0.1:{port}" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], ["--namespace", "--all-namespaces", "neither was given"]),
+        (["--namespace", "a", "--all-namespaces"], ["--namespace", "--all-namespaces", "both were given"]),
+        (["--namespace", "kube-system"], ["kube-system", "not served"]),
+        (["--namespace", "jobgate-system"], ["jobgate-system", "not served"]),
+        (["--namespace", "vault"], ["vault", "not served"]),
+        (["--namespace", "*"], ["*"]),
+        (["--namespace", "Team"], ["Team"]),
+    ],
+)
+def test_a_token_names_the_namespaces_that_it_reaches(
+    options: list[str], told: list[str], tmp_path: Path, database_url: str
+) -> None:
+    given = {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_RESERVED_NAMESPACES": "vault"}
+    ran = jobgate("token", "create", "alice", *options, home=tmp_path, **given)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.count("\n") == 1
+    for words in told:
+        assert words in ran.stderr
+
+
 async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: str, embedded_cluster: Cluster) -> None:
     given = {"JOBGATE_DATABASE_URL": database_url}
 
@@ -137,6 +160,8 @@ async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: 
     assert "alice  viewer  a,b  valid" in listed
     assert secret not in listed
     assert token("create", "bob", "--role", "king").returncode == 2
+    assert token("create", "bob", "--all-namespaces").stdout.startswith("jg_")
+    assert "bob  submitter  *  valid" in token("list").stdout
     assert token("revoke", "no-such").returncode == 1
     async with gateway_process(
         database_url, embedded_cluster.kubeconfig, tmp_path / "gateway", JOBGATE_OPEN_ACCESS="false"

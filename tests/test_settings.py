@@ -32,3 +32,21 @@ def test_what_samples_may_name_is_said_once_for_all_namespaces(monkeypatch: pyte
     limits = Settings().cache_limits()
     assert limits.cache_roots == ("/mnt/cache", "/dev/shm")
     assert limits.secret_namespaces == {"storage", "shared"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "namespace"),
+    [("NAMESPACES", "kube-system"), ("NAMESPACES", "own"), ("SECRET_NAMESPACES", "own"), ("NAMESPACES", "vault")],
+)
+def test_no_setting_opens_a_reserved_namespace(monkeypatch: pytest.MonkeyPatch, setting: str, namespace: str) -> None:
+    monkeypatch.setenv("JOBGATE_SYSTEM_NAMESPACE", "own")
+    monkeypatch.setenv("JOBGATE_RESERVED_NAMESPACES", "vault")
+    monkeypatch.setenv(f"JOBGATE_{setting}", f"team,{namespace}")
+    with pytest.raises(ValueError, match=f"JOBGATE_{setting} names {namespace}; the namespaces kube-\\*, own, vault"):
+        Settings()
+
+
+def test_reserved_namespaces_are_served_by_neither_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOBGATE_RESERVED_NAMESPACES", "vault")
+    for served in (Settings().served_namespaces(), Settings().controller().served):
+        assert [name for name in ("team", "vault", "jobgate-system", "kube-system") if name in served] == ["team"]

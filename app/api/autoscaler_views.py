@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeAlias
 from uuid import UUID
 
 from app.api.views import View
 from app.db.autoscaler_runs import AutoscalerRun, StoredRun
+from app.domain.namespaces import NamespaceSet
 from app.domain.scaling.values import Amount, Inventory, Node, ScalableJob, ScalingDecision, Verdict
 from app.domain.vocabulary import JobPhase
 from app.services.autoscaling import Rehearsal
-
-Seen: TypeAlias = frozenset[str] | None  # namespaces; None is all
 
 
 class AmountView(View):
@@ -121,7 +119,7 @@ class RehearsalView(View):
 
 
 def page_view(
-    runs: Sequence[StoredRun], seen: Seen, next_page_token: str | None, *, with_capacity: bool
+    runs: Sequence[StoredRun], seen: NamespaceSet, next_page_token: str | None, *, with_capacity: bool
 ) -> AutoscalerPage:
     settings = _settings(runs[0].run) if runs else None
     return AutoscalerPage(
@@ -132,7 +130,7 @@ def page_view(
     )
 
 
-def _run(stored: StoredRun, seen: Seen, *, with_capacity: bool) -> AutoscalerRunView:
+def _run(stored: StoredRun, seen: NamespaceSet, *, with_capacity: bool) -> AutoscalerRunView:
     run = stored.run
     return AutoscalerRunView(
         id=stored.id,
@@ -145,7 +143,7 @@ def _run(stored: StoredRun, seen: Seen, *, with_capacity: bool) -> AutoscalerRun
     )
 
 
-def rehearsal_view(found: Rehearsal) -> RehearsalView:
+def rehearsal_view(found: Rehearsal, seen: NamespaceSet) -> RehearsalView:
     inventory = found.run.inventory or Inventory()
     return RehearsalView(
         observed_at=found.observed_at,
@@ -153,26 +151,22 @@ def rehearsal_view(found: Rehearsal) -> RehearsalView:
         max_load=found.run.max_load,
         capacity=_capacity(inventory),
         nodes=[_node(node) for node in inventory.nodes],
-        waiting=_waiting(found.run, None),
-        decisions=_decisions(found.run, None),
+        waiting=_waiting(found.run, seen),
+        decisions=_decisions(found.run, seen),
     )
 
 
-def _waiting(run: AutoscalerRun, seen: Seen) -> list[WaitingJobView]:
+def _waiting(run: AutoscalerRun, seen: NamespaceSet) -> list[WaitingJobView]:
     return [
         WaitingJobView(namespace=job.namespace, name=job.name, uid=UUID(job.uid))
         for job in run.pending
-        if seen is None or job.namespace in seen
+        if job.namespace in seen
     ]
 
 
-def _decisions(run: AutoscalerRun, seen: Seen) -> list[ScalingDecisionView]:
+def _decisions(run: AutoscalerRun, seen: NamespaceSet) -> list[ScalingDecisionView]:
     jobs = {job.uid: job for job in run.jobs}
-    return [
-        _decision(decision, jobs[decision.uid])
-        for decision in run.decisions
-        if seen is None or decision.namespace in seen
-    ]
+    return [_decision(decision, jobs[decision.uid]) for decision in run.decisions if decision.namespace in seen]
 
 
 def _decision(decision: ScalingDecision, job: ScalableJob) -> ScalingDecisionView:

@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from app.api.parameters import check_namespace, refuse_unknown_query
 from app.api.polling import Poller
 from app.domain.errors import NotFound
+from app.domain.namespaces import NamespaceSet
 from app.services.access import Principal, Verb, require
 from app.services.gateway import Services
 
@@ -45,26 +46,22 @@ class Caller:
             InvalidParameter, NotFound, Forbidden.
         """
         check_namespace(namespace)
-        if self.services.namespaces is not None and namespace not in self.services.namespaces:
+        if namespace not in self.services.namespaces:
             raise NotFound("there is no such namespace")
         require(self.principal, verb, namespace)
 
     def require_seen(self, namespace: str) -> None:
         """For a job that was asked for by uid: where it is not to be seen, it does not exist."""
-        visible = self.visible
-        if visible is not None and namespace not in visible:
+        if namespace not in self.visible:
             raise NotFound("there is no such job")
 
     @property
-    def visible(self) -> frozenset[str] | None:
-        """The namespaces that this caller sees here; None is all."""
-        served, own = self.services.namespaces, self.principal.namespaces
-        if served is None or own is None:
-            return own if served is None else served
-        return served & own
+    def visible(self) -> NamespaceSet:
+        """The namespaces that this caller sees here."""
+        return self.services.namespaces & NamespaceSet(only=self.principal.namespaces)
 
-    def narrowed(self, asked: Sequence[str] | None) -> frozenset[str] | None:
-        """Of the visible namespaces those that are asked for; None is all.
+    def narrowed(self, asked: Sequence[str] | None) -> NamespaceSet:
+        """Of the visible namespaces those that are asked for.
 
         Raises:
             InvalidParameter, NotFound.
@@ -73,7 +70,7 @@ class Caller:
             return self.visible
         for namespace in asked:
             self.require(Verb.READ, namespace)
-        return frozenset(asked)
+        return NamespaceSet.of(*asked)
 
 
 def api_of(request: Request) -> Api:

@@ -17,6 +17,8 @@ from app.db.controller_writes import JobWrite, StoredJob, store
 from app.db.engine import Connection, Database
 from app.db.leases import Lease
 from app.db.rows import load_conditions, load_replicas
+from app.db.served import in_namespaces, namespace_arguments
+from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.status.records import Intent, Recorded
 
 __all__ = ["JobWrite", "LiveJob", "StoredJob", "due", "existing", "live", "load", "pending_intents", "persist"]
@@ -33,32 +35,34 @@ SELECT uid, namespace, name, kind, api_version, manifest, generation, version, i
        status_version, observed_generation, scale_count, created_at, deleted_at, phase, reason, message, status,
        started_at, finished_at, gone_at, quiet, wake_at,
        cancel_requested_at, cancel_requested_by, cancel_reason, remove_requested_at
-FROM jobs WHERE uid = ANY($1::uuid[])
-"""
-_LIVE = "SELECT uid, namespace, wake_at FROM jobs WHERE NOT quiet"
-_DUE = "SELECT uid, namespace, wake_at FROM jobs WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2"
+FROM jobs WHERE uid = ANY($1::uuid[]) AND """ + in_namespaces(2)
+_LIVE = f"SELECT uid, namespace, wake_at FROM jobs WHERE NOT quiet AND {in_namespaces(1)}"  # noqa: S608  our own words
+_DUE = f"""
+SELECT uid, namespace, wake_at FROM jobs WHERE wake_at <= $1 AND {in_namespaces(3)} ORDER BY wake_at LIMIT $2
+"""  # noqa: S608  our own words
 _EXISTING = "SELECT uid FROM jobs WHERE uid = ANY($1::uuid[])"
-_PENDING_INTENTS = """
-SELECT uid, namespace, wake_at FROM jobs WHERE intent_at IS NOT NULL ORDER BY intent_at LIMIT $1
-"""
+_PENDING_INTENTS = f"""
+SELECT uid, namespace, wake_at FROM jobs WHERE intent_at IS NOT NULL AND {in_namespaces(2)} ORDER BY intent_at LIMIT $1
+"""  # noqa: S608  our own words
 
 
-async def live(db: Database) -> list[LiveJob]:
+async def live(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveJob]:
     """Every job that needs the controller: it has not ended, or something of it is still to be done."""
     async with db.read() as connection:
-        return [LiveJob(*row) for row in await connection.fetch(_LIVE)]
+        return [LiveJob(*row) for row in await connection.fetch(_LIVE, *namespace_arguments(served))]
 
 
-async def due(db: Database, now: datetime, limit: int) -> list[LiveJob]:
+async def due(db: Database, now: datetime, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveJob]:
     """Jobs whose `wake_at` has come, the longest overdue first."""
     async with db.read() as connection:
-        return [LiveJob(*row) for row in await connection.fetch(_DUE, now, limit)]
+        return [LiveJob(*row) for row in await connection.fetch(_DUE, now, limit, *namespace_arguments(served))]
 
 
-async def pending_intents(db: Database, limit: int) -> list[LiveJob]:
+async def pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveJob]:
     """Jobs of which people want something that no decision has known yet, the longest waiting first."""
     async with db.read() as connection:
-        return [LiveJob(*row) for row in await connection.fetch(_PENDING_INTENTS, limit)]
+        rows = await connection.fetch(_PENDING_INTENTS, limit, *namespace_arguments(served))
+    return [LiveJob(*row) for row in rows]
 
 
 async def existing(db: Database, uids: Sequence[UUID]) -> set[UUID]:
@@ -67,13 +71,13 @@ async def existing(db: Database, uids: Sequence[UUID]) -> set[UUID]:
         return {row["uid"] for row in await connection.fetch(_EXISTING, uids)}
 
 
-async def load(db: Database, uids: Sequence[UUID]) -> dict[UUID, StoredJob]:
-    """All that a pass over each of these jobs needs; those that do not exist are left out.
+async def load(db: Database, uids: Sequence[UUID], served: NamespaceSet = EVERY_NAMESPACE) -> dict[UUID, StoredJob]:
+    """All that a pass over each of these jobs needs, except those that do not exist or are in no served namespace.
 
     The job rows are read first: what is read after them and is newer makes the write be rejected, never accepted.
     """
     async with db.read() as connection:
-        rows = await connection.fetch(_LOAD, uids)
+        rows = await connection.fetch(_LOAD, uids, *namespace_arguments(served))
         conditions = await load_conditions(connection, uids)
         replicas = await load_replicas(connection, uids)
         scaling = await scale_records.load_open(connection, [row["uid"] for row in rows if row["scale_count"]])

@@ -8,6 +8,7 @@ from uuid import UUID
 from app.db.engine import Database
 from app.db.job_rows import COLUMNS, JobRow, job_row
 from app.db.queries import Cursor, Query, restrict_after, restrict_labels, restrict_namespaces
+from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.selectors import Requirement
 from app.domain.vocabulary import JobPhase
 
@@ -19,7 +20,7 @@ class JobFilter:
     `search` is a part of the name. Deleted jobs are left out unless asked for, or asked for by uid.
     """
 
-    namespaces: Sequence[str] | None = None
+    namespaces: NamespaceSet = EVERY_NAMESPACE
     phases: Sequence[JobPhase] = ()
     kinds: Sequence[str] = ()
     name: str | None = None

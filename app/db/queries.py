@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from app.domain.namespaces import NamespaceSet
 from app.domain.selectors import Operator, Requirement
 
 
@@ -42,11 +43,14 @@ def restrict_after(query: Query, cursor: Cursor | None) -> None:
         query.add(f"({query.alias}.created_at, {query.alias}.uid) < ({{}}, {{}})", cursor.created_at, cursor.uid)
 
 
-def restrict_namespaces(query: Query, namespaces: Sequence[str] | None) -> None:
-    if namespaces is not None and len(namespaces) == 1:
-        query.add(f"{query.alias}.namespace = {{}}", namespaces[0])  # walks the namespace's own index
-    elif namespaces is not None:
-        query.add(f"{query.alias}.namespace = ANY({{}}::text[])", list(namespaces))
+def restrict_namespaces(query: Query, namespaces: NamespaceSet) -> None:
+    column, names = f"{query.alias}.namespace", namespaces.names
+    if names is None:
+        query.add(f"NOT starts_with({column}, 'kube-') AND {column} <> ALL({{}}::text[])", namespaces.excluded)
+    elif len(names) == 1:
+        query.add(f"{column} = {{}}", names[0])  # walks the namespace's own index
+    else:
+        query.add(f"{column} = ANY({{}}::text[])", names)
 
 
 def restrict_labels(query: Query, requirements: Sequence[Requirement]) -> None:

@@ -14,7 +14,9 @@ from app.db import codec, events, leases
 from app.db.engine import Connection, Database
 from app.db.leases import Lease
 from app.db.sample_rows import COLUMNS, SampleRecord, SampleRow, record_document, sample_row
+from app.db.served import in_namespaces, namespace_arguments
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.sample_sets.values import SetEvent
 from app.domain.sample_sets.vocabulary import SampleJobPhase
 from app.domain.status.records import ACTOR_CONTROLLER
@@ -59,12 +61,19 @@ class SamplePass:
 
 # One that has succeeded is done for good: nobody can edit it.
 _UNFINISHED: Final = f"gone_at IS NULL AND phase <> '{SampleJobPhase.SUCCEEDED}'"
-_LIVE: Final = f"SELECT uid, namespace FROM samples WHERE {_UNFINISHED}"  # noqa: S608  words of our own
-_PENDING_INTENTS: Final = """
-SELECT uid, namespace FROM samples WHERE intent_at IS NOT NULL ORDER BY intent_at LIMIT $1
-"""
-_DUE: Final = "SELECT uid, namespace FROM samples WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2"
-_LOAD: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1 AND s.gone_at IS NULL"  # noqa: S608
+_LIVE: Final = f"""
+SELECT uid, namespace FROM samples WHERE {_UNFINISHED} AND {in_namespaces(1)}
+"""  # noqa: S608  words of our own
+_PENDING_INTENTS: Final = f"""
+SELECT uid, namespace FROM samples WHERE intent_at IS NOT NULL AND {in_namespaces(2)} ORDER BY intent_at LIMIT $1
+"""  # noqa: S608  words of our own
+_DUE: Final = f"""
+SELECT uid, namespace FROM samples WHERE wake_at <= $1 AND {in_namespaces(3)} ORDER BY wake_at LIMIT $2
+"""  # noqa: S608  words of our own
+_LOAD: Final = f"""
+SELECT {COLUMNS} FROM samples AS s
+WHERE s.uid = $1 AND s.gone_at IS NULL AND {in_namespaces(2, "s.namespace")}
+"""  # noqa: S608  columns of our own
 _LIVE_NAMED: Final = f"""
 SELECT {COLUMNS} FROM samples AS s WHERE s.kind = $1 AND s.namespace = $2 AND s.name = $3 AND s.gone_at IS NULL
 """  # noqa: S608  columns of our own
@@ -100,28 +109,30 @@ FROM unnest($4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS w(type, reaso
 _TERMINAL: Final = sorted(TERMINAL_PHASES)
 
 
-async def live(db: Database) -> list[LiveSample]:
+async def live(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
     """Everything that is not gone, SampleJobs that have succeeded excepted."""
     async with db.read() as connection:
-        return [LiveSample(*row) for row in await connection.fetch(_LIVE)]
+        return [LiveSample(*row) for row in await connection.fetch(_LIVE, *namespace_arguments(served))]
 
 
-async def pending_intents(db: Database, limit: int) -> list[LiveSample]:
+async def pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
     """Those of which people want something that no pass has known yet, the longest waiting first."""
     async with db.read() as connection:
-        return [LiveSample(*row) for row in await connection.fetch(_PENDING_INTENTS, limit)]
+        return [
+            LiveSample(*row) for row in await connection.fetch(_PENDING_INTENTS, limit, *namespace_arguments(served))
+        ]
 
 
-async def due(db: Database, now: datetime, limit: int) -> list[LiveSample]:
+async def due(db: Database, now: datetime, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
     """Those whose `wake_at` has come, the longest overdue first."""
     async with db.read() as connection:
-        return [LiveSample(*row) for row in await connection.fetch(_DUE, now, limit)]
+        return [LiveSample(*row) for row in await connection.fetch(_DUE, now, limit, *namespace_arguments(served))]
 
 
-async def load(db: Database, uid: UUID) -> SampleRow | None:
-    """None: gone, or not known."""
+async def load(db: Database, uid: UUID, served: NamespaceSet = EVERY_NAMESPACE) -> SampleRow | None:
+    """None: it is gone, not known, or in no served namespace."""
     async with db.read() as connection:
-        row = await connection.fetchrow(_LOAD, uid)
+        row = await connection.fetchrow(_LOAD, uid, *namespace_arguments(served))
     return None if row is None else sample_row(row)
 
 

@@ -20,6 +20,7 @@ from app.db.sample_edits import (
     request_deletion,
 )
 from app.db.sample_rows import COLUMNS, SampleEventRow, SampleHistoryRow, SampleRow, sample_row
+from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.selectors import Requirement
 
 __all__ = [
@@ -63,7 +64,7 @@ class SampleFilter:
     """
 
     kind: str
-    namespaces: Sequence[str] | None = None
+    namespaces: NamespaceSet = EVERY_NAMESPACE
     phases: Sequence[str] = ()
     name: str | None = None
     prefix: str | None = None

@@ -6,6 +6,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from app.db.engine import Database
+from app.db.served import in_namespaces, namespace_arguments
+from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Manifest
 from app.domain.scaling.candidates import TaskWaits
 from app.domain.scaling.values import WaitingJob
@@ -19,7 +21,9 @@ _LIVE = f"""
 SELECT j.uid, j.namespace, j.name, j.kind, j.api_version, j.generation, j.phase,
        j.observed_generation >= j.generation AS seen,
        (SELECT max(s.requested_at) FROM scale_records AS s WHERE s.job_uid = j.uid) AS scaled_at
-FROM jobs AS j WHERE {_GOES_ON} AND j.kind = ANY($2::text[]) ORDER BY j.namespace, j.name
+FROM jobs AS j
+WHERE {_GOES_ON} AND j.kind = ANY($2::text[]) AND {in_namespaces(3, "j.namespace")}
+ORDER BY j.namespace, j.name
 """  # noqa: S608  conditions of our own
 _MANIFESTS = "SELECT uid, generation, manifest FROM jobs WHERE uid = ANY($1::uuid[])"
 # A reason lists its replicas, as task[rank], but not all of them if they are many.
@@ -31,7 +35,8 @@ WITH stuck AS (
            (SELECT sum((p ->> 'count')::int)
             FROM jsonb_array_elements(j.status -> 'pending_reasons') AS p WHERE p ->> 'code' = $2) AS many
     FROM jobs AS j
-    WHERE {_GOES_ON} AND j.status -> 'pending_reasons' @> jsonb_build_array(jsonb_build_object('code', $2::text)))
+    WHERE {_GOES_ON} AND {in_namespaces(4, "j.namespace")}
+      AND j.status -> 'pending_reasons' @> jsonb_build_array(jsonb_build_object('code', $2::text)))
 SELECT stuck.uid, stuck.namespace, stuck.name, r.task,
        bool_and(r.phase = $3)
        AND bool_or(stuck.many > cardinality(stuck.listed) OR format('%s[%s]', r.task, r.rank) = ANY(stuck.listed))
@@ -61,10 +66,10 @@ class StoredManifest(NamedTuple):
     manifest: Manifest
 
 
-async def live(db: Database, kinds: Sequence[str]) -> list[LiveRow]:
+async def live(db: Database, kinds: Sequence[str], served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveRow]:
     """Jobs of these kinds that go on: neither ended nor told to end."""
     async with db.read() as connection:
-        rows = await connection.fetch(_LIVE, _TERMINAL, list(kinds))
+        rows = await connection.fetch(_LIVE, _TERMINAL, list(kinds), *namespace_arguments(served))
     return [LiveRow(**{**row, "phase": JobPhase(row["phase"])}) for row in rows]
 
 
@@ -73,10 +78,12 @@ async def manifests(db: Database, uids: Sequence[UUID]) -> list[StoredManifest]:
         return [StoredManifest(*row) for row in await connection.fetch(_MANIFESTS, list(uids))]
 
 
-async def waiting(db: Database) -> list[TaskWaits]:
+async def waiting(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[TaskWaits]:
     """The tasks of every live job, of whatever kind, that has replicas for which there is no node."""
     async with db.read() as connection:
-        rows = await connection.fetch(_WAITING, _TERMINAL, PendingCode.UNSCHEDULABLE, ReplicaPhase.CREATING)
+        rows = await connection.fetch(
+            _WAITING, _TERMINAL, PendingCode.UNSCHEDULABLE, ReplicaPhase.CREATING, *namespace_arguments(served)
+        )
     return [
         TaskWaits(
             job=WaitingJob(uid=str(row["uid"]), namespace=row["namespace"], name=row["name"]),

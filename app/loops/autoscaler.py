@@ -106,7 +106,8 @@ class Autoscaler:
             freeze=self._settings.freeze,
             jobs=jobs,
             pending=waiting(
-                await scaling_jobs.waiting(self._db), {job.uid: job.task for job in jobs if job.least < job.most}
+                await scaling_jobs.waiting(self._db, self._parts.settings.served),
+                {job.uid: job.task for job in jobs if job.least < job.most},
             ),
         )
         run = await self._decided(run)
@@ -116,7 +117,7 @@ class Autoscaler:
 
     async def _look_at_jobs(self) -> None:
         """Manifests are read and planned once a generation."""
-        rows = await scaling_jobs.live(self._db, self._kinds) if self._kinds else []
+        rows = await scaling_jobs.live(self._db, self._kinds, self._parts.settings.served) if self._kinds else []
         self._known.rows = {str(row.uid): row for row in rows}
         kept = {
             key: self._known.shapes[key] for row in rows if (key := (row.uid, row.generation)) in self._known.shapes

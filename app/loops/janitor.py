@@ -13,6 +13,7 @@ from app.db import autoscaler_runs, controller, feed, idempotency
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.domain import labels
+from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.objects import Pod
 from app.k8s.api import KubeApi
 from app.k8s.errors import Conflict, KubeError, NotFound
@@ -36,7 +37,15 @@ class Janitor:
     """`timeout` is seconds a cluster request; `every` seconds between rounds."""
 
     def __init__(
-        self, api: KubeApi, db: Database, leadership: Leadership, mirror: Mirror, clock: Clock, *, timeout: float
+        self,
+        api: KubeApi,
+        db: Database,
+        leadership: Leadership,
+        mirror: Mirror,
+        clock: Clock,
+        *,
+        timeout: float,
+        served: NamespaceSet = EVERY_NAMESPACE,
     ) -> None:
         self._api = api
         self._db = db
@@ -44,6 +53,7 @@ class Janitor:
         self._mirror = mirror
         self._clock = clock
         self._timeout = timeout
+        self._served = served
 
     async def keep_clean(self, every: float) -> None:
         await _repeat(every, self.free_strangers)
@@ -52,11 +62,11 @@ class Janitor:
         await _repeat(every, self._forget_old_rows)
 
     async def free_strangers(self) -> None:
-        """Delete and let go of pods of this installation whose job Postgres does not know."""
+        """Delete and let go of pods of this installation whose job Postgres does not know, in served namespaces."""
         uids = {uid for uid in self._mirror.job_uids() if _is_uuid(uid)}
         known = await self._known(uids)
         for pod in list(self._mirror.pods()):
-            if pod.metadata.labels.get(labels.JOB_UID) not in known:
+            if pod.metadata.labels.get(labels.JOB_UID) not in known and pod.metadata.namespace in self._served:
                 with suppress(KubeError):
                     await self._free(pod)
 

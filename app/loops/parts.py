@@ -11,6 +11,7 @@ from app.db.notifications import Listener
 from app.db.publisher import Publisher
 from app.domain.cache.values import CacheSite
 from app.domain.dialects.base import Site
+from app.domain.namespaces import NamespaceSet
 from app.domain.timing import Timing
 from app.k8s.api import KubeApi
 from app.k8s.runtime_servers import RuntimeServers
@@ -36,6 +37,7 @@ class ControllerSettings:
     """
 
     namespaces: tuple[str, ...] = ()
+    reserved_namespaces: tuple[str, ...] = ()
     system_namespace: str = "jobgate-system"
     lease_ttl: float = 15.0
     lease_renew_every: float = 3.0
@@ -49,6 +51,12 @@ class ControllerSettings:
     clean_every: float = 30.0
     sweep_every: float = 60.0
     autoscaler: AutoscalerSettings = AutoscalerSettings()
+
+    @property
+    def served(self) -> NamespaceSet:
+        """Where the controller acts; nothing else in the cluster is changed, apart from its own ConfigMap."""
+        never = frozenset({self.system_namespace, *self.reserved_namespaces})
+        return NamespaceSet(only=frozenset(self.namespaces) or None, never=never)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,6 +67,7 @@ class Reconciler:
         self._publisher = parts.publisher
         self._clock = parts.clock
         self._timing = parts.timing
+        self._served = parts.settings.served
         self._leadership = leadership
         self._mirror = mirror
         self._creator = creator
@@ -99,7 +100,7 @@ class Reconciler:
 
     async def _decide_and_persist(self, keys: Sequence[str]) -> list[Decided]:
         """The decisions that stand. Keys with nothing to do are released here, the others by whoever acts."""
-        jobs = await controller.load(self._db, [UUID(key) for key in keys])
+        jobs = await controller.load(self._db, [UUID(key) for key in keys], self._served)
         for key in keys:
             if UUID(key) not in jobs:
                 self._finish(key)

@@ -89,7 +89,7 @@ class SampleSets:
     async def _begin(self) -> None:
         while True:
             try:
-                self._enqueue(await sample_controller.live(self._db))
+                self._enqueue(await sample_controller.live(self._db, self._settings.served))
             except DatabaseUnavailable as error:
                 log.warning("samples.database_unavailable", error=str(error))
                 await asyncio.sleep(self._settings.poll_every)
@@ -101,7 +101,8 @@ class SampleSets:
         with self._parts.listener.subscribe(INTENT) as hints:
             while True:
                 try:
-                    self._enqueue_unfailed(await sample_controller.pending_intents(self._db, BATCH))
+                    wanted = await sample_controller.pending_intents(self._db, BATCH, self._settings.served)
+                    self._enqueue_unfailed(wanted)
                 except DatabaseUnavailable:
                     await asyncio.sleep(self._settings.poll_every)
                 await hints.wait(self._settings.poll_every)
@@ -109,7 +110,8 @@ class SampleSets:
     async def _follow_time(self) -> None:
         while True:
             with suppress(DatabaseUnavailable):
-                self._enqueue_unfailed(await sample_controller.due(self._db, self._clock.now(), BATCH))
+                now = self._clock.now()
+                self._enqueue_unfailed(await sample_controller.due(self._db, now, BATCH, self._settings.served))
             await asyncio.sleep(self._settings.poll_every)
 
     async def _follow_cluster(self) -> None:
@@ -125,10 +127,7 @@ class SampleSets:
             self._queue.add_after(uid, COALESCE)
 
     def _enqueue(self, samples: Iterable[LiveSample]) -> None:
-        """Where this installation is confined to namespaces, those of others are left alone."""
         for sample in samples:
-            if self._settings.namespaces and sample.namespace not in self._settings.namespaces:
-                continue
             self._namespaces[str(sample.uid)] = sample.namespace
             self._queue.add(str(sample.uid))
 
@@ -168,7 +167,7 @@ class SampleSets:
 
     async def _pass(self, key: str) -> bool | None:
         """Whether all was done; None when people wanted something else meanwhile."""
-        row = await sample_controller.load(self._db, UUID(key))
+        row = await sample_controller.load(self._db, UUID(key), self._settings.served)
         if row is None:
             self._forget(key)
             return True

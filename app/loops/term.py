@@ -79,7 +79,15 @@ class Term:
         )
         plans = PlanCache(str(parts.installation_id), parts.installation_key, parts.site)
         self._reconciler = Reconciler(parts, leadership, self._mirror, creator, hands, plans, self._queue)
-        self._janitor = Janitor(parts.api, parts.db, leadership, self._mirror, clock, timeout=settings.request_timeout)
+        self._janitor = Janitor(
+            parts.api,
+            parts.db,
+            leadership,
+            self._mirror,
+            clock,
+            timeout=settings.request_timeout,
+            served=settings.served,
+        )
         self._autoscaler = Autoscaler(parts, leadership, self._identity.verify)
         self._samples = SampleSets(parts, leadership, self._identity.verify)
 
@@ -96,7 +104,7 @@ class Term:
             group.create_task(self._identity.keep())
             group.create_task(self._repeat(self._settings.heartbeat_every, self._beat))
             await self._mirror.wait_synced()
-            self._enqueue(await controller.live(self._parts.db))
+            self._enqueue(await controller.live(self._parts.db, self._settings.served))
             self._state.set("Running")
             group.create_task(self._queue.run())
             group.create_task(self._explainer.run())
@@ -121,13 +129,14 @@ class Term:
         with self._parts.listener.subscribe(INTENT) as hints:
             while True:
                 try:
-                    self._enqueue(await controller.pending_intents(self._parts.db, INTENT_BATCH))
+                    self._enqueue(await controller.pending_intents(self._parts.db, INTENT_BATCH, self._settings.served))
                 except DatabaseUnavailable:
                     await asyncio.sleep(self._settings.poll_every)
                 await hints.wait(self._settings.poll_every)
 
     async def _enqueue_due(self) -> None:
-        self._enqueue(await controller.due(self._parts.db, self._parts.clock.now(), INTENT_BATCH))
+        now = self._parts.clock.now()
+        self._enqueue(await controller.due(self._parts.db, now, INTENT_BATCH, self._settings.served))
 
     async def _beat(self) -> None:
         contact = self._mirror.last_contact

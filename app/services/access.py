@@ -7,6 +7,7 @@ A namespace that a principal may not see does not exist for it.
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -16,17 +17,19 @@ from typing_extensions import override
 from app.clock import Clock
 from app.db import tokens
 from app.db.engine import Database
-from app.domain.errors import Forbidden, NotFound, Unauthenticated
+from app.domain import names
+from app.domain.errors import Forbidden, NotFound, Unauthenticated, shorten
+from app.domain.namespaces import NamespaceSet
 
 # A revoked token works for this long at most, and a polling client costs one look-up in this time.
 _TRUSTED_SECONDS: Final = 5.0
 _MAX_REMEMBERED: Final = 4096
 _MAX_TOKEN_LENGTH: Final = 512
-_ANY_NAMESPACE: Final = "*"
+ANY_NAMESPACE: Final = "*"  # in a stored token
 
 
 class Role(StrEnum):
-    """What a token allows; each role includes the one before it."""
+    """What a token allows. Each role includes the one before it; docs/operations.md has the table."""
 
     VIEWER = "viewer"
     SUBMITTER = "submitter"
@@ -39,11 +42,12 @@ class Verb(StrEnum):
     READ = "read"
     SUBMIT = "submit"
     CONTROL = "control"  # edit, pause, resume, cancel, delete
+    ADMINISTER = "administer"  # tokens, exemptions from the pod policy, the capacity of the cluster
 
 
 _ALLOWED: Final = {
     Role.VIEWER: frozenset({Verb.READ}),
-    Role.SUBMITTER: frozenset(Verb),
+    Role.SUBMITTER: frozenset({Verb.READ, Verb.SUBMIT, Verb.CONTROL}),
     Role.ADMIN: frozenset(Verb),
 }
 
@@ -60,9 +64,23 @@ class Principal:
     def sees(self, namespace: str) -> bool:
         return self.namespaces is None or namespace in self.namespaces
 
+    @property
+    def administers(self) -> bool:
+        return Verb.ADMINISTER in _ALLOWED[self.role]
+
 
 def may(principal: Principal, verb: Verb, namespace: str) -> bool:
     return principal.sees(namespace) and verb in _ALLOWED[principal.role]
+
+
+def refused_namespaces(namespaces: Sequence[str], served: NamespaceSet) -> list[str]:
+    """A sentence about each namespace that a new token cannot reach."""
+    wrong = ((name, names.dns_label(name)) for name in namespaces)
+    return [
+        f"{shorten(name)}: {problem or 'this namespace is not served here'}"
+        for name, problem in wrong
+        if problem or name not in served
+    ]
 
 
 def require(principal: Principal, verb: Verb, namespace: str) -> None:
@@ -126,7 +144,7 @@ class TokenAccess(Access):
         if found is None:
             return None
         await tokens.touch(self._db, found.id, self._clock.now())
-        everywhere = _ANY_NAMESPACE in found.namespaces
+        everywhere = ANY_NAMESPACE in found.namespaces
         return Principal(
             id=found.id,
             name=found.name,

@@ -11,6 +11,7 @@ from app.clock import Clock
 from app.db.engine import Database
 from app.db.submissions import GroupCommit
 from app.domain.cache.limits import CacheLimits
+from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.services.access import Access
 from app.services.autoscaling import Autoscaling
 from app.services.control import JobControl
@@ -40,7 +41,7 @@ Readiness = Callable[[], Awaitable[Sequence[Check]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """`namespaces` narrows what is served here, whoever asks; None is all."""
+    """`namespaces` are those that are served here, whoever asks."""
 
     access: Access
     submitter: Submitter
@@ -57,7 +58,7 @@ class Services:
     commit: GroupCommit
     readiness: Readiness
     clock: Clock
-    namespaces: frozenset[str] | None = None
+    namespaces: NamespaceSet = EVERY_NAMESPACE
 
     async def run(self) -> None:
         """Commit submissions and follow the feed until cancelled. Without it nothing is submitted and nobody woken."""
@@ -93,7 +94,7 @@ class Assembly:
     hints: Hints
     readiness: Readiness
     log_reader: LogReader | None = None
-    namespaces: frozenset[str] | None = None
+    namespaces: NamespaceSet = EVERY_NAMESPACE
     stale_after: timedelta = timedelta(seconds=75)
     cache_limits: CacheLimits = field(default_factory=partial(CacheLimits, namespace=""))
     randomness: random.Random = field(default_factory=random.SystemRandom)

@@ -8,7 +8,7 @@ Nobody who waits holds a connection. Who falls behind what is kept in memory rea
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -56,10 +56,10 @@ def parse_position(text: str) -> Position | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
-    """Which events somebody waits for: those of one job or sample, or of some namespaces (None is all)."""
+    """Which events somebody waits for: those of one job or sample, or of some namespaces (None: of every one)."""
 
     job_uid: UUID | None = None
-    namespaces: frozenset[str] | None = None
+    namespaces: Container[str] | None = None
     resources: frozenset[str] = frozenset({JOBS})
 
     def covers(self, event: FeedEvent) -> bool:

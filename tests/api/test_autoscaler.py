@@ -136,14 +136,17 @@ async def test_who_sees_one_namespace_sees_its_decisions_alone(closed_gateway: G
     assert (await closed_gateway.client.post(DRY_RUN, headers=headers)).status_code == 403
 
 
-@pytest.mark.parametrize("role", ["viewer", "admin"])
-async def test_who_sees_everything_may_rehearse(closed_gateway: Gateway, role: str) -> None:
-    await recorded(closed_gateway, [a_job("team"), a_job("other")])
+@pytest.mark.parametrize(("role", "status"), [("viewer", 403), ("submitter", 403), ("admin", 200)])
+async def test_only_an_admin_of_everything_may_rehearse(closed_gateway: Gateway, role: str, status: int) -> None:
+    await recorded(closed_gateway, [a_job("team"), a_job("other"), a_job("kube-system")])
     headers = await closed_gateway.token(role, "*")
     (run,) = (await closed_gateway.client.get(RUNS, headers=headers)).json()["items"]
-    assert len(run["decisions"]) == 2
-    assert run["capacity"] is not None
-    assert (await closed_gateway.client.post(DRY_RUN, headers=headers)).status_code == 200
+    assert [decision["namespace"] for decision in run["decisions"]] == ["team", "other"]
+    assert (run["capacity"] is not None) == (role == "admin")
+    rehearsed = await closed_gateway.client.post(DRY_RUN, headers=headers)
+    assert rehearsed.status_code == status
+    if status == 200:
+        assert {decision["namespace"] for decision in rehearsed.json()["decisions"]} == {"team", "other"}
 
 
 async def test_without_a_token_nothing_is_told(closed_gateway: Gateway) -> None:

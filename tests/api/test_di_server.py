@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.domain.namespaces import NamespaceSet
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ReplicaPhase
@@ -188,7 +189,7 @@ async def test_what_nobody_foresaw_is_in_the_envelope_and_tells_nothing(gateway:
 async def test_a_narrowed_installation_serves_its_namespaces_only(database_url: str) -> None:
     async with running_gateway(database_url) as gateway:
         elsewhere = own(gateway, await submit(gateway))
-    async with running_gateway(database_url, namespaces=frozenset({"served"})) as gateway:
+    async with running_gateway(database_url, namespaces=NamespaceSet.of("served")) as gateway:
         answer = await gateway.client.post(jobs_path("served"), json=di_job())
         headers = own(gateway, answer.json())
         assert (await gateway.client.get(at("replicas", "served.atari"), headers=headers)).status_code == 200

@@ -6,6 +6,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
+from app.domain.namespaces import NamespaceSet
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.postgres import fresh_database
 from tests.support.samples import PATCH, RESOURCES, path, sample
@@ -93,7 +94,7 @@ async def test_a_gateway_of_some_namespaces_serves_no_others(
 ) -> None:
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
-        running_gateway(url, namespaces=frozenset({MINE})) as narrow,
+        running_gateway(url, namespaces=NamespaceSet.of(MINE)) as narrow,
     ):
         for namespace, expected in ((MINE, 201), (THEIRS, 404)):
             answer = await narrow.client.post(path(resource, namespace=namespace), json=sample(resource))

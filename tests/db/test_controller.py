@@ -12,6 +12,7 @@ from app.db.engine import Database
 from app.db.errors import LeaseLost, NotStorable
 from app.db.evidence import Capture, Log
 from app.db.leases import Lease
+from app.domain.namespaces import NamespaceSet
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Condition, JobPendingReason, JobStatus
@@ -244,3 +245,15 @@ async def test_many_replicas_of_many_jobs_in_one_write(db: Database, lease: Leas
     )
     loaded = await controller.load(db, uids)
     assert [len(job.recorded.replicas) for job in loaded.values()] == [700] * 5
+
+
+async def test_nothing_of_a_reserved_namespace_is_found(db: Database) -> None:
+    served = NamespaceSet(never=frozenset({"vault"}))
+    made = [new_job(f"in-{namespace}", namespace=namespace) for namespace in ("vault", "kube-system", "team")]
+    await submitted(db, *made)
+    theirs = {job.uid for job in made if job.namespace == "team"}
+    assert {job.uid for job in await controller.live(db, served)} == theirs
+    assert {job.uid for job in await controller.pending_intents(db, 1, served)} == theirs
+    assert set(await controller.load(db, [job.uid for job in made], served)) == theirs
+    only = NamespaceSet.of("team", "kube-system")
+    assert {job.uid for job in await controller.pending_intents(db, 9, only)} == theirs

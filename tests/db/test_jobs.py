@@ -10,6 +10,7 @@ from app.db.engine import Database
 from app.db.jobs import Cursor, Edit, JobFilter, ScaleChange
 from app.db.leases import Lease
 from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed
+from app.domain.namespaces import NamespaceSet
 from app.domain.plan import Rank
 from app.domain.selectors import parse_selector
 from app.domain.status.records import Attempt, Condition, JobStatus
@@ -100,6 +101,7 @@ async def test_filters(db: Database, lease: Lease) -> None:
         new_job("beta", created_at=later(2), labels={"env": "dev"}, kind="MxJob"),
         new_job("alphabet", created_at=later(3), labels={}, namespace="team-b"),
         new_job("deleted", created_at=later(4)),
+        new_job("hidden", created_at=later(5), namespace="kube-system"),
     )
     await submitted(db, *made)
     await move(db, lease, made[1].uid, JobPhase.FAILED, finished_at=later(50))
@@ -107,9 +109,10 @@ async def test_filters(db: Database, lease: Lease) -> None:
     cases = [
         (JobFilter(), {"alpha", "beta", "alphabet"}),
         (JobFilter(deleted=True), {"alpha", "beta", "alphabet", "deleted"}),
-        (JobFilter(namespaces=["team-b"]), {"alphabet"}),
-        (JobFilter(namespaces=["team-b", "team-a"]), {"alpha", "beta", "alphabet"}),
-        (JobFilter(namespaces=[]), set()),
+        (JobFilter(namespaces=NamespaceSet.of("team-b")), {"alphabet"}),
+        (JobFilter(namespaces=NamespaceSet.of("team-b", "team-a")), {"alpha", "beta", "alphabet"}),
+        (JobFilter(namespaces=NamespaceSet.of()), set()),
+        (JobFilter(namespaces=NamespaceSet(never=frozenset({"team-b"}))), {"alpha", "beta"}),
         (JobFilter(phases=[JobPhase.FAILED, JobPhase.RUNNING]), {"beta"}),
         (JobFilter(kinds=["MxJob"]), {"beta"}),
         (JobFilter(name="alpha"), {"alpha"}),
@@ -121,7 +124,7 @@ async def test_filters(db: Database, lease: Lease) -> None:
         (JobFilter(finished_after=later(50)), {"beta"}),
         (JobFilter(finished_before=later(50)), set()),
         (JobFilter(uids=[made[0].uid, made[3].uid, uuid4()]), {"alpha", "deleted"}),
-        (JobFilter(namespaces=["team-b"], uids=[made[0].uid]), set()),
+        (JobFilter(namespaces=NamespaceSet.of("team-b"), uids=[made[0].uid]), set()),
     ]
     for where, expected in cases:
         assert await listed(db, where) == expected, where

@@ -10,6 +10,7 @@ from app.db import tokens
 from app.db.engine import Database
 from tests.e2e.user import User, job
 from tests.support.gateway_process import GatewayProcess, answering
+from tests.support.kube import KubeClient
 
 OPEN_ROUTES = ("/livez", "/readyz", "/readyz?verbose", "/metrics", "/openapi.json")
 
@@ -80,3 +81,25 @@ async def test_served_namespaces_can_be_narrowed(own_gateway: GatewayProcess, na
         await user.submit(job("here", "true"))
         assert (await user.ended("here"))["phase"] == "Succeeded"
         await User(client, "default").call("POST", "", 404, json=job("there", "true"))
+
+
+async def test_the_controller_leaves_jobs_of_a_reserved_namespace_alone(
+    own_gateway: GatewayProcess, namespace: str, api: KubeClient
+) -> None:
+    """A job that was accepted before its namespace was reserved gets no object; another one runs to its end."""
+    url = await own_gateway.start({"JOBGATE_ROLE": "api"})
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        await User(client, namespace).submit(job("before", "true"))
+    await own_gateway.stop()
+    await own_gateway.start({"JOBGATE_RESERVED_NAMESPACES": namespace})
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        await User(client, namespace).call("POST", "", 404, json=job("after", "true"))
+        await User(client, namespace).call("GET", "/before", 404)
+        other = User(client, "default")
+        try:
+            await other.submit(job("elsewhere", "true"))
+            assert (await other.ended("elsewhere"))["phase"] == "Succeeded"
+        finally:
+            await other.call("DELETE", "/elsewhere", 202)
+    for objects in ("pods", "services"):
+        assert (await api.get(f"/api/v1/namespaces/{namespace}/{objects}")).body["items"] == []

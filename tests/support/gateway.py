@@ -20,6 +20,7 @@ from app.db.errors import DatabaseUnavailable
 from app.domain.credentials import credential_of
 from app.domain.decision import Decision
 from app.domain.dialects.base import Limits
+from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
 from app.main import create_app
@@ -119,7 +120,7 @@ async def running_gateway(
     log_reader: LogReader | None = None,
     settings: HttpSettings | None = None,
     limits: Limits | None = None,
-    namespaces: frozenset[str] | None = None,
+    namespaces: NamespaceSet = EVERY_NAMESPACE,
 ) -> AsyncIterator[Gateway]:
     db = await Database.open(database_url, pool_size=8)
     clock = SystemClock()

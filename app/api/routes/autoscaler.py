@@ -8,7 +8,7 @@ from pydantic import Field
 from app.api import paging
 from app.api.autoscaler_views import AutoscalerPage, RehearsalView, page_view, rehearsal_view
 from app.api.bodies import read_options
-from app.api.dependencies import CallerDep
+from app.api.dependencies import Caller, CallerDep
 from app.api.parameters import PageSize, PageToken
 from app.api.polling import JSON
 from app.domain.dialects.spec_model import SpecModel
@@ -42,7 +42,7 @@ async def get_autoscaler(caller: CallerDep, page_size: PageSize = None, page_tok
     if len(runs) > size:
         runs = runs[:size]
         token = paging.encode(paging.SequencePlace(question=_QUESTION, seq=runs[-1].id))
-    return _answer(page_view(runs, caller.visible, token, with_capacity=caller.principal.namespaces is None))
+    return _answer(page_view(runs, caller.visible, token, with_capacity=_administers_all(caller)))
 
 
 _REHEARSED: Final[dict[int | str, dict[str, Any]]] = {200: {"model": RehearsalView}}
@@ -56,8 +56,13 @@ _BODY: Final = {"required": False, "content": {JSON: {"schema": RehearsalOptions
     openapi_extra={"requestBody": _BODY},
 )
 async def rehearse_autoscaler(request: Request, caller: CallerDep) -> Response:
-    """What it would do with the cluster and the jobs as it last saw them. For who may see all namespaces."""
-    if caller.principal.namespaces is not None:
-        raise Forbidden("the autoscaler looks at all namespaces, and this token is for some of them")
+    """What it would do with the cluster and the jobs as it last saw them. Only an admin of all namespaces may ask."""
+    if not _administers_all(caller):
+        raise Forbidden("a dry run of the autoscaler needs a token of the role admin with access to all namespaces")
     options = await read_options(request, RehearsalOptions)
-    return _answer(rehearsal_view(await caller.services.autoscaling.rehearse(options.max_load)))
+    return _answer(rehearsal_view(await caller.services.autoscaling.rehearse(options.max_load), caller.visible))
+
+
+def _administers_all(caller: Caller) -> bool:
+    """Whether the caller may see the capacity of the cluster, which the jobs of all namespaces share."""
+    return caller.principal.administers and caller.principal.namespaces is None

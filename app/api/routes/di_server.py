@@ -120,7 +120,7 @@ async def _job(
         raise refuse_parameter("path", "job_id", "InvalidName", detail, "<namespace>.<name>")
     check_namespace(namespace)
     job = await services.di_server.identify(namespace, name, request.headers.get("authorization"))
-    if services.namespaces is not None and namespace not in services.namespaces:
+    if namespace not in services.namespaces:
         raise NotFound("this namespace is not served here")
     return job
 

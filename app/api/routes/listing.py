@@ -17,6 +17,7 @@ from app.api.views import JobPage as JobPageView
 from app.api.waiting import Look, latest
 from app.db.jobs import Cursor, JobFilter, JobPage
 from app.domain.errors import InvalidManifest
+from app.domain.namespaces import NamespaceSet
 from app.domain.selectors import Requirement, parse_selector
 from app.domain.vocabulary import JobPhase
 from app.services.access import Verb
@@ -110,11 +111,11 @@ async def list_namespace_jobs(
 ) -> Response:
     """List the jobs of a namespace, the newest first."""
     caller.require(Verb.READ, namespace)
-    return await _answer(caller, listed, frozenset({namespace}), if_none_match, wait_seconds(prefer or ()))
+    return await _answer(caller, listed, NamespaceSet.of(namespace), if_none_match, wait_seconds(prefer or ()))
 
 
 async def _answer(
-    caller: Caller, listed: Listing, namespaces: frozenset[str] | None, if_none_match: str | None, wait: int
+    caller: Caller, listed: Listing, namespaces: NamespaceSet, if_none_match: str | None, wait: int
 ) -> Response:
     async def look() -> tuple[JobPage, str]:
         page = await _page(caller, listed, namespaces)
@@ -125,15 +126,16 @@ async def _answer(
     return await _rendered(caller, listed, found, if_none_match)
 
 
-async def _page(caller: Caller, listed: Listing, namespaces: frozenset[str] | None) -> JobPage:
-    if namespaces is not None and not namespaces:
+async def _page(caller: Caller, listed: Listing, namespaces: NamespaceSet) -> JobPage:
+    if namespaces.names == []:
         return JobPage(rows=(), next=None)
-    where = replace(listed.where, namespaces=None if namespaces is None else sorted(namespaces))
+    where = replace(listed.where, namespaces=namespaces)
     return await caller.services.reading.page(where, listed.after, listed.size)
 
 
-def _tag(listed: Listing, namespaces: frozenset[str] | None, page: JobPage) -> str:
-    seen = "*" if namespaces is None else ",".join(sorted(namespaces))
+def _tag(listed: Listing, namespaces: NamespaceSet, page: JobPage) -> str:
+    names = namespaces.names
+    seen = "*" if names is None else ",".join(names)
     return list_tag(((row.uid, row.version) for row in page.rows), f"{listed.asked} {seen} {listed.after} {page.next}")
 
 

@@ -30,6 +30,7 @@ from app.api.waiting import Look, latest
 from app.db.queries import Cursor
 from app.db.samples import SampleFilter, SamplePage
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.namespaces import NamespaceSet
 from app.domain.sample_sets.vocabulary import SampleJobPhase, SetPhase
 from app.services.access import Verb
 from app.services.watching import Interest
@@ -156,28 +157,27 @@ def _lists(kind: SampleKind) -> APIRouter:
         prefer: Prefer = None,
     ) -> Response:
         caller.require(Verb.READ, namespace)
-        listed = _within(listed, frozenset({namespace}))
+        listed = _within(listed, NamespaceSet.of(namespace))
         return await _answer(caller, kind, listed, if_none_match, wait_seconds(prefer or ()))
 
     return router
 
 
-def _within(listed: SampleListing, namespaces: frozenset[str] | None) -> SampleListing:
-    return replace(listed, where=replace(listed.where, namespaces=None if namespaces is None else sorted(namespaces)))
+def _within(listed: SampleListing, namespaces: NamespaceSet) -> SampleListing:
+    return replace(listed, where=replace(listed.where, namespaces=namespaces))
 
 
 async def _answer(
     caller: Caller, kind: SampleKind, listed: SampleListing, if_none_match: str | None, wait: int
 ) -> Response:
     where = listed.where
-    question = f"{listed.asked} {where.namespaces} {listed.after}"
+    question = f"{listed.asked} {where.namespaces.names} {listed.after}"
 
     async def look() -> tuple[SamplePage, str]:
         page = await caller.services.samples.page(where, listed.after, listed.size)
         return page, list_tag(((row.uid, row.version) for row in page.rows), f"{question} {page.next}")
 
-    namespaces = None if where.namespaces is None else frozenset(where.namespaces)
-    interest = Interest(namespaces=namespaces, resources=frozenset({kind.resource}))
+    interest = Interest(namespaces=where.namespaces, resources=frozenset({kind.resource}))
     found = await latest(caller.services, interest, if_none_match, wait, look)
     return await _rendered(caller, listed, found, if_none_match)
 

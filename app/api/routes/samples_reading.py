@@ -18,6 +18,7 @@ from app.api.waiting import latest
 from app.db.samples import SampleFilter, SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.errors import Gone
+from app.domain.namespaces import NamespaceSet
 from app.services.access import Verb
 from app.services.watching import Interest
 
@@ -156,7 +157,7 @@ async def company_of(caller: Caller, row: SampleRow) -> Company | None:
     if not row.cache_kind.has_objects:
         return None
     samples = caller.services.samples
-    where = SampleFilter(kind=SAMPLE_JOB.kind, namespaces=[row.namespace], set_name=row.name)
+    where = SampleFilter(kind=SAMPLE_JOB.kind, namespaces=NamespaceSet.of(row.namespace), set_name=row.name)
     return Company(
         jobs=await samples.mounting_jobs(row.namespace, row.name),
         sample_jobs=(await samples.page(where, None, _MAX_COMPANY)).rows,

@@ -1,0 +1,45 @@
+"""Sets of namespaces, which may be infinite: what a token reaches, and what an installation serves."""
+
+from dataclasses import dataclass
+from typing import Final
+
+# Kubernetes reserves this prefix for its own namespaces.
+_RESERVED_PREFIX: Final = "kube-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceSet:
+    """The namespaces of `only` (None: every namespace) without those of `never`.
+
+    A namespace whose name begins with kube- is never a member.
+    """
+
+    only: frozenset[str] | None = None
+    never: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, *names: str) -> "NamespaceSet":
+        return cls(only=frozenset(names))
+
+    def __contains__(self, namespace: object) -> bool:
+        if not isinstance(namespace, str) or namespace in self.never or namespace.startswith(_RESERVED_PREFIX):
+            return False
+        return self.only is None or namespace in self.only
+
+    def __and__(self, other: "NamespaceSet") -> "NamespaceSet":
+        finite = [names for names in (self.only, other.only) if names is not None]
+        only = frozenset.intersection(*finite) if finite else None
+        return NamespaceSet(only=only, never=self.never | other.never)
+
+    @property
+    def names(self) -> list[str] | None:
+        """The members in alphabetical order; None if the set has no end."""
+        return None if self.only is None else sorted(name for name in self.only if name in self)
+
+    @property
+    def excluded(self) -> list[str]:
+        """Every namespace that is not a member of a set without an end, except those that begin with kube-."""
+        return sorted(self.never)
+
+
+EVERY_NAMESPACE: Final = NamespaceSet()

@@ -1,0 +1,137 @@
+"""Every route of the OpenAPI document with a token of every role: in its namespace, another one, a reserved one."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from app.domain.namespaces import NamespaceSet
+from app.main import create_app
+from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
+from tests.support.postgres import fresh_database
+from tests.support.samples import RESOURCES, path, sample
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MINE, THEIRS, LISTED, SYSTEM = "mine", "theirs", "monitoring", "kube-system"
+RESERVED: Final = (SYSTEM, "kube-public", LISTED)
+ROLES: Final = ("viewer", "submitter", "admin")
+WRITES: Final = frozenset({"put", "patch", "delete", "post"})
+# Routes whose least role does not follow from their method.
+LEAST_ROLES: Final = {"rehearse_autoscaler": "admin"}
+# Answered to the pods of one job only; no token of `jobgate token create` opens them.
+OF_JOBS: Final = "/v2alpha1/"
+# Without a namespace: they show what the caller may see, or what is the same for everybody.
+OPEN: Final = ("/livez", "/readyz", "/metrics")
+
+
+def operations() -> list[tuple[str, str, str]]:
+    """(operation id, method, path) of every route that takes a token of `jobgate token create`."""
+    document = create_app().openapi()
+    return [
+        (operation["operationId"], method, route)
+        for route, item in document["paths"].items()
+        for method, operation in item.items()
+        if route not in OPEN and not route.startswith(OF_JOBS)
+    ]
+
+
+def least_role(operation: str, method: str) -> str:
+    return LEAST_ROLES.get(operation, "submitter" if method in WRITES else "viewer")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def closed(postgres_server_url: str, database_template: str) -> AsyncIterator[Gateway]:
+    """A job, a set and a sample job named `there` in each namespace; those in reserved ones are older than the rule."""
+    served = NamespaceSet(never=frozenset({LISTED}))
+    async with (
+        fresh_database(postgres_server_url, template=database_template) as url,
+        running_gateway(url) as before,
+        running_gateway(url, closed=True, namespaces=served) as running,
+    ):
+        for namespace in (MINE, THEIRS, LISTED):
+            answer = await before.client.post(jobs_path(namespace), json=manifest("there"))
+            assert answer.status_code == 201, answer.text
+            for resource in RESOURCES:
+                at = path(resource, namespace=namespace)
+                answer = await before.client.post(at, json=sample(resource, "there"))
+                assert answer.status_code == 201, answer.text
+        await before.services.submitter.submit(
+            manifest("there"), SYSTEM, actor="somebody", key=None, render=lambda row: str(row.uid).encode()
+        )
+        yield running
+
+
+async def send(gateway: Gateway, method: str, route: str, namespace: str, headers: dict[str, str]) -> httpx2.Response:
+    """Ask with a body or a precondition that is refused once the caller is let in, so that nothing changes."""
+    url = route.format(namespace=namespace, name="there", uid="00000000-0000-4000-8000-000000000000")
+    if method == "get" and url.endswith("/watch"):
+        async with gateway.client.stream("GET", url, headers=headers) as stream:
+            return httpx2.Response(stream.status_code)
+    if method == "patch":
+        headers = headers | {"Content-Type": "application/merge-patch+json"}
+    body: Any = {} if method in WRITES else None
+    match = {"If-Match": '"no"'} if method != "get" else {}
+    return await gateway.client.request(method.upper(), url, headers=headers | match, json=body)
+
+
+@pytest.mark.parametrize(("operation", "method", "route"), operations())
+async def test_a_route_takes_the_roles_of_the_table(operation: str, method: str, route: str, closed: Gateway) -> None:
+    least = ROLES.index(least_role(operation, method))
+    for rank, role in enumerate(ROLES):
+        answer = await send(closed, method, route, MINE, await closed.token(role, "*"))
+        assert (answer.status_code == 403) == (rank < least), (role, answer.status_code, answer.text)
+        assert answer.status_code != 401
+    assert (await send(closed, method, route, MINE, {})).status_code == 401
+
+
+NAMESPACED = [operation for operation in operations() if "{namespace}" in operation[2]]
+
+
+@pytest.mark.parametrize(("operation", "method", "route"), NAMESPACED)
+async def test_no_route_leads_out_of_a_tokens_namespaces(
+    operation: str, method: str, route: str, closed: Gateway
+) -> None:
+    for role in ROLES:
+        elsewhere = await send(closed, method, route, THEIRS, await closed.token(role, MINE))
+        assert elsewhere.status_code == 404, (operation, role, elsewhere.text)
+        nowhere = await send(closed, method, route, MINE, await closed.token(role))
+        assert nowhere.status_code == 404, (operation, role, nowhere.text)
+
+
+@pytest.mark.parametrize(("operation", "method", "route"), NAMESPACED)
+async def test_no_token_opens_a_reserved_namespace(operation: str, method: str, route: str, closed: Gateway) -> None:
+    everywhere, named = await closed.token("admin", "*"), await closed.token("admin", *RESERVED)
+    for namespace in RESERVED:
+        for headers in (everywhere, named):
+            refused = await send(closed, method, route, namespace, headers)
+            assert refused.status_code == 404, (operation, namespace, refused.text)
+
+
+@pytest.mark.parametrize("resource", ["jobs", *RESOURCES])
+async def test_lists_leave_reserved_namespaces_out(resource: str, closed: Gateway) -> None:
+    for namespaces in (("*",), (MINE, THEIRS, *RESERVED)):
+        headers = await closed.token("admin", *namespaces)
+        items = (await closed.client.get(f"/api/v1/{resource}", headers=headers)).json()["items"]
+        assert {item["namespace"] for item in items} == {MINE, THEIRS}
+        asked = await closed.client.get(f"/api/v1/{resource}", params={"namespace": LISTED}, headers=headers)
+        assert asked.status_code == 404
+
+
+async def test_a_uid_of_a_reserved_namespace_leads_nowhere(closed: Gateway) -> None:
+    headers = await closed.token("admin", "*")
+    async with closed.db.read() as connection:
+        rows = await connection.fetch("SELECT uid FROM jobs WHERE namespace = ANY($1)", [SYSTEM, LISTED])
+    assert len(rows) == 2
+    for row in rows:
+        for detail in ("", "/status", "/replicas", "/history", "/scale-records", "/events", "/manifests", "/logs"):
+            answer = await closed.client.get(f"/api/v1/jobs/{row['uid']}{detail}", headers=headers)
+            assert answer.status_code == 404, detail
+
+
+async def test_only_an_admin_of_all_namespaces_sees_the_capacity_of_the_cluster(closed: Gateway) -> None:
+    for role, namespace, status in (("admin", MINE, 403), ("submitter", "*", 403), ("admin", "*", 404)):
+        answer = await closed.client.post("/api/v1/autoscaler/dry-run", headers=await closed.token(role, namespace))
+        assert answer.status_code == status, (role, namespace)
