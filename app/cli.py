@@ -91,6 +91,11 @@ def _say_ready(url: str) -> None:
     print(f"jobgate is ready at {url}", flush=True)
 
 
+def _say_dev_ready(url: str, kubeconfig: str) -> None:
+    _say_ready(url)
+    print(development.kubeconfig_line(kubeconfig), flush=True)
+
+
 @app.command(epilog=_settings_help())
 def serve(
     host: Annotated[str | None, typer.Option(help="address to serve on")] = None,
@@ -118,7 +123,7 @@ def dev(
 ) -> None:
     """Serve from an embedded database and an embedded cluster, without tokens, on loopback."""
     settings = _dev_settings(port=port, kubeconfig=kubeconfig)
-    _run(lambda stop: development.run(settings, data_dir.absolute(), on_ready=_say_ready, stop=stop))
+    _run(lambda stop: development.run(settings, data_dir.absolute(), on_ready=_say_dev_ready, stop=stop))
 
 
 @app.command()

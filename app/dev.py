@@ -8,6 +8,7 @@ Both children die with this process, however it dies, and the next start clears 
 
 import asyncio
 import os
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -110,10 +111,18 @@ async def embedded(data_dir: Path, kubeconfig: str | None) -> AsyncIterator[tupl
         await postgres.stop()
 
 
-async def run(settings: Settings, data_dir: Path, *, on_ready: Callable[[str], None], stop: asyncio.Event) -> None:
-    """Serve until `stop`. `on_ready` is called with the URL once requests are answered and a controller runs."""
+def kubeconfig_line(kubeconfig: str) -> str:
+    """Return the line that makes kubectl in a shell use this cluster."""
+    return f"export KUBECONFIG={shlex.quote(kubeconfig)}"
+
+
+async def run(settings: Settings, data_dir: Path, *, on_ready: Callable[[str, str], None], stop: asyncio.Event) -> None:
+    """Serve until `stop`.
+
+    `on_ready` is called with the URL and the kubeconfig once requests are answered and a controller runs.
+    """
     async with embedded(data_dir, settings.kubeconfig) as (url, kubeconfig):
         changed = settings.model_copy(update={"database_url": url, "kubeconfig": kubeconfig})
         if settings.kubeconfig is None and not settings.runtime_image:
             changed = changed.model_copy(update={"runtime_image": RUNTIME_IMAGE})
-        await bootstrap.serve(changed, on_ready=on_ready, stop=stop, migrate=True)
+        await bootstrap.serve(changed, on_ready=lambda url: on_ready(url, kubeconfig), stop=stop, migrate=True)

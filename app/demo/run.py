@@ -24,14 +24,17 @@ INTERRUPTED = 130  # as a shell reports Ctrl-C
 
 async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_serving: bool) -> int:
     """0 when every example ended as it should."""
-    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    ready: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
     print("starting Postgres, a cluster and the gateway …", flush=True)  # noqa: T201
     started = time.monotonic()
     async with asyncio.TaskGroup() as group:
-        serving = group.create_task(dev.run(settings, data_dir, on_ready=ready.set_result, stop=stop))
+        serving = group.create_task(
+            dev.run(settings, data_dir, on_ready=lambda *found: ready.set_result(found), stop=stop)
+        )
         serving.add_done_callback(lambda _: ready.cancel())
-        url = await ready
-        print(f"jobgate is ready at {url} ({time.monotonic() - started:.1f} s)\n", flush=True)  # noqa: T201
+        url, kubeconfig = await ready
+        print(f"jobgate is ready at {url} ({time.monotonic() - started:.1f} s)", flush=True)  # noqa: T201
+        print(f"{dev.kubeconfig_line(kubeconfig)}\n", flush=True)  # noqa: T201
         playing = group.create_task(_play_all(url, settings, data_dir))
         stopped = group.create_task(stop.wait())
         await asyncio.wait({playing, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -39,7 +42,7 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
             playing.cancel()
             return INTERRUPTED
         if keep_serving:
-            _say_goodbye(url, data_dir)
+            _say_goodbye(url, kubeconfig)
             await stopped
         stop.set()
     return playing.result()
@@ -92,7 +95,7 @@ def _print_table(endings: list[Ending], failures: list[str]) -> None:
     print("\n".join(lines), flush=True)  # noqa: T201
 
 
-def _say_goodbye(url: str, data_dir: Path) -> None:
+def _say_goodbye(url: str, kubeconfig: str) -> None:
     jobs = f"{url}/api/v1/namespaces/{NAMESPACE}/jobs"
     print(  # noqa: T201
         f"\nstill serving; Ctrl-C ends it\n\n"
@@ -102,7 +105,8 @@ def _say_goodbye(url: str, data_dir: Path) -> None:
         f"  curl {jobs}/pausable/history\n"
         f"  curl {jobs.replace('/jobs', '/samplesets')}?deleted=true\n"
         f"  curl -N {url}/api/v1/watch\n"
-        f"  KUBECONFIG={data_dir}/cluster/kubeconfig kubectl get pods\n",
+        f"  {dev.kubeconfig_line(kubeconfig)}\n"
+        f"  kubectl get pods\n",
         file=sys.stdout,
         flush=True,
     )

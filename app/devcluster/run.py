@@ -2,19 +2,21 @@
 
 import asyncio
 import logging
-import os
 import secrets
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 import yaml
 from aiohttp import web
 
+from app.devcluster import clock
 from app.devcluster.admission import Admission
+from app.devcluster.certificates import Certificates
 from app.devcluster.controllers.accounting import QuotaController
 from app.devcluster.controllers.events import EventExpiry
 from app.devcluster.controllers.garbage import GarbageCollector, OrphanPods
@@ -23,6 +25,7 @@ from app.devcluster.controllers.nodes import NodeLifecycle
 from app.devcluster.controllers.scheduler import Scheduler
 from app.devcluster.controllers.statefulsets import StatefulSetController
 from app.devcluster.controllers.volumes import VolumeController
+from app.devcluster.files import write_private
 from app.devcluster.registry import Registry
 from app.devcluster.resources import Catalog
 from app.devcluster.server.api import ApiServer, ApiSettings
@@ -31,6 +34,8 @@ from app.devcluster.store import Store
 
 _logger = logging.getLogger(__name__)
 _RESTART_SECONDS = 1.0
+_CERTIFICATE_CHECK_SECONDS = 3600.0
+"""Far below the weeks that a certificate has left when it is renewed."""
 
 
 class _Loop(Protocol):
@@ -84,13 +89,25 @@ async def _serve(
     stop: asyncio.Event,
     ready: asyncio.Event | None,
 ) -> None:
-    site = web.TCPSite(runner, settings.host, settings.port)
+    certificates = Certificates(cluster.home / "pki", settings.host)
+    certificates.renew(clock.now())
+    tls = certificates.server_context()
+    site = web.TCPSite(runner, settings.host, settings.port, ssl_context=tls)
+    path = settings.kubeconfig or cluster.home / "kubeconfig"
+
+    def publish() -> Path:
+        server = f"https://{_url_host(settings.host)}:{runner.addresses[0][1]}"
+        return _write_kubeconfig(path, server, cluster.token, certificates.authority_pem())
+
+    def renewed() -> None:
+        certificates.load_into(tls)
+        publish()
+
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_keep_running(loop)) for loop in _controllers(settings, cluster.registry)]
+        loops = [*_controllers(settings, cluster.registry), _CertificateRenewal(certificates, renewed)]
+        tasks = [group.create_task(_keep_running(loop)) for loop in loops]
         await site.start()
-        port = runner.addresses[0][1]
-        path = settings.kubeconfig or cluster.home / "kubeconfig"
-        kubeconfig = write_kubeconfig(path, f"http://{settings.host}:{port}", cluster.token)
+        kubeconfig = publish()
         tasks += [group.create_task(node.run()) for node in _nodes(settings, cluster.home, kubeconfig)]
         print(f"KUBECONFIG={kubeconfig}", flush=True)  # noqa: T201  the line that callers wait for
         if ready is not None:
@@ -98,6 +115,24 @@ async def _serve(
         await stop.wait()
         for task in tasks:
             task.cancel()
+
+
+def _url_host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+class _CertificateRenewal:
+    """Calls `renewed` whenever a certificate was replaced while the cluster runs."""
+
+    def __init__(self, certificates: Certificates, renewed: Callable[[], object]) -> None:
+        self._certificates = certificates
+        self._renewed = renewed
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(_CERTIFICATE_CHECK_SECONDS)
+            if self._certificates.renew(clock.now()):
+                self._renewed()
 
 
 async def _keep_running(loop: _Loop) -> None:
@@ -138,12 +173,13 @@ def _kept_token(home: Path) -> str:
     return path.read_text()
 
 
-def write_kubeconfig(path: Path, server: str, token: str) -> Path:
+def _write_kubeconfig(path: Path, server: str, token: str, authority: bytes) -> Path:
     name = "devcluster"
+    cluster = {"server": server, "certificate-authority-data": b64encode(authority).decode()}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": server}}],
+        "clusters": [{"name": name, "cluster": cluster}],
         "users": [{"name": name, "user": {"token": token}}],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         "current-context": name,
@@ -151,17 +187,6 @@ def write_kubeconfig(path: Path, server: str, token: str) -> Path:
     path = path.absolute()
     write_private(path, yaml.safe_dump(document, sort_keys=False))
     return path
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace a file whole, readable by its owner only; a reader sees the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        Path(file.name).chmod(0o600)
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
 
 
 def _nodes(settings: DevClusterSettings, home: Path, kubeconfig: Path) -> list[_Loop]:

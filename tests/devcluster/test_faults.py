@@ -123,7 +123,9 @@ async def test_a_rule_with_a_typo_is_refused(faulty: KubeClient) -> None:
 
 
 async def test_faults_need_the_token(faulty_cluster: Cluster) -> None:
-    async with aiohttp.ClientSession() as session, session.get(f"{faulty_cluster.url}/devcluster/faults") as answer:
+    connector = aiohttp.TCPConnector(ssl=faulty_cluster.tls or True)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        answer = await session.get(f"{faulty_cluster.url}/devcluster/faults")
         assert answer.status == 401
 
 

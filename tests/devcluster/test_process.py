@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import ssl
 import stat
 from pathlib import Path
 
@@ -97,6 +98,20 @@ async def test_a_data_directory_has_one_owner(tmp_path: Path) -> None:
 
 async def test_kubeconfig_is_private(embedded_cluster: Cluster) -> None:
     assert stat.S_IMODE(embedded_cluster.kubeconfig.stat().st_mode) == 0o600
+    keys = list((embedded_cluster.kubeconfig.parent / "pki").glob("*.key"))
+    assert keys
+    assert {stat.S_IMODE(key.stat().st_mode) for key in keys} == {0o600}
+
+
+async def test_the_server_shows_a_certificate_of_the_kubeconfigs_authority(embedded_cluster: Cluster) -> None:
+    """Clients such as kubectl send no token over plain HTTP."""
+    assert embedded_cluster.url.startswith("https://127.0.0.1:")
+    async with connect(embedded_cluster) as api:
+        assert (await api.get("/version")).ok()["minor"] == "36"
+    strangers = ssl.create_default_context()
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=strangers)) as session:
+        with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            await session.get(f"{embedded_cluster.url}/healthz")
 
 
 async def test_pod_groups_where_asked_for(embedded_cluster: Cluster, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import secrets
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -42,6 +43,10 @@ class Development:
         ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
         line = process.stdout.readline() if ready else ""
         assert line.startswith("jobgate is ready at http://127.0.0.1:"), self._log.read_text()
+        # The next line, for a shell, names the cluster that serves the jobs.
+        exports, _, kubeconfig = process.stdout.readline().strip().partition("=")
+        assert exports == "export KUBECONFIG"
+        assert Path(shlex.split(kubeconfig)[0]).is_file()
         return line.split()[-1]
 
     def end(self, number: signal.Signals) -> int:

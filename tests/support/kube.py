@@ -27,7 +27,7 @@ class Cluster:
     kubeconfig: Path
     url: str
     token: str
-    tls: ssl.SSLContext | None
+    tls: ssl.SSLContext | None = field(compare=False)
     real: bool
 
     @classmethod

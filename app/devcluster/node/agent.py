@@ -14,10 +14,10 @@ from typing import Any
 
 from aiohttp import web
 
+from app.devcluster.certificates import Certificates
 from app.devcluster.node import clock
 from app.devcluster.node.addresses import AddressBlock
 from app.devcluster.node.admission import rejection
-from app.devcluster.node.certificate import server_tls
 from app.devcluster.node.client import ApiError, KubeClient, load_kubeconfig
 from app.devcluster.node.context import HOST_IP, NodeMeans
 from app.devcluster.node.csi import CsiMounts, csi_mounts
@@ -202,8 +202,9 @@ class NodeAgent:
     async def _serve_logs(self) -> AsyncIterator[None]:
         runner = web.AppRunner(KubeletServer(self).application(), access_log=None, shutdown_timeout=0.5)
         await runner.setup()
-        tls = server_tls(self._settings.data_dir, self._name, clock.now())
-        site = web.TCPSite(runner, HOST_IP, 0, ssl_context=tls)
+        certificates = Certificates(self._settings.data_dir / "pki", HOST_IP)
+        certificates.renew(clock.now())
+        site = web.TCPSite(runner, HOST_IP, 0, ssl_context=certificates.server_context())
         await site.start()
         self._port = runner.addresses[0][1]
         try:

@@ -68,12 +68,12 @@ def _named(config: Mapping[str, Any], plural: str, singular: str, name: object, 
 
 
 def _tls_context(cluster: Mapping[str, Any], user: Mapping[str, Any], folder: Path) -> ssl.SSLContext:
-    context = ssl.create_default_context()
+    authority = _material(cluster, "certificate-authority", folder)
+    # Where a CA is given, no other one counts: neither for trust nor for the time that loading it takes.
+    context = ssl.create_default_context(cadata=authority.decode() if authority else None)
     if cluster.get("insecure-skip-tls-verify"):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    elif authority := _material(cluster, "certificate-authority", folder):
-        context.load_verify_locations(cadata=authority.decode())
     certificate, key = (_material(user, f"client-{part}", folder) for part in ("certificate", "key"))
     if certificate and key:
         # OpenSSL reads client keys from files only.
