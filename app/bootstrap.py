@@ -257,6 +257,7 @@ def _services(base: Foundation, controller: Controller | None) -> Services:
         namespaces=settings.served_namespaces(),
         stale_after=timedelta(seconds=settings.stale_after),
         cache_limits=settings.cache_limits(),
+        lasting_limits=settings.lasting(),
     ).build()
 
 

@@ -21,6 +21,7 @@ from app.domain.namespaces import NamespaceSet
 from app.domain.timing import Timing
 from app.loops.evidence import EvidenceSettings
 from app.loops.parts import AutoscalerSettings, ControllerSettings, SampleSettings
+from app.services.lasting import LastingLimits
 
 ENV_PREFIX = "JOBGATE_"
 _DIRECTORY = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
@@ -93,6 +94,16 @@ class Settings(BaseSettings):
         bool, Field(description="serve without tokens, as an admin; refused on anything but a loopback address")
     ] = False
     max_body_bytes: Annotated[int, Field(ge=1024, description="largest request body")] = 3 * 1024 * 1024
+    max_open: Annotated[
+        int,
+        Field(ge=1, description="streams, long polls and logs that a process holds open; each is a socket and 100 KiB"),
+    ] = 5000
+    max_open_per_token: Annotated[
+        int, Field(ge=1, description="of these those of one token: half, so that no token keeps others out")
+    ] = 2500
+    max_open_logs: Annotated[
+        int, Field(ge=1, description="of these logs: each holds one of 100 connections to the API server")
+    ] = 50
     max_replicas: Annotated[int, Field(ge=1, description="largest number of replicas of a job")] = 10_000
     max_rendered_pod_bytes: Annotated[int, Field(ge=1024, description="largest pod; etcd refuses 1.5 MiB")] = (
         1024 * 1024
@@ -220,6 +231,9 @@ class Settings(BaseSettings):
 
     def evidence(self) -> EvidenceSettings:
         return EvidenceSettings(log_bytes=self.evidence_log_bytes, deadline=self.evidence_deadline)
+
+    def lasting(self) -> LastingLimits:
+        return LastingLimits(total=self.max_open, per_token=self.max_open_per_token, logs=self.max_open_logs)
 
     def http(self) -> HttpSettings:
         return HttpSettings(max_body_bytes=self.max_body_bytes, cors_origins=self.cors_origins)

@@ -45,6 +45,7 @@ _DESCRIPTIONS: Final = {
     "413": "The body is too large.",
     "415": "The body's format is not read here.",
     "422": "The manifest is not valid; all errors are listed.",
+    "429": "Too many streams, long polls and logs are open here; come again after Retry-After.",
     "503": "The database, or the cluster where it is needed, does not answer; repeat it.",
     "default": "Any other error.",
 }
@@ -152,7 +153,8 @@ def _finish_operation(path: str, method: str, operation: dict[str, Any]) -> None
     responses = operation["responses"]
     responses.pop("422", None)
     codes = _ALWAYS if method == "get" else (*_ALWAYS, *_WITH_CHANGE)
-    for code in (*codes, *(code for code in responses if code == "410")):
+    lasting = ("403", "429") if _lasts(operation) else ()
+    for code in (*codes, *lasting, *(code for code in responses if code == "410")):
         responses[code] = _problem_response(code)
     if method == "get" and any(name["name"] == "If-None-Match" for name in operation.get("parameters", ())):
         responses["200"]["headers"] = _POLLED_HEADERS
@@ -160,6 +162,13 @@ def _finish_operation(path: str, method: str, operation: dict[str, Any]) -> None
     if "201" in responses:
         responses["201"]["headers"] = {"Location": _text_header("Where it is."), "ETag": _ETAG}
         responses["200"]["headers"] = {"Idempotency-Replayed": _text_header("true for a repeated request.")}
+
+
+def _lasts(operation: dict[str, Any]) -> bool:
+    """Whether this is a stream, a log or a request that can be a long poll."""
+    parameters = {parameter["name"].lower() for parameter in operation.get("parameters", ())}
+    streams = "text/event-stream" in operation["responses"]["200"].get("content", {})
+    return streams or bool(parameters & {"prefer", "follow"})
 
 
 def _problem_response(code: str) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from app.db.job_rows import JobRow
 from app.services.freshness import Freshness
 from app.services.gateway import Services
 from app.services.reading import Address, Belongings
-from app.services.watching import Interest
 
 JSON: Final = "application/json"
 _MAX_KNOWN: Final = 100_000
@@ -63,23 +62,6 @@ class Poller:
         if len(self._known) > _MAX_KNOWN:
             self._known.popitem(last=False)
         return rendered
-
-    async def wait_for_news(
-        self, address: Address, shown: Shown, present: Rendered, if_none_match: str | None, seconds: int
-    ) -> Rendered:
-        """For a caller who has the present version: the next one, or the same when the time is over."""
-        if not unchanged(if_none_match, present.tag):
-            return present
-        clock, watcher = self._services.clock, self._services.watcher
-        until = clock.monotonic() + seconds
-        with watcher.waiting(Interest(job_uid=present.uid)) as waiter:
-            while not watcher.closing:
-                present = await self.read(address, shown)
-                left = until - clock.monotonic()
-                if left <= 0 or not unchanged(if_none_match, present.tag):
-                    break
-                await waiter.wait(left)
-        return present
 
     def of_row(self, row: JobRow, belongings: Belongings) -> Rendered:
         """Render the whole job, or take what was rendered."""

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from app.api.conditional import unchanged
-from app.services.gateway import Services
+from app.api.dependencies import Caller
+from app.api.lasting import attended
+from app.services.lasting import DENIED, Ending, Kind, refusal
 from app.services.watching import Interest, Position
 
 # Changes that come together wake a long poll once: it looks again for all of them.
@@ -25,21 +27,32 @@ class Look(Generic[_T]):
 
 
 async def latest(
-    services: Services,
+    caller: Caller,
     interest: Interest,
     if_none_match: str | None,
     wait: int,
     look: Callable[[], Awaitable[tuple[_T, str]]],
 ) -> Look[_T]:
-    """Look until there is something that the caller does not have, or `wait` seconds are over."""
-    watcher, clock = services.watcher, services.clock
-    until = clock.monotonic() + wait
-    with watcher.waiting(interest) as waiter:
-        while True:
-            position = watcher.position
-            found = Look(*await look(), position)
-            left = until - clock.monotonic()
-            if not wait or left <= 0 or watcher.closing or not unchanged(if_none_match, found.tag):
-                return found
-            await waiter.wait(left)
-            await asyncio.sleep(_COALESCED)
+    """Look until there is something that the caller does not have, or `wait` seconds are over.
+
+    Raises:
+        TooManyRequests: too many wait already.
+        Unauthenticated, Forbidden, Unavailable: the token was revoked, changed or could not be rechecked meanwhile.
+    """
+    watcher = caller.services.watcher
+    position = watcher.position
+    found = Look(*await look(), position)
+    if not wait or not unchanged(if_none_match, found.tag):
+        return found
+    async with attended(caller, Kind.POLL, wait) as held:
+        with watcher.waiting(interest) as waiter:
+            while unchanged(if_none_match, found.tag):
+                position = watcher.position
+                found = Look(*await look(), position)
+                if unchanged(if_none_match, found.tag):
+                    await waiter.wait(wait)
+                    await asyncio.sleep(_COALESCED)
+    if held.ended in DENIED:
+        raise refusal(held.ended)
+    # The tag may hold more than what wakes a poll.
+    return Look(*await look(), watcher.position) if held.ended is Ending.TIME_OVER else found

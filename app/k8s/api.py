@@ -13,7 +13,7 @@ from app.k8s.answers import error_from_status
 from app.k8s.codec import OBJECT, Codec, Page, decode_page, load_json, load_object
 from app.k8s.errors import BrokenAnswer
 from app.k8s.resources import POD, Resource, resource_for
-from app.k8s.transport import Endpoint, Limits, Params, Transport
+from app.k8s.transport import READ_BUFFER, Endpoint, Limits, Params, Transport
 
 MAX_LINE = 2**23  # bytes of one watch event: several times what etcd stores
 WATCH_GRACE = 30.0  # seconds past a watch's own timeout after which we end it ourselves
@@ -299,10 +299,10 @@ class KubeApi:
                 yield _event(line, codec)
 
     async def stream(
-        self, path: str, params: Params, *, idle: float, total: float | None = None
+        self, path: str, params: Params, *, idle: float, total: float | None = None, buffer: int = READ_BUFFER
     ) -> AsyncGenerator[bytes, None]:
         """Any other stream, in pieces as they come."""
-        async with self._transport.stream(path, params, idle=idle, total=total) as pieces:
+        async with self._transport.stream(path, params, idle=idle, total=total, buffer=buffer) as pieces:
             async for piece in pieces:
                 yield piece
 

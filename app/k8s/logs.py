@@ -10,6 +10,7 @@ from app.k8s.resources import POD
 FOLLOW_IDLE = 600.0  # seconds; a container may be quiet for long, but a dead connection must not be held for ever
 READ_IDLE = 15.0
 READ_TOTAL = 120.0
+BUFFER = 64 * 1024  # bytes; twice as many are held for a reader that is slower than its log
 
 
 async def read_log(  # noqa: PLR0913 - the parameters of the API's own call
@@ -40,7 +41,7 @@ async def read_log(  # noqa: PLR0913 - the parameters of the API's own call
     params["follow"] = _flag(follow)
     path = POD.path(namespace, pod, "log")
     idle, total = (FOLLOW_IDLE, None) if follow else (READ_IDLE, READ_TOTAL)
-    async with aclosing(api.stream(path, params, idle=idle, total=total)) as pieces:
+    async with aclosing(api.stream(path, params, idle=idle, total=total, buffer=BUFFER)) as pieces:
         async for piece in pieces:
             yield piece
 

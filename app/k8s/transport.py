@@ -134,10 +134,14 @@ class Transport:
         *,
         idle: float,
         total: float | None = None,
+        buffer: int = READ_BUFFER,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The answer in pieces as they come; SilentStream after `idle` seconds without any."""
+        """The answer in pieces as they come; SilentStream after `idle` seconds without any.
+
+        Reading from the cluster pauses while twice `buffer` bytes wait for the caller.
+        """
         limit = aiohttp.ClientTimeout(total=total, sock_connect=self.limits.connect, sock_read=idle)
-        async with self._answer("GET", path, params, limit) as response:
+        async with self._answer("GET", path, params, limit, buffer=buffer) as response:
             yield response.content.iter_any()
 
     @asynccontextmanager
@@ -150,11 +154,19 @@ class Transport:
         body: bytes | None = None,
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
+        buffer: int = READ_BUFFER,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         what = f"{method} {self._base}{path}"
         try:
             send = partial(
-                self._send_once, method, path, params, limit, body, {"Content-Type": content_type, **(headers or {})}
+                self._send_once,
+                method,
+                path,
+                params,
+                limit,
+                body,
+                {"Content-Type": content_type, **(headers or {})},
+                buffer,
             )
             response = await self._send(send)
             async with response:
@@ -184,6 +196,7 @@ class Transport:
         limit: aiohttp.ClientTimeout,
         body: bytes | None,
         own: Mapping[str, str],
+        buffer: int,
     ) -> aiohttp.ClientResponse:
         # Compression would cost the API server more processor time than it saves a cluster's own network.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "jobgate", **own}
@@ -202,6 +215,7 @@ class Transport:
             proxy=self._endpoint.proxy,
             server_hostname=self._endpoint.server_name,
             allow_redirects=False,
+            read_bufsize=buffer,
         )
         if response.status < 300:
             return response

@@ -7,7 +7,7 @@ A namespace that a principal may not see does not exist for it.
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -108,6 +108,10 @@ class Access(Protocol):
         """
         ...
 
+    async def current(self, ids: Collection[str]) -> Mapping[str, Principal]:
+        """Those of the principals with these ids that are still allowed in, as Postgres has them now, by id."""
+        ...
+
 
 class OpenAccess(Access):
     """Everybody may do everything: for a laptop's loopback interface and nothing else."""
@@ -117,6 +121,10 @@ class OpenAccess(Access):
     @override
     async def authenticate(self, authorization: str | None) -> Principal:
         return self._somebody
+
+    @override
+    async def current(self, ids: Collection[str]) -> Mapping[str, Principal]:
+        return {self._somebody.id: self._somebody}
 
 
 class TokenAccess(Access):
@@ -139,24 +147,32 @@ class TokenAccess(Access):
             raise Unauthenticated("the token is unknown or has been revoked", code="InvalidToken")
         return principal
 
+    @override
+    async def current(self, ids: Collection[str]) -> Mapping[str, Principal]:
+        return {found.id: _principal(found) for found in await tokens.valid(self._db, ids)}
+
     async def _verify(self, token: str) -> Principal | None:
         found = await tokens.verify(self._db, token)
         if found is None:
             return None
         await tokens.touch(self._db, found.id, self._clock.now())
-        everywhere = ANY_NAMESPACE in found.namespaces
-        return Principal(
-            id=found.id,
-            name=found.name,
-            role=Role(found.role),
-            namespaces=None if everywhere else frozenset(found.namespaces),
-        )
+        return _principal(found)
 
     def _remember(self, key: bytes, principal: Principal | None) -> None:
         self._remembered[key] = (self._clock.monotonic() + _TRUSTED_SECONDS, principal)
         self._remembered.move_to_end(key)
         while len(self._remembered) > _MAX_REMEMBERED:
             self._remembered.popitem(last=False)
+
+
+def _principal(token: tokens.Token) -> Principal:
+    everywhere = ANY_NAMESPACE in token.namespaces
+    return Principal(
+        id=token.id,
+        name=token.name,
+        role=Role(token.role),
+        namespaces=None if everywhere else frozenset(token.namespaces),
+    )
 
 
 def bearer(authorization: str | None) -> str:

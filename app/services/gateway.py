@@ -18,6 +18,7 @@ from app.services.control import JobControl
 from app.services.credentials import JobCredentials
 from app.services.di_server import DiServer
 from app.services.freshness import FreshnessReader
+from app.services.lasting import Lasting, LastingLimits
 from app.services.logs import LogReader, Logs
 from app.services.planning import Planner
 from app.services.reading import Reading
@@ -53,6 +54,7 @@ class Services:
     reading: Reading
     samples: Samples
     watcher: Watcher
+    lasting: Lasting
     logs: Logs
     freshness: FreshnessReader
     commit: GroupCommit
@@ -61,14 +63,19 @@ class Services:
     namespaces: NamespaceSet = EVERY_NAMESPACE
 
     async def run(self) -> None:
-        """Commit submissions and follow the feed until cancelled. Without it nothing is submitted and nobody woken."""
+        """Commit submissions, follow the feed and recheck tokens until cancelled.
+
+        Without it nothing is submitted, nobody is woken, and a revoked token keeps what it has open.
+        """
         async with asyncio.TaskGroup() as group:
             group.create_task(self.commit.run())
             group.create_task(self.watcher.run())
+            group.create_task(self.lasting.run())
 
     def close(self) -> None:
-        """End streams and long polls; call it when the process is told to stop, before its server waits for them."""
+        """End what lasts; call it when the process is told to stop, before its server waits for open requests."""
         self.watcher.close()
+        self.lasting.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +104,7 @@ class Assembly:
     namespaces: NamespaceSet = EVERY_NAMESPACE
     stale_after: timedelta = timedelta(seconds=75)
     cache_limits: CacheLimits = field(default_factory=partial(CacheLimits, namespace=""))
+    lasting_limits: LastingLimits = field(default_factory=LastingLimits)
     randomness: random.Random = field(default_factory=random.SystemRandom)
 
     def build(self) -> Services:
@@ -116,6 +124,7 @@ class Assembly:
             reading=reading,
             samples=Samples(self.db, self.clock, self.hints.intent, self.cache_limits, self.randomness),
             watcher=Watcher(self.db, self.hints.feed),
+            lasting=Lasting(self.access, self.clock, self.lasting_limits),
             logs=Logs(self.db, self.log_reader),
             freshness=FreshnessReader(self.db, self.clock, self.stale_after),
             commit=commit,

@@ -3,7 +3,7 @@
 This is the one service that may speak to the cluster, and only through a `LogReader`.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -85,7 +85,7 @@ class LogStream:
 
     live: bool
     truncated: bool
-    pieces: AsyncIterator[bytes]
+    pieces: AsyncGenerator[bytes, None]
 
 
 class Logs:

@@ -26,6 +26,7 @@ from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica,
 from app.main import create_app
 from app.services.access import Access, OpenAccess, TokenAccess
 from app.services.gateway import Assembly, Check, Hints, Services
+from app.services.lasting import LastingLimits
 from app.services.logs import LogReader
 from app.services.planning import Planner
 
@@ -121,6 +122,7 @@ async def running_gateway(
     settings: HttpSettings | None = None,
     limits: Limits | None = None,
     namespaces: NamespaceSet = EVERY_NAMESPACE,
+    lasting: LastingLimits | None = None,
 ) -> AsyncIterator[Gateway]:
     db = await Database.open(database_url, pool_size=8)
     clock = SystemClock()
@@ -142,6 +144,7 @@ async def running_gateway(
         readiness=readiness,
         log_reader=log_reader,
         namespaces=namespaces,
+        lasting_limits=lasting or LastingLimits(),
     ).build()
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))

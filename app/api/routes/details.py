@@ -9,10 +9,10 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel
 
 from app.api import paging
-from app.api.conditional import wait_seconds
+from app.api.conditional import unchanged, wait_seconds
 from app.api.dependencies import Caller, CallerDep
 from app.api.parameters import IfNoneMatch, Name, Namespace, PageSize, PageToken, Prefer
-from app.api.polling import Shown, answer
+from app.api.polling import Rendered, Shown, answer
 from app.api.rendering import event_view, history_view, replica_view, scale_record_view
 from app.api.views import (
     EventPage,
@@ -23,10 +23,12 @@ from app.api.views import (
     ReplicaPage,
     ScaleRecordPage,
 )
+from app.api.waiting import latest
 from app.db.job_rows import JobRow
 from app.domain.vocabulary import ReplicaPhase
 from app.services.access import Verb
 from app.services.reading import Address
+from app.services.watching import Interest
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,13 @@ async def poll(where: Located, shown: Shown, if_none_match: str | None, wait: in
     caller = where.caller
     rendered = await caller.api.poller.read(where.address, shown)
     caller.require_seen(rendered.namespace)
-    if wait:
-        rendered = await caller.api.poller.wait_for_news(where.address, shown, rendered, if_none_match, wait)
+    if wait and unchanged(if_none_match, rendered.tag):
+
+        async def look() -> tuple[Rendered, str]:
+            now = await caller.api.poller.read(where.address, shown)
+            return now, now.tag
+
+        rendered = (await latest(caller, Interest(job_uid=rendered.uid), if_none_match, wait, look)).seen
     return answer(rendered.body, rendered.tag, await caller.services.freshness.read(), if_none_match)
 
 

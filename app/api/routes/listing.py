@@ -122,7 +122,7 @@ async def _answer(
         return page, _tag(listed, namespaces, page)
 
     interest = Interest(namespaces=namespaces)
-    found = await latest(caller.services, interest, if_none_match, wait, look)
+    found = await latest(caller, interest, if_none_match, wait, look)
     return await _rendered(caller, listed, found, if_none_match)
 
 

@@ -1,16 +1,20 @@
 """Logs of one container of one replica: of the present attempt or an earlier one."""
 
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
-from fastapi.responses import StreamingResponse
+from fastapi import APIRouter, Depends, Query, Response
+from typing_extensions import override
 
+from app.api.dependencies import Caller
 from app.api.errors import refuse_parameter
+from app.api.lasting import LastingResponse
 from app.api.routes.details import BY_UID, NAMED, Locate, Located, by_name, by_uid
 from app.db.job_rows import JobRow
-from app.domain.errors import NotFound
+from app.domain.errors import DomainError, NotFound
 from app.domain.plan import Rank
+from app.services.lasting import Ending, Kind
 from app.services.logs import LogRequest, LogStream
 from app.services.reading import ReplicaStory
 
@@ -51,7 +55,7 @@ def _router(prefix: str, locate: Locate, suffix: str) -> APIRouter:
         tail_lines: Annotated[int | None, Query(alias="tailLines", ge=0, le=1_000_000)] = None,
         since_seconds: Annotated[int | None, Query(alias="sinceSeconds", ge=1, le=10_000_000)] = None,
         timestamps: Annotated[bool, Query(description="Begin each line with its time; live logs only.")] = False,
-    ) -> StreamingResponse:
+    ) -> Response:
         """Read a container's log: live while its pod is there, the kept end of it afterwards."""
         row = await where.row()
         services = where.caller.services
@@ -67,19 +71,37 @@ def _router(prefix: str, locate: Locate, suffix: str) -> APIRouter:
             since=since,
             timestamps=timestamps,
         )
-        return _response(await services.logs.open(row.uid, story, number, request))
+        return _LogResponse(where.caller, lambda: services.logs.open(row.uid, story, number, request))
 
     return router
 
 
-def _response(stream: LogStream) -> StreamingResponse:
-    headers = {
-        "Jobgate-Log-Source": "live" if stream.live else "stored",
-        "Jobgate-Log-Truncated": "true" if stream.truncated else "false",
-        "Cache-Control": "no-store",
-        "X-Accel-Buffering": "no",
-    }
-    return StreamingResponse(stream.pieces, headers=headers, media_type="text/plain")
+class _LogResponse(LastingResponse):
+    """A log that ends early says so in a last line of its own, and is cut short."""
+
+    media_type = "text/plain"
+    is_cut_short = True
+
+    def __init__(self, caller: Caller, open_log: Callable[[], Awaitable[LogStream]]) -> None:
+        super().__init__(caller, Kind.LOG)
+        self._open_log = open_log
+
+    @override
+    async def open(self) -> AsyncGenerator[bytes, None]:
+        log = await self._open_log()
+        self.headers.update(
+            {
+                "Jobgate-Log-Source": "live" if log.live else "stored",
+                "Jobgate-Log-Truncated": "true" if log.truncated else "false",
+                "Cache-Control": "no-store",
+                "X-Accel-Buffering": "no",
+            }
+        )
+        return log.pieces
+
+    @override
+    def last_words(self, ending: Ending | None, error: DomainError) -> bytes:
+        return f"\n[jobgate] the log is cut off here: {error.message}\n".encode()
 
 
 def _replica(row: JobRow, stories: list[ReplicaStory], task: str | None, rank: int) -> ReplicaStory:

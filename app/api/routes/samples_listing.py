@@ -178,7 +178,7 @@ async def _answer(
         return page, list_tag(((row.uid, row.version) for row in page.rows), f"{question} {page.next}")
 
     interest = Interest(namespaces=where.namespaces, resources=frozenset({kind.resource}))
-    found = await latest(caller.services, interest, if_none_match, wait, look)
+    found = await latest(caller, interest, if_none_match, wait, look)
     return await _rendered(caller, listed, found, if_none_match)
 
 

@@ -92,7 +92,7 @@ def _add_polled(router: APIRouter, kind: SampleKind, locate: Any) -> None:
             return (row, company), shown_tag(row, company)
 
         interest = await where.interest()
-        found = await latest(where.caller.services, interest, if_none_match, wait_seconds(prefer or ()), look)
+        found = await latest(where.caller, interest, if_none_match, wait_seconds(prefer or ()), look)
         view = None if unchanged(if_none_match, found.tag) else sample_view(*found.seen)
         return await _polled(where.caller, view, found.tag, if_none_match)
 
@@ -107,7 +107,7 @@ def _add_polled(router: APIRouter, kind: SampleKind, locate: Any) -> None:
             return row, status_tag(row.uid, row.version)
 
         interest = await where.interest()
-        found = await latest(where.caller.services, interest, if_none_match, wait_seconds(prefer or ()), look)
+        found = await latest(where.caller, interest, if_none_match, wait_seconds(prefer or ()), look)
         return await _polled(where.caller, sample_status_view(found.seen), found.tag, if_none_match)
 
 

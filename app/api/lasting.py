@@ -1,0 +1,125 @@
+"""Answers that last: counted, rechecked and ended by `app.services.lasting`, or by a client that leaves or never reads.
+
+hold ─▶ open ─▶ start ─▶ piece ─▶ piece ─▶ … ─▶ the end, or last words that say why it came early
+"""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import ClassVar, Final
+
+from fastapi import Request, Response
+from starlette.types import Receive, Scope, Send
+from typing_extensions import override
+
+from app.api.dependencies import Caller
+from app.domain.errors import DomainError
+from app.services.lasting import Ending, Held, Kind, refusal
+
+# A piece that the client has not made room for by then will not be read; the server buffers 64 KiB at most.
+WRITE_SECONDS: Final = 30.0
+_LAST_WORDS_SECONDS: Final = 1.0
+
+log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def attended(caller: Caller, kind: Kind, seconds: float | None = None) -> AsyncIterator[Held]:
+    """Hold a request while it lasts; it also ends when its client disconnects.
+
+    Raises:
+        TooManyRequests: a limit is reached; nothing was started.
+    """
+    async with caller.services.lasting.hold(caller.principal, kind, seconds) as held:
+        failure: Exception | None = None
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(_end_on_disconnect(caller.request, held))
+            try:
+                yield held
+            except Exception as error:  # noqa: BLE001 - raised again below: the TaskGroup would wrap it into a group
+                failure = error
+            finally:
+                listening.cancel()
+        if failure is not None:
+            raise failure
+
+
+async def _end_on_disconnect(request: Request, held: Held) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    held.end(Ending.DISCONNECTED)
+
+
+class LastingResponse(Response, ABC):
+    """An answer in pieces that may take as long as its client likes.
+
+    `is_cut_short` leaves an answer that ends early without its last chunk, which clients report as an error.
+    """
+
+    is_cut_short: ClassVar[bool] = False
+
+    def __init__(self, caller: Caller, kind: Kind, seconds: float | None = None) -> None:
+        # As Starlette's StreamingResponse: `super().__init__` would promise an empty body.
+        self.status_code = 200
+        self.background = None
+        self.init_headers()
+        self._caller = caller
+        self._kind = kind
+        self._seconds = seconds
+        self._started = False
+        self._blocked = False
+
+    @abstractmethod
+    async def open(self) -> AsyncGenerator[bytes, None]:
+        """Prepare the answer and its headers; what it raises is answered instead."""
+
+    @abstractmethod
+    def last_words(self, ending: Ending | None, error: DomainError) -> bytes:
+        """What a client is told when the answer ends early: for `ending`, or because of a failure."""
+
+    @override
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        failure: DomainError | None = None
+        async with attended(self._caller, self._kind, self._seconds) as held:
+            try:
+                await self._send_all(send)
+            except DomainError as error:
+                if not self._started:
+                    raise
+                failure = error
+        if self._blocked or held.ended is Ending.DISCONNECTED:
+            return
+        if held.ended not in (None, Ending.TIME_OVER):
+            failure = refusal(held.ended)
+        await self._finish(send, held.ended, failure)
+
+    async def _send_all(self, send: Send) -> None:
+        async with aclosing(await self.open()) as pieces:
+            self._started = True
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async for piece in pieces:
+                await self._write(send, piece, WRITE_SECONDS)
+                if self._blocked:
+                    log.info("a client of %s does not read: it is dropped", self._caller.request.url.path)
+                    return
+
+    async def _finish(self, send: Send, ending: Ending | None, failure: DomainError | None) -> None:
+        if failure is None:
+            await self._write(send, b"", _LAST_WORDS_SECONDS, more=False)
+            return
+        if not self._started:
+            raise failure
+        await self._write(send, self.last_words(ending, failure), _LAST_WORDS_SECONDS, more=self.is_cut_short)
+
+    async def _write(self, send: Send, piece: bytes, seconds: float, *, more: bool = True) -> None:
+        """Send a piece, or find that the client does not read."""
+        patience = asyncio.timeout(seconds)
+        try:
+            async with patience:
+                await send({"type": "http.response.body", "body": piece, "more_body": more})
+        except TimeoutError:
+            if not patience.expired():
+                raise
+            self._blocked = True

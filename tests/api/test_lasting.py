@@ -1,0 +1,336 @@
+"""Requests that last: a token that is revoked or narrowed ends every one of them, limits refuse more, and so on."""
+
+import asyncio
+import json
+import re
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import pytest_asyncio
+from typing_extensions import override
+
+from app.api import lasting
+from app.db import tokens
+from app.domain.plan import Rank
+from app.domain.status.observed import ObservedContainer
+from app.domain.status.records import Attempt, Replica
+from app.main import create_app
+from app.services.lasting import LastingLimits
+from app.services.logs import LogReader, LogRequest
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
+from tests.support.postgres import fresh_database
+from tests.support.samples import JOBS, SETS, path, sample
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROOT = Path(__file__).parents[2]
+QUICK = LastingLimits(total=8, per_token=5, logs=3, recheck=0.05)
+JSON = {"Content-Type": "application/json"}
+
+
+class EndlessLog(LogReader):
+    """Says one line to a follower, and then nothing more until it is closed."""
+
+    def __init__(self) -> None:
+        self.followers = 0
+
+    @override
+    async def read(self, request: LogRequest) -> AsyncGenerator[bytes, None]:
+        yield b"begin\n"
+        if request.follow:
+            self.followers += 1
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.followers -= 1
+
+
+LOG = EndlessLog()
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route that lasts, and how: `stream`, `poll` or `log`."""
+
+    kind: str
+    path: str
+
+    def url(self, uid: str) -> str:
+        name = "one" if "sample" in self.path else "hello"
+        return self.path.format(namespace=NAMESPACE, name=name, uid=uid)
+
+
+def lasting_routes() -> list[Route]:
+    """Every route of the OpenAPI document that sends events, takes `Prefer: wait`, or follows."""
+    found = []
+    for path_, item in create_app().openapi()["paths"].items():
+        operation = item.get("get", {})
+        parameters = {parameter["name"].lower() for parameter in operation.get("parameters", ())}
+        if "text/event-stream" in operation.get("responses", {}).get("200", {}).get("content", {}):
+            found.append(Route("stream", path_))
+        if "prefer" in parameters:
+            found.append(Route("poll", path_))
+        if "follow" in parameters:
+            found.append(Route("log", path_))
+    return found
+
+
+ROUTES = lasting_routes()
+
+
+async def test_the_document_tells_every_route_that_lasts() -> None:
+    assert {kind: len([r for r in ROUTES if r.kind == kind]) for kind in ("stream", "poll", "log")} == {
+        "stream": 6,
+        "poll": 14,
+        "log": 2,
+    }
+
+
+async def test_nothing_lasts_but_through_the_one_mechanism() -> None:
+    """Streams and waits elsewhere in the API would not be counted, rechecked or ended."""
+    bypass = re.compile(r"StreamingResponse|FileResponse|EventSourceResponse|\.waiting\(|asyncio\.sleep")
+    allowed = {"lasting.py", "waiting.py", "streaming.py"}
+    files = {file.name: file.read_text() for file in (ROOT / "app" / "api").rglob("*.py")}
+    assert {name for name, text in files.items() if bypass.search(text)} <= allowed
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(postgres_server_url: str, database_template: str) -> AsyncIterator[tuple[Gateway, str]]:
+    """A gateway that rechecks all the time, with a job `hello`, whose log goes on, and a set and job `one`."""
+    async with (
+        fresh_database(postgres_server_url, template=database_template) as url,
+        running_gateway(url, closed=True, lasting=QUICK, log_reader=LOG) as gateway,
+    ):
+        admin = await gateway.token("admin", "*")
+        for where, body in (
+            (jobs_path(), manifest("hello", replicas=1)),
+            (path(SETS), sample(SETS)),
+            (path(JOBS), sample(JOBS)),
+        ):
+            answer = await gateway.client.post(where, json=body, headers=admin)
+            assert answer.status_code == 201, answer.text
+        uid = (await gateway.client.get(jobs_path(NAMESPACE, "hello"), headers=admin)).json()["uid"]
+        attempt = Attempt(number=1, pod_uid="pod", containers=(ObservedContainer(name="main", state="running"),))
+        await gateway.conclude(uid, {}, replicas=[Replica(key=Rank("worker", 0), attempt=attempt)])
+        await settled(gateway)
+        yield gateway, uid
+
+
+async def settled(gateway: Gateway) -> None:
+    """The feed has been followed to its end: nothing that has happened yet ends a poll."""
+    async with asyncio.timeout(60):
+        while True:
+            async with gateway.db.read() as connection:
+                left = await connection.fetchval("SELECT count(*) FROM job_events WHERE seq IS NULL")
+                last = await connection.fetchval("SELECT last FROM feed")
+            position = gateway.services.watcher.position
+            if not left and position is not None and position.seq == last:
+                return
+            await asyncio.sleep(0.02)
+
+
+async def until_open(gateway: Gateway, count: int) -> None:
+    async with asyncio.timeout(60):
+        while gateway.services.lasting.count != count:
+            await asyncio.sleep(0.01)
+
+
+@dataclass
+class Ended:
+    """How a request went on after it had begun to wait."""
+
+    status: int
+    text: str
+    cut_short: bool
+
+
+@asynccontextmanager
+async def waiting_request(
+    gateway: Gateway, route: Route, uid: str, headers: dict[str, str]
+) -> AsyncIterator["asyncio.Task[Ended]"]:
+    """A request that waits within the block."""
+    url = route.url(uid)
+    sent = dict(headers)
+    if route.kind == "poll":
+        first = await gateway.client.get(url, headers=headers)
+        sent |= {"If-None-Match": first.headers["etag"], "Prefer": "wait=60"}
+    if route.kind == "log":
+        url += "?follow=true"
+
+    begun = asyncio.Event()
+
+    async def request() -> Ended:
+        said = b""
+        async with gateway.client.stream("GET", url, headers=sent) as answer:
+            try:
+                async for piece in answer.aiter_raw():
+                    said += piece
+                    begun.set()
+            except httpx2.RemoteProtocolError:
+                return Ended(answer.status_code, said.decode(), cut_short=True)
+        return Ended(answer.status_code, said.decode(), cut_short=False)
+
+    before = gateway.services.lasting.count
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        task = group.create_task(request())
+        await until_open(gateway, before + 1)
+        if route.kind != "poll":
+            await begun.wait()
+        yield task
+
+
+def assert_denied(route: Route, ended: Ended, code: str, status: int) -> None:
+    match route.kind:
+        case "poll":
+            assert (ended.status, json.loads(ended.text)["code"]) == (status, code)
+        case "stream":
+            fields = dict(line.split(": ", 1) for line in ended.text.strip().split("\n\n")[-1].splitlines())
+            assert (fields["event"], json.loads(fields["data"])["code"]) == ("denied", code)
+            assert not ended.cut_short
+        case _:
+            assert ended.text.startswith("begin\n")
+            assert "[jobgate] the log is cut off here: " in ended.text.splitlines()[-1]
+            assert ended.cut_short
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.path)
+async def test_a_revoked_token_ends_it(route: Route, world: tuple[Gateway, str]) -> None:
+    gateway, uid = world
+    token, text = await tokens.create(
+        gateway.db, name="t", role="viewer", namespaces=[NAMESPACE], now=gateway.services.clock.now()
+    )
+    async with waiting_request(gateway, route, uid, {"Authorization": f"Bearer {text}"}) as request:
+        assert await tokens.revoke(gateway.db, token.id, gateway.services.clock.now())
+    assert_denied(route, request.result(), "InvalidToken", 401)
+    assert LOG.followers == 0
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.path)
+async def test_a_narrowed_token_ends_it(route: Route, world: tuple[Gateway, str]) -> None:
+    gateway, uid = world
+    token, text = await tokens.create(
+        gateway.db, name="t", role="viewer", namespaces=[NAMESPACE], now=gateway.services.clock.now()
+    )
+    async with (
+        waiting_request(gateway, route, uid, {"Authorization": f"Bearer {text}"}) as request,
+        gateway.db.begin() as connection,
+    ):
+        await connection.execute("UPDATE api_tokens SET namespaces = '{other}' WHERE id = $1", token.id)
+    assert_denied(route, request.result(), "AccessChanged", 403)
+
+
+@pytest.mark.parametrize("kind", ["stream", "poll", "log"])
+async def test_a_client_that_leaves_is_not_held(kind: str, world: tuple[Gateway, str]) -> None:
+    gateway, uid = world
+    headers = await gateway.token("viewer", NAMESPACE)
+    route = next(route for route in ROUTES if route.kind == kind)
+    async with waiting_request(gateway, route, uid, headers) as request:
+        request.cancel()
+        await until_open(gateway, 0)
+    assert LOG.followers == 0
+
+
+async def test_one_token_cannot_hold_more_than_its_share(world: tuple[Gateway, str]) -> None:
+    gateway, uid = world
+    greedy, other = await gateway.token("viewer", NAMESPACE), await gateway.token("viewer", NAMESPACE)
+    stream = next(route for route in ROUTES if route.kind == "stream")
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        held = [group.create_task(_hold(gateway, stream, uid, greedy)) for _ in range(QUICK.per_token)]
+        await until_open(gateway, QUICK.per_token)
+        for route in ROUTES:
+            refused = await _ask(gateway, route, uid, greedy)
+            assert (refused.status_code, refused.json()["code"]) == (429, "TooManyOpen"), route
+            assert int(refused.headers["retry-after"]) >= 1
+        assert gateway.services.lasting.count == QUICK.per_token
+        held += [group.create_task(_hold(gateway, stream, uid, other)) for _ in range(QUICK.total - QUICK.per_token)]
+        await until_open(gateway, QUICK.total)
+        assert (await _ask(gateway, stream, uid, other)).status_code == 429
+        assert (await gateway.client.get(jobs_path(), headers=greedy)).status_code == 200
+        for task in held:
+            task.cancel()
+    await until_open(gateway, 0)
+
+
+async def test_logs_have_a_limit_of_their_own(world: tuple[Gateway, str]) -> None:
+    gateway, uid = world
+    headers = await gateway.token("viewer", NAMESPACE)
+    log = next(route for route in ROUTES if route.kind == "log")
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        held = [group.create_task(_hold(gateway, log, uid, headers)) for _ in range(QUICK.logs)]
+        await until_open(gateway, QUICK.logs)
+        assert (await _ask(gateway, log, uid, headers)).status_code == 429
+        for task in held:
+            task.cancel()
+    await until_open(gateway, 0)
+    assert LOG.followers == 0
+
+
+async def _hold(gateway: Gateway, route: Route, uid: str, headers: dict[str, str]) -> None:
+    suffix = "?follow=true" if route.kind == "log" else ""
+    async with gateway.client.stream("GET", route.url(uid) + suffix, headers=headers) as answer:
+        assert answer.status_code == 200
+        await answer.aread()
+
+
+async def _ask(gateway: Gateway, route: Route, uid: str, headers: dict[str, str]) -> Any:
+    """As `_hold`, for one that is refused; a poll with the present tag."""
+    if route.kind == "poll":
+        tag = (await gateway.client.get(route.url(uid), headers=headers)).headers["etag"]
+        headers = headers | {"If-None-Match": tag, "Prefer": "wait=60"}
+    suffix = "?follow=true" if route.kind == "log" else ""
+    return await gateway.client.get(route.url(uid) + suffix, headers=headers)
+
+
+async def test_the_end_of_the_process_ends_a_followed_log(database_url: str) -> None:
+    async with running_gateway(database_url, log_reader=LOG, lasting=replace(QUICK, recheck=60)) as gateway:
+        uid = (await gateway.submit("hello", replicas=1))["uid"]
+        attempt = Attempt(number=1, pod_uid="pod", containers=(ObservedContainer(name="main", state="running"),))
+        await gateway.conclude(uid, {}, replicas=[Replica(key=Rank("worker", 0), attempt=attempt)])
+        log = next(route for route in ROUTES if route.kind == "log")
+        async with waiting_request(gateway, log, uid, {}) as request:
+            gateway.services.close()
+        ended = request.result()
+        assert "the process is about to stop" in ended.text
+        assert ended.cut_short
+        assert LOG.followers == 0
+
+
+class Firehose(LogReader):
+    """A log without end, as fast as it is read."""
+
+    def __init__(self) -> None:
+        self.read_bytes = 0
+        self.open = 0
+
+    @override
+    async def read(self, request: LogRequest) -> AsyncGenerator[bytes, None]:
+        self.open += 1
+        try:
+            while True:
+                self.read_bytes += 65536
+                yield b"x" * 65536
+        finally:
+            self.open -= 1
+
+
+async def test_a_follower_that_does_not_read_is_dropped(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lasting, "WRITE_SECONDS", 0.5)
+    log = Firehose()
+    async with running_gateway(database_url, log_reader=log) as gateway:
+        uid = (await gateway.submit("hello", replicas=1))["uid"]
+        attempt = Attempt(number=1, pod_uid="pod", containers=(ObservedContainer(name="main", state="running"),))
+        await gateway.conclude(uid, {}, replicas=[Replica(key=Rank("worker", 0), attempt=attempt)])
+        with socket.socket() as lazy:
+            lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+            lazy.connect(("127.0.0.1", int(gateway.url.rpartition(":")[2])))
+            lazy.sendall(f"GET /api/v1/jobs/{uid}/logs?follow=true HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            await until_open(gateway, 1)
+            await until_open(gateway, 0)
+        assert log.open == 0
+        assert log.read_bytes < 16 * 1024 * 1024  # what the kernel's socket buffers take, and a little of ours
