@@ -14,9 +14,10 @@ from uuid import UUID
 from app.db import codec, events
 from app.db.engine import Connection, Database
 from app.db.job_rows import COLUMNS, JobRow, job_row
-from app.db.names import KindAndName, reserve_more, settle_more
+from app.db.names import reserve_more, settle_more
 from app.db.reasons import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_REQUESTED
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.name_ranges import NameRange
 from app.domain.plan import Manifest
 from app.domain.vocabulary import TERMINAL_PHASES
 from app.faultpoints import FaultPoint, reached
@@ -82,7 +83,7 @@ FROM unnest($5::text[], $6::int[], $7::int[], $8::text[]) WITH ORDINALITY
 class Edit:
     """What is edited, by whom, and what the caller has seen: `expected_…` of None does not care.
 
-    `names` are those, as pairs of kind and name, that the job may use from now on beside the ones it has.
+    `names` are those that the job may use from now on beside the ones it has.
     """
 
     manifest: Manifest
@@ -94,7 +95,7 @@ class Edit:
     reason: str = EDITED
     message: str = ""
     scales: Sequence[ScaleChange] = ()
-    names: Sequence[KindAndName] = ()
+    names: Sequence[NameRange] = ()
 
 
 async def edit(db: Database, uid: UUID, change: Edit) -> JobRow:

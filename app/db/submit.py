@@ -11,23 +11,16 @@ transactions do not wait for each other.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, TypeAlias
 from uuid import UUID
 
 from app.db import codec
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseContended
-from app.db.names import Name, clear_the_way
+from app.db.names import Holder, clear_the_way, holders, reserve
+from app.domain.name_ranges import NameKind, NameRange, merged
 from app.domain.plan import Manifest
 from app.domain.status.records import JobStatus
-
-
-class NameKind(StrEnum):
-    JOB = "job"
-    POD = "pod"
-    SERVICE = "service"
-    CONFIG_MAP = "configmap"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +46,7 @@ class NewJob:
     created_at: datetime
     created_by: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    names: Sequence[tuple[str, str]] = ()
+    names: Sequence[NameRange] = ()
     retry_of: UUID | None = None
     idempotency: IdempotencyKey | None = None
     status: JobStatus = field(default_factory=JobStatus)
@@ -109,20 +102,6 @@ FROM unnest($1::text[], $2::text[]) AS w(scope, key) JOIN idempotency_keys AS k 
 _GIVE_KEYS_BACK = (
     "DELETE FROM idempotency_keys USING unnest($1::text[], $2::text[]) AS w(s, k) WHERE scope = s AND key = k"
 )
-_RESERVE = """
-INSERT INTO names (job_uid, namespace, kind, name)
-SELECT job_uid, namespace, kind, name
-FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS w(job_uid, namespace, kind, name, place)
-ORDER BY namespace, name, kind, place
-ON CONFLICT (namespace, name, kind) WHERE NOT released DO NOTHING RETURNING job_uid, namespace, kind, name
-"""
-_HOLDERS = """
-SELECT n.namespace, n.kind, n.name, n.job_uid, j.name AS job_name
-FROM unnest($1::text[], $2::text[], $3::text[]) AS w(namespace, kind, name)
-JOIN names AS n ON (n.namespace, n.kind, n.name) = (w.namespace, w.kind, w.name) AND NOT n.released
-LEFT JOIN jobs AS j ON j.uid = n.job_uid
-ORDER BY n.kind, n.name
-"""
 _GIVE_NAMES_BACK = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
 _JOBS = """
 WITH w AS (
@@ -267,15 +246,14 @@ class _Batch:
                 first.setdefault((key.scope, key.key), place)
         return first
 
-    async def _reserve_names(self, places: Sequence[int]) -> tuple[list[int], dict[int, list[Name]]]:
+    async def _reserve_names(self, places: Sequence[int]) -> tuple[list[int], dict[int, list[NameRange]]]:
         """All names of a job or none. Returns the places that have theirs, and what the others lack."""
         if not places:
             return [], {}
-        rows = [(self._jobs[place].uid, *name) for place in places for name in self._names[place]]
-        got: dict[UUID, set[Name]] = {self._jobs[place].uid: set() for place in places}
-        for uid, *name in await self._connection.fetch(_RESERVE, *codec.columns(rows)):
-            got[uid].add((name[0], name[1], name[2]))
-        lacking = {place: sorted(self._names[place] - got[self._jobs[place].uid]) for place in places}
+        jobs = {place: self._jobs[place] for place in places}
+        wanted = [(job.uid, job.namespace, names) for place, job in jobs.items() for names in self._names[place]]
+        got = await reserve(self._connection, wanted)
+        lacking = {place: [one for one in self._names[place] if one not in got[job.uid]] for place, job in jobs.items()}
         blocked = {place: names for place, names in lacking.items() if names}
         if blocked:
             await self._connection.execute(_GIVE_NAMES_BACK, [self._jobs[place].uid for place in blocked])
@@ -294,29 +272,35 @@ class _Batch:
                 "answer": job.idempotency.answer,
             }
 
-    async def _name_the_holders(self, blocked: Mapping[int, Sequence[Name]]) -> None:
+    async def _name_the_holders(self, blocked: Mapping[int, Sequence[NameRange]]) -> None:
         """A name that was lost to another job of this batch that lost as well has no holder: that one is undecided."""
         if not blocked:
             return
-        wanted = sorted({name for names in blocked.values() for name in names})
-        found = await self._connection.fetch(_HOLDERS, *codec.columns(wanted))
-        holders = {(row["namespace"], row["kind"], row["name"]): row for row in found}
+        wanted = {(self._jobs[place].namespace, one) for place, names in blocked.items() for one in names}
+        found = await holders(self._connection, sorted(wanted))
         for place, names in blocked.items():
-            holder = next((holders[name] for name in names if name in holders), None)
-            if holder is not None:
-                self.answers[place] = NameTaken(
-                    job_name=holder["job_name"], job_uid=holder["job_uid"], kind=holder["kind"], name=holder["name"]
-                )
+            answer = _taken(self._jobs[place].namespace, names, found)
+            if answer is not None:
+                self.answers[place] = answer
 
     async def clear_the_way(self) -> None:
         """Have the objects of finished jobs removed whose names the new jobs are going to use."""
         new = [place for place, answer in self.answers.items() if isinstance(answer, Submitted)]
-        names = sorted({name for place in new for name in self._names[place]})
-        await clear_the_way(self._connection, names)
+        names = {(self._jobs[place].namespace, one) for place in new for one in self._names[place]}
+        await clear_the_way(self._connection, sorted(names))
 
 
-def _names_of(job: NewJob) -> set[Name]:
-    return {(job.namespace, kind, name) for kind, name in (*job.names, (NameKind.JOB.value, job.name))}
+def _names_of(job: NewJob) -> list[NameRange]:
+    return merged((*job.names, NameRange(NameKind.JOB, job.name)))
+
+
+def _taken(namespace: str, names: Sequence[NameRange], found: Sequence[Holder]) -> NameTaken | None:
+    for one in names:
+        for holder in found:
+            name = one.first_shared(holder.names) if holder.namespace == namespace else None
+            if name is not None:
+                return NameTaken(job_name=holder.job_name, job_uid=holder.job_uid, kind=one.kind, name=name)
+    return None
 
 
 def _key_row(job: NewJob) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
+from app.domain.name_ranges import NameRange
 from app.domain.vocabulary import BudgetScope, CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
 
 Manifest: TypeAlias = dict[str, Any]
@@ -141,7 +142,7 @@ class JobPlan:
 
     `fails_when_success_is_impossible` ends a job that declares no failure rule once no success rule can hold
     any more. `suspends_rules` (debug mode) keeps replicas but ends the job by cancel or deadline alone.
-    `spare_pod_names` are those that the job may use when it grows; nobody else gets them meanwhile.
+    `spare_pods` are the names of pods that the job may have when it grows; nobody else gets them meanwhile.
     `missing_scheduler` was asked for and is not in this cluster, whose default one is used. Durations are seconds.
     """
 
@@ -153,7 +154,7 @@ class JobPlan:
     gang: GangPlan | None = None
     missing_scheduler: str | None = None
     hosts: HostsPlan | None = None
-    spare_pod_names: tuple[str, ...] = ()
+    spare_pods: tuple[NameRange, ...] = ()
     clean_up: CleanUpPolicy = CleanUpPolicy.NONE
     paused: bool = False
     suspends_rules: bool = False

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from app.db.jobs import ScaleChange
 from app.domain.dialects.base import Dialect, Scaling
 from app.domain.errors import Conflict, Problems, pointer_to
-from app.domain.manifests.rendered import ReservedName, names_added
+from app.domain.manifests.rendered import names_added
+from app.domain.name_ranges import NameRange
 from app.domain.plan import Manifest
 from app.services.planning import Planner
 
@@ -22,10 +23,10 @@ class SizesWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """Which tasks get another size by an edit, and which names, by kind, the job may use from then on."""
+    """Which tasks get another size by an edit, and which names the job may use from then on."""
 
     scales: Sequence[ScaleChange]
-    names: Sequence[ReservedName]
+    names: Sequence[NameRange]
 
 
 @dataclass(frozen=True, slots=True)

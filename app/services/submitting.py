@@ -25,7 +25,8 @@ from app.db.submit import (
     Submitted,
 )
 from app.domain.errors import Conflict, FieldError, InvalidManifest
-from app.domain.manifests.rendered import ReservedName, reserved_names
+from app.domain.manifests.rendered import reserved_names
+from app.domain.name_ranges import NameRange
 from app.domain.plan import JobPlan, Manifest
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
@@ -73,7 +74,7 @@ class Prepared:
         return self.draft.manifest
 
     @property
-    def names(self) -> list[ReservedName]:
+    def names(self) -> list[NameRange]:
         """What it reserves, its own name among it."""
         return reserved_names(self.plan)
 

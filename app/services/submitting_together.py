@@ -4,6 +4,7 @@ documents ─▶ each prepared, as if it came alone ─▶ no two need one name 
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +15,7 @@ from app.db.job_rows import JobRow
 from app.db.submissions import GroupCommit
 from app.db.submit import Answer, KeyConflict, KeyInFlight, NameTaken, Replayed
 from app.domain.errors import Conflict, FieldError, InvalidManifest, Problems
+from app.domain.name_ranges import NameRange, split
 from app.domain.plan import Manifest
 from app.services.submitting import (
     NAME_DRAWS,
@@ -115,15 +117,19 @@ def _below(place: int, refused: InvalidManifest) -> Iterable[FieldError]:
 
 def _clashes(prepared: Sequence[Prepared]) -> dict[int, FieldError]:
     """What needs a name that another one before it needs."""
-    holders: dict[tuple[str, str], int] = {}
+    seen: dict[tuple[str, str], list[tuple[NameRange, int]]] = defaultdict(list)
     clashes = {}
     for place, one in enumerate(prepared):
-        for name in {*one.names, ("job", one.draft.name)}:
-            first = holders.setdefault(name, place)
-            if first != place:
-                detail = f"items[{first}] of this request needs the {name[0]} name {name[1]}, too"
-                at = f"/items/{place}/metadata/name"
-                clashes[place] = FieldError(pointer=at, code="Duplicate", detail=detail, accepted="another name")
+        for names in one.names:
+            family = seen[names.kind, split(names.name)[0]]
+            for other, first in family:
+                name = names.first_shared(other)
+                if name is not None:
+                    detail = f"items[{first}] of this request needs the {names.kind} name {name}, too"
+                    at = f"/items/{place}/metadata/name"
+                    clashes[place] = FieldError(pointer=at, code="Duplicate", detail=detail, accepted="another name")
+                    break
+            family.append((names, place))
     return clashes
 
 

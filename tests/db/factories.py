@@ -12,6 +12,7 @@ from app.db.engine import Database
 from app.db.leases import Lease
 from app.db.submit import NewJob, Submitted, submit
 from app.domain.decision import Decision
+from app.domain.name_ranges import NameRange
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica
 from app.domain.vocabulary import JobPhase
@@ -34,7 +35,7 @@ def new_job(name: str = "train", **changes: Any) -> NewJob:
         manifest={"kind": "GenericJob", "spec": {"replicaSpecs": [{"type": "worker", "replicas": 2}]}},
         created_at=NOW,
         created_by="alice",
-        names=(("pod", f"{name}-worker-0"), ("pod", f"{name}-worker-1"), ("service", name)),
+        names=(NameRange("pod", f"{name}-worker-0"), NameRange("pod", f"{name}-worker-1"), NameRange("service", name)),
     )
     return replace(job, **changes)
 
@@ -86,3 +87,16 @@ async def move(db: Database, lease: Lease, uid: UUID, phase: JobPhase, **status:
     status = {"finished_at": finished} | status
     write = job.write(decision(replace(job.recorded.status, phase=phase, **status), history=[history(phase)]))
     assert await controller.persist(db, lease, [write]) == []
+
+
+async def names_held(db: Database) -> dict[tuple[str, str], UUID]:
+    """The job that has each reserved name, by kind and name."""
+    async with db.read() as connection:
+        rows = await connection.fetch("SELECT job_uid, kind, name, count FROM names WHERE NOT released")
+    held = [
+        ((row["kind"], name), row["job_uid"])
+        for row in rows
+        for name in NameRange(row["kind"], row["name"], row["count"]).names
+    ]
+    assert len(held) == len(dict(held)), "no two jobs have one name"
+    return dict(held)

@@ -14,15 +14,16 @@ from app.db.job_edits import Edit, ScaleChange, set_reported
 from app.db.leases import Lease
 from app.db.submit import NameTaken, submit
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.name_ranges import NameRange
 from app.domain.plan import Rank
 from app.domain.status.records import JobStatus, ScaleRecord
 from app.domain.vocabulary import JobPhase, ScaleOutcome
-from tests.db.factories import decision, later, move, new_job, replica, stored, submitted
+from tests.db.factories import decision, later, move, names_held, new_job, replica, stored, submitted
 
 MORE = ScaleChange(task="worker", from_replicas=2, to_replicas=5, reason="more")
 
 
-def edit(*scales: ScaleChange, names: Sequence[tuple[str, str]] = (), version: int | None = None) -> Edit:
+def edit(*scales: ScaleChange, names: Sequence[NameRange] = (), version: int | None = None) -> Edit:
     return Edit(
         manifest={"spec": 2},
         labels={},
@@ -40,8 +41,7 @@ async def settle(db: Database, lease: Lease, uid: UUID, *records: ScaleRecord) -
 
 
 async def names(db: Database, uid: UUID) -> set[tuple[str, str]]:
-    async with db.read() as connection:
-        return {tuple(row) for row in await connection.fetch("SELECT kind, name FROM names WHERE job_uid = $1", uid)}
+    return {name for name, holder in (await names_held(db)).items() if holder == uid}
 
 
 async def test_what_is_open_is_loaded_and_what_is_settled_is_not(db: Database, lease: Lease) -> None:
@@ -91,20 +91,27 @@ async def test_of_two_scales_on_one_version_the_second_decides_again(db: Databas
 
 async def test_growth_reserves_the_names_it_may_use(db: Database) -> None:
     (uid,) = await submitted(db, new_job())
-    more = [("pod", "train-worker-1"), ("pod", "train-worker-2"), ("configmap", "train-hosts"), ("job", "train")]
+    more = [
+        NameRange("pod", "train-worker-1"),
+        NameRange("pod", "train-worker-2"),
+        NameRange("configmap", "train-hosts"),
+        NameRange("job", "train"),
+    ]
     for _ in range(2):
         await jobs.edit(db, uid, edit(MORE, names=more))
-    assert set(more) <= await names(db, uid)
-    answer = (await submit(db, [new_job("other", names=(("pod", "train-worker-2"),))]))[0]
+    assert {(one.kind, one.name) for one in more} <= await names(db, uid)
+    answer = (await submit(db, [new_job("other", names=(NameRange("pod", "train-worker-2"),))]))[0]
     assert answer == NameTaken(job_name="train", job_uid=uid, kind="pod", name="train-worker-2")
 
 
 async def test_a_name_of_another_live_job_refuses_the_edit_whole(db: Database) -> None:
-    job, holder = new_job(), new_job("holder", names=(("pod", "train-worker-7"),))
+    job, holder = new_job(), new_job("holder", names=(NameRange("pod", "train-worker-7"),))
     await submitted(db, job, holder)
     before, held = await jobs.get(db, job.uid), await names(db, job.uid)
     with pytest.raises(Conflict) as refused:
-        await jobs.edit(db, job.uid, edit(MORE, names=[("pod", "train-worker-6"), ("pod", "train-worker-7")]))
+        await jobs.edit(
+            db, job.uid, edit(MORE, names=[NameRange("pod", "train-worker-6"), NameRange("pod", "train-worker-7")])
+        )
     assert refused.value.code == "NameTaken"
     assert f"holder ({holder.uid})" in refused.value.errors[0].detail
     assert (await jobs.get(db, job.uid), await names(db, job.uid)) == (before, held)
@@ -119,7 +126,9 @@ async def test_an_edit_that_may_not_be_reserves_nothing(
     if phase is not None:
         await move(db, lease, uid, phase)
     held = await names(db, uid)
-    change = edit(MORE, names=[("pod", "train-worker-0"), ("pod", "new")], version=None if phase else 7)
+    change = edit(
+        MORE, names=[NameRange("pod", "train-worker-0"), NameRange("pod", "new")], version=None if phase else 7
+    )
     with pytest.raises(refusal):
         await jobs.edit(db, uid, change)
     assert await names(db, uid) == held
@@ -127,7 +136,7 @@ async def test_an_edit_that_may_not_be_reserves_nothing(
 
 async def test_two_jobs_that_grow_into_each_other_do_not_wait_for_ever(db: Database) -> None:
     first, second = await submitted(db, new_job("a", names=()), new_job("b", names=()))
-    wanted = [("pod", f"shared-{n}") for n in range(20)]
+    wanted = [NameRange("pod", f"shared-{n}") for n in range(20)]
     answers = await asyncio.gather(
         jobs.edit(db, first, edit(MORE, names=wanted)),
         jobs.edit(db, second, edit(MORE, names=wanted[::-1])),
@@ -137,10 +146,10 @@ async def test_two_jobs_that_grow_into_each_other_do_not_wait_for_ever(db: Datab
 
 
 async def test_what_a_finished_job_left_under_a_name_is_asked_to_go(db: Database, lease: Lease) -> None:
-    old, grows = new_job("old", names=(("pod", "train-worker-2"),)), new_job()
+    old, grows = new_job("old", names=(NameRange("pod", "train-worker-2"),)), new_job()
     await submitted(db, old, grows)
     await move(db, lease, old.uid, JobPhase.SUCCEEDED)
-    await jobs.edit(db, grows.uid, edit(MORE, names=[("pod", "train-worker-2")]))
+    await jobs.edit(db, grows.uid, edit(MORE, names=[NameRange("pod", "train-worker-2")]))
     row = await jobs.get(db, old.uid)
     assert row is not None
     assert row.remove_requested_at is not None

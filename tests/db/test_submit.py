@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from dataclasses import replace
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
@@ -24,8 +24,9 @@ from app.db.submit import (
     Submitted,
     submit,
 )
+from app.domain.name_ranges import NameRange
 from app.domain.vocabulary import JobPhase
-from tests.db.factories import NOW, later, move, new_job, stored, submitted
+from tests.db.factories import NOW, later, move, names_held, new_job, stored, submitted
 
 
 def key(name: str = "k", fingerprint: str = "f", answer: bytes = b"{}") -> IdempotencyKey:
@@ -42,7 +43,7 @@ async def test_a_submission_writes_job_history_feed_names_and_key(db: Database) 
     assert await submit(db, [job]) == [Submitted(uid=job.uid)]
     (line,) = await history.page(db, job.uid, limit=10)
     assert (line.seq, line.entry.phase, line.entry.actor, line.entry.at) == (1, JobPhase.QUEUED, "alice", NOW)
-    assert (await rows(db, "job_events"), await rows(db, "names")) == (1, 4)
+    assert (await rows(db, "job_events"), len(await names_held(db))) == (1, 4)
     kept = await idempotency.find(db, "token POST /jobs", "k")
     assert kept is not None
     assert (kept.uid, kept.answer) == (job.uid, b"\x00answer")
@@ -52,7 +53,7 @@ async def test_a_submission_writes_job_history_feed_names_and_key(db: Database) 
 async def test_a_clash_names_the_live_job_and_fails_nobody_else(db: Database, *, together: bool) -> None:
     first, other = new_job("train"), new_job("other")
     same_name = new_job("train", names=())
-    same_pod = new_job("tra", names=(("pod", "train-worker-1"), ("pod", "free")))
+    same_pod = new_job("tra", names=(NameRange("pod", "train-worker-1"), NameRange("pod", "free")))
     jobs = [first, same_name, same_pod, other]
     answers = await submit(db, jobs) if together else [(await submit(db, [job]))[0] for job in jobs]
     taken = NameTaken(job_name="train", job_uid=first.uid, kind="job", name="train")
@@ -62,8 +63,8 @@ async def test_a_clash_names_the_live_job_and_fails_nobody_else(db: Database, *,
         replace(taken, kind="pod", name="train-worker-1"),
         Submitted(uid=other.uid),
     ]
-    assert await rows(db, "names") == 8, "the refused jobs reserve nothing"
-    assert isinstance((await submit(db, [new_job("free", names=(("pod", "free"),))]))[0], Submitted)
+    assert len(await names_held(db)) == 8, "the refused jobs reserve nothing"
+    assert isinstance((await submit(db, [new_job("free", names=(NameRange("pod", "free"),))]))[0], Submitted)
 
 
 async def test_names_are_apart_by_namespace(db: Database) -> None:
@@ -72,18 +73,18 @@ async def test_names_are_apart_by_namespace(db: Database) -> None:
 
 async def test_two_that_block_each_other_through_a_third_are_both_decided(db: Database) -> None:
     """b loses a name to the live job; a, that lost one to b, must get it then."""
-    live = new_job("live", names=(("pod", "z"),))
+    live = new_job("live", names=(NameRange("pod", "z"),))
     await submitted(db, live)
-    b = new_job("b", names=(("pod", "m"), ("pod", "z")))
-    a = new_job("c", names=(("pod", "m"),))
+    b = new_job("b", names=(NameRange("pod", "m"), NameRange("pod", "z")))
+    a = new_job("c", names=(NameRange("pod", "m"),))
     answers = await submit(db, [b, a])
     assert answers[0] == NameTaken(job_name="live", job_uid=live.uid, kind="pod", name="z")
     assert answers[1] == Submitted(uid=a.uid)
 
 
 async def test_two_that_cross_do_not_both_lose(db: Database) -> None:
-    one = new_job("one", names=(("pod", "x"), ("pod", "y")))
-    two = new_job("two", names=(("pod", "x"), ("pod", "y")))
+    one = new_job("one", names=(NameRange("pod", "x"), NameRange("pod", "y")))
+    two = new_job("two", names=(NameRange("pod", "x"), NameRange("pod", "y")))
     kinds = Counter(type(answer) for answer in await submit(db, [one, two]))
     assert kinds == {Submitted: 1, NameTaken: 1}
 
@@ -125,18 +126,22 @@ async def test_of_many_with_one_key_in_many_transactions_one_is_stored(db: Datab
 
 
 async def test_of_many_with_one_name_one_is_stored(db: Database) -> None:
-    jobs = [new_job(names=[("pod", f"p-{(n + k) % 16}") for k in range(8)]) for n in range(32)]
+    jobs = [new_job(names=[NameRange("pod", f"p-{(n + k) % 16}") for k in range(8)]) for n in range(32)]
     answers = [answer for (answer,) in await asyncio.gather(*(submit(db, [job]) for job in jobs))]
     assert Counter(type(answer) for answer in answers) == {Submitted: 1, NameTaken: 31}
 
 
 async def test_a_successor_has_the_leftovers_of_finished_jobs_removed(db: Database, lease: Lease) -> None:
-    finished, pods, stranger = new_job("train"), new_job("x", names=(("pod", "train-worker-9"),)), new_job("stranger")
+    finished, pods, stranger = (
+        new_job("train"),
+        new_job("x", names=(NameRange("pod", "train-worker-9"),)),
+        new_job("stranger"),
+    )
     for job in (finished, pods, stranger):
         await submitted(db, job)
         await move(db, lease, job.uid, JobPhase.FAILED)
     before = await stored(db, finished.uid)
-    await submitted(db, new_job("train", names=(("pod", "train-worker-9"),)))
+    await submitted(db, new_job("train", names=(NameRange("pod", "train-worker-9"),)))
     for job, removed in ((finished, True), (pods, True), (stranger, False)):
         after = await stored(db, job.uid)
         assert (after.intent.remove, after.intent_is_new) == (removed, removed), job.name
@@ -176,7 +181,7 @@ async def test_in_a_group_commit_each_gets_an_answer_of_its_own(db: Database) ->
         new_job("good", names=()),
         new_job("keyed", idempotency=key()),
         new_job("keyed-2", idempotency=key(fingerprint="other")),
-        new_job("huge", names=[("pod", "".join(str(uuid4()) for _ in range(400)))]),
+        new_job("huge", names=[NameRange("pod", "".join(str(uuid4()) for _ in range(400)))]),
         new_job("surrogate", manifest={"a": "\ud800"}),
         new_job("\ud800"),
         new_job("fault", created_at="yesterday"),
@@ -204,7 +209,7 @@ async def test_random_crowds_never_share_a_name(db: Database) -> None:
     def crowd(size: int) -> list[NewJob]:
         pods = [f"pod-{n}" for n in range(20)]
         return [
-            new_job(f"job-{chance.randrange(40)}", names=[("pod", p) for p in chance.sample(pods, 3)])
+            new_job(f"job-{chance.randrange(40)}", names=[NameRange("pod", p) for p in chance.sample(pods, 3)])
             for _ in range(size)
         ]
 
@@ -215,18 +220,12 @@ async def test_random_crowds_never_share_a_name(db: Database) -> None:
         winners = {job.uid: job for job, answer in zip(everyone, answers, strict=True) if isinstance(answer, Submitted)}
         held = await names_held(db)
         for uid, job in winners.items():
-            assert {name for name, holder in held.items() if holder == uid} == {*job.names, ("job", job.name)}
+            wanted = {(one.kind, one.name) for one in job.names} | {("job", job.name)}
+            assert {name for name, holder in held.items() if holder == uid} == wanted
         for answer in answers:
             if isinstance(answer, NameTaken):
                 assert held[answer.kind, answer.name] == answer.job_uid
         assert {type(answer) for answer in answers} <= {Submitted, NameTaken}
-
-
-async def names_held(db: Database) -> dict[tuple[str, str], UUID]:
-    async with db.read() as connection:
-        rows = await connection.fetch("SELECT kind, name, job_uid FROM names WHERE NOT released")
-    assert len(rows) == len({(row["kind"], row["name"]) for row in rows})
-    return {(row["kind"], row["name"]): row["job_uid"] for row in rows}
 
 
 async def test_a_key_in_the_hands_of_a_stuck_transaction_is_in_flight(db: Database, database_url: str) -> None:

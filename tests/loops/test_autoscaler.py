@@ -16,6 +16,7 @@ from app.db.autoscaler_runs import AutoscalerRun
 from app.db.engine import Database
 from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.domain.dialects.base import Site
+from app.domain.name_ranges import NameRange
 from app.domain.objects import Node
 from app.domain.scaling.inventory import CountedPod
 from app.domain.scaling.values import Inventory, ScalingDecision, Verdict
@@ -84,7 +85,7 @@ class Stage:
 
     async def job(self, name: str, phase: JobPhase = JobPhase.RUNNING, **spec: Any) -> UUID:
         new = factories.new_job(
-            name, kind=KIND, api_version=API_VERSION, manifest=elastic_manifest(**spec), names=(("job", name),)
+            name, kind=KIND, api_version=API_VERSION, manifest=elastic_manifest(**spec), names=(NameRange("job", name),)
         )
         await factories.submitted(self.db, new)
         await self.seen(new.uid, phase)
@@ -210,7 +211,7 @@ async def test_names_that_a_job_grows_into_are_kept_for_it(stage: Stage) -> None
 
 
 async def test_a_name_in_use_keeps_a_job_from_growing_and_no_other(stage: Stage) -> None:
-    holder = factories.new_job("holder", names=(("job", "holder"), ("pod", "a-worker-1")))
+    holder = factories.new_job("holder", names=(NameRange("job", "holder"), NameRange("pod", "a-worker-1")))
     await factories.submitted(stage.db, holder)
     first, second = await stage.job("a", most=2), await stage.job("b", most=2)
     run = await stage.autoscaler().run_once()

@@ -15,6 +15,7 @@ from app.db.submissions import GroupCommit
 from app.db.submit import Answer, KeyConflict, KeyInFlight, NameTaken, NewJob, Replayed, Submitted
 from app.domain.dialects.base import Limits
 from app.domain.errors import Conflict, InvalidManifest
+from app.domain.name_ranges import NameRange
 from app.domain.vocabulary import ReplicaPhase
 from app.services import submitting
 from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Planner, generated_name
@@ -81,7 +82,7 @@ async def test_what_is_handed_to_the_database() -> None:
         "me",
         "team",
     )
-    assert {("pod", "a-worker-0"), ("pod", "a-worker-1"), ("job", "a")} <= set(job.names)
+    assert {NameRange("pod", "a-worker-0", 2), NameRange("job", "a")} <= set(job.names)
     assert job.status.aggregate[ReplicaPhase.CREATING] == sum(job.status.aggregate.values()) == 2
     assert job.idempotency is not None
     assert (job.idempotency.answer, created.body, created.uid) == (b'{"name":"a"}', b'{"name":"a"}', job.uid)

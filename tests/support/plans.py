@@ -8,6 +8,7 @@ from typing import Any
 from app.domain.decision import Decision
 from app.domain.dialects.base import Given
 from app.domain.inputs import Inputs
+from app.domain.manifests.rendered import reserved_names
 from app.domain.plan import FinishRule, JobIdentity, JobPlan, Rank, ReplicaPlan, RestartPlan, TaskPlan
 from app.domain.reconcile import reconcile
 from app.domain.status.observed import ObservedJob, ObservedPod
@@ -199,3 +200,8 @@ def next_record(before: Recorded, decision: Decision) -> Recorded:
 
 def actions_of(decision: Decision, *types: type) -> list[Any]:
     return [action for action in decision.actions if isinstance(action, types)]
+
+
+def reserved(plan: JobPlan) -> list[tuple[str, str]]:
+    """Kind and name of everything that the plan reserves, with every name of a range."""
+    return [(names.kind, name) for names in reserved_names(plan) for name in names.names]

@@ -1,16 +1,13 @@
 """A whole plan as objects, for dry runs and for people who want to see what would be made; and what that takes."""
 
-from typing import TypeAlias
-
 import msgspec
 
 from app.domain.manifests.config import anchor_manifest, hosts_manifest
 from app.domain.manifests.gang import gang_manifest
 from app.domain.manifests.pods import pod_manifest
 from app.domain.manifests.services import service_manifest
-from app.domain.plan import JobPlan, Manifest
-
-ReservedName: TypeAlias = tuple[str, str]  # kind, in lower case, and name
+from app.domain.name_ranges import NameKind, NameRange, merged, numbered, without
+from app.domain.plan import JobPlan, Manifest, TaskPlan
 
 
 def objects_of(plan: JobPlan, anchor_uid: str | None = None) -> list[Manifest]:
@@ -35,20 +32,28 @@ def largest_pod_bytes(plan: JobPlan) -> int:
     return max((len(msgspec.json.encode(pod_manifest(plan, replica, 1, no_uid))) for replica in last), default=0)
 
 
-def reserved_names(plan: JobPlan) -> list[ReservedName]:
+def reserved_names(plan: JobPlan) -> list[NameRange]:
     """What no other live job of the namespace may use, the job's own name among it."""
-    reserved = [("job", plan.identity.name)]
-    reserved += [("service", service.name) for service in plan.services]
-    for replica in plan.replicas.values():
-        reserved.append(("pod", replica.pod_name))
-        if replica.service is not None:
-            reserved.append(("service", replica.service.name))
-    reserved += [("pod", name) for name in plan.spare_pod_names]
+    reserved = [NameRange(NameKind.JOB, plan.identity.name), *plan.spare_pods]
+    reserved += [NameRange(NameKind.SERVICE, service.name) for service in plan.services]
+    for task in plan.tasks:
+        reserved += _names_of_task(task)
     if plan.hosts is not None:
-        reserved.append(("configmap", plan.hosts.name))
-    return reserved
+        reserved.append(NameRange(NameKind.CONFIG_MAP, plan.hosts.name))
+    return merged(reserved)
 
 
-def names_added(before: JobPlan, after: JobPlan) -> list[ReservedName]:
+def names_added(before: JobPlan, after: JobPlan) -> list[NameRange]:
     """What a job that is edited has to reserve beside what it has."""
-    return sorted(set(reserved_names(after)) - set(reserved_names(before)))
+    return without(reserved_names(after), reserved_names(before))
+
+
+def _names_of_task(task: TaskPlan) -> list[NameRange]:
+    """Names of replicas end in their rank, so the first and the last one tell all of them."""
+    if not task.replicas:
+        return []
+    first, last, count = task.replicas[0], task.replicas[-1], len(task.replicas)
+    names = [numbered(NameKind.POD, first.pod_name, last.pod_name, count)]
+    if first.service is not None and last.service is not None:
+        names.append(numbered(NameKind.SERVICE, first.service.name, last.service.name, count))
+    return names

@@ -14,10 +14,10 @@ import yaml
 from app.domain.dialects.base import Given, Limits, Site
 from app.domain.dialects.di_job import DIJobDialect
 from app.domain.dialects.envelope import as_posted
-from app.domain.manifests.rendered import largest_pod_bytes, objects_of, reserved_names
+from app.domain.manifests.rendered import largest_pod_bytes, objects_of
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank
 from tests.support.golden import Golden
-from tests.support.plans import GIVEN
+from tests.support.plans import GIVEN, reserved
 
 DIALECT = DIJobDialect()
 DATA = Path(__file__).parents[2] / "data" / "di_job"
@@ -86,7 +86,7 @@ def summary(plan: JobPlan) -> dict[str, Any]:
         "deadlines": [plan.active_deadline, plan.pending_deadline, plan.ttl_after_finished],
         "globalRanks": {str(key): replica.global_rank for key, replica in plan.replicas.items()},
         "elastic": sorted(plan.elastic),
-        "reserved": [f"{kind}/{name}" for kind, name in reserved_names(plan)],
+        "reserved": [f"{kind}/{name}" for kind, name in reserved(plan)],
         "missingScheduler": plan.missing_scheduler,
     }
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from app.domain.dialects.base import Limits
 from app.domain.dialects.generic_job import GenericJobDialect
 from app.domain.errors import FieldError, InvalidManifest
-from app.domain.manifests.rendered import objects_of, reserved_names
+from app.domain.manifests.rendered import objects_of
 from app.domain.plan import Manifest
 from tests.domain.dialects.test_generic_job import plan_of
 from tests.domain.dialects.test_generic_job_changes import mutate
 from tests.domain.dialects.test_generic_job_validation import a_manifest
-from tests.support.plans import GIVEN
+from tests.support.plans import GIVEN, reserved
 
 DIALECT = GenericJobDialect()
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
@@ -60,7 +60,7 @@ def check(manifest: Manifest) -> None:
     assert not DIALECT.changes(accepted, accepted)
     plan = plan_of(accepted)
     assert len(objects_of(plan)) >= 2
-    names = reserved_names(plan)
+    names = reserved(plan)
     assert len(set(names)) == len(names)
     assert all(len(name) <= 63 for _, name in names)
 

@@ -11,10 +11,10 @@ from app.domain.dialects.accelerators import accelerators_of
 from app.domain.dialects.base import Given, Limits, Site
 from app.domain.dialects.mx_job import MxJobDialect
 from app.domain.errors import Conflict
-from app.domain.manifests.rendered import largest_pod_bytes, objects_of, reserved_names
+from app.domain.manifests.rendered import largest_pod_bytes, objects_of
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from tests.support.golden import Golden
-from tests.support.plans import GIVEN
+from tests.support.plans import GIVEN, reserved
 
 DATA = Path(__file__).parents[2] / "data" / "mx_job"
 CASES = sorted(path.name for path in DATA.iterdir())
@@ -157,7 +157,7 @@ def test_the_scheduler_finds_its_own_address_under_its_service() -> None:
     assert service["spec"]["ports"] == [{"name": "ps-root-port", "port": 9091}]
     labels = pods(plan_of(load("shipped_dist")))[name]["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= labels.items()
-    assert ("service", name) in reserved_names(plan_of(load("shipped_dist")))
+    assert ("service", name) in reserved(plan_of(load("shipped_dist")))
 
 
 def test_local_mode_has_one_pod_and_no_dmlc() -> None:

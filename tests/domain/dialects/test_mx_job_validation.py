@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from app.domain.dialects.accelerators import accelerators_of
 from app.domain.dialects.base import Accelerator, Limits
 from app.domain.errors import FieldError, InvalidManifest
-from app.domain.manifests.rendered import objects_of, reserved_names
+from app.domain.manifests.rendered import objects_of
 from app.domain.plan import Manifest
 from tests.domain.dialects.test_mx_job import DIALECT, plan_of
-from tests.support.plans import GIVEN
+from tests.support.plans import GIVEN, reserved
 
 SPECS = "/spec/replicaSpecs"
 
@@ -197,7 +197,7 @@ def named(name: str, mode: str = "dist", servers: int = 1) -> Manifest:
 )
 def test_names_are_checked_for_the_last_replica(manifest: Manifest, codes: list[str]) -> None:
     if not codes:
-        assert max(len(name) for kind, name in reserved_names(plan_of(manifest)) if kind == "pod") <= 63
+        assert max(len(name) for kind, name in reserved(plan_of(manifest)) if kind == "pod") <= 63
         return
     assert [error.code for error in errors_of(manifest)] == codes
 

@@ -13,11 +13,12 @@ from app.domain.dialects.envelope import as_posted
 from app.domain.dialects.training_job import TrainingJobDialect
 from app.domain.dialects.training_job.templates import command_of
 from app.domain.errors import Conflict
-from app.domain.manifests.rendered import largest_pod_bytes, objects_of, reserved_names
+from app.domain.manifests.rendered import largest_pod_bytes, objects_of
+from app.domain.name_ranges import NameRange
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank
 from app.domain.vocabulary import CleanUpPolicy, RestartPolicy
 from tests.support.golden import Golden
-from tests.support.plans import GIVEN
+from tests.support.plans import GIVEN, reserved
 
 DATA = Path(__file__).parents[2] / "data" / "training_job"
 CASES = sorted(path.name for path in DATA.iterdir())
@@ -82,7 +83,7 @@ def summary(plan: JobPlan) -> dict[str, Any]:
         "restarts": {name: [restart.policy, restart.limit] for name, restart in plan.restarts.items()},
         "deadlines": [plan.active_deadline, plan.pending_deadline, plan.ttl_after_finished],
         "elastic": [task.name for task in plan.tasks if task.elastic],
-        "spare": plan.spare_pod_names,
+        "spare": [name for names in plan.spare_pods for name in names.names],
         "missingScheduler": plan.missing_scheduler,
     }
 
@@ -167,7 +168,7 @@ def test_counts_in_the_environment_do_not_follow_the_size() -> None:
     assert len(after.replicas) == len(before.replicas) + 3
     assert before.replicas[Rank("trainer", 1)].template == after.replicas[Rank("trainer", 4)].template
     assert after.replicas[Rank("trainer", 4)].labels["research/examplejob-trainer-idx"] == "4"
-    assert after.spare_pod_names == ("examplejob-trainer-5",)
+    assert after.spare_pods == (NameRange("pod", "examplejob-trainer-5"),)
     assert after.hosts is not None
     assert len(after.hosts.hosts["trainer"]) == 5
     assert {key: before.replicas[key].global_rank for key in before.replicas}.items() <= {
@@ -277,7 +278,7 @@ def test_what_may_be_scaled() -> None:
 
 
 def test_names_of_trainers_to_come_are_kept_for_the_job() -> None:
-    names = reserved_names(plan_of(load("example_job")))
+    names = reserved(plan_of(load("example_job")))
     assert ("pod", "examplejob-trainer-5") in names
     assert {("service", "examplejob"), ("configmap", "examplejob-hosts")} <= set(names)
 

@@ -9,11 +9,12 @@ import pytest
 from app.domain import labels
 from app.domain.manifests.config import anchor_manifest
 from app.domain.manifests.pods import pod_manifest
-from app.domain.manifests.rendered import largest_pod_bytes, objects_of, reserved_names
+from app.domain.manifests.rendered import largest_pod_bytes, objects_of
 from app.domain.manifests.services import service_manifest
 from app.domain.plan import JobPlan, Rank, ServicePlan
 from app.domain.vocabulary import JobPhase
 from tests.domain.dialects.test_generic_job import CASES, load, plan_of
+from tests.support.plans import reserved
 
 
 @pytest.fixture
@@ -60,13 +61,13 @@ def test_every_object_says_whose_it_is(case: str) -> None:
 def test_what_is_reserved_is_what_is_made() -> None:
     plan = plan_of(load("tutorial"))
     made = [(m["kind"].lower(), m["metadata"]["name"]) for m in objects_of(plan) if m["kind"] in ("Pod", "Service")]
-    assert sorted(reserved_names(plan)) == sorted([("job", "keras-mnist-genericjob"), *made])
+    assert sorted(reserved(plan)) == sorted([("job", "keras-mnist-genericjob"), *made])
 
 
 def test_services_of_a_whole_job_are_made_and_reserved(plan: JobPlan) -> None:
     service = ServicePlan(name="all", ports=(), selector={}, labels={})
     plan = replace(plan, services=(service,))
-    assert ("service", "all") in reserved_names(plan)
+    assert ("service", "all") in reserved(plan)
     made = service_manifest(plan, service, None)
     assert made in objects_of(plan)
     assert made["spec"] == {

@@ -10,6 +10,7 @@ from app.domain.dialects.di_job.members import DEFAULT_PORT, PORT_NAME, ranks
 from app.domain.dialects.di_job.spec import DIJobSpec, TaskSpec
 from app.domain.dialects.envelope import client_deadlines
 from app.domain.dialects.scheduling import with_own_scheduler
+from app.domain.name_ranges import NameKind, NameRange
 from app.domain.plan import (
     FinishRule,
     JobIdentity,
@@ -49,7 +50,7 @@ def plan_job(spec: DIJobSpec, manifest: Manifest, identity: JobIdentity, site: S
         fails_when_success_is_impossible=False,
         services=(_service(identity.name),),
         missing_scheduler=next((name for name in asked if name in site.schedulers and not site.schedulers[name]), None),
-        spare_pod_names=_spare_names(spec, identity.name),
+        spare_pods=_spare_pods(spec, identity.name),
         clean_up=_CLEAN_UP[spec.clean_pod_policy],
         **client_deadlines(manifest),
     )
@@ -80,13 +81,15 @@ def _service(job: str) -> ServicePlan:
     )
 
 
-def _spare_names(spec: DIJobSpec, job: str) -> tuple[str, ...]:
+def _spare_pods(spec: DIJobSpec, job: str) -> tuple[NameRange, ...]:
     """Names that growth may need are kept for it where the spec says how far that goes."""
     if spec.max_replicas is None:
         return ()
     largest = largest_sizes(spec, job, spec.max_replicas)
     return tuple(
-        pod_name(job, task.name, rank) for task in spec.tasks for rank in range(task.replicas, largest[task.name])
+        NameRange(NameKind.POD, pod_name(job, task.name, task.replicas), largest[task.name] - task.replicas)
+        for task in spec.tasks
+        if largest[task.name] > task.replicas
     )
 
 

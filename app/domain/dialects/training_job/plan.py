@@ -8,6 +8,7 @@ from app.domain.dialects.envelope import client_deadlines
 from app.domain.dialects.scheduling import scheduler_here
 from app.domain.dialects.training_job.spec import TrainingJobSpec
 from app.domain.dialects.training_job.templates import MASTER, PRIORITY, PSERVER, TRAINER, role_template
+from app.domain.name_ranges import NameKind, NameRange
 from app.domain.plan import (
     FinishRule,
     HostsPlan,
@@ -73,12 +74,19 @@ def plan_job(spec: TrainingJobSpec, trainers: int, manifest: Manifest, identity:
         services=(ServicePlan(name=job, ports=(), selector={}, labels={}),),
         missing_scheduler=next((lacking for role in wanted if (lacking := _scheduler(spec, role, site)[1])), None),
         hosts=_hosts(wanted, identity) if spec.fault_tolerant else None,
-        spare_pod_names=tuple(pod_name(job, TRAINER, rank) for rank in range(trainers, spec.trainer.max_instance)),
+        spare_pods=_spare_pods(job, trainers, spec.trainer.max_instance),
         clean_up=CleanUpPolicy.ALL if site.auto_clean else CleanUpPolicy.UNFINISHED,
         active_deadline=min((seconds for seconds in active if seconds is not None), default=None),
         pending_deadline=deadlines["pending_deadline"],
         ttl_after_finished=deadlines["ttl_after_finished"],
     )
+
+
+def _spare_pods(job: str, trainers: int, most: int) -> tuple[NameRange, ...]:
+    """Names for trainers to come."""
+    if most <= trainers:
+        return ()
+    return (NameRange(NameKind.POD, pod_name(job, TRAINER, trainers), most - trainers),)
 
 
 def _tasks(spec: TrainingJobSpec, wanted: Mapping[str, int], identity: JobIdentity, site: Site) -> tuple[TaskPlan, ...]:

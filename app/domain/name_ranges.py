@@ -1,0 +1,125 @@
+"""Names that a job uses in its namespace, with the names of replicas as ranges: `a-worker-0` and the 9 999 after it.
+
+Every name is a stem and a number. The number is the decimal at the end of the name, as Kubernetes writes ordinals; a
+name that ends otherwise (`train`, `a-007`) is a stem alone. The database applies the same rule: see `app.models.name`.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+NO_NUMBER: Final = -1
+# At most nine digits, so that a number and the length of a range fit into an integer of Postgres.
+_NUMBERED: Final = re.compile("(.*[^0-9])(0|[1-9][0-9]{0,8})", re.DOTALL)
+
+
+class NameKind(StrEnum):
+    JOB = "job"
+    POD = "pod"
+    SERVICE = "service"
+    CONFIG_MAP = "configmap"
+
+
+class _Family(NamedTuple):
+    """Names can only be equal within a family."""
+
+    kind: str
+    stem: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NameRange:
+    """`count` names of one kind (a NameKind): `name` and, by rising number, those that follow it."""
+
+    kind: str
+    name: str
+    count: int = 1
+
+    @property
+    def names(self) -> list[str]:
+        """Every name of the range."""
+        if self.count == 1:
+            return [self.name]
+        stem, first = split(self.name)
+        return [f"{stem}{number}" for number in range(first, first + self.count)]
+
+    def first_shared(self, other: "NameRange") -> str | None:
+        """The first name that both have, if there is one."""
+        mine, theirs = _Span.of(self), _Span.of(other)
+        first = max(mine.first, theirs.first)
+        if mine.family != theirs.family or first > min(mine.last, theirs.last):
+            return None
+        return _joined(mine.family.stem, first)
+
+
+class _Span(NamedTuple):
+    family: _Family
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, names: NameRange) -> "_Span":
+        stem, first = split(names.name)
+        return cls(_Family(names.kind, stem), first, first + names.count - 1)
+
+    @property
+    def range(self) -> NameRange:
+        return NameRange(self.family.kind, _joined(self.family.stem, self.first), self.last - self.first + 1)
+
+
+def split(name: str) -> tuple[str, int]:
+    """Stem and number of a name; NO_NUMBER where it has none."""
+    found = _NUMBERED.fullmatch(name)
+    return (name, NO_NUMBER) if found is None else (found[1], int(found[2]))
+
+
+def numbered(kind: str, first: str, last: str, count: int) -> NameRange:
+    """The `count` names from `first` to `last`, which differ in their numbers.
+
+    Raises:
+        ValueError: they differ otherwise, so that the names between them are not known.
+    """
+    (stem, low), (other, high) = split(first), split(last)
+    if low == NO_NUMBER or stem != other or high - low + 1 != count:
+        raise ValueError(f"{first} to {last} are not {count} names that end in consecutive numbers")
+    return NameRange(kind, first, count)
+
+
+def merged(names: Iterable[NameRange]) -> list[NameRange]:
+    """The same names in as few ranges as possible, sorted."""
+    families: dict[_Family, list[_Span]] = defaultdict(list)
+    for span in sorted(_Span.of(one) for one in names):
+        spans = families[span.family]
+        if spans and span.first <= spans[-1].last + 1 and span.first != NO_NUMBER != spans[-1].first:
+            spans[-1] = spans[-1]._replace(last=max(spans[-1].last, span.last))
+        elif not spans or spans[-1] != span:
+            spans.append(span)
+    return sorted(span.range for spans in families.values() for span in spans)
+
+
+def without(wanted: Iterable[NameRange], owned: Iterable[NameRange]) -> list[NameRange]:
+    """The names that are wanted and not owned, in as few ranges as possible."""
+    has: dict[_Family, list[_Span]] = defaultdict(list)
+    for span in sorted(_Span.of(one) for one in merged(owned)):
+        has[span.family].append(span)
+    spans = (_Span.of(one) for one in merged(wanted))
+    return sorted(piece.range for span in spans for piece in _subtract(span, has[span.family]))
+
+
+def _subtract(span: _Span, owned: Sequence[_Span]) -> Iterable[_Span]:
+    first = span.first
+    for other in owned:
+        if other.last < first or other.first > span.last:
+            continue
+        if other.first > first:
+            yield span._replace(first=first, last=other.first - 1)
+        first = other.last + 1
+    if first <= span.last:
+        yield span._replace(first=first)
+
+
+def _joined(stem: str, number: int) -> str:
+    return stem if number == NO_NUMBER else f"{stem}{number}"
