@@ -17,8 +17,6 @@ from datetime import timedelta
 from uuid import uuid4
 
 import structlog
-import uvicorn
-from typing_extensions import override
 
 from app import faultpoints
 from app.clock import Clock, SystemClock
@@ -27,6 +25,8 @@ from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.notifications import FEED, INTENT, Listener, Notifier
 from app.db.publisher import Publisher
+from app.http_server import server as http_server
+from app.http_server.sockets import bind, url_of
 from app.k8s.api import KubeApi
 from app.k8s.connection import connect
 from app.k8s.errors import ClusterNotConfigured
@@ -92,7 +92,7 @@ async def _serve_on(
 ) -> None:
     async with foundation(settings, migrate=migrate) as base:
         controller = _controller(base) if settings.role != "api" else None
-        services = _services(base, controller)
+        services = _services(base, controller, stop)
         loops: dict[str, Loop] = {
             "notifications": base.listener.run,
             "notifier": base.notifier.run,
@@ -230,7 +230,7 @@ def _controller(base: Foundation) -> Controller:
     )
 
 
-def _services(base: Foundation, controller: Controller | None) -> Services:
+def _services(base: Foundation, controller: Controller | None, stop: asyncio.Event) -> Services:
     settings = base.settings
     planner = Planner(installation=str(base.installation.id), limits=settings.limits(), site=settings.site())
 
@@ -243,7 +243,8 @@ def _services(base: Foundation, controller: Controller | None) -> Services:
             await hints.wait(FEED_POLL)
 
     async def readiness() -> Sequence[Check]:
-        return await _checks(base, controller)
+        stopping = Check(name="shutdown", ok=False, detail="this process is about to stop")
+        return [*([stopping] if stop.is_set() else ()), *await _checks(base, controller)]
 
     return Assembly(
         db=base.db,
@@ -300,33 +301,6 @@ async def _checks(base: Foundation, controller: Controller | None) -> Sequence[C
     return checks
 
 
-class _Server(uvicorn.Server):
-    """Says when it serves, and leaves signals to the caller, who stops it with `should_exit`."""
-
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_ready = on_ready
-
-    @override
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        self._on_ready()
-
-    async def serve_on(self, listening: socket.socket) -> None:
-        """Serve; cancelled, leave nothing registered on a file descriptor that somebody else will get."""
-        self.servers: list[asyncio.Server] = []
-        try:
-            await self.serve(sockets=[listening])
-        finally:
-            for server in self.servers:
-                server.close()
-
-    @override
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 async def _serve_http(
     listening: socket.socket,
     settings: Settings,
@@ -335,48 +309,28 @@ async def _serve_http(
     stop: asyncio.Event,
 ) -> None:
     """Serve until `stop`; a controller alone serves its health and metrics the same way."""
-    config = uvicorn.Config(
-        create_app(services, settings.http(), serves_jobs=settings.role != "controller"),
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=GRACEFUL_SHUTDOWN,
-        server_header=False,
-        lifespan="off",
+    app = create_app(services, settings.http(), serves_jobs=settings.role != "controller")
+    config = http_server.configured(app, graceful_seconds=GRACEFUL_SHUTDOWN)
+    limits = http_server.with_descriptors_for(settings.server_limits())
+    await http_server.serve(
+        http_server.Server(config, listening, limits),
+        stop,
+        drain_seconds=settings.drain_seconds,
+        on_ready=lambda: on_ready(url_of(listening)),
+        on_close=services.close,
     )
-    server = _Server(config, lambda: on_ready(_url_of(listening)))
-    async with asyncio.TaskGroup() as group:
-        serving = group.create_task(server.serve_on(listening))
-        waiting = group.create_task(stop.wait())
-        await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        services.close()
-        server.should_exit = True
 
 
 def _located(settings: Settings, listening: socket.socket) -> Settings:
     """The settings with the address that this process serves on, unless another one leads to it."""
-    return settings if settings.server_url else settings.model_copy(update={"server_url": _url_of(listening)})
+    return settings if settings.server_url else settings.model_copy(update={"server_url": url_of(listening)})
 
 
-def _url_of(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-@contextlib.contextmanager
-def _bound(host: str, port: int) -> Iterator[socket.socket]:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off only where the protocol is named; with it a body waits 40 ms for an ACK.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+def _bound(host: str, port: int) -> socket.socket:
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((host, port))
-        except OSError as error:
-            raise NotConfigured(f"cannot serve on {host}:{port}: {error.strerror}") from error
-        yield listening
-    finally:
-        listening.close()
+        return bind(host, port)
+    except OSError as error:
+        raise NotConfigured(f"cannot serve on {host}:{port}: {error.strerror}") from error
 
 
 @contextlib.contextmanager

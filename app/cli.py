@@ -138,8 +138,8 @@ def demo(
     _run(lambda stop: demonstration.run(settings, data_dir.absolute(), stop=stop, keep_serving=not exit_))
 
 
-# One process alone: nobody else waits for its lease but itself, after it was killed.
-DEV_DEFAULTS = {"lease_seconds": 6.0, "request_timeout": 2.5}
+# One process alone: nobody else waits for its lease but itself, after it was killed; and no load balancer leads to it.
+DEV_DEFAULTS = {"lease_seconds": 6.0, "request_timeout": 2.5, "drain_seconds": 0.0}
 
 
 def _dev_settings(**given: Any) -> Settings:

@@ -19,6 +19,7 @@ from app.domain.dialects.base import Accelerator, Limits, Site
 from app.domain.errors import DomainError
 from app.domain.namespaces import NamespaceSet
 from app.domain.timing import Timing
+from app.http_server.limits import ServerLimits
 from app.loops.evidence import EvidenceSettings
 from app.loops.parts import AutoscalerSettings, ControllerSettings, SampleSettings
 from app.services.lasting import LastingLimits
@@ -104,6 +105,31 @@ class Settings(BaseSettings):
     max_open_logs: Annotated[
         int, Field(ge=1, description="of these logs: each holds one of 100 connections to the API server")
     ] = 50
+    max_header_bytes: Annotated[
+        int, Field(ge=8192, description="largest request line with headers; proxies commonly send 8 to 32 KiB at most")
+    ] = 64 * 1024
+    max_connections: Annotated[
+        int,
+        Field(ge=8, description="connections served at once: all that MAX_OPEN allows, and 1000 for other requests"),
+    ] = 6000
+    max_connections_per_address: Annotated[
+        int, Field(ge=1, description="connections of one client address: half; behind a proxy, as many as in total")
+    ] = 3000
+    header_timeout: Annotated[
+        float, Field(gt=0, description="for a request's headers; a working client sends them in one packet")
+    ] = 10.0
+    body_timeout: Annotated[
+        float, Field(gt=0, description="for a request's body; the largest one then needs 0.5 Mbit/s")
+    ] = 60.0
+    idle_timeout: Annotated[
+        float, Field(gt=0, description="between two requests of a connection; longer than proxies keep them, 60 s")
+    ] = 75.0
+    send_timeout: Annotated[
+        float, Field(gt=0, description="for a client to take what was sent, before its connection is cut off")
+    ] = 60.0
+    drain_seconds: Annotated[
+        float, Field(ge=0, description="served on after SIGTERM, not ready, until load balancers know")
+    ] = 5.0
     max_replicas: Annotated[int, Field(ge=1, description="largest number of replicas of a job")] = 10_000
     max_rendered_pod_bytes: Annotated[int, Field(ge=1024, description="largest pod; etcd refuses 1.5 MiB")] = (
         1024 * 1024
@@ -237,6 +263,17 @@ class Settings(BaseSettings):
 
     def http(self) -> HttpSettings:
         return HttpSettings(max_body_bytes=self.max_body_bytes, cors_origins=self.cors_origins)
+
+    def server_limits(self) -> ServerLimits:
+        return ServerLimits(
+            max_header_bytes=self.max_header_bytes,
+            max_connections=self.max_connections,
+            max_connections_per_address=self.max_connections_per_address,
+            header_timeout=self.header_timeout,
+            body_timeout=self.body_timeout,
+            idle_timeout=self.idle_timeout,
+            send_timeout=self.send_timeout,
+        )
 
     def controller(self) -> ControllerSettings:
         return ControllerSettings(

@@ -5,9 +5,11 @@ from typing import Final
 
 from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Histogram, generate_latest
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+_CLIENT_GONE: Final = 499  # as nginx counts a request whose client went away before it was complete
 _NO_ROUTE: Final = "unmatched"
 _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -55,6 +57,9 @@ class Measured:
 
         try:
             await self._app(scope, receive, noted)
+        except ClientDisconnect:
+            status = _CLIENT_GONE
+            raise
         finally:
             route = getattr(scope.get("route"), "path", _NO_ROUTE)
             method = scope["method"] if scope["method"] in _KNOWN_METHODS else "OTHER"

@@ -6,6 +6,7 @@ import secrets
 from http import HTTPStatus
 from typing import Final
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import internal_problem, problem
@@ -43,6 +44,8 @@ class RequestIds:
 
         try:
             await self._app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            log.debug("request %s ended: its client went away", request_id.decode())
         except Exception:
             log.exception("request %s failed: %s %s", request_id.decode(), scope["method"], scope["path"])
             if started:
@@ -55,6 +58,11 @@ def _given_id(scope: Scope) -> bytes | None:
         if name == REQUEST_ID and _SAFE_ID.fullmatch(value):
             return bytes(value)
     return None
+
+
+def _asks_first(scope: Scope) -> bool:
+    """Whether the client sends its body only once it is told to (Expect: 100-continue)."""
+    return any(name == b"expect" for name, _ in scope["headers"])
 
 
 class _BodyTooLarge(Exception):  # noqa: N818 - a signal between two functions of this module
@@ -105,7 +113,7 @@ class BodyLimit:
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         detail = f"the body is larger than {self._max_bytes} bytes"
-        headers = {} if await self._drained(receive) else {"Connection": "close"}
+        headers = {} if not _asks_first(scope) and await self._drained(receive) else {"Connection": "close"}
         response = problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "TooLarge", detail, headers=headers)
         await response(scope, receive, send)
 

@@ -1,7 +1,6 @@
 """An API process without a controller: real Postgres, real HTTP; the test writes what a controller would."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -10,7 +9,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import httpx2
-import uvicorn
 
 from app.api.settings import HttpSettings
 from app.clock import SystemClock
@@ -23,6 +21,9 @@ from app.domain.dialects.base import Limits
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
+from app.http_server import server as http_server
+from app.http_server.limits import ServerLimits
+from app.http_server.sockets import bind, url_of
 from app.main import create_app
 from app.services.access import Access, OpenAccess, TokenAccess
 from app.services.gateway import Assembly, Check, Hints, Services
@@ -123,6 +124,7 @@ async def running_gateway(
     limits: Limits | None = None,
     namespaces: NamespaceSet = EVERY_NAMESPACE,
     lasting: LastingLimits | None = None,
+    server_limits: ServerLimits | None = None,
 ) -> AsyncIterator[Gateway]:
     db = await Database.open(database_url, pool_size=8)
     clock = SystemClock()
@@ -146,16 +148,13 @@ async def running_gateway(
         namespaces=namespaces,
         lasting_limits=lasting or LastingLimits(),
     ).build()
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    app = create_app(services, settings)
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2)
-    )
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    listening = bind("127.0.0.1", 0)
+    config = http_server.configured(create_app(services, settings), graceful_seconds=2)
+    server = http_server.Server(config, listening, server_limits or ServerLimits())
+    url = url_of(listening)
     async with asyncio.TaskGroup() as group:
         loops = [group.create_task(services.run()), group.create_task(_publish(db))]
-        serving = group.create_task(server.serve(sockets=[listening]))
+        serving = group.create_task(server.run_until_told())
         try:
             async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
                 await _answering(client)

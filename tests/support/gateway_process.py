@@ -8,6 +8,7 @@ import asyncio
 import ctypes
 import multiprocessing
 import os
+import resource
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -32,6 +33,7 @@ QUICK = {
     "JOBGATE_SAMPLE_PAUSE_FACTOR": "0.2",
     "JOBGATE_OPEN_ACCESS": "true",
     "JOBGATE_LOG_FORMAT": "text",
+    "JOBGATE_DRAIN_SECONDS": "0",
 }
 # For one that nobody kills: a machine under load, on which it hardly runs for seconds, does not cost it its lease.
 STEADY = {"JOBGATE_LEASE_SECONDS": "15", "JOBGATE_REQUEST_TIMEOUT": "3"}
@@ -41,10 +43,12 @@ _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["__main__", "app.cli"])
 
 
-def _serve(port: str, environment: Mapping[str, str], log: str) -> None:
+def _serve(port: str, environment: Mapping[str, str], log: str, descriptors: int | None) -> None:
     """The child: what the command line does, with that environment and its words in a file."""
     from app.cli import app
 
+    if descriptors is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
@@ -65,6 +69,7 @@ class GatewayProcess:
         self._port = port
         self._starts = 0
         self.url = ""
+        self.descriptors: int | None = None  # how many files the next process may have open; None for as many as here
 
     @property
     def log(self) -> Path:
@@ -83,7 +88,9 @@ class GatewayProcess:
         self._starts += 1
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("JOBGATE_")}
         given = inherited | self._environment | dict(environment or {})
-        self._process = _context.Process(target=_serve, args=(self._port, given, str(self.log)), daemon=True)
+        self._process = _context.Process(
+            target=_serve, args=(self._port, given, str(self.log), self.descriptors), daemon=True
+        )
         self._process.start()
 
     async def start(self, environment: Mapping[str, str] | None = None) -> str:

@@ -1,0 +1,106 @@
+"""Serving an application: a bound socket, uvicorn's server around the guarded listener, and an orderly end."""
+
+import asyncio
+import contextlib
+import resource
+import socket
+from collections.abc import Callable, Iterator
+
+import structlog
+import uvicorn
+from typing_extensions import override
+
+from app.http_server.limits import RESERVED_DESCRIPTORS, ServerLimits
+from app.http_server.listener import Listener
+from app.http_server.protocol import GuardedProtocol
+
+log = structlog.get_logger()
+
+
+class Server(uvicorn.Server):
+    """Serves on a listener with limits, says when it serves, and leaves signals to the caller."""
+
+    def __init__(self, config: uvicorn.Config, listening: socket.socket, limits: ServerLimits) -> None:
+        super().__init__(config)
+        self.listener = Listener(listening, limits, self._connection)
+        self.accepts = asyncio.Event()
+        self._limits = limits
+        self._listening = listening
+
+    def _connection(self, address: str, on_lost: Callable[[GuardedProtocol], None]) -> GuardedProtocol:
+        return GuardedProtocol(self.config, self.server_state, limits=self._limits, address=address, on_lost=on_lost)
+
+    async def run_until_told(self) -> None:
+        """Serve until `should_exit`; then wait for open requests, for the configured time at most."""
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(self.listener.run())
+            await self.serve(sockets=[self._listening])
+            listening.cancel()
+
+    @override
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.servers = [self.listener]  # type: ignore[list-item]  # uvicorn calls `close` and `wait_closed` of each
+        self.started = True
+        self.accepts.set()
+
+    @override
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def configured(app: object, *, graceful_seconds: int) -> uvicorn.Config:
+    """How uvicorn serves the application here: HTTP/1.1 only, no lifespan, silent."""
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        http=GuardedProtocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=graceful_seconds,
+        server_header=False,
+        lifespan="off",
+    )
+
+
+async def serve(
+    server: Server,
+    stop: asyncio.Event,
+    *,
+    drain_seconds: float,
+    on_ready: Callable[[], None],
+    on_close: Callable[[], None],
+) -> None:
+    """Serve until `stop`, and `drain_seconds` longer, in which whoever routes requests here can learn of the end.
+
+    `on_close` is called before the listener closes; it is to end what would otherwise never end, such as streams.
+    """
+    async with asyncio.TaskGroup() as group:
+        serving = group.create_task(server.run_until_told())
+        await server.accepts.wait()
+        on_ready()
+        stopping = group.create_task(stop.wait())
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        server.listener.expect_last_requests()
+        await asyncio.wait({serving}, timeout=drain_seconds)
+        on_close()
+        server.should_exit = True
+
+
+def with_descriptors_for(limits: ServerLimits) -> ServerLimits:
+    """Raise the process's soft limit of file descriptors as far as needed and permitted; the limits that then fit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.max_connections + RESERVED_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    fitting = limits if soft == resource.RLIM_INFINITY else limits.fitting(soft)
+    if fitting != limits:
+        log.warning(
+            "http.few_descriptors",
+            descriptors=soft,
+            max_connections=fitting.max_connections,
+            max_connections_per_address=fitting.max_connections_per_address,
+        )
+    return fitting

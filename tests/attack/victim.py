@@ -1,0 +1,187 @@
+"""The process under attack, raw connections to it, and the client whose answers must keep coming."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from tests.support.gateway_process import GatewayProcess, gateway_process
+
+DESCRIPTORS = 256
+HEADER_SECONDS = 2.0
+BODY_SECONDS = 3.0
+SEND_SECONDS = 3.0
+PATIENCE = 120.0  # seconds; the machine may be busy
+LOG_BYTES = 64 * 1024  # that no attack may exceed
+LIMITS = {
+    "JOBGATE_ROLE": "api",
+    "JOBGATE_HEADER_TIMEOUT": str(HEADER_SECONDS),
+    "JOBGATE_BODY_TIMEOUT": str(BODY_SECONDS),
+    "JOBGATE_SEND_TIMEOUT": str(SEND_SECONDS),
+    "JOBGATE_LOG_FORMAT": "json",
+}
+
+
+class Connection:
+    """A raw TCP connection to the gateway."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.writer.transport.abort()
+        with suppress(OSError):
+            await self.writer.wait_closed()
+
+    async def send(self, data: bytes) -> bool:
+        """Whether the gateway still takes it."""
+        if self.writer.is_closing():
+            return False
+        self.writer.write(data)
+        try:
+            await self.writer.drain()
+        except OSError:
+            return False
+        return True
+
+    async def rest(self) -> bytes:
+        """All that the gateway still says until it closes the connection."""
+        heard = b""
+        async with asyncio.timeout(PATIENCE):
+            with suppress(ConnectionError):
+                while data := await self.reader.read(2**16):
+                    heard += data
+        return heard
+
+    async def answer(self) -> tuple[int, bytes]:
+        """The status and body of the next answer; 0 when the connection ended without one."""
+        async with asyncio.timeout(PATIENCE):
+            try:
+                head = await self.reader.readuntil(b"\r\n\r\n")
+                length = next(
+                    (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
+                )
+                return int(head.split(b" ", 2)[1]), await self.reader.readexactly(length)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                return 0, b""
+
+
+@dataclass
+class Victim:
+    """The gateway process."""
+
+    process: GatewayProcess
+    address: tuple[str, int]
+
+    async def connect(self, source: str | None = None) -> Connection:
+        local = (source, 0) if source else None
+        async with asyncio.timeout(PATIENCE):
+            return Connection(*await asyncio.open_connection(*self.address, local_addr=local, limit=2**20))
+
+    def cpu_seconds(self) -> float:
+        """CPU time that the process has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def peak_bytes(self) -> int:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+
+    def log_bytes(self) -> int:
+        return self.process.log.stat().st_size
+
+    def log_since(self, size: int) -> bytes:
+        return self.process.log.read_bytes()[size:]
+
+    @asynccontextmanager
+    async def polled(self, name: str, prove: Callable[[str], None]) -> AsyncIterator["Bystander"]:
+        """Attack within the block; a client polls all the while, and the report says what it saw."""
+        bystander = Bystander(self)
+        cpu, log, began = self.cpu_seconds(), self.log_bytes(), time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            polling = group.create_task(bystander.poll())
+            await bystander.answered(3)
+            yield bystander
+            await bystander.answered(3)
+            polling.cancel()
+        seconds = time.monotonic() - began
+        prove(
+            f"attack: {name}: {'; '.join(bystander.notes) or 'done'}; {seconds:.1f} s, gateway CPU "
+            f"{self.cpu_seconds() - cpu:.1f} s, peak {self.peak_bytes() >> 20} MiB, log {self.log_bytes() - log} B; "
+            f"bystander: {len(bystander.seconds)} answers, median {bystander.median * 1000:.1f} ms, "
+            f"slowest {max(bystander.seconds, default=0.0) * 1000:.0f} ms, failed {len(bystander.failures)}"
+        )
+        assert bystander.failures == []
+        assert self.log_bytes() - log < LOG_BYTES, self.process.log.read_text()[:4000]
+
+
+@dataclass
+class Bystander:
+    """A client that opens a connection for each poll, as scripts do."""
+
+    victim: Victim
+    seconds: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return sorted(self.seconds)[len(self.seconds) // 2] if self.seconds else float("inf")
+
+    async def poll(self) -> None:
+        while True:
+            began = time.monotonic()
+            try:
+                async with asyncio.timeout(10), await self.victim.connect() as connection:
+                    await connection.send(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                    status, _ = await connection.answer()
+            except (OSError, TimeoutError) as error:
+                self.failures.append(repr(error))
+            else:
+                if status == 200:
+                    self.seconds.append(time.monotonic() - began)
+                else:
+                    self.failures.append(f"status {status}")
+            await asyncio.sleep(0.02)
+
+    async def answered(self, more: int) -> None:
+        """Wait for that many more answers, or for a failure."""
+        wanted = len(self.seconds) + more
+        async with asyncio.timeout(PATIENCE):
+            while len(self.seconds) < wanted and not self.failures:
+                await asyncio.sleep(0.01)
+
+
+def request(
+    method: str, path: str, *headers: str, body: bytes = b"", host: str = "localhost", length: bool = True
+) -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *headers]
+    if length and (body or method != "GET"):
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def chunked(pieces: Iterator[bytes], extension: bytes = b"") -> bytes:
+    return b"".join(b"%x%b\r\n%b\r\n" % (len(piece), extension, piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+@asynccontextmanager
+async def running_victim(database_url: str, directory: Path, **environment: str) -> AsyncIterator[Victim]:
+    kubeconfig = directory / "no-kubeconfig"
+    async with gateway_process(database_url, kubeconfig, directory / "gateway", **(LIMITS | environment)) as process:
+        process.descriptors = DESCRIPTORS
+        parts = urlsplit(await process.start())
+        assert parts.hostname is not None
+        assert parts.port is not None
+        yield Victim(process, (parts.hostname, parts.port))

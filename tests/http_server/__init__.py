@@ -1,0 +1,1 @@
+"""Tests of app/http_server; `tests/attack` tries it against hostile clients."""
