@@ -157,7 +157,7 @@ class PendingCode(StrEnum):
     QUOTA_EXCEEDED = "QuotaExceeded"
     SERVICE_ACCOUNT_NOT_FOUND = "ServiceAccountNotFound"
     NAMESPACE_NOT_FOUND = "NamespaceNotFound"
-    REFUSED = "RefusedByCluster"  # a running job grows no further; any other has failed
+    REFUSED = "RefusedByCluster"  # a running job grows no further, or the message of a 403 is unknown
     CLUSTER_DENIED = "ClusterDenied"  # jobgate itself lacks a permission
     CLUSTER_THROTTLED = "ClusterThrottled"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"

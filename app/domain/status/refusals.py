@@ -1,9 +1,13 @@
 """What the API server's refusal of a create means for the job.
 
     quota, service account, namespace not there yet, RBAC, throttling, 5xx   RETRY, pending with a code
-    namespace terminating or deleted, Pod Security, webhook, 400, 413, 422   FAIL, with the cluster's words
+    namespace terminating or deleted, 400, 413, 422                          FAIL, with the message of the cluster
+    Pod Security, webhook, LimitRange, PriorityClass                         FAIL, with the message of the cluster
+    any other 403                                                            RETRY, pending as RefusedByCluster
 
-Kubernetes gives most of them one reason, Forbidden, so messages are read; they are those of Kubernetes 1.36.
+Kubernetes gives most of them one reason, Forbidden, so messages are read; they are those of Kubernetes 1.36. An unknown
+message may come from a newer version or from an admission plugin of the platform, and may concern something that
+passes, such as a quota. The end of a job cannot be undone; the pending deadline ends a job that never starts.
 """
 
 import re
@@ -13,8 +17,14 @@ from typing import Final
 from app.domain.status.observed import Verdict
 from app.domain.vocabulary import PendingCode, Reason
 
-# An admission plugin speaks in its own words, which may quote any of those below.
+# A webhook or policy answers in its own words, which may quote any of those below.
 _DENIED: Final = re.compile(r"admission webhook \"[^\"]*\" denied the request|ValidatingAdmissionPolicy '.*' .*denied")
+# Plugins of Kubernetes that judge the pod itself: the same pod is refused each time.
+_POD_REFUSED: Final = re.compile(
+    r"violates PodSecurity \""
+    r"|(maximum|minimum) \S+ usage per (Container|Pod) is |max limit to request ratio per (Container|Pod) is "
+    r"|no PriorityClass with name \S+ was found"
+)
 _RBAC: Final = re.compile(r"is forbidden: User \"[^\"]*\" cannot (create|patch|update|get|list) ")
 _QUOTA: Final = re.compile(r"exceeded quota: |status unknown for quota: ")
 _SERVICE_ACCOUNT: Final = re.compile(r"error looking up service account |serviceaccount \"[^\"]*\" not found")
@@ -22,7 +32,7 @@ _NO_NAMESPACE: Final = re.compile(r"^namespaces \"[^\"]*\" not found")
 _TERMINATING: Final = "because it is being terminated"
 _BEING_DELETED: Final = "object is being deleted"
 _TOO_LARGE: Final = "request is too large"
-_OURS_TO_FIX: Final = frozenset({400, 403, 413, 422})
+_OURS_TO_FIX: Final = frozenset({400, 413, 422})
 
 
 def judge(
@@ -38,23 +48,23 @@ def judge(
         if seen_before:
             return Verdict.FAIL, Reason.NAMESPACE_DELETED
         return Verdict.RETRY, PendingCode.NAMESPACE_NOT_FOUND
-    if status == 403 and not _DENIED.search(message):
-        code = _pending_code(message)
-        if code is not None:
-            return Verdict.RETRY, code
+    if status == 403:
+        return _forbidden(message)
     if status in _OURS_TO_FIX or (status == 500 and _TOO_LARGE in message):
         return Verdict.FAIL, Reason.REFUSED_BY_CLUSTER
     return _transient(status, reason, message)
 
 
-def _pending_code(message: str) -> PendingCode | None:
+def _forbidden(message: str) -> tuple[Verdict, str]:
+    if _DENIED.search(message) or _POD_REFUSED.search(message):
+        return Verdict.FAIL, Reason.REFUSED_BY_CLUSTER
     if _RBAC.search(message):
-        return PendingCode.CLUSTER_DENIED
+        return Verdict.RETRY, PendingCode.CLUSTER_DENIED
     if _QUOTA.search(message):
-        return PendingCode.QUOTA_EXCEEDED
+        return Verdict.RETRY, PendingCode.QUOTA_EXCEEDED
     if _SERVICE_ACCOUNT.search(message):
-        return PendingCode.SERVICE_ACCOUNT_NOT_FOUND
-    return None
+        return Verdict.RETRY, PendingCode.SERVICE_ACCOUNT_NOT_FOUND
+    return Verdict.RETRY, PendingCode.REFUSED
 
 
 def _transient(status: int, reason: str, message: str) -> tuple[Verdict, str]:

@@ -12,6 +12,12 @@ POD_SECURITY = 'pods "a" is forbidden: violates PodSecurity "restricted:latest":
 LIMIT_RANGE = 'pods "lr" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
 PRIORITY = 'pods "a" is forbidden: no PriorityClass with name nope was found'
 WEBHOOK = 'admission webhook "v.example.com" denied the request: exceeded quota: five a day'
+NO_TOKEN = 'pods "a" is forbidden: no API token found for service account "robot", retry after it is created'
+BLOCK_OWNER = 'pods "a" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource'
+PLATFORM = 'pods "a" is forbidden: the freeze of project research has not been lifted'
+RATIO = 'pods "lr" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000'
+LEAST = 'pods "lr" is forbidden: minimum memory usage per Pod is 1Gi, but request is 1Mi'
+POLICY = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: exceeded quota: x"
 STRICT = 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.foo"'
 
 
@@ -29,6 +35,13 @@ STRICT = 'Pod in version "v1" cannot be handled as a Pod: strict decoding error:
         (403, "Forbidden", LIMIT_RANGE, "fail", "RefusedByCluster"),
         (403, "Forbidden", PRIORITY, "fail", "RefusedByCluster"),
         (403, "Forbidden", WEBHOOK, "fail", "RefusedByCluster"),
+        (403, "Forbidden", POLICY, "fail", "RefusedByCluster"),
+        (403, "Forbidden", LEAST, "fail", "RefusedByCluster"),
+        (403, "Forbidden", RATIO, "fail", "RefusedByCluster"),
+        (403, "Forbidden", NO_TOKEN, "retry", "RefusedByCluster"),
+        (403, "Forbidden", BLOCK_OWNER, "retry", "RefusedByCluster"),
+        (403, "Forbidden", PLATFORM, "retry", "RefusedByCluster"),
+        (403, "Forbidden", "", "retry", "RefusedByCluster"),
         (400, "BadRequest", STRICT, "fail", "RefusedByCluster"),
         (422, "Invalid", 'Pod "A_b" is invalid: metadata.name: Invalid value: "A_b"', "fail", "RefusedByCluster"),
         (413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728", "fail", "RefusedByCluster"),
