@@ -23,8 +23,6 @@ _SPEC: Final = "/spec"
 # What is said of a spec without a field that was left out because it could not be read.
 _FOLLOWS: Final = {
     "partitions": {"Required"},
-    "levels": {"NoLevels"},
-    "mediumType": {"Required"},
     "source": {"DataSourceEmpty"},
     "uri": {"DataSourceEmpty"},
     "secretRef": {"SecretRefEmpty"},

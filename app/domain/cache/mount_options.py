@@ -99,9 +99,14 @@ def mount_options(
     """The options as a PersistentVolume has them, of a spec that has been accepted."""
     given = (options or JuiceFSMountOptions()).model_dump(by_alias=True, exclude_none=True)
     given[CACHE_DIR] = ":".join(cache_dirs(options, levels, namespace, set_name))
-    given[CACHE_SIZE] = sum(level.cache_size for level in levels) or given.get(CACHE_SIZE, DEFAULT_CACHE_SIZE)
+    given[CACHE_SIZE] = _size(levels) or given.get(CACHE_SIZE, DEFAULT_CACHE_SIZE)
     emitted = {name: value for name, value in given.items() if value is not False and value != ""}
     return ",".join(name if value is True else f"{name}={value}" for name, value in sorted(emitted.items()))
+
+
+def _size(levels: Sequence[CacheLevel]) -> int:
+    """MiB over the levels with a path; where none has one, over all, for the directory that is used instead."""
+    return sum(level.cache_size for level in [level for level in levels if level.path] or levels)
 
 
 def cache_dirs(

@@ -64,7 +64,8 @@ class Csi(SpecModel):
 
 
 class Cache(SpecModel):
-    levels: list[CacheLevel] = Field(default=[], json_schema_extra={"minItems": 1})
+    levels: list[CacheLevel] = Field(default=[])
+    """Go clients write `cache: {}` for none. A level without a path names no directory."""
 
 
 class SampleSetSpec(SpecModel):
@@ -153,18 +154,14 @@ def _check_source(spec: SampleSetSpec, pointer: str, limits: CacheLimits, proble
 
 
 def _check_levels(spec: SampleSetSpec, pointer: str, limits: CacheLimits, problems: Problems) -> None:
-    if spec.cache is not None and not spec.cache.levels:
-        problems.add(pointer, "NoLevels", "must not be empty", "at least 1")
     for index, level in enumerate(spec.levels):
         if problems.full:
             return
         here = pointer_to(pointer, index)
-        if not level.medium_type:
-            problems.add(pointer_to(here, "mediumType"), "Required", "the field is required", ", ".join(_MEDIUMS))
-        elif level.medium_type not in _MEDIUMS:
+        if level.medium_type and level.medium_type not in _MEDIUMS:
             detail = "the value is not one of those accepted"
             problems.add(pointer_to(here, "mediumType"), "InvalidValue", detail, "one of " + ", ".join(_MEDIUMS))
-        if level.path is not None:
+        if level.path:
             check_directories(level.path, pointer_to(here, "path"), problems, limits.cache_roots)
 
 

@@ -30,7 +30,7 @@ def emitted(options: Manifest | None = None, *levels: Manifest) -> str:
 
 
 def level(path: str | None, size: int = 0, medium: str = "SSD") -> Manifest:
-    return {"mediumType": medium, "cacheSize": size, **({"path": path} if path else {})}
+    return {"mediumType": medium, "cacheSize": size, **({} if path is None else {"path": path})}
 
 
 CASES: list[tuple[Manifest | None, list[Manifest], str]] = [
@@ -76,6 +76,9 @@ CASES: list[tuple[Manifest | None, list[Manifest], str]] = [
     ({"cache-dir": "/data", "cache-size": 7}, [level("/ssd")], "cache-dir=/ssd,cache-size=7"),
     ({"cache-dir": "/data"}, [level(None, 9)], "cache-dir=/data/team/imagenet,cache-size=9"),
     ({"cache-size": 7}, [level("/ssd"), level("/hdd", 5)], "cache-dir=/ssd:/hdd,cache-size=5"),
+    # A level without a path is skipped with its size where another has one.
+    (None, [level("/ssd", 5), level("", 90), level(None, 90)], "cache-dir=/ssd,cache-size=5"),
+    (None, [level("", 5), level(None, 4)], f"cache-dir={OWN_DIR},cache-size=9"),
     (None, [level("/ssd", 0, "MEM")], f"cache-dir=/ssd,cache-size={DEFAULT_CACHE_SIZE}"),
 ]
 

@@ -96,12 +96,9 @@ REFUSED: list[tuple[Manifest, str, str]] = [
     (mounted(cache_dir=":"), f"{OPTIONS}/cache-dir", "CacheDirNotValid"),
     (mounted(cache_dir="cache"), f"{OPTIONS}/cache-dir", "CacheDirNotValid"),
     (mounted(cache_dir="/data/../etc"), f"{OPTIONS}/cache-dir", "CacheDirNotValid"),
-    (a_set(cache={"levels": []}), LEVELS, "NoLevels"),
-    (a_set(cache={}), LEVELS, "NoLevels"),
     (levelled(level(medium="TAPE")), f"{LEVELS}/0/mediumType", "InvalidValue"),
-    (levelled(level(medium=None)), f"{LEVELS}/0/mediumType", "Required"),
     (levelled(level(cacheSize=-1)), f"{LEVELS}/0/cacheSize", "OutOfRange"),
-    (levelled(level("")), f"{LEVELS}/0/path", "CacheDirNotValid"),
+    (levelled(level(":")), f"{LEVELS}/0/path", "CacheDirNotValid"),
     (levelled(level("/data/c,allow_other")), f"{LEVELS}/0/path", "MountOptionNotValid"),
     (levelled(level("/data/*")), f"{LEVELS}/0/path", "CacheDirNotValid"),
     (levelled(level("/")), f"{LEVELS}/0/path", "CacheDirNotValid"),
@@ -135,7 +132,7 @@ UPSTREAM = [
     (a_set(csi={"driver": "alluxio"}), "driver alluxio not found"),
     (mounted(free_space_ratio="much"), "parse free-space-ratio:much error"),
     (mounted(free_space_ratio="1.5"), "free-space-ratio:1.5 is not valid"),
-    (levelled(level("")), "cache-dir is not valid"),
+    (levelled(level(":")), "cache-dir is not valid"),
 ]
 
 
@@ -162,6 +159,12 @@ ACCEPTED = [
     mounted(cache_dir="/data:/ssd", sub_dir="/train", writeback=False),
     levelled(level("/dev/shm/cache"), level("/mnt/a:/mnt/b", "HDD", cacheSize=0)),
     levelled({"mediumType": "MEM"}),
+    levelled({"mediumType": "MEM", "path": "", "cacheSize": 1}),
+    levelled({"path": "/ssd"}),
+    levelled(level(medium=None)),
+    a_set(cache={}),
+    a_set(cache={"levels": []}),
+    a_set(cache={"levels": None}),
     a_set(tolerations=[{"key": "gpu", "operator": "Exists"}]),
 ]
 
