@@ -118,19 +118,41 @@ def _verdict(
     if record.seq != newest[record.task]:
         return ScaleOutcome.REPLACED, "a newer request has replaced this one"
     if _is_reached(record, members):
-        return ScaleOutcome.REACHED, f"{record.to_replicas} replicas are running or done"
+        return ScaleOutcome.REACHED, _reached_words(record, members)
     if status.phase.is_terminal:
         return ScaleOutcome.JOB_ENDED, f"the job ended as {status.phase} before the size was reached"
+    if _shrinks(record):
+        return None
     refusal = _refusal(record.task, observed, members)
     return (ScaleOutcome.REFUSED, refusal) if refusal is not None else None
 
 
+def _shrinks(record: ScaleRecord) -> bool:
+    return record.to_replicas < record.from_replicas
+
+
 def _is_reached(record: ScaleRecord, members: Members) -> bool:
-    of_task = [replica for key, replica in members.wanted.items() if key.task == record.task]
+    """A request to shrink asks for fewer replicas and for nothing that the cluster could refuse.
+
+    It is reached when those beyond its size are gone. A replica that stays and has yet to start is what an earlier
+    request to grow has asked for.
+    """
+    of_task = _of_task(record, members)
     if len(of_task) != record.to_replicas:
         return False
     gone = all(has_left(replica) for key, replica in members.leaving.items() if key.task == record.task)
-    return gone and all(_is_there(replica) for replica in of_task)
+    return gone and (_shrinks(record) or all(_is_there(replica) for replica in of_task))
+
+
+def _of_task(record: ScaleRecord, members: Members) -> list[Replica]:
+    return [replica for key, replica in members.wanted.items() if key.task == record.task]
+
+
+def _reached_words(record: ScaleRecord, members: Members) -> str:
+    waiting = sum(not _is_there(replica) for replica in _of_task(record, members))
+    if not waiting:
+        return f"{record.to_replicas} replicas are running or done"
+    return f"the replicas beyond {record.to_replicas} are gone, and {waiting} of those that stay have yet to start"
 
 
 def _is_there(replica: Replica) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from app.domain.actions import CreatePod, DeletePod, ReleasePod
 from app.domain.plan import Rank
 from app.domain.reconcile import PODS_PER_PASS
+from app.domain.status.observed import Refusal, Verdict
 from app.domain.status.records import Intent
 from app.domain.timing import Timing
 from app.domain.vocabulary import (
@@ -15,6 +16,7 @@ from app.domain.vocabulary import (
     CleanUpPolicy,
     JobPhase,
     Outcome,
+    PendingCode,
     Reason,
     ReplicaPhase,
     ScaleOutcome,
@@ -66,9 +68,39 @@ def test_a_job_that_has_yet_to_start_is_pending_whatever_its_size() -> None:
     assert decision.status.phase is JobPhase.PENDING
     assert decision.replicas[W[2]].attempt.outcome is Outcome.STOPPED
     assert not decision.actions
-    assert decision.scaled == ()
-    started = decide(sized(2), next_record(record, decision), *pods(2))
-    assert [one.outcome for one in started.scaled] == [ScaleOutcome.REACHED]
+    assert [one.outcome for one in decision.scaled] == [ScaleOutcome.REACHED]
+
+
+QUOTA = Refusal(verdict=Verdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="exceeded quota: pods", since=T0)
+
+
+@pytest.mark.parametrize(
+    ("pods_there", "outcome", "message"),
+    [
+        # The quota has let in rank 2 and not rank 1: the request is open until rank 2 is gone.
+        ([W[0], W[2]], None, ""),
+        (
+            [W[0]],
+            ScaleOutcome.REACHED,
+            "the replicas beyond 2 are gone, and 1 of those that stay have yet to start",
+        ),
+        # The quota has let in rank 1.
+        ([W[0], W[1]], ScaleOutcome.REACHED, "2 replicas are running or done"),
+    ],
+)
+def test_a_request_to_shrink_is_never_refused(
+    pods_there: list[Rank], outcome: ScaleOutcome | None, message: str
+) -> None:
+    known = {
+        key: a_replica(key, an_attempt(key=key, started_at=T0))
+        if key in pods_there
+        else a_replica(key, an_attempt(key=key, seen=False, phase=P.CREATING))
+        for key in W[:3]
+    }
+    record = running(1, asked(3, 2), replicas=known)
+    refusals = {key: QUOTA for key in W[:3] if key not in pods_there}
+    decision = decide(sized(2), record, *(a_pod(key, started_at=T0) for key in pods_there), refusals=refusals)
+    assert [(one.outcome, one.message) for one in decision.scaled] == ([(outcome, message)] if outcome else [])
 
 
 def test_a_cancelled_job_makes_none_of_those_that_were_asked_for_last() -> None:
