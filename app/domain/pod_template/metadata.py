@@ -5,10 +5,9 @@ from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.pod_template.reading import Mapping, mapping
 
-# Each is decided by jobgate or by the cluster; ignoring what somebody wrote there would be a lie.
+# Each is decided by jobgate or by the cluster; ignoring what somebody wrote there would be a lie. name and generateName
+# are not here: Kubernetes accepts and ignores them in a template, and generators of manifests write them.
 _NOT_A_TEMPLATES = {
-    "name": "the names of pods follow from the job",
-    "generateName": "the names of pods follow from the job",
     "namespace": "pods are created in the namespace of their job",
     "ownerReferences": "pods are owned by their job",
     "finalizers": "jobgate holds a pod until its end is recorded, and nobody else may",
