@@ -81,7 +81,11 @@ def role_template(
 
 
 def command_of(entrypoint: str, default: Sequence[str]) -> list[str]:
-    """Words as upstream splits them, at each space; with quotes, as a shell would."""
+    """Words as upstream splits them, at each space; with quotes, as a shell would.
+
+    Spaces around the entrypoint are dropped. Upstream makes empty words of them, and a command cannot be empty.
+    """
+    entrypoint = entrypoint.strip()
     if not entrypoint:
         return list(default)
     if not _QUOTES.isdisjoint(entrypoint):
