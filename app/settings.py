@@ -164,6 +164,13 @@ class Settings(BaseSettings):
     disruption_limit: Annotated[
         int, Field(ge=0, description="replacements of a replica that the cluster took away, before it counts as failed")
     ] = 10
+    pending_deadline: Annotated[
+        str,
+        Field(
+            pattern=r"^(never|[0-9]+(\.[0-9]+)?)$",
+            description="longest wait in one stretch, after which a job has failed; 0 or never: no limit",
+        ),
+    ] = "86400"
     node_lost_after: Annotated[
         str, Field(pattern=r"^(never|[0-9]+(\.[0-9]+)?)$", description="past a pod's grace on a lost node; or never")
     ] = "300"
@@ -246,12 +253,12 @@ class Settings(BaseSettings):
         )
 
     def timing(self) -> Timing:
-        never = self.node_lost_after == "never"
         return Timing(
             restart_backoff=self.restart_backoff,
             restart_backoff_max=self.restart_backoff_max,
             disruption_limit=self.disruption_limit,
-            node_lost_after=None if never else float(self.node_lost_after),
+            pending_deadline=_seconds(self.pending_deadline) or None,
+            node_lost_after=_seconds(self.node_lost_after),
             events_after=self.events_after,
         )
 
@@ -291,6 +298,10 @@ class Settings(BaseSettings):
                 max_load=self.autoscaler_max_load,
             ),
         )
+
+
+def _seconds(text: str) -> float | None:
+    return None if text == "never" else float(text)
 
 
 def _accelerators(path: str | None) -> Mapping[str, Accelerator]:

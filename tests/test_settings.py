@@ -50,3 +50,12 @@ def test_reserved_namespaces_are_served_by_neither_half(monkeypatch: pytest.Monk
     monkeypatch.setenv("JOBGATE_RESERVED_NAMESPACES", "vault")
     for served in (Settings().served_namespaces(), Settings().controller().served):
         assert [name for name in ("team", "vault", "jobgate-system", "kube-system") if name in served] == ["team"]
+
+
+@pytest.mark.parametrize(("text", "seconds"), [(None, 86_400.0), ("60", 60.0), ("0", None), ("never", None)])
+def test_a_job_may_wait_for_a_day_unless_told_otherwise(
+    text: str | None, seconds: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if text is not None:
+        monkeypatch.setenv("JOBGATE_PENDING_DEADLINE", text)
+    assert Settings().timing().pending_deadline == seconds

@@ -1,6 +1,6 @@
 """How a job comes to its end, other than by its pods alone: cancel, refusals, deadlines; and when its objects go."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from app.domain.inputs import Inputs
@@ -11,6 +11,9 @@ from app.domain.status.observed import Refusal, Verdict
 from app.domain.status.records import Intent, JobStatus, Replica
 from app.domain.status.rollup import is_waiting
 from app.domain.vocabulary import JobPhase, Reason
+
+LISTED_REASONS = 3
+LISTED_REPLICAS = 5
 
 
 def finish(inputs: Inputs, members: Members) -> Finish | None:
@@ -56,12 +59,10 @@ def _expired(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Finish | None:
     if deadline is not None and deadline <= inputs.now:
         message = f"the job has been active for more than {inputs.plan.active_deadline} s"
         return Finish(phase=JobPhase.TIMED_OUT, reason=Reason.DEADLINE_EXCEEDED, message=message)
-    deadline = pending_deadline(inputs.plan, status)
+    deadline = pending_deadline(inputs, status)
     if deadline is not None and deadline <= inputs.now and is_waiting(replicas.values()):
-        why = "; ".join(f"{reason.code}: {reason.message}" for reason in status.pending_reasons[:3])
-        message = (
-            f"the job has been pending for more than {inputs.plan.pending_deadline} s ({why or 'no reason known'})"
-        )
+        seconds = _pending_seconds(inputs)
+        message = f"the job has been pending for more than {seconds:g} s: {_who_waits(status, replicas)}"
         return Finish(phase=JobPhase.FAILED, reason=Reason.PENDING_DEADLINE_EXCEEDED, message=message)
     return None
 
@@ -72,10 +73,35 @@ def active_deadline(plan: JobPlan, status: JobStatus) -> datetime | None:
     return status.active_since + timedelta(seconds=plan.active_deadline)
 
 
-def pending_deadline(plan: JobPlan, status: JobStatus) -> datetime | None:
-    if plan.pending_deadline is None or status.pending_since is None:
+def pending_deadline(inputs: Inputs, status: JobStatus) -> datetime | None:
+    """When the present wait of the job ends it; None while it does not wait, or if it may wait without limit."""
+    seconds = _pending_seconds(inputs)
+    if seconds is None or status.pending_since is None:
         return None
-    return status.pending_since + timedelta(seconds=plan.pending_deadline)
+    return status.pending_since + timedelta(seconds=seconds)
+
+
+def _pending_seconds(inputs: Inputs) -> float | None:
+    """The annotation of the job decides, otherwise the installation; 0 is no limit."""
+    own = inputs.plan.pending_deadline
+    return (inputs.timing.pending_deadline if own is None else own) or None
+
+
+def _who_waits(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
+    """The replicas that wait, with the reasons that were recorded last."""
+    reasons = status.pending_reasons
+    if not reasons:
+        waiting = [str(key) for key, replica in replicas.items() if is_waiting([replica])]
+        return f"{_named(waiting, len(waiting))}: no reason is known"
+    told = [f"{_named(one.replicas, one.count)}: {one.code}: {one.message}" for one in reasons[:LISTED_REASONS]]
+    more = len(reasons) - LISTED_REASONS
+    return "; ".join(told + ([f"and {more} more reasons"] if more > 0 else []))
+
+
+def _named(replicas: Sequence[str], count: int) -> str:
+    shown = list(replicas[:LISTED_REPLICAS])
+    more = count - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 def is_removing(inputs: Inputs, status: JobStatus) -> bool:

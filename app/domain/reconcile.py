@@ -279,5 +279,5 @@ def _wake_at(inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step]) -> d
     if status.phase.is_terminal:
         times.append(None if is_removing(inputs, status) else removal_due(inputs.plan, status))
     elif not (inputs.intent.cancel or inputs.intent.remove):
-        times += [active_deadline(inputs.plan, status), pending_deadline(inputs.plan, status)]
+        times += [active_deadline(inputs.plan, status), pending_deadline(inputs, status)]
     return min((time for time in times if time is not None), default=None)

@@ -8,12 +8,14 @@ from datetime import timedelta
 class Timing:
     """Defaults are Kubernetes' own where it has one: a Job's pods come back after 10 s, doubling to 6 min.
 
+    `pending_deadline` is how long a job may wait in one stretch, where its annotation does not say; None is no limit.
     `node_lost_after` of None forbids force-deleting a pod whose node is lost; the replica then stays unknown.
     """
 
     restart_backoff: float = 10.0
     restart_backoff_max: float = 360.0
     disruption_limit: int = 10
+    pending_deadline: float | None = 86_400.0
     node_lost_after: float | None = 300.0
     events_after: float = 5.0
 

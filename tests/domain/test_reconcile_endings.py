@@ -9,6 +9,7 @@ from app.domain.actions import CreatePod, DeletePod, EnsureObjects, MarkAnchor, 
 from app.domain.decision import Decision
 from app.domain.status.observed import PendingReason, Refusal, Verdict
 from app.domain.status.records import Intent, JobPendingReason, JobStatus, Recorded, Replica
+from app.domain.timing import Timing
 from app.domain.vocabulary import (
     CleanUpPolicy,
     ConditionType,
@@ -100,8 +101,63 @@ def test_the_pending_deadline_says_what_the_job_waited_for() -> None:
     decision = decide(plan, recorded, pod, now=60)
     assert (decision.status.phase, decision.status.reason) == (JobPhase.FAILED, Reason.PENDING_DEADLINE_EXCEEDED)
     assert decision.status.message == (
-        "the job has been pending for more than 60 s (Unschedulable: 0/3 nodes are available)"
+        "the job has been pending for more than 60 s: worker[0]: Unschedulable: 0/3 nodes are available"
     )
+
+
+QUOTA = JobPendingReason(code="QuotaExceeded", message="pods=1", since=T0, replicas=("worker[1]",), count=1)
+MANY = JobPendingReason(
+    code="Volume", message="no volume", since=T0, replicas=tuple(f"ps[{rank}]" for rank in range(20)), count=30
+)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "words"),
+    [
+        ((), "worker[1]: no reason is known"),
+        ((QUOTA,), "worker[1]: QuotaExceeded: pods=1"),
+        ((MANY,), "ps[0], ps[1], ps[2], ps[3], ps[4] and 25 more: Volume: no volume"),
+        (
+            (QUOTA, QUOTA, QUOTA, QUOTA, QUOTA),
+            "; ".join(["worker[1]: QuotaExceeded: pods=1"] * 3) + "; and 2 more reasons",
+        ),
+    ],
+)
+def test_a_job_that_has_waited_too_long_says_who_waits_and_why(
+    reasons: tuple[JobPendingReason, ...], words: str
+) -> None:
+    """One of two workers runs: it is no reason to wait for ever for the other."""
+    status = JobStatus(phase=JobPhase.PENDING, pending_since=T0, pending_reasons=reasons)
+    waiting = a_replica(W1, an_attempt(key=W1, seen=False, phase=P.CREATING))
+    decision = decide(a_plan(), a_record(status, a_replica(W0), waiting), a_pod(W0), now=86_400)
+    assert (decision.status.phase, decision.status.reason) == (JobPhase.FAILED, Reason.PENDING_DEADLINE_EXCEEDED)
+    assert decision.status.message == f"the job has been pending for more than 86400 s: {words}"
+
+
+@pytest.mark.parametrize(
+    ("of_job", "of_installation", "ends_after"),
+    [
+        (None, 86_400.0, 86_400),
+        (None, None, None),
+        (60, 86_400.0, 60),
+        (60, None, 60),
+        (172_800, 86_400.0, 172_800),
+        (0, 86_400.0, None),
+    ],
+)
+def test_the_pending_deadline_of_a_job_overrides_that_of_the_installation(
+    of_job: int | None, of_installation: float | None, ends_after: int | None
+) -> None:
+    status = JobStatus(phase=JobPhase.PENDING, pending_since=T0)
+    recorded = a_record(status, a_replica(W0, an_attempt(phase=P.CREATING)))
+    plan = a_plan({"worker": 1}, pending_deadline=of_job)
+    timing = Timing(pending_deadline=of_installation)
+    before = decide(plan, recorded, a_pod(phase=P.CREATING), now=(ends_after or 10**9) - 1, timing=timing)
+    assert before.status.phase is JobPhase.CREATING
+    assert before.wake_at == (None if ends_after is None else at(ends_after))
+    if ends_after is not None:
+        after = decide(plan, recorded, a_pod(phase=P.CREATING), now=ends_after, timing=timing)
+        assert after.status.phase is JobPhase.FAILED
 
 
 def test_a_job_that_runs_by_now_has_not_missed_its_pending_deadline() -> None:

@@ -312,7 +312,8 @@ def test_events_are_read_for_pods_that_wait_long_and_do_not_say_why(
     now: float, pending: PendingReason | None, known: dict[str, PendingReason], actions: Any, wake_at: Any
 ) -> None:
     recorded = a_record(None, a_replica(attempt=an_attempt(phase=P.CREATING)))
-    decision = decide(ONE, recorded, a_pod(phase=P.CREATING, pending=pending), now=now, pending_events=known)
+    pod, timing = a_pod(phase=P.CREATING, pending=pending), Timing(pending_deadline=None)
+    decision = decide(ONE, recorded, pod, now=now, pending_events=known, timing=timing)
     assert (decision.actions, decision.wake_at) == (actions, wake_at)
 
 
