@@ -1,7 +1,7 @@
 """The status of a job after a pass: where a job that goes on stands, and whether one that has ended needs more."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from app.domain.conditions import conclude as conclude_conditions
@@ -9,9 +9,10 @@ from app.domain.endings import is_removing
 from app.domain.inputs import Inputs
 from app.domain.plan import Rank
 from app.domain.resizing import Members, changes_size, scaling_now, still_open
+from app.domain.status.failures import crashed_replicas
 from app.domain.status.observed import ObservedJob, ObservedPod
-from app.domain.status.records import JobStatus, Replica, ScaleRecord, Transition
-from app.domain.status.rollup import Situation, aggregate, pending_reasons, situation
+from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord, Transition
+from app.domain.status.rollup import SHOWN_REPLICAS, Situation, aggregate, pending_reasons, situation
 from app.domain.stepping import Directive
 from app.domain.vocabulary import (
     Evidence,
@@ -27,10 +28,14 @@ NEWEST_TRANSITIONS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What a pass has found out beside the replicas: scale records that are settled, a restart that was granted."""
+    """What a pass has found out beside the replicas.
+
+    Scale records that are settled, whether a restart was granted, and the ended attempts that others have replaced.
+    """
 
     scaled: Sequence[ScaleRecord]
     restarted: bool
+    former: Mapping[Rank, Attempt] = field(default_factory=dict)
 
 
 def conclude(
@@ -60,7 +65,25 @@ def conclude(
     conditions = conclude_conditions(
         status, inputs.plan, replicas, inputs.now, gang_available=inputs.observed.gang_available
     )
-    return replace(status, conditions=conditions, transitions=_transitions(inputs, status))
+    status = replace(status, conditions=conditions, transitions=_transitions(inputs, status))
+    return replace(status, restored_at=_restored_at(inputs, status, members))
+
+
+def _restored_at(inputs: Inputs, status: JobStatus, members: Members) -> datetime | None:
+    """When every replica had a pod again in the restart or change of size that is under way, or in the last one."""
+    if status.phase not in (JobPhase.RESTARTING, JobPhase.SCALING):
+        return status.restored_at
+    since, known = status.transitions[-1].at, status.restored_at
+    is_of_now = known is not None and known >= since
+    if members.on_the_way_out() or not all(_has_pod(replica) for replica in members.wanted.values()):
+        return None if is_of_now else known
+    return known if is_of_now else inputs.now
+
+
+def _has_pod(replica: Replica) -> bool:
+    """Whether the pod of the replica is there, or has done its work."""
+    attempt = replica.attempt
+    return replica.settled or (attempt.outcome is None and attempt.pod_uid is not None and attempt.stopping is None)
 
 
 def _is_rescheduled(inputs: Inputs, members: Members) -> bool:
@@ -122,16 +145,18 @@ def _going_on(
             pending_since=now,
         )
     scaling = scaling_now(inputs, status, members, still_open(inputs.recorded.scaling, changes.scaled))
-    now_is = _queued(status, inputs.observed, replicas) or situation(status, counts, replicas, scaling)
+    crashed = crashed_replicas(replicas, changes.former, status.crashed)
+    now_is = _queued(status, inputs.observed, replicas) or situation(status, counts, replicas, scaling, crashed)
     waits = now_is.phase not in (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.SCALING)
     return replace(
         status,
         phase=now_is.phase,
         reason=now_is.reason,
         message=now_is.message,
+        crashed=tuple(crashed.values())[:SHOWN_REPLICAS],
         started_at=status.started_at or (now if now_is.phase is JobPhase.RUNNING else None),
         active_since=status.active_since or (now if now_is.phase is JobPhase.RUNNING else None),
-        pending_reasons=pending_reasons(replicas, pods, inputs.observed, now),
+        pending_reasons=pending_reasons(replicas, pods, inputs.observed, now, crashed),
         pending_since=(status.pending_since or _waits_since(inputs)) if waits else None,
     )
 

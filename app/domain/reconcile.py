@@ -56,7 +56,9 @@ def reconcile(inputs: Inputs) -> Decision:
         leaving={key: steps[key].replica for key in members.leaving},
     )
     scaled = settled_records(inputs, status, after)
-    status = conclude(inputs, status, directive, after, pods, Changes(scaled=scaled, restarted=budget.charged))
+    former = {key: step.former for key, step in steps.items() if step.former is not None}
+    changes = Changes(scaled=scaled, restarted=budget.charged, former=former)
+    status = conclude(inputs, status, directive, after, pods, changes)
     return _decision(inputs, status, steps, after, scaled)
 
 
@@ -89,6 +91,7 @@ def _ended(inputs: Inputs, finish: Finish) -> JobStatus:
         reason=finish.reason,
         message=finish.message,
         ended_by=finish.ended_by,
+        crashed=(),
         finished_at=inputs.now,
         pending_reasons=(),
         pending_since=None,

@@ -1,16 +1,14 @@
 """When a job has ended: the finish rules of the plan, and what follows when none of them can hold any more."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from app.domain.errors import shorten
 from app.domain.lifecycle import has_failed, has_succeeded
 from app.domain.plan import FinishRule, JobPlan, Rank
-from app.domain.status.records import NO_FAILURES, FailureSummary, Replica, ReplicaFailure
-from app.domain.vocabulary import JobPhase, Outcome, Quantifier, Reason, RuleOutcome
-
-LISTED_FAILURES = 5  # enough to see a pattern; the status of a large job stays small
+from app.domain.status.failures import summarize_failures
+from app.domain.status.records import NO_FAILURES, FailureSummary, Replica
+from app.domain.vocabulary import JobPhase, Quantifier, Reason, RuleOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,27 +42,6 @@ def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
             ended_by=summarize_failures(replicas.values()),
         )
     return None
-
-
-def summarize_failures(replicas: Iterable[Replica]) -> FailureSummary:
-    """The replicas among these that have failed for good, in the given order."""
-    failed = [replica for replica in replicas if has_failed(replica)]
-    disrupted = sum(replica.attempt.outcome is Outcome.DISRUPTED for replica in failed)
-    first = tuple(_failure(replica) for replica in failed[:LISTED_FAILURES])
-    return FailureSummary(first=first, failed=len(failed) - disrupted, disrupted=disrupted)
-
-
-def _failure(replica: Replica) -> ReplicaFailure:
-    attempt = replica.attempt
-    lines = (attempt.message or "").strip().splitlines()
-    return ReplicaFailure(
-        key=replica.key,
-        outcome=attempt.outcome or Outcome.FAILED,
-        exit_code=attempt.exit_code,
-        reason=attempt.reason,
-        message=shorten(lines[-1]) if lines else "",
-        node=attempt.node,
-    )
 
 
 def _holds(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> bool:

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.plan import Rank
+from app.domain.status.failures import crashed_replicas, failure_of
 from app.domain.status.observed import ObservedJob, PendingReason, Refusal, Verdict
-from app.domain.status.records import Attempt, JobStatus, Replica
+from app.domain.status.records import Attempt, JobStatus, Replica, ReplicaFailure
 from app.domain.status.rollup import aggregate, bucket, is_waiting, pending_reasons, situation
 from app.domain.vocabulary import JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
 from tests.support.plans import T0, W0, W1, a_pod, a_replica, an_attempt, at, by_rank, ended, running_status
@@ -76,7 +77,7 @@ def test_the_aggregate_sums_to_the_replicas(some: list[Replica], restarting: boo
 def test_the_phase_of_a_job_that_goes_on(
     status: JobStatus, counts: Mapping[ReplicaPhase, int], expected: JobPhase
 ) -> None:
-    assert situation(status, {phase: counts.get(phase, 0) for phase in ReplicaPhase}, {}, None).phase is expected
+    assert situation(status, {phase: counts.get(phase, 0) for phase in ReplicaPhase}, {}, None, {}).phase is expected
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ PULL = PendingReason(code=PendingCode.IMAGE_PULL, message="not found")
     ],
 )
 def test_why_a_replica_waits(replica: Replica, pods: list[Any], observed: dict[str, Any], expected: str | None) -> None:
-    found = pending_reasons({W0: replica}, {W0: pods}, ObservedJob(**observed), at(10))
+    found = pending_reasons({W0: replica}, {W0: pods}, ObservedJob(**observed), at(10), {})
     assert [f"{reason.code}: {reason.message}" for reason in found] == ([expected] if expected else [])
 
 
@@ -156,7 +157,7 @@ def test_reasons_are_grouped_and_the_most_frequent_comes_first() -> None:
     some = by_rank(*(a_replica(W0._replace(rank=rank), an_attempt(seen=False, phase=P.CREATING)) for rank in range(30)))
     other = Refusal(verdict=Verdict.WAIT, code=PendingCode.PREVIOUS_OBJECTS, message="still there", since=at(5))
     refusals = {key: replace_since(QUOTA, key.rank) for key in some} | {W1: other}
-    first, second = pending_reasons(some, {}, ObservedJob(refusals=refusals), at(10))
+    first, second = pending_reasons(some, {}, ObservedJob(refusals=refusals), at(10), {})
     assert (first.code, first.count, len(first.replicas), first.since) == ("QuotaExceeded", 29, 20, T0)
     assert (second.code, second.count, second.replicas) == ("PreviousObjects", 1, ("worker[1]",))
 
@@ -183,10 +184,133 @@ def test_a_restart_is_called_a_disruption_while_nothing_else_has_happened(
     replicas = by_rank(*(ended(Rank("worker", i), outcome, settled=False) for i, outcome in enumerate(lost)))
     phase = JobPhase.RUNNING if before is Reason.STARTED else JobPhase.RESTARTING
     counts = dict.fromkeys(ReplicaPhase, 0) | {P.CREATING: 2}
-    found = situation(running_status(phase=phase, reason=before), counts, replicas, None)
+    found = situation(running_status(phase=phase, reason=before), counts, replicas, None, {})
     assert (found.phase, found.reason) == (JobPhase.RESTARTING, reason)
 
 
 def test_a_change_of_size_comes_before_a_restart() -> None:
     counts = dict.fromkeys(ReplicaPhase, 0) | {P.CREATING: 1, P.RUNNING: 1}
-    assert situation(running_status(), counts, {}, "worker from 2 to 3").phase is JobPhase.SCALING
+    assert situation(running_status(), counts, {}, "worker from 2 to 3", {}).phase is JobPhase.SCALING
+
+
+def crash(key: Rank, number: int = 1, **how: Any) -> ReplicaFailure:
+    return failure_of(key, an_attempt(number, key=key, **({"outcome": Outcome.FAILED} | how)))
+
+
+MISSING: dict[str, Any] = {"exit_code": 127, "reason": "StartError", "message": "exec: no paddle_k8s\n"}
+COMES_BACK = a_replica(W0, an_attempt(2, seen=False, phase=P.CREATING), retry_at=at(20))
+IS_BACK = a_replica(W0, an_attempt(2, phase=P.PENDING))
+ENDED = ended(W0, Outcome.FAILED, settled=False, how=MISSING)
+WAITS = a_replica(W1, an_attempt(key=W1, seen=False, phase=P.CREATING))
+BOUND = a_replica(W1, an_attempt(key=W1, phase=P.PENDING))
+RUNS = a_replica(W1, an_attempt(key=W1))
+
+
+@pytest.mark.parametrize(
+    ("replicas", "how", "phase", "reason", "message"),
+    [
+        (
+            [ENDED, RUNS],
+            MISSING,
+            JobPhase.PENDING,
+            Reason.RESTARTING,
+            (
+                "1 of 2 replicas failed before the job first ran: "
+                "worker[0] failed (exit code 127, StartError): exec: no paddle_k8s"
+            ),
+        ),
+        (
+            [COMES_BACK, WAITS],
+            {"exit_code": 1},
+            JobPhase.CREATING,
+            Reason.RESTARTING,
+            ("1 of 2 replicas failed before the job first ran: worker[0] failed (exit code 1); others yet to start: 1"),
+        ),
+        (
+            [COMES_BACK, BOUND],
+            {"outcome": Outcome.DISRUPTED, "reason": "Evicted"},
+            JobPhase.PENDING,
+            Reason.DISRUPTED,
+            (
+                "1 of 2 replicas failed before the job first ran: worker[0] was taken away (Evicted); "
+                "others yet to start: 1"
+            ),
+        ),
+        (
+            [IS_BACK, RUNS],
+            {"exit_code": 1},
+            JobPhase.PENDING,
+            Reason.WAITING_FOR_PODS,
+            "1 of 2 replicas have not started: worker[0] failed (exit code 1)",
+        ),
+        (
+            [IS_BACK, WAITS],
+            {"exit_code": 1},
+            JobPhase.PENDING,
+            Reason.CREATING,
+            "1 of 2 replicas have no node yet: worker[0] failed (exit code 1)",
+        ),
+    ],
+)
+def test_a_crash_before_the_job_first_ran_is_told(
+    replicas: list[Replica], how: dict[str, Any], phase: JobPhase, reason: Reason, message: str
+) -> None:
+    counts = aggregate(replicas, restarting=True)
+    found = situation(JobStatus(), counts, by_rank(*replicas), None, {W0: crash(W0, **how)})
+    assert (found.phase, found.reason, found.message) == (phase, reason, message)
+
+
+def test_a_restart_tells_the_first_three_failures_and_how_many_more() -> None:
+    keys = [Rank("worker", rank) for rank in range(5)]
+    replicas = by_rank(*(ended(key, Outcome.FAILED, settled=False) for key in keys))
+    counts = aggregate(replicas.values(), restarting=True)
+    found = situation(running_status(), counts, replicas, None, {key: crash(key, exit_code=3) for key in keys})
+    assert found.message == (
+        "5 of 5 replicas are restarting: worker[0] failed (exit code 3); worker[1] failed (exit code 3); "
+        "worker[2] failed (exit code 3); and 2 more"
+    )
+
+
+@pytest.mark.parametrize(
+    ("replica", "expected"),
+    [
+        (ENDED, "BackOff: attempt 1 failed (exit code 127, StartError): exec: no paddle_k8s; attempt 2 follows"),
+        (
+            COMES_BACK,
+            (
+                "BackOff: attempt 1 failed (exit code 127, StartError): exec: no paddle_k8s; "
+                "attempt 2 starts at 2030-01-01T00:00:20+00:00"
+            ),
+        ),
+    ],
+)
+def test_a_back_off_says_what_has_failed(replica: Replica, expected: str) -> None:
+    (found,) = pending_reasons({W0: replica}, {}, ObservedJob(), at(10), {W0: crash(W0, **MISSING)})
+    assert f"{found.code}: {found.message}" == expected
+
+
+@pytest.mark.parametrize(
+    ("replica", "former", "known", "expected"),
+    [
+        (ENDED, None, None, 1),
+        (ended(W0, Outcome.DISRUPTED, settled=False), None, None, 1),
+        (ended(W0, Outcome.FAILED), None, None, None),
+        (ended(W0, Outcome.SUCCEEDED, settled=False), None, None, None),
+        (ended(W0, Outcome.STOPPED, settled=False), None, None, None),
+        (COMES_BACK, ENDED.attempt, None, 1),
+        (COMES_BACK, an_attempt(1, outcome=Outcome.SUCCEEDED), None, None),
+        (COMES_BACK, an_attempt(1, outcome=Outcome.FAILED, stopping=StopReason.PAUSE), None, None),
+        (COMES_BACK, None, crash(W0), 1),
+        (COMES_BACK, None, None, None),
+        (IS_BACK, None, crash(W0), 1),
+        (a_replica(W0, an_attempt(2)), None, crash(W0), None),  # it runs
+        (a_replica(W0, an_attempt(3, seen=False, phase=P.CREATING)), None, crash(W0), None),  # not the last attempt
+        (WAITS, None, None, None),
+    ],
+)
+def test_a_crash_is_known_until_the_replica_runs_again(
+    replica: Replica, former: Attempt | None, known: ReplicaFailure | None, expected: int | None
+) -> None:
+    former_attempts = {replica.key: former} if former is not None else {}
+    found = crashed_replicas({replica.key: replica}, former_attempts, [known] if known is not None else [])
+    assert [failure.attempt for failure in found.values()] == ([] if expected is None else [expected])

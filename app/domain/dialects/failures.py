@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 
-from app.domain.errors import shorten
 from app.domain.plan import Rank
-from app.domain.status.records import FailureSummary, ReplicaFailure
-from app.domain.vocabulary import Outcome
+from app.domain.status.failures import describe
+from app.domain.status.records import FailureSummary
 
 
 def tell_failures(summary: FailureSummary, pod_name: Callable[[Rank], str]) -> str:
     """The listed failures under the names of their pods, and how many more there are."""
-    told = [_failure(pod_name(failure.key), failure) for failure in summary.first]
+    told = [describe(pod_name(failure.key), failure) for failure in summary.first]
     return "; ".join(told + more(summary))
 
 
@@ -18,11 +17,3 @@ def more(summary: FailureSummary) -> list[str]:
     """The words for the failures that the summary counts and does not list, if there are any."""
     count = summary.failed + summary.disrupted - len(summary.first)
     return [f"and {count} more"] if count > 0 else []
-
-
-def _failure(name: str, failure: ReplicaFailure) -> str:
-    how = "was taken away" if failure.outcome is Outcome.DISRUPTED else "failed"
-    code = [] if failure.exit_code is None else [f"exit code {failure.exit_code}"]
-    facts = ", ".join(code + ([failure.reason] if failure.reason else []))
-    said = [shorten(failure.message)] if failure.message else []
-    return ": ".join([f"{name} {how}" + (f" ({facts})" if facts else ""), *said])

@@ -117,9 +117,10 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFailure:
-    """How one replica failed for good. `message` is the last line of what the cluster reported."""
+    """How one attempt of a replica failed. `message` is the last line of what the cluster reported."""
 
     key: Rank
+    attempt: int
     outcome: Outcome
     exit_code: int | None = None
     reason: str | None = None
@@ -151,6 +152,8 @@ class JobStatus:
     changed without anybody's fault: taken away by the cluster, added or removed. `transitions` are the newest ten and
     the last one into each phase, the oldest first.
 
+    `crashed` are the last failures of at most twenty replicas that are started again and do not run yet. `restored_at`
+    is when every replica had a pod again in the latest restart or change of size, None until then.
     `ended_by` lists the failures that ended the job; it is empty unless the end followed from its replicas.
 
     `active_since` is when it first ran after its submission or its last pause: the active deadline counts from there.
@@ -169,6 +172,8 @@ class JobStatus:
     restarts: int = 0
     reschedules: int = 0
     transitions: tuple[Transition, ...] = ()
+    crashed: tuple[ReplicaFailure, ...] = ()
+    restored_at: datetime | None = None
     ended_by: FailureSummary = NO_FAILURES
     initialized_at: datetime | None = None
     started_at: datetime | None = None

@@ -7,11 +7,13 @@ from datetime import datetime
 
 from app.domain.lifecycle import has_failed, was_let_go
 from app.domain.plan import Rank
+from app.domain.status.failures import describe
 from app.domain.status.observed import ObservedJob, ObservedPod, PendingReason, Refusal, Verdict
-from app.domain.status.records import JobPendingReason, JobStatus, Replica
+from app.domain.status.records import JobPendingReason, JobStatus, Replica, ReplicaFailure
 from app.domain.vocabulary import VAGUE, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase
 
 SHOWN_REPLICAS = 20
+LISTED_CRASHES = 3  # in a message; the list of replicas has all
 NAME_TERMINATING = PendingReason(code=PendingCode.NAME_TERMINATING, message="the previous attempt's pod is still going")
 
 
@@ -45,9 +47,15 @@ def is_waiting(replicas: Iterable[Replica]) -> bool:
 
 
 def situation(
-    status: JobStatus, counts: Mapping[ReplicaPhase, int], replicas: Mapping[Rank, Replica], scaling: str | None
+    status: JobStatus,
+    counts: Mapping[ReplicaPhase, int],
+    replicas: Mapping[Rank, Replica],
+    scaling: str | None,
+    crashed: Mapping[Rank, ReplicaFailure],
 ) -> Situation:
-    """The phase of a running job, from what was and what is; `scaling` says what is being resized, if anything.
+    """The phase of a running job, from what was and what is.
+
+    `scaling` says what is being resized, if anything, `crashed` how the replicas failed that are started again.
 
     Started once, a job is Running, Scaling or Restarting until it ends or pauses; before that it is Creating until some
     replica has a node, then Pending until all have started. Unknown only when nothing of it can be seen.
@@ -68,14 +76,44 @@ def situation(
             phase=JobPhase.RUNNING, reason=Reason.STARTED, message=f"{live} of {total} replicas are running"
         )
     if status.started_at is not None:
-        message = f"{waiting} of {total} replicas are restarting"
+        message = f"{waiting} of {total} replicas are restarting{_told(crashed)}"
         return Situation(phase=JobPhase.RESTARTING, reason=_restart_reason(status, replicas), message=message)
-    if counts[ReplicaPhase.CREATING]:
-        message = f"{counts[ReplicaPhase.CREATING]} of {total} replicas have no node yet"
-        phase = JobPhase.PENDING if counts[ReplicaPhase.CREATING] < total else JobPhase.CREATING
+    return _before_the_first_run(counts, replicas, crashed)
+
+
+def _before_the_first_run(
+    counts: Mapping[ReplicaPhase, int], replicas: Mapping[Rank, Replica], crashed: Mapping[Rank, ReplicaFailure]
+) -> Situation:
+    """A job some of whose replicas have yet to start for the first time, or failed before all had."""
+    total = sum(counts.values())
+    creating, waiting = counts[ReplicaPhase.CREATING], counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING]
+    phase = JobPhase.CREATING if creating == total else JobPhase.PENDING
+    gone = [failure for key, failure in crashed.items() if _lacks_pod(replicas[key])]
+    if gone:
+        failed = any(failure.outcome is Outcome.FAILED for failure in gone)
+        others = f"; others yet to start: {waiting - len(gone)}" if waiting > len(gone) else ""
+        message = f"{len(gone)} of {total} replicas failed before the job first ran{_told(crashed)}{others}"
+        reason = Reason.RESTARTING if failed else Reason.DISRUPTED
+        return Situation(phase=phase, reason=reason, message=message)
+    if creating:
+        message = f"{creating} of {total} replicas have no node yet{_told(crashed)}"
         return Situation(phase=phase, reason=Reason.CREATING, message=message)
-    message = f"{waiting} of {total} replicas have not started"
-    return Situation(phase=JobPhase.PENDING, reason=Reason.WAITING_FOR_PODS, message=message)
+    message = f"{waiting} of {total} replicas have not started{_told(crashed)}"
+    return Situation(phase=phase, reason=Reason.WAITING_FOR_PODS, message=message)
+
+
+def _lacks_pod(replica: Replica) -> bool:
+    """Whether the replica is between two attempts."""
+    return replica.attempt.pod_uid is None or replica.attempt.outcome is not None
+
+
+def _told(crashed: Mapping[Rank, ReplicaFailure]) -> str:
+    """The first few failures of replicas that are started again, as the end of a sentence."""
+    if not crashed:
+        return ""
+    told = [describe(str(key), failure) for key, failure in list(crashed.items())[:LISTED_CRASHES]]
+    more = [f"and {len(crashed) - LISTED_CRASHES} more"] if len(crashed) > LISTED_CRASHES else []
+    return ": " + "; ".join(told + more)
 
 
 def _restart_reason(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
@@ -94,11 +132,12 @@ def pending_reasons(
     pods: Mapping[Rank, list[ObservedPod]],
     observed: ObservedJob,
     now: datetime,
+    crashed: Mapping[Rank, ReplicaFailure],
 ) -> tuple[JobPendingReason, ...]:
     """Why replicas wait, grouped by code and message, the most frequent first."""
     groups: dict[tuple[str, str], list[tuple[Rank, datetime | None]]] = {}
     for key, replica in replicas.items():
-        reason = _why(replica, pods.get(key, []), observed, now)
+        reason = _why(replica, pods.get(key, []), observed, now, crashed.get(key))
         if reason is not None:
             groups.setdefault((reason.code, reason.message), []).append((key, reason.since))
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
@@ -114,9 +153,11 @@ def pending_reasons(
     )
 
 
-def _why(replica: Replica, pods: list[ObservedPod], observed: ObservedJob, now: datetime) -> PendingReason | None:
+def _why(
+    replica: Replica, pods: list[ObservedPod], observed: ObservedJob, now: datetime, failure: ReplicaFailure | None
+) -> PendingReason | None:
     if replica.attempt.outcome is not None:
-        return None
+        return _back_off(failure, f"attempt {replica.attempt.number + 1} follows") if failure is not None else None
     if replica.attempt.stopping is not None:
         return NAME_TERMINATING
     if replica.phase not in (ReplicaPhase.CREATING, ReplicaPhase.PENDING):
@@ -130,9 +171,14 @@ def _why(replica: Replica, pods: list[ObservedPod], observed: ObservedJob, now: 
         return NAME_TERMINATING
     if replica.retry_at is not None and replica.retry_at > now:
         at = replica.retry_at.isoformat(timespec="seconds")
-        return PendingReason(code=PendingCode.BACK_OFF, message=f"attempt {replica.attempt.number} starts at {at}")
+        return _back_off(failure, f"attempt {replica.attempt.number} starts at {at}")
     refusal = observed.job_refusal or observed.refusals.get(replica.key)
     return _refused(refusal) if refusal is not None else None
+
+
+def _back_off(failure: ReplicaFailure | None, next_attempt: str) -> PendingReason:
+    told = [describe(f"attempt {failure.attempt}", failure)] if failure is not None else []
+    return PendingReason(code=PendingCode.BACK_OFF, message="; ".join([*told, next_attempt]))
 
 
 def _refused(refusal: Refusal) -> PendingReason:

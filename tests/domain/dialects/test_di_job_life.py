@@ -57,8 +57,38 @@ def test_what_the_pods_make_of_the_job(
     for key, state in zip((LEARNER, FIRST, SECOND), (learner, first, second), strict=True):
         bring(life, key, state)
     shown = life.then("that")
-    assert shown["phase"] == phase
+    types = [condition["type"] for condition in shown["conditions"]]
+    if phase == "Restarting":
+        assert types[-2:] == ["Restarting", "Starting"], "within the minute all pods have been created again"
+    else:
+        assert (shown["phase"], types[-1]) == (phase, phase)
     assert shown["restarts"] == (1 if phase == "Restarting" else 0)
+
+
+def test_a_job_is_restarting_until_all_pods_are_created_again_and_then_starting_until_they_run() -> None:
+    life = a_life(backoffLimit=1)
+    life.run()
+    bring(life, FIRST, 1)
+    phases = []
+    for _ in range(8):
+        life.world.run_pass()
+        phases.append(life.status()["phase"])
+        life.world.advance(5)
+    phases.append(life.run()["phase"])
+    assert list(dict.fromkeys(phases)) == ["Restarting", "Starting", "Running"]
+
+
+def test_a_pod_that_fails_before_the_job_first_ran_restarts_it() -> None:
+    life = a_life(backoffLimit=1)
+    bring(life, LEARNER, PENDING)
+    life.pod(FIRST).end(127, life.world.now, "StartError", "no paddle_k8s")
+    phases = []
+    for _ in range(8):
+        life.world.run_pass()
+        phases.append(life.status()["phase"])
+        life.world.advance(5)
+    phases.append(life.run()["phase"])
+    assert list(dict.fromkeys(phases)) == ["Restarting", "Starting", "Running"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +124,8 @@ def test_a_pod_that_somebody_deleted_is_a_reschedule() -> None:
     life.world.foreign_delete(life.pod(SECOND))
     life.world.kubelet(life.pod(SECOND))
     shown = life.then("a collector was deleted")
-    assert (shown["phase"], shown["restarts"], shown["reschedules"]) == ("Rescheduling", 0, 1)
+    assert [condition["type"] for condition in shown["conditions"]][-2:] == ["Rescheduling", "Starting"]
+    assert (shown["phase"], shown["restarts"], shown["reschedules"]) == ("Starting", 0, 1)
     assert life.run()["phase"] == "Running"
 
 

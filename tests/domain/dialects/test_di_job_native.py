@@ -9,7 +9,7 @@ import pytest
 
 from app.domain.dialects.base import Site, StatusFacts
 from app.domain.plan import JobPlan, Manifest, Rank
-from app.domain.rules import summarize_failures
+from app.domain.status.failures import summarize_failures
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import JobStatus, Replica, ScaleRecord, Transition
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
@@ -164,19 +164,21 @@ def test_restarts_and_reschedules_are_counted_apart() -> None:
         "Starting",
         "Starting",
         "Running",
-        "Restarting",
+        "Starting",
         "Running",
-        "Rescheduling",
+        "Starting",
         "Running",
         "Failed",
     ]
+    types = [condition["type"] for condition in life.told[-1]["status"]["conditions"]]
+    assert types == ["Pending", "Restarting", "Rescheduling", "Starting", "Running", "Failed"]
     last = life.told[-1]["status"]
     assert (last["restarts"], last["reschedules"]) == (1, 1)
 
 
 def test_a_change_of_size_is_a_reschedule() -> None:
     life = scaled()
-    assert phases(life)[3:] == ["Running", "Rescheduling", "Running", "Rescheduling", "Running", "Succeeded"]
+    assert phases(life)[3:] == ["Running", "Starting", "Running", "Rescheduling", "Running", "Succeeded"]
     last = life.told[-1]["status"]
     assert (last["restarts"], last["reschedules"]) == (0, 2)
 
@@ -231,6 +233,33 @@ def test_once_all_pods_are_created_the_job_is_starting(phase: JobPhase, seconds:
         ("Starting", "True"),
     ]
     assert shown["conditions"][1]["message"] == "job is starting since all pods are created."
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "seconds", "word"),
+    [
+        (JobPhase.RESTARTING, Reason.RESTARTING, None, "Restarting"),
+        (JobPhase.RESTARTING, Reason.RESTARTING, 0, "Restarting"),  # that was an earlier restart
+        (JobPhase.RESTARTING, Reason.RESTARTING, 1, "Starting"),
+        (JobPhase.RESTARTING, Reason.DISRUPTED, 2, "Starting"),
+        (JobPhase.SCALING, Reason.SCALING, None, "Rescheduling"),
+        (JobPhase.SCALING, Reason.SCALING, 2, "Starting"),
+        (JobPhase.RUNNING, Reason.STARTED, 2, "Running"),
+        (JobPhase.UNKNOWN, Reason.NODE_LOST, 2, "Unknown"),
+        # Before the job first ran.
+        (JobPhase.PENDING, Reason.RESTARTING, None, "Restarting"),
+        (JobPhase.CREATING, Reason.DISRUPTED, None, "Rescheduling"),
+        (JobPhase.PENDING, Reason.WAITING_FOR_PODS, None, "Starting"),
+    ],
+)
+def test_once_all_pods_are_created_again_the_job_is_starting(
+    phase: JobPhase, reason: str, seconds: int | None, word: str
+) -> None:
+    restored = None if seconds is None else T0 + timedelta(seconds=seconds)
+    shown = native(phase, reason, initialized_at=T0, restored_at=restored)
+    assert shown["phase"] == word
+    held = [condition["type"] for condition in shown["conditions"] if condition["status"] == "True"]
+    assert held == [word]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.dialects.failures import tell_failures
 from app.domain.plan import Rank
-from app.domain.rules import summarize_failures
+from app.domain.status.failures import summarize_failures
 from app.domain.status.records import NO_FAILURES, FailureSummary
 from app.domain.vocabulary import Outcome
 from tests.support.plans import ended

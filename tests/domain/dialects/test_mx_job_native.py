@@ -13,7 +13,7 @@ from app.domain.dialects.base import StatusFacts
 from app.domain.dialects.mx_job.native import native_phase, native_state
 from app.domain.inputs import Inputs
 from app.domain.plan import Rank
-from app.domain.rules import summarize_failures
+from app.domain.status.failures import summarize_failures
 from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, Transition
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase

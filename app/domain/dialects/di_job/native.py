@@ -13,6 +13,7 @@ from app.domain.vocabulary import JobPhase, Reason, ReplicaPhase
 
 PENDING: Final = "Pending"
 STARTING: Final = "Starting"
+RESTARTING: Final = "Restarting"
 RESCHEDULING: Final = "Rescheduling"
 FAILED: Final = "Failed"
 _PHASES: Final[Mapping[JobPhase, str]] = {
@@ -21,7 +22,7 @@ _PHASES: Final[Mapping[JobPhase, str]] = {
     JobPhase.PENDING: PENDING,
     JobPhase.RUNNING: "Running",
     JobPhase.SCALING: RESCHEDULING,
-    JobPhase.RESTARTING: "Restarting",
+    JobPhase.RESTARTING: RESTARTING,
     JobPhase.PAUSED: PENDING,
     JobPhase.RESUMING: STARTING,
     JobPhase.SUCCEEDED: "Succeeded",
@@ -75,14 +76,27 @@ def native_status(job: str, sizes: Mapping[str, int], facts: StatusFacts) -> dic
 
 
 def native_phase(status: JobStatus) -> str:
-    """Before it first runs, a job is Starting once all of its pods have been created."""
+    """A job is Starting once all of its pods have been created, for the first time or again, until all of them run."""
     found = _phase_of(status.phase, status.reason)
-    return STARTING if found == PENDING and status.initialized_at is not None else found
+    if found == PENDING and status.initialized_at is not None:
+        return STARTING
+    return STARTING if _is_restored(status) and found in (RESTARTING, RESCHEDULING) else found
 
 
 def _phase_of(phase: JobPhase, reason: str) -> str:
-    taken_away = phase is JobPhase.RESTARTING and reason == Reason.DISRUPTED
-    return RESCHEDULING if taken_away else _PHASES[phase]
+    """Replicas that failed before the job first ran restart it as those of a running job do."""
+    if phase in (JobPhase.CREATING, JobPhase.PENDING, JobPhase.RESTARTING):
+        if reason == Reason.DISRUPTED:
+            return RESCHEDULING
+        if reason == Reason.RESTARTING:
+            return RESTARTING
+    return _PHASES[phase]
+
+
+def _is_restored(status: JobStatus) -> bool:
+    """Whether all pods have been created again in the restart or change of size that is under way."""
+    of_now = status.transitions[-1].at if status.transitions else None
+    return of_now is not None and status.restored_at is not None and status.restored_at >= of_now
 
 
 def _steps(job: str, facts: StatusFacts) -> list[_Step]:
@@ -95,11 +109,22 @@ def _steps(job: str, facts: StatusFacts) -> list[_Step]:
             steps.append(_Step(created_all, STARTING, _SENTENCES[STARTING]))
         if phase == PENDING and created_all is not None and created_all <= transition.at:
             phase = STARTING
+        _start_again(steps, facts.status.restored_at, transition.at)
         if phase != steps[-1].phase:
             steps.append(_Step(transition.at, phase, _message(phase, transition, job, facts)))
     if created_all is not None and steps[-1].phase == PENDING:
         steps.append(_Step(created_all, STARTING, _SENTENCES[STARTING]))
+    _start_again(steps, facts.status.restored_at, None)
     return steps
+
+
+def _start_again(steps: list[_Step], restored_at: datetime | None, before: datetime | None) -> None:
+    """Add the step by which a restart or change of size came back to Starting, if that was before this moment."""
+    last = steps[-1]
+    if restored_at is None or last.phase not in (RESTARTING, RESCHEDULING) or restored_at < last.at:
+        return
+    if before is None or restored_at <= before:
+        steps.append(_Step(restored_at, STARTING, _SENTENCES[STARTING]))
 
 
 def _message(phase: str, transition: Transition, job: str, facts: StatusFacts) -> str:
@@ -109,7 +134,7 @@ def _message(phase: str, transition: Transition, job: str, facts: StatusFacts) -
     if phase == RESCHEDULING:
         cause = "replicas changed" if transition.phase is JobPhase.SCALING else "pods were taken away"
         return f"job is rescheduling since {cause}: {transition.message}"
-    if phase == "Restarting":
+    if phase == RESTARTING:
         return f"job is restarting since pods failed: {transition.message}"
     if phase == FAILED:
         return _failure(job, facts, transition)
