@@ -7,6 +7,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 
 from app.api import errors
+from app.api.browsers import BrowserGuard
 from app.api.dependencies import Api
 from app.api.envelope import Enveloped
 from app.api.hot import HotPaths
@@ -114,6 +115,8 @@ def _wrap(app: FastAPI, settings: HttpSettings) -> None:
                 "X-Request-Id",
             ],
         )
+    if settings.hosts:
+        app.add_middleware(BrowserGuard, hosts=settings.hosts, origins=settings.cors_origins)
     app.add_middleware(Measured, metrics=app.state.metrics)
     app.add_middleware(RequestIds)
     app.add_middleware(Enveloped, base=di_server.BASE)

@@ -6,10 +6,12 @@ Nothing below the composition root reads settings: values arrive as arguments.
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from app.api.browsers import LOOPBACK_HOSTS
 from app.api.settings import HttpSettings
 from app.domain.cache.limits import CacheLimits
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
@@ -94,6 +96,11 @@ class Settings(BaseSettings):
     open_access: Annotated[
         bool, Field(description="serve without tokens, as an admin; refused on anything but a loopback address")
     ] = False
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(description="comma-separated host names, beside loopback's, that open access answers to"),
+    ] = ()
     max_body_bytes: Annotated[int, Field(ge=1024, description="largest request body")] = 3 * 1024 * 1024
     max_open: Annotated[
         int,
@@ -195,7 +202,13 @@ class Settings(BaseSettings):
     ] = "info"
 
     @field_validator(
-        "namespaces", "reserved_namespaces", "cors_origins", "cache_roots", "secret_namespaces", mode="before"
+        "namespaces",
+        "reserved_namespaces",
+        "cors_origins",
+        "allowed_hosts",
+        "cache_roots",
+        "secret_namespaces",
+        mode="before",
     )
     @classmethod
     def _split(cls, value: object) -> object:
@@ -269,7 +282,15 @@ class Settings(BaseSettings):
         return LastingLimits(total=self.max_open, per_token=self.max_open_per_token, logs=self.max_open_logs)
 
     def http(self) -> HttpSettings:
-        return HttpSettings(max_body_bytes=self.max_body_bytes, cors_origins=self.cors_origins)
+        return HttpSettings(max_body_bytes=self.max_body_bytes, cors_origins=self.cors_origins, hosts=self._hosts())
+
+    def _hosts(self) -> tuple[str, ...]:
+        """With open access, the names of this gateway: any other one in a Host header is a web page's trick."""
+        if not self.open_access:
+            return ()
+        bound = f"[{self.host}]" if ":" in self.host else self.host
+        told = urlsplit(self.server_url).netloc if self.server_url else bound
+        return (*LOOPBACK_HOSTS, bound, told, *self.allowed_hosts)
 
     def server_limits(self) -> ServerLimits:
         return ServerLimits(

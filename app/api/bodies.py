@@ -54,11 +54,12 @@ async def read_merge_patch(request: Request) -> dict[str, Any]:
 
 
 async def read_options(request: Request, model: type[_Model]) -> _Model:
-    """The body of an action: JSON, and it may be absent."""
+    """The body of an action: JSON, and it may be absent, without a Content-Type or with the right one."""
     body = await request.body()
+    if body or "content-type" in request.headers:
+        _media_type(request, (JSON,))
     if not body:
         return model()
-    _media_type(request, (JSON,))
     problems = Problems()
     options = read_spec(model, _an_object(decode_json(body)), "", problems)
     problems.raise_if_any("the body is not valid")
