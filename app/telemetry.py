@@ -1,28 +1,67 @@
-"""How the process speaks: structured log lines on standard error. Below everything but the domain, which is silent."""
+"""How the process logs: one line for each event on standard error, as JSON or as text.
+
+Text that comes from a client can reach any field, so no field may begin a new line or control a terminal: control
+characters are written as escapes, and the lines of a traceback are indented.
+"""
 
 import logging
+import re
 import sys
+from collections.abc import MutableMapping
+from typing import Any, Final
 
 import structlog
+from structlog.typing import Processor
 
-_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+# The control characters of ASCII and Latin-1, line and paragraph separators, and what changes the direction of text.
+_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_TRACEBACK: Final = "exception"
 
 
 def configure_logging(log_format: str, level: str) -> None:
-    """`log_format` is json or text; lines below `level` cost next to nothing."""
-    renderer = (
-        structlog.processors.JSONRenderer() if log_format == "json" else structlog.dev.ConsoleRenderer(colors=False)
-    )
+    """`log_format` is json or text; lines below `level` cost next to nothing.
+
+    Lines of libraries (uvicorn, asyncio) have the same form; of those only warnings and errors are written.
+    """
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    rendering: list[Processor] = [structlog.processors.JSONRenderer()]
+    if log_format != "json":
+        rendering = [_without_control_characters, structlog.dev.ConsoleRenderer(colors=False)]
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
+        processors=[*shared, *rendering],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(level=max(_LEVELS[level], logging.WARNING), stream=sys.stderr, format="%(name)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
+        )
+    )
+    logging.basicConfig(level=max(_LEVELS[level], logging.WARNING), handlers=[handler], force=True)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match.group().encode("unicode_escape").decode("ascii")
+
+
+def _on_one_line(text: str) -> str:
+    return _UNSAFE.sub(_escaped, text)
+
+
+def _without_control_characters(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Escape them in every field; a traceback keeps its lines, indented, so that none looks like a line of the log."""
+    for name, value in event.items():
+        if name == _TRACEBACK:
+            event[name] = "\n".join(f"    {_on_one_line(line)}" for line in str(value).split("\n"))
+        elif not isinstance(value, bool | int | float | None):
+            event[name] = _on_one_line(value if isinstance(value, str) else repr(value))
+    return event
