@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
@@ -23,11 +24,16 @@ log = logging.getLogger(__name__)
 
 
 class JobQueue:
-    """What is accepted is in the store first, so that it outlives this process."""
+    """What is accepted is in the store first, so that it outlives this process.
 
-    def __init__(self, store: Store, engine: CacheEngine) -> None:
+    `before_result` is called when a job has ended by itself and before its result is saved: it brings the status of the
+    cache up to date, so that whoever sees the result sees figures that are newer than the job.
+    """
+
+    def __init__(self, store: Store, engine: CacheEngine, before_result: Callable[[], Awaitable[None]]) -> None:
         self._store = store
         self._engine = engine
+        self._before_result = before_result
         self._waiting: deque[JobKey] = deque()
         self._arrived = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -89,6 +95,9 @@ class JobQueue:
             result = await self._result(key)
         except asyncio.CancelledError:
             result = JobResult(ResultStatus.FAIL, TERMINATED if self._terminated else STOPPED)
+        else:
+            with suppress(asyncio.CancelledError):  # the job has its result; this task ends when that is saved
+                await self._before_result()
         log.info("%s %s: %s %s", key.kind, key.name, result.status, result.message)
         while True:
             try:

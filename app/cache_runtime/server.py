@@ -16,12 +16,13 @@ from typing_extensions import override
 
 from app.cache_runtime import commands, confinement
 from app.cache_runtime.cache_status import pauses
-from app.cache_runtime.engine import CacheEngine, engine_for
+from app.cache_runtime.engine import engine_for
 from app.cache_runtime.errors import NotServable
 from app.cache_runtime.http import application
 from app.cache_runtime.jobs import JobQueue
 from app.cache_runtime.places import Places
 from app.cache_runtime.store import Store
+from app.cache_runtime.watch import CacheWatch
 
 _GRACEFUL = 5  # seconds that requests under way get at the end
 
@@ -71,14 +72,15 @@ async def serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> No
         if not confinement.version():
             log.warning("this kernel has no Landlock: a sync follows links that lead out of the volume")
         engine = engine_for(settings.driver, places)
-        queue = JobQueue(store, engine)
+        watch = CacheWatch(store, engine, pauses(settings.interval))
+        queue = JobQueue(store, engine, watch.after_job)
         _recover(queue)
         async with asyncio.TaskGroup() as group:
             server = _http_server(application(store, queue, settings.token_file), listening, on_ready)
             http = group.create_task(server.serve(sockets=[listening]))
             working = [
                 group.create_task(queue.run()),
-                group.create_task(_watch_cache(store, engine, settings.interval)),
+                group.create_task(watch.run()),
             ]
             waiting = group.create_task(stop.wait())
             await asyncio.wait({http, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -110,23 +112,6 @@ def _listening(settings: ServerSettings) -> Iterator[socket.socket]:
         raise NotServable(f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}") from None
     with listening:
         yield listening
-
-
-async def _watch_cache(store: Store, engine: CacheEngine, interval: float) -> None:
-    """Often at first, when a set fills, then every interval."""
-    for pause in pauses(interval):
-        await _look(store, engine)
-        await asyncio.sleep(pause)
-    while True:
-        await _look(store, engine)
-        await asyncio.sleep(interval)
-
-
-async def _look(store: Store, engine: CacheEngine) -> None:
-    try:
-        store.save_status(await engine.create_cache_status())
-    except Exception:  # the next look may go well, and jobs do not depend on it
-        log.exception("the cache cannot be looked at")
 
 
 def _http_server(application: ASGIApp, listening: socket.socket, on_ready: Callable[[str], None]) -> "_Server":

@@ -112,6 +112,18 @@ async def test_options_are_served_as_they_were_posted_and_to_nobody_else(server:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 
+async def test_figures_are_newer_than_the_result_that_is_served(server: CacheServer) -> None:
+    """The next look of its own would come after five seconds or more."""
+    block = server.home / "cache" / "figures"
+    for content in (b"", b"three"):
+        block.write_bytes(content)
+        name = await server.post("rmr", {"paths": [f"{server.home}/data/nothing"]})
+        await server.ended("rmr", name)
+        told = (await server.ask("GET", "/cacheStatus/cacheInfo.json")).json()
+        assert told["cachedSize"] == str(len(content))
+    block.unlink()
+
+
 async def test_a_result_has_the_words_of_the_protocol(server: CacheServer) -> None:
     (server.home / "cache" / "block").write_bytes(b"x")
     name = await server.post("clear", {})

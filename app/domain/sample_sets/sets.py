@@ -34,6 +34,8 @@ _LONGEST: Final = 300.0
 _SYNC: Final = 5.0
 _MOUNT: Final = 10.0
 _PARTIAL: Final = 10.0
+_READY_FIRST: Final = 5.0  # doubled at each look up to _READY: a file system may tell of new files late
+_READY_LOOKS: Final = 3
 _READY: Final = 30.0
 _READY_IN_USE: Final = 60.0
 _MAX_DOUBLINGS: Final = 10
@@ -130,7 +132,9 @@ def _syncing(inputs: SetInputs) -> SetDecision:
     record, answer = inputs.record, inputs.observed.sync
     status = answer.status if answer else ResultStatus.UNKNOWN
     if status is ResultStatus.SUCCESS:
-        after = replace(record, sync_job="", digest="") if _is_outdated(inputs) else replace(record, synced=True)
+        # The figures of this pass may be older than the end of the sync. The server has newer ones from its result on.
+        ended = replace(record, cache=None)
+        after = replace(ended, sync_job="", digest="") if _is_outdated(inputs) else replace(ended, synced=True)
         return replace(_go(replace(inputs, record=after), SetPhase.MOUNT), events=(done(JobType.SYNC),))
     if status is ResultStatus.FAIL:
         decision, event = _go(inputs, SetPhase.SYNC_FAILED), failed(JobType.SYNC, answer.message if answer else "")
@@ -167,11 +171,12 @@ def _partial_ready(inputs: SetInputs) -> SetDecision:
 def _ready(inputs: SetInputs) -> SetDecision:
     if not _is_complete(inputs):
         return _go(inputs, SetPhase.PARTIAL_READY, *_labelling(inputs.observed), *_scaling(inputs))
-    cache = inputs.record.cache
-    pause: float | None = _READY
-    if cache is not None and cache.is_whole:
+    cache, looks = inputs.record.cache, inputs.record.delays
+    pause: float | None = min(_READY_FIRST * 2**looks, _READY)
+    if cache is not None and cache.is_whole and pause == _READY:
         pause = _READY_IN_USE if inputs.observed.in_use else None
-    return _stay(inputs, None, pause, *_labelling(inputs.observed))
+    decision = _stay(inputs, None, pause, *_labelling(inputs.observed))
+    return replace(decision, record=replace(decision.record, delays=min(looks + 1, _READY_LOOKS)))
 
 
 def _is_complete(inputs: SetInputs) -> bool:

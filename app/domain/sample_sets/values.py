@@ -63,8 +63,11 @@ class RuntimeStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRecord:
-    """What Postgres keeps of a set. `made` are the resources whose creation has been told; `digest` is that of the sync
-    options that were posted under `sync_job`; `delays` counts passes that waited for a failing pod, or in one `stage`.
+    """What Postgres keeps of a set.
+
+    `made` are the resources whose creation has been told; `digest` is that of the sync options that were posted under
+    `sync_job`; `delays` counts passes that waited for a failing pod, or in one `stage`, or looked at a set that is
+    Ready.
     """
 
     phase: SetPhase = SetPhase.NONE

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from app.domain.cache.sample_set import SampleSetSpec
 from app.domain.sample_sets.edits import frozen_changes
 from app.domain.sample_sets.needs import needs
+from app.domain.sample_sets.sets import reconcile_set
 from app.domain.sample_sets.values import (
     Complaint,
     Create,
@@ -19,12 +20,14 @@ from app.domain.sample_sets.values import (
     RuntimeStatus,
     Scale,
     ServerAnswer,
+    SetDecision,
+    SetInputs,
     SetObserved,
     SetRecord,
 )
 from app.domain.sample_sets.vocabulary import Found, Need, Resource, ResultStatus, SetPhase, Stage
 from tests.domain.cache.made import set_spec
-from tests.domain.sample_sets.made import STORAGE, Cluster, a_pass, at_work, found, next_record, pods, summary
+from tests.domain.sample_sets.made import STORAGE, Cluster, a_pass, answers, at_work, found, next_record, pods, summary
 from tests.support.json_values import UNHURRIED
 
 NO_SECRET = Complaint(reason="ErrorSecretNotExist", message="secret storage is not exist")
@@ -116,9 +119,13 @@ STEPS: list[tuple[SetPhase, SetObserved, dict[str, Any], SetPhase, tuple[Any, ..
         ),
         0,
     ),
-    (SetPhase.READY, at_work(), {}, SetPhase.READY, (), 30),
-    (SetPhase.READY, at_work(cache=summary(9, 9)), {}, SetPhase.READY, (), None),
-    (SetPhase.READY, at_work(cache=summary(9, 9), in_use=True), {}, SetPhase.READY, (), 60),
+    (SetPhase.READY, at_work(), {}, SetPhase.READY, (), 5),
+    (SetPhase.READY, at_work(cache=summary(0, 0)), {"delays": 1}, SetPhase.READY, (), 10),
+    (SetPhase.READY, at_work(), {"delays": 2}, SetPhase.READY, (), 20),
+    (SetPhase.READY, at_work(), {"delays": 3}, SetPhase.READY, (), 30),
+    (SetPhase.READY, at_work(cache=summary(9, 9)), {"delays": 2}, SetPhase.READY, (), 20),
+    (SetPhase.READY, at_work(cache=summary(9, 9)), {"delays": 3}, SetPhase.READY, (), None),
+    (SetPhase.READY, at_work(cache=summary(9, 9), in_use=True), {"delays": 3}, SetPhase.READY, (), 60),
     (SetPhase.READY, at_work(3), {}, SetPhase.PARTIAL_READY, (Scale(replicas=2),), 0),
     (
         SetPhase.READY,
@@ -146,6 +153,31 @@ def test_a_step(
     decision = a_pass(phase, observed, **record)
     assert (decision.record.phase, decision.actions, decision.wake_after) == (after, actions, pause)
     assert not decision.gone
+
+
+def test_figures_that_may_be_older_than_the_end_of_a_sync_are_not_told() -> None:
+    """A set was Ready with a total of 0 B for 80 s after a sync of 879 KiB."""
+    empty = summary(0, 0)
+    (answer,) = answers(ResultStatus.SUCCESS)
+    synced = a_pass(SetPhase.SYNCING, at_work(sync=answer, cache=empty), sync_job="a", digest="d1", cache=empty)
+    assert (synced.record.phase, synced.record.synced, synced.record.cache) == (SetPhase.MOUNT, True, None)
+    silent = reconcile_with(synced, at_work(cache=None))
+    assert (silent.record.phase, silent.record.cache) == (SetPhase.MOUNT, None)
+    told = reconcile_with(silent, at_work(cache=summary(879 * 1024, 0)))
+    assert (told.record.phase, told.record.cache) == (SetPhase.PARTIAL_READY, summary(879 * 1024, 0))
+
+
+def reconcile_with(before: SetDecision, observed: SetObserved) -> SetDecision:
+    inputs = SetInputs(spec=set_spec(), deleted=False, record=before.record, observed=observed, fresh_name="fresh")
+    return reconcile_set(inputs)
+
+
+def test_a_set_that_is_ready_is_looked_at_soon_and_then_every_half_minute() -> None:
+    decision, pauses = a_pass(SetPhase.PARTIAL_READY, at_work()), []
+    for _ in range(6):
+        decision = reconcile_with(decision, at_work())
+        pauses.append(decision.wake_after)
+    assert pauses == [5, 10, 20, 30, 30, 30]
 
 
 def test_without_a_sync_the_data_is_there_already() -> None:
