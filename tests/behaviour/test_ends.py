@@ -1,5 +1,6 @@
 """How a job ends: rules, implied rules, deadlines, cancel, clean-up, TTL; and debug mode, which no rule ends."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,17 @@ async def test_a_job_past_its_pending_deadline_fails_and_says_what_it_waited_for
     status = await jobs.until("late", "Failed")
     assert status["reason"] == "PendingDeadlineExceeded"
     assert "Unschedulable: 0/" in status["message"]
+    await jobs.until_objects("pods", uid, lambda pods: not pods)
+
+
+async def test_a_job_whose_quota_is_for_one_of_two_says_at_its_deadline_who_waits_and_why(jobs: Jobs) -> None:
+    path = jobs.objects("resourcequotas")
+    (await jobs.kube.post(path, {"metadata": {"name": "one"}, "spec": {"hard": {"pods": "1"}}})).ok()
+    await jobs.kube.eventually(f"{path}/one", lambda found: found["status"].get("hard"))
+    uid = (await jobs.submit(job("half", task(replicas=2), annotations={"pending-deadline-seconds": "12"})))["uid"]
+    status = await jobs.until("half", "Failed")
+    assert status["reason"] == "PendingDeadlineExceeded"
+    assert re.search(r": worker\[[01]\]: QuotaExceeded: .*exceeded quota: one", status["message"]), status["message"]
     await jobs.until_objects("pods", uid, lambda pods: not pods)
 
 

@@ -1,5 +1,6 @@
 """Why a job waits: one code for each cause, in the cluster's words; it goes on once the cause is gone."""
 
+import re
 from typing import Any
 
 import pytest
@@ -101,7 +102,7 @@ async def test_a_restart_that_waits_is_a_reason(jobs: Jobs) -> None:
     """The third restart waits for over a second, long enough to be seen."""
     await jobs.submit(job("backoff", task("exit 1", policy="OnFailure", limit=6)))
     reason = await jobs.pending("backoff", "BackOff")
-    assert "attempt" in reason["message"]
+    assert re.match(r"attempt \d failed \(exit code 1, Error\).*; attempt \d (starts at|follows)", reason["message"])
     status = await jobs.until("backoff", "Failed", "Restarting")
     assert sum(status["aggregate"].values()) == 1
 

@@ -50,6 +50,21 @@ async def test_a_missing_namespace_is_waited_for(jobs: Jobs) -> None:
         await jobs.kube.delete(f"/api/v1/namespaces/{jobs.namespace}")
 
 
+async def test_a_403_that_nobody_knows_is_waited_for(jobs: Jobs) -> None:
+    if jobs.kube.cluster.real:
+        pytest.skip("a control plane has no admission plugin of the platform's own")
+    words = 'pods "odd" is forbidden: the freeze of project research has not been lifted'
+    await jobs.fault(verb="create", resource="pods", status=403, message=words)
+    try:
+        await jobs.submit(job("odd", task("exit 0")))
+        reason = await jobs.pending("odd", "RefusedByCluster")
+        assert reason["message"] == words
+        assert (await jobs.status("odd"))["phase"] == "Creating"
+    finally:
+        await jobs.no_faults()
+    await jobs.until("odd", "Succeeded")
+
+
 INVALID = "spec.securityContext.sysctls[0].name"
 BAD = {"sysctls": [{"name": "no name!", "value": "1"}]}
 
