@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from app.devcluster import schema
+from app.devcluster import protobuf, schema
 from app.devcluster.errors import bad_request, unsupported_media_type
 from app.devcluster.objects import Object
 from app.devcluster.resources import Resource
@@ -21,7 +21,7 @@ class Body:
 
 
 def decode(raw: bytes, content_type: str, kind: str) -> Any:
-    """Decode JSON or YAML; anything else is a 415."""
+    """Decode JSON, YAML or Kubernetes' protobuf; anything else is a 415."""
     if content_type in ("application/json", ""):
         try:
             return msgspec.json.decode(raw)
@@ -35,6 +35,11 @@ def decode(raw: bytes, content_type: str, kind: str) -> Any:
             return yaml.safe_load(raw)
         except yaml.YAMLError as error:
             raise bad_request(f"error converting YAML to JSON: {error}") from error
+    if content_type == "application/vnd.kubernetes.protobuf":
+        try:
+            return protobuf.decode(raw)
+        except ValueError as error:
+            raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {error}") from error
     raise unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"
     )
