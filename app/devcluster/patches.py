@@ -9,11 +9,13 @@ from app.devcluster.schema import TYPES
 
 MERGE = "application/merge-patch+json"
 JSON = "application/json-patch+json"
+APPLY = "application/apply-patch+"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 
 def apply(content_type: str, target: Object, patch: Any, kind: str) -> Object:
     """Return the patched object; `target` may be changed, `patch` is not."""
+    check_type(content_type, kind)
     if content_type == JSON:
         return _json_patch(target, patch)
     if not isinstance(patch, dict):
@@ -22,9 +24,16 @@ def apply(content_type: str, target: Object, patch: Any, kind: str) -> Object:
         )
     if content_type == MERGE:
         return _merge(target, patch)
-    if content_type == STRATEGIC and kind in TYPES:
-        return _strategic(target, patch, kind)
-    raise unsupported_media_type("415: Unsupported Media Type")
+    return _strategic(target, patch, kind)
+
+
+def check_type(content_type: str, kind: str) -> None:
+    """Refuse a patch of a format that is not there, whatever it says."""
+    if content_type.startswith(APPLY):
+        why = "the embedded cluster has no server-side apply; apply without --server-side"
+        raise unsupported_media_type(why)
+    if content_type not in (JSON, MERGE) and not (content_type == STRATEGIC and kind in TYPES):
+        raise unsupported_media_type("415: Unsupported Media Type")
 
 
 def _merge(target: Any, patch: Object) -> Object:

@@ -128,9 +128,10 @@ class KubeClient:
         return await self.call("DELETE", path, body, **params)
 
     @asynccontextmanager
-    async def watch(self, path: str, **params: str) -> AsyncIterator[Watch]:
+    async def watch(self, path: str, *, accept: str = "application/json", **params: str) -> AsyncIterator[Watch]:
         query = {"watch": "true", "timeoutSeconds": "60", **params}
-        async with self._session.get(self.cluster.url + path, params=query) as response:
+        headers = {"Accept": accept}
+        async with self._session.get(self.cluster.url + path, params=query, headers=headers) as response:
             assert response.status == 200, await response.text()
             yield Watch(response)
 

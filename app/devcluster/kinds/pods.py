@@ -16,8 +16,22 @@ _IMMUTABLE = (
 _MUTABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds")
 
 
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+
 class PodKind(Kind):
     split_status = True
+
+    @override
+    def prepare_create(self, obj: Object) -> None:
+        super().prepare_create(obj)
+        if spec(obj).get("schedulingGates"):
+            obj["status"] = {"conditions": [dict(_GATED)]}
 
     @override
     def default(self, obj: Object) -> None:

@@ -3,13 +3,21 @@
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from app.devcluster.errors import bad_request, method_not_allowed, unknown_resource
+from app.devcluster.errors import ApiError, bad_request, method_not_allowed, unknown_resource
 from app.devcluster.registry import Address
 from app.devcluster.resources import NAMESPACES, PODS, Catalog
 
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _PROXY_VERBS = {**_OBJECT_VERBS, "HEAD": "get", "POST": "create", "OPTIONS": "get"}
+_ABSENT_SUBRESOURCES = {
+    "exec": "exec: containers are processes of the node's machine, so use its shell",
+    "attach": "attach: follow the log instead",
+    "portforward": "port-forward: pods have addresses on the node's machine, so use status.podIP",
+    "ephemeralcontainers": "ephemeral containers",
+    "resize": "in-place resize",
+}
+"""What kubectl may ask of a pod in vain; its error shows this instead of a plain 404."""
 _PLAIN_SUBRESOURCES = ("status", "finalize", "scale")
 
 
@@ -45,6 +53,8 @@ def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> Call:
         raise unknown_resource()
     name = parts[1] if len(parts) > 1 else ""
     subresource = parts[2] if len(parts) > 2 else ""
+    if resource is PODS and subresource in _ABSENT_SUBRESOURCES:
+        raise ApiError(405, "MethodNotAllowed", f"the embedded cluster has no {_ABSENT_SUBRESOURCES[subresource]}")
     if subresource and subresource not in resource.subresources:
         raise unknown_resource()
     address = Address(resource, namespace, name, subresource)

@@ -14,12 +14,14 @@ from app.devcluster.deletion import DeleteOptions, parse_options
 from app.devcluster.errors import ApiError, expired, success, unknown_resource
 from app.devcluster.objects import Object, uid
 from app.devcluster.registry import Registry, check_name
-from app.devcluster.server import bodies, discovery, queries, scale, watches
+from app.devcluster.server import bodies, discovery, lists, queries, reviews, scale, tables, watches
 from app.devcluster.server.addressing import Call, resolve
 from app.devcluster.server.faults import Faults, Rule
 from app.devcluster.server.lists import Lister
+from app.devcluster.server.openapi import V2_DOCUMENT, V2_MEDIA_TYPE, OpenApi
 from app.devcluster.server.podlogs import LogProxy
 from app.devcluster.server.podproxy import PodProxy
+from app.devcluster.server.tables import Tables
 from app.devcluster.store import Record
 
 _logger = logging.getLogger(__name__)
@@ -41,6 +43,7 @@ class ApiServer:
         self._settings = settings
         self._faults = Faults()
         self._lister = Lister(registry.store)
+        self._openapi = OpenApi(registry.store.catalog)
         self._logs = LogProxy(registry)
         self._proxy = PodProxy(registry)
         self._verbs: dict[str, _Handler] = {
@@ -83,9 +86,13 @@ class ApiServer:
         self._authenticate(request)
         if path.startswith("/devcluster/"):
             return await self._administer(request)
-        found = discovery.document(self._store.catalog, path) if request.method == "GET" else None
-        if found is not None:
-            return _json(found)
+        described = self._describe(request)
+        if described is not None:
+            return described
+        review = reviews.find(request.method, path)
+        if review is not None:
+            body = bodies.decode(await request.read(), _content_type(request), review.kind)
+            return _json(reviews.answer(review, body), 201)
         if not self._serves(path):
             return web.Response(status=404, text="404 page not found\n")
         watch = queries.flag(request.query, "watch")
@@ -96,6 +103,18 @@ class ApiServer:
         if fault.lose_response:
             _drop(request)
         return response
+
+    def _describe(self, request: web.Request) -> web.Response | None:
+        """Answer what asks for a description of the API, and not for an object."""
+        if request.method != "GET":
+            return None
+        found = discovery.document(self._store.catalog, request.path)
+        if found is not None:
+            return _json(found)
+        if request.path == "/openapi/v2":
+            return web.Response(body=V2_DOCUMENT, content_type=V2_MEDIA_TYPE)
+        document = self._openapi.document(request.path)
+        return None if document is None else _raw(document)
 
     def _serves(self, path: str) -> bool:
         """A group and version that nobody registered is a plain 404, not a Status."""
@@ -137,11 +156,18 @@ class ApiServer:
         return await self._verbs[call.verb](request, call)
 
     async def _get(self, request: web.Request, call: Call) -> web.Response:
-        del request
-        return _object(self._registry.get(call.address))
+        record = self._registry.get(call.address)
+        if not _wants_table(request):
+            return _object(record)
+        metadata = {"resourceVersion": record.object["metadata"]["resourceVersion"]}
+        return _raw(Tables(call.address.resource, request.query).document(metadata, [record]))
 
     async def _list(self, request: web.Request, call: Call) -> web.Response:
-        return web.Response(body=self._lister.render(call.address, request.query), content_type="application/json")
+        resource = call.address.resource
+        page = self._lister.page(call.address, request.query)
+        if _wants_table(request):
+            return _raw(Tables(resource, request.query).document(page.metadata, page.items))
+        return _raw(lists.document(resource, page))
 
     async def _watch(self, request: web.Request, call: Call) -> web.StreamResponse:
         return await self._stream(request, call, Rule())
@@ -164,6 +190,7 @@ class ApiServer:
     async def _patch(self, request: web.Request, call: Call) -> web.Response:
         dry_run = queries.dry_run(request.query, "PatchOptions")
         resource = call.address.resource
+        patches.check_type(request.content_type, resource.kind)
         patch = bodies.decode(await request.read(), "application/json", resource.kind)
         validation = request.query.get("fieldValidation", "Warn")
         unknown: list[str] = []
@@ -193,18 +220,16 @@ class ApiServer:
 
     async def _delete_options(self, request: web.Request) -> DeleteOptions:
         raw = await request.read()
-        body = bodies.decode(raw, "application/json", "DeleteOptions") if raw else None
+        body = bodies.decode(raw, _content_type(request), "DeleteOptions") if raw else None
         dry_run = queries.dry_run(request.query, "DeleteOptions")
         return parse_options(body, request.query, dry_run=dry_run)
 
     async def _read(self, request: web.Request, call: Call) -> bodies.Body:
         validation = request.query.get("fieldValidation", "Warn")
-        # aiohttp answers application/octet-stream where the client named no type.
-        content_type = request.content_type if "Content-Type" in request.headers else ""
-        return bodies.read_object(await request.read(), content_type, call.address.resource, validation)
+        return bodies.read_object(await request.read(), _content_type(request), call.address.resource, validation)
 
     async def _act_on_pod(self, request: web.Request, call: Call) -> web.Response:
-        body = bodies.decode(await request.read(), "application/json", call.address.subresource.title())
+        body = bodies.decode(await request.read(), _content_type(request), call.address.subresource.title())
         action = podactions.bind_from_body if call.address.subresource == "binding" else podactions.evict
         action(self._registry, call.address, body)
         return _json(success(201), 201)
@@ -213,16 +238,16 @@ class ApiServer:
         record = self._registry.get(call.address)
         if call.verb != "get":
             dry_run = queries.dry_run(request.query, "UpdateOptions")
-            given = bodies.decode(await request.read(), "application/json", "Scale")
+            media_type = "application/json" if call.verb == "patch" else _content_type(request)
+            given = bodies.decode(await request.read(), media_type, "Scale")
             if call.verb == "patch":
                 given = patches.apply(request.content_type, scale.rendered(record), given, "Scale")
             record = scale.write(self._registry, call.address, given, dry_run=dry_run)
         return _json(scale.rendered(record))
 
     async def _stream(self, request: web.Request, call: Call, fault: Rule) -> web.StreamResponse:
-        watcher = watches.Watcher(
-            self._store, watches.parse(call.address, request.query), self._settings.bookmark_seconds
-        )
+        wanted = watches.parse(call.address, request.query, tables=_wants_table(request))
+        watcher = watches.Watcher(self._store, wanted, self._settings.bookmark_seconds)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -241,6 +266,11 @@ class ApiServer:
             sent += 1
         await response.write_eof()
         return response
+
+
+def _content_type(request: web.Request) -> str:
+    """Return what the client named; aiohttp says application/octet-stream where it named nothing."""
+    return request.content_type if "Content-Type" in request.headers else ""
 
 
 async def _suffer(fault: Rule, call: Call) -> None:
@@ -267,12 +297,20 @@ def _refuse(error: ApiError) -> web.Response:
     return response
 
 
+def _wants_table(request: web.Request) -> bool:
+    return tables.is_wanted(request.headers.get("Accept", ""))
+
+
+def _raw(body: bytes, code: int = 200) -> web.Response:
+    return web.Response(body=body, status=code, content_type="application/json")
+
+
 def _json(body: object, code: int = 200) -> web.Response:
-    return web.Response(body=msgspec.json.encode(body), status=code, content_type="application/json")
+    return _raw(msgspec.json.encode(body), code)
 
 
 def _object(record: Record, code: int = 200, unknown: list[str] | None = None) -> web.Response:
-    response = web.Response(body=record.full_body(), status=code, content_type="application/json")
+    response = _raw(record.full_body(), code)
     for path in unknown or ():
         response.headers.add("Warning", f'299 - "unknown field \\"{path}\\""')
     return response

@@ -8,12 +8,14 @@ import json
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from app.devcluster.errors import ApiError, bad_request, expired
 from app.devcluster.registry import Address
+from app.devcluster.resources import Resource
 from app.devcluster.selectors import Selector
 from app.devcluster.server import queries
 from app.devcluster.store import Record, Store
@@ -26,6 +28,14 @@ _SNAPSHOTS = 64
 _Key = tuple[str, str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Part of a list, or all of it, with the list's own metadata."""
+
+    metadata: dict[str, Any]
+    items: list[Record]
+
+
 class Lister:
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -35,7 +45,7 @@ class Lister:
         """Make every continue token too old."""
         self._snapshots.clear()
 
-    def render(self, address: Address, query: Mapping[str, str]) -> bytes:
+    def page(self, address: Address, query: Mapping[str, str]) -> Page:
         selector = queries.selector(address, query)
         asked = queries.version(query)
         limit = queries.number(query, "limit") or 0
@@ -56,7 +66,7 @@ class Lister:
             metadata["continue"] = _encode(version, last)
             if not selector:
                 metadata["remainingItemCount"] = len(records) - end
-        return _document(address, metadata, items)
+        return Page(metadata, items)
 
     def _remember(self, key: _Key, records: list[Record]) -> None:
         self._snapshots[key] = records
@@ -86,11 +96,11 @@ def _page(records: list[Record], start: int, limit: int, selector: Selector) -> 
     return found, len(records)
 
 
-def _document(address: Address, metadata: dict[str, Any], items: list[Record]) -> bytes:
-    resource = address.resource
-    bodies = [item.full_body() for item in items] if resource.custom else [item.body for item in items]
+def document(resource: Resource, page: Page) -> bytes:
+    """Render a page as the list type of its resource."""
+    bodies = [item.full_body() for item in page.items] if resource.custom else [item.body for item in page.items]
     head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.group_version}","metadata":'.encode()
-    return b"".join((head, msgspec.json.encode(metadata), b',"items":[', b",".join(bodies), b"]}"))
+    return b"".join((head, msgspec.json.encode(page.metadata), b',"items":[', b",".join(bodies), b"]}"))
 
 
 def _encode(version: int, last: Record) -> str:

@@ -10,6 +10,7 @@ from app.devcluster.errors import ApiError, expired
 from app.devcluster.registry import Address
 from app.devcluster.selectors import Selector
 from app.devcluster.server import queries
+from app.devcluster.server.tables import Tables
 from app.devcluster.store import Change, ChangeType, Log, Record, Store, WindowPassedError
 
 _DEFAULT_TIMEOUT = 1800.0
@@ -23,9 +24,10 @@ class WatchRequest:
     bookmarks: bool
     initial_events: bool
     timeout: float
+    tables: Tables | None
 
 
-def parse(address: Address, query: Mapping[str, str]) -> WatchRequest:
+def parse(address: Address, query: Mapping[str, str], *, tables: bool) -> WatchRequest:
     since = queries.watch_version(query)
     queries.check_initial_events(query)
     return WatchRequest(
@@ -35,6 +37,7 @@ def parse(address: Address, query: Mapping[str, str]) -> WatchRequest:
         bookmarks=queries.flag(query, "allowWatchBookmarks"),
         initial_events=queries.flag(query, "sendInitialEvents"),
         timeout=float(queries.number(query, "timeoutSeconds") or _DEFAULT_TIMEOUT),
+        tables=Tables(address.resource, query) if tables else None,
     )
 
 
@@ -46,6 +49,7 @@ class Watcher:
         self._request = request
         self._log: Log = store.logs[request.address.resource.key]
         self._bookmark_seconds = bookmark_seconds
+        self._headers_due = True
 
     async def lines(self) -> AsyncIterator[bytes]:
         deadline = asyncio.get_running_loop().time() + self._request.timeout
@@ -64,7 +68,7 @@ class Watcher:
                     if asyncio.get_running_loop().time() >= deadline:
                         return
                     if self._request.bookmarks:
-                        yield _bookmark(self._request.address, self._store.version)
+                        yield self._bookmark()
         except WindowPassedError:
             yield error_line(expired(f"too old resource version: {self._request.since or 0} ({self._log.compacted})"))
 
@@ -91,12 +95,12 @@ class Watcher:
             return []
         address = self._request.address
         lines = [
-            event_line(ChangeType.ADDED, record.full_body())
+            self._event(ChangeType.ADDED, record)
             for record in self._store.listed(address.resource, address.namespace)
             if self._request.selector.matches(record.object)
         ]
         if self._request.initial_events and self._request.bookmarks:
-            lines.append(_bookmark(address, self._store.version, initial_end=True))
+            lines.append(self._bookmark(initial_end=True))
         return lines
 
     def _line(self, change: Change) -> bytes:
@@ -105,14 +109,36 @@ class Watcher:
             return b""
         selector = self._request.selector
         if not selector:
-            return event_line(change.type, change.record.full_body())
+            return self._event(change.type, change.record)
         before = change.previous is not None and selector.matches(change.previous.object)
         after = change.type is not ChangeType.DELETED and selector.matches(change.record.object)
         if after:
-            return event_line(ChangeType.MODIFIED if before else ChangeType.ADDED, change.record.full_body())
+            return self._event(ChangeType.MODIFIED if before else ChangeType.ADDED, change.record)
         if before and change.previous is not None:
-            return event_line(ChangeType.DELETED, _last_seen(change, change.previous).full_body())
+            return self._event(ChangeType.DELETED, _last_seen(change, change.previous))
         return b""
+
+    def _event(self, kind: ChangeType, record: Record) -> bytes:
+        tables = self._request.tables
+        if tables is None:
+            return event_line(kind, record.full_body())
+        metadata = {"resourceVersion": record.object["metadata"]["resourceVersion"]}
+        return event_line(kind, tables.document(metadata, [record], headers=self._take_headers()))
+
+    def _take_headers(self) -> bool:
+        """Only the first table of a watch has its columns, as with a real server."""
+        due, self._headers_due = self._headers_due, False
+        return due
+
+    def _bookmark(self, *, initial_end: bool = False) -> bytes:
+        metadata: dict[str, object] = {"resourceVersion": str(self._store.version)}
+        if initial_end:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        tables = self._request.tables
+        if tables is not None:
+            return event_line("BOOKMARK", tables.document(metadata, [], headers=self._take_headers()))
+        body = self._request.address.resource.prefix + msgspec.json.encode({"metadata": metadata})[1:]
+        return event_line("BOOKMARK", body)
 
 
 def _last_seen(change: Change, previous: Record) -> Record:
@@ -130,11 +156,3 @@ def event_line(kind: str, body: bytes) -> bytes:
 
 def error_line(error: ApiError) -> bytes:
     return event_line("ERROR", msgspec.json.encode(error.body()))
-
-
-def _bookmark(address: Address, version: int, *, initial_end: bool = False) -> bytes:
-    metadata: dict[str, object] = {"resourceVersion": str(version)}
-    if initial_end:
-        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    body = address.resource.prefix + msgspec.json.encode({"metadata": metadata})[1:]
-    return event_line("BOOKMARK", body)
