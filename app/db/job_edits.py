@@ -65,9 +65,10 @@ RETURNING j.history_count, {COLUMNS}
 """  # noqa: S608  columns of our own
 _REPORT = """
 UPDATE jobs SET reported = $2, version = version + 1
-WHERE uid = $1 AND reported IS DISTINCT FROM $2 RETURNING namespace, uid, version
+WHERE uid = $1 AND reported IS DISTINCT FROM $2 AND phase <> ALL($3::text[]) AND deleted_at IS NULL
+RETURNING namespace, uid, version
 """
-_EXISTS = "SELECT EXISTS (SELECT FROM jobs WHERE uid = $1)"
+_LIVES = "SELECT phase <> ALL($2::text[]) AND deleted_at IS NULL FROM jobs WHERE uid = $1"
 _HISTORY = """
 INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor) VALUES ($1, $2, $3, $4, $5, $6, $7)
 """
@@ -168,14 +169,19 @@ async def set_reported(db: Database, uid: UUID, value: Mapping[str, Any]) -> boo
 
     Raises:
         NotFound: no such job.
+        Conflict: the job has ended or was deleted (AlreadyFinished); its record stays as it was then.
     """
     async with db.begin() as connection:
-        after = await connection.fetchrow(_REPORT, uid, dict(value))
+        after = await connection.fetchrow(_REPORT, uid, dict(value), _TERMINAL)
         if after is not None:
             await events.announce(connection, events.STATUS, [tuple(after)])
-        elif not await connection.fetchval(_EXISTS, uid):
+            return True
+        lives = await connection.fetchval(_LIVES, uid, _TERMINAL)
+        if lives is None:
             raise NotFound(f"there is no job {uid}")
-        return after is not None
+        if not lives:
+            raise Conflict("the job has ended: its pods cannot report any more", code="AlreadyFinished")
+        return False
 
 
 async def _unchanged(connection: Connection, uid: UUID) -> JobRow:

@@ -72,5 +72,9 @@ class DiServer:
         return job.reported or {}
 
     async def report(self, job: JobRow, profilings: Mapping[str, Any]) -> None:
-        """Keep this instead of what was reported before."""
+        """Keep this instead of what was reported before.
+
+        Raises:
+            Conflict: the job has ended or was deleted: its token no longer writes anything.
+        """
         await jobs.set_reported(self._db, job.uid, profilings)

@@ -96,6 +96,28 @@ async def test_a_job_that_is_over_keeps_its_size(gateway: Gateway) -> None:
     assert "ended" in refused(answer, 409)
 
 
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_a_job_that_is_over_reports_nothing_more(gateway: Gateway, *, deleted: bool) -> None:
+    job = await submit(gateway)
+    headers = own(gateway, job)
+    said(
+        await gateway.client.post(at("profilings"), headers=headers, json={"fps": 1}), "successfully report profilings"
+    )
+    if deleted:
+        assert (await gateway.client.delete(jobs_path(NAMESPACE, "atari"))).status_code == 202
+    await gateway.conclude(job["uid"], {"phase": JobPhase.CANCELLED if deleted else JobPhase.SUCCEEDED})
+    before = (await gateway.client.get(f"/api/v1/jobs/{job['uid']}")).json()
+    for told in ({"fps": 2}, {"fps": 1}):
+        answer = await gateway.client.post(at("profilings"), headers=headers, json=told)
+        assert "ended" in refused(answer, 409)
+    for method in ("POST", "DELETE"):
+        answer = await gateway.client.request(method, at("replicas"), headers=headers, json={"replicas": 1})
+        assert refused(answer, 409)
+    after = (await gateway.client.get(f"/api/v1/jobs/{job['uid']}")).json()
+    assert after == before
+    assert after["nativeStatus"]["profilings"] == {"fps": 1}
+
+
 async def test_profilings_are_kept_and_served(gateway: Gateway) -> None:
     job = await submit(gateway)
     headers = own(gateway, job)
