@@ -21,7 +21,9 @@ from app.demo.player import DemoError, Ending, Player, Say, checked
 from app.demo.stories import Story
 
 EXAMPLES: Final = "sample-set"
-HOME: Final = "/var/tmp/jobgate-digits"  # noqa: S108 - of the examples as they are written
+# Directories of the examples as they are written; the demo has one of its own.
+HOME: Final = "/var/tmp/jobgate-digits"  # noqa: S108
+CACHE: Final = "/var/cache/jobgate/digits"
 NAME: Final = "digits"
 LONGEST: Final = 240.0  # seconds for all of it
 POLL: Final = 10  # seconds the server may hold a poll back while nothing changes
@@ -66,7 +68,7 @@ def _file(path: Path, size: int) -> str:
 def example(file: str, home: Path) -> Document:
     """A manifest as it is shipped, with its files below `home`."""
     text = resources.files("examples").joinpath(EXAMPLES, file).read_text()
-    document: Document = yaml.safe_load(text.replace(HOME, str(home)))
+    document: Document = yaml.safe_load(text.replace(HOME, str(home)).replace(CACHE, str(home / "cache")))
     return document
 
 

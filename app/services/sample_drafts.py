@@ -6,6 +6,7 @@ from typing import Any
 from app.db.sample_rows import SampleRow
 from app.domain.cache.kinds import CacheKind
 from app.domain.cache.limits import CacheLimits
+from app.domain.cache.mount_options import given_directories
 from app.domain.cache.sample_set import SampleSetSpec
 from app.domain.errors import FieldError, InvalidManifest, shorten
 from app.domain.plan import Manifest
@@ -61,7 +62,7 @@ def redrafted(row: SampleRow, document: Manifest, limits: CacheLimits) -> Sample
     if not isinstance(row.record, SetRecord):
         require_editable(row.record)
     refuse_other_kinds(kind, document)
-    draft = drafted(kind, _called(document, row.name), row.namespace, limits, str)
+    draft = drafted(kind, _called(document, row.name), row.namespace, _widened(limits, row), str)
     errors = list(kind.changes(row.manifest, draft.manifest))
     if isinstance(row.record, SetRecord):
         stored, new = (SampleSetSpec.model_validate(manifest["spec"]) for manifest in (row.manifest, draft.manifest))
@@ -69,6 +70,15 @@ def redrafted(row: SampleRow, document: Manifest, limits: CacheLimits) -> Sample
     if errors:
         raise InvalidManifest("the edit changes what cannot be changed", code="ImmutableField", errors=errors)
     return draft
+
+
+def _widened(limits: CacheLimits, row: SampleRow) -> CacheLimits:
+    """The limits for an edit: a set keeps its cache directories, also where new sets may not have them."""
+    if not isinstance(row.record, SetRecord):
+        return limits
+    spec = SampleSetSpec.model_validate(row.manifest["spec"])
+    own = given_directories(spec.mount_options, spec.levels)
+    return replace(limits, cache_roots=(*limits.cache_roots, *own))
 
 
 def refuse_other_kinds(kind: CacheKind, document: Manifest) -> None:

@@ -37,7 +37,9 @@ class Service:
     randomness: random.Random = field(default_factory=lambda: random.Random(7))
 
     def __post_init__(self) -> None:
-        limits = CacheLimits(namespace="", secret_namespaces=frozenset({"shared"}), cache_roots=("/mnt",))
+        limits = CacheLimits(
+            namespace="", secret_namespaces=frozenset({"shared"}), cache_roots=("/mnt", "/dev/shm/jobgate")
+        )
         self.samples = Samples(self.db, SystemClock(), lambda: self.hints.append("look"), limits, self.randomness)
 
     async def submit(self, document: Any, key: RequestKey | None = None, kind: CacheKind = SAMPLE_SET) -> Created:
@@ -293,3 +295,16 @@ async def test_a_deletion_that_meets_a_deletion_is_one(service: Service) -> None
     assert len({one.row.delete_requested_by for one in done}) == 1
     row = await service.row()
     assert (row.version, row.history_count) == (2, len(await samples.history(service.db, row.uid, limit=9))) == (2, 2)
+
+
+async def test_a_set_may_be_edited_where_new_ones_may_not_have_its_directories(service: Service) -> None:
+    """A set of `/mnt` is scaled on an installation whose caches have moved, which accepts no other set like it."""
+    document = a_set(cache={"levels": [{"mediumType": "SSD", "path": "/mnt/a", "cacheSize": 1}]})
+    await service.submit(document)
+    moved = CacheLimits(namespace="", cache_roots=("/ssd",))
+    service.samples = Samples(service.db, SystemClock(), lambda: None, moved, service.randomness)
+    with pytest.raises(InvalidManifest):
+        await service.submit({**document, "metadata": {"name": "another"}})
+    patch = {"spec": {"partitions": 5}}
+    changed = await service.samples.merge(SAMPLE_SET, TEAM, "imagenet", patch, actor="me", precondition=lambda _: None)
+    assert changed.row.manifest["spec"]["partitions"] == 5

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import ConfigDict, Field
 
+from app.domain.cache.limits import DEFAULT_CACHE_ROOTS
 from app.domain.cache.paths import wrong_path
 from app.domain.cache.refusals import refusal
 from app.domain.dialects.spec_model import SpecModel
@@ -18,7 +19,7 @@ from app.domain.errors import Problems, pointer_to, shorten
 
 CACHE_DIR: Final = "cache-dir"
 CACHE_SIZE: Final = "cache-size"
-DEFAULT_CACHE_DIR: Final = "/dev/shm"  # noqa: S108  upstream's: a directory of memory on the node
+DEFAULT_CACHE_DIR: Final = DEFAULT_CACHE_ROOTS[0]
 # MiB: what the volume can hold at most, so that the disk's free space decides how much of it is cached.
 DEFAULT_CACHE_SIZE: Final = 10 * 1024**3
 # To clear a cache is to delete what is in its directory, on the node and as root.
@@ -47,11 +48,10 @@ _SYSTEM: Final = (
     "/var/lib/rancher",
     "/var/log",
     "/var/run",
+    "/var/spool",
 )
-_SAFE_IN_SYSTEM: Final = ("/dev/shm",)  # noqa: S108
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _MAX_RATIO: Final = 64
-_DIRECTORY_ACCEPTED: Final = "an absolute path of its own, not one of the system's directories"
 
 Count: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
 # MiB; what is left of 64 bits when it is made bytes.
@@ -120,6 +120,13 @@ def cache_dirs(
     return tuple(f"{base}/{namespace}/{set_name}" for base in given)
 
 
+def given_directories(options: JuiceFSMountOptions | None, levels: Sequence[CacheLevel]) -> tuple[str, ...]:
+    """The directories that a spec names or, if it names none, the default one, as roots that accept the spec again."""
+    given = [path for level in levels for path in _split(level.path)]
+    given += _split(options.cache_dir if options else None)
+    return tuple(given or [DEFAULT_CACHE_DIR])
+
+
 def parse_mount_options(text: str) -> Mapping[str, str | None]:
     """Options by name; a bare one has no value."""
     found: dict[str, str | None] = {}
@@ -143,9 +150,7 @@ def cache_dirs_of(persistent_volume: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def check_mount_options(
-    options: JuiceFSMountOptions, pointer: str, problems: Problems, roots: Sequence[str] = ()
-) -> None:
+def check_mount_options(options: JuiceFSMountOptions, pointer: str, problems: Problems, roots: Sequence[str]) -> None:
     for name in ("metrics", "sub_dir"):
         check_option_text(getattr(options, name), pointer_to(pointer, name.replace("_", "-")), problems)
     if options.free_space_ratio:
@@ -163,9 +168,9 @@ def check_option_text(value: str | None, pointer: str, problems: Problems) -> No
         problems.add(pointer, "MountOptionNotValid", detail, "text without commas and spaces")
 
 
-def check_directories(listed: str, pointer: str, problems: Problems, roots: Sequence[str] = ()) -> None:
-    """Check the directories of a colon-separated list, in which the nodes' own must not be."""
-    accepted = "an absolute path in one of " + ", ".join(roots) if roots else _DIRECTORY_ACCEPTED
+def check_directories(listed: str, pointer: str, problems: Problems, roots: Sequence[str]) -> None:
+    """Check the directories of a colon-separated list."""
+    accepted = "an absolute path in one of " + ", ".join(roots)
     paths = _split(listed)
     if not paths:
         problems.add(pointer, "CacheDirNotValid", f"{CACHE_DIR} is not valid", accepted)
@@ -175,6 +180,14 @@ def check_directories(listed: str, pointer: str, problems: Problems, roots: Sequ
         check_option_text(path, pointer, problems)
         if wrong := wrong_path(path) or _wrong_directory(path, roots):
             problems.add(pointer, "CacheDirNotValid", wrong, accepted)
+
+
+def check_default_directory(pointer: str, problems: Problems, roots: Sequence[str]) -> None:
+    """Check that a set that names no directory may have the default one."""
+    if _wrong_directory(DEFAULT_CACHE_DIR, roots):
+        accepted = "cache.levels with a path, or csi.juiceFSMountOptions.cache-dir, in one of " + ", ".join(roots)
+        detail = f"no cache directory is given, and the default {DEFAULT_CACHE_DIR} is not where caches may be"
+        problems.add(pointer, "CacheDirNotValid", detail, accepted)
 
 
 def check_distinct(paths: Iterable[str], pointer: str, problems: Problems) -> None:
@@ -204,18 +217,17 @@ def _wrong_directory(path: str, roots: Sequence[str]) -> str | None:
         return f'the cache directory "{shown}" is not absolute'
     if any(character in path for character in "*?[]\\\"'="):
         return f'the cache directory "{shown}" has a character that means more than itself'
-    if roots:
-        allowed = any(_is_in(path, _plain(root)) for root in roots)
-        return None if allowed else f'the cache directory "{shown}" is not where caches may be'
-    if any(_is_in(path, safe) for safe in _SAFE_IN_SYSTEM):
-        return None
-    if path == "/" or any(_is_in(path, system) or _is_in(system, path) for system in _SYSTEM):
+    around = [plain for root in roots if _is_in(path, plain := _plain(root))]
+    if not around:
+        return f'the cache directory "{shown}" is not where caches may be'
+    touched = [system for system in _SYSTEM if _is_in(path, system) or _is_in(system, path)]
+    if all(any(not _is_in(root, system) for system in touched) for root in around):
         return f'the cache directory "{shown}" is, holds or is in a directory of the system'
     return None
 
 
 def _is_in(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(f"{directory}/")
+    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
 
 
 def _check_ratio(text: str, pointer: str, problems: Problems) -> None:

@@ -11,6 +11,7 @@ from app.domain.cache.mount_options import (
     CacheLevel,
     JuiceFSMountOptions,
     cache_dirs,
+    check_default_directory,
     check_directories,
     check_distinct,
     check_mount_options,
@@ -121,6 +122,8 @@ def check_sample_set(
         at = pointer_to(base, "csi", "juiceFSMountOptions")
         check_mount_options(spec.mount_options, at, problems, limits.cache_roots)
     _check_levels(spec, pointer_to(base, "cache", "levels"), limits, problems)
+    if not any(level.path for level in spec.levels) and not (spec.mount_options and spec.mount_options.cache_dir):
+        check_default_directory(base, problems, limits.cache_roots)
     if len(problems) == before:
         check_distinct(cache_dirs(spec.mount_options, spec.levels, "n", "s"), base, problems)
     _check_placement(spec, base, problems)

@@ -4,7 +4,7 @@ from typing import Any
 
 from app.domain.cache.driver import get_driver
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.limits import CacheLimits
+from app.domain.cache.limits import ANY_CACHE_ROOTS, CacheLimits
 from app.domain.cache.sample_job import SampleJobSpec
 from app.domain.cache.sample_set import API_VERSION, SampleSetSpec
 from app.domain.cache.values import CacheSite, SecretValues, SetIdentity
@@ -12,7 +12,7 @@ from app.domain.plan import Manifest
 
 DRIVER = get_driver("")
 SITE = CacheSite(runtime_image="example.com/jobgate:1")
-LIMITS = CacheLimits(namespace="team")
+LIMITS = CacheLimits(namespace="team", cache_roots=ANY_CACHE_ROOTS)
 IDENTITY = SetIdentity(uid="4b9ee1f2", namespace="team", name="imagenet", installation="one")
 KEYS = {"name": "vol", "storage": "s3", "metaurl": "redis://meta/1", "bucket": "https://b.example.com"}
 

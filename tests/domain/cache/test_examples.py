@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.limits import CacheLimits
+from app.domain.cache.limits import ANY_CACHE_ROOTS, CacheLimits
 from app.domain.cache.sample_job import JobType, SampleJobSpec
 from app.domain.cache.sample_set import SampleSetSpec
 from app.domain.cache.secret_refs import resolved
@@ -49,13 +49,13 @@ JOBS = {
         a_job("sync", secretRef={"name": "imagenet"}, syncOptions={"source": SOURCE}),
         {"source": f"{SOURCE}/", "destination": "file:///mnt/imagenet/"},
     ),
-    "clear": (a_job("clear"), {"paths": ["/cache/dev-shm-paddle-system-imagenet/*"]}),
+    "clear": (a_job("clear"), {"paths": ["/cache/dev-shm-jobgate-paddle-system-imagenet/*"]}),
     "warmup": (a_job("warmup"), {"paths": ["/mnt/imagenet"], "partitions": 1, "strategyName": "sequence"}),
 }
 
 
 def set_spec(manifest: Manifest) -> SampleSetSpec:
-    accepted = SAMPLE_SET.accept(manifest, CacheLimits(namespace=NAMESPACE))
+    accepted = SAMPLE_SET.accept(manifest, CacheLimits(namespace=NAMESPACE, cache_roots=ANY_CACHE_ROOTS))
     assert {**manifest["spec"], **accepted["spec"]}.keys() == accepted["spec"].keys()
     return SampleSetSpec.model_validate(accepted["spec"])
 
@@ -76,7 +76,9 @@ def test_a_set_is_accepted_and_can_be_made(manifest: Manifest) -> None:
 
 @pytest.mark.parametrize(("manifest", "options"), JOBS.values(), ids=JOBS)
 def test_a_job_is_accepted_and_can_be_posted(manifest: Manifest, options: Manifest) -> None:
-    job = SampleJobSpec.model_validate(SAMPLE_JOB.accept(manifest, CacheLimits(namespace=NAMESPACE))["spec"])
+    job = SampleJobSpec.model_validate(
+        SAMPLE_JOB.accept(manifest, CacheLimits(namespace=NAMESPACE, cache_roots=ANY_CACHE_ROOTS))["spec"]
+    )
     spec = set_spec(a_set())
     runtime = DRIVER.create_runtime(IDENTITY, spec, a_pv(spec), SITE)
     made = {

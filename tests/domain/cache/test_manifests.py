@@ -122,7 +122,7 @@ def test_mounts_can_be_moved_by_the_installation() -> None:
     site = replace(SITE, cache_mount_path="/c", data_mount_path="/d")
     made = DRIVER.create_runtime(IDENTITY, set_spec(), a_pv(set_spec()), site)
     mounts = made["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
-    assert [mount["mountPath"] for mount in mounts[:2]] == ["/c/dev-shm-team-imagenet", "/d/imagenet"]
+    assert [mount["mountPath"] for mount in mounts[:2]] == ["/c/dev-shm-jobgate-team-imagenet", "/d/imagenet"]
 
 
 def test_a_volumes_secret_may_be_of_another_namespace() -> None:

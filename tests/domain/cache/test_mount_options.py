@@ -19,7 +19,7 @@ from app.domain.plan import Manifest
 from tests.domain.cache.made import a_pv, set_spec
 from tests.support.json_values import UNHURRIED
 
-OWN_DIR = "/dev/shm/team/imagenet"
+OWN_DIR = "/dev/shm/jobgate/team/imagenet"
 DEFAULT = f"cache-dir={OWN_DIR},cache-size={DEFAULT_CACHE_SIZE}"
 
 
@@ -69,7 +69,7 @@ CASES: list[tuple[Manifest | None, list[Manifest], str]] = [
     ({"cache-size": 0, "attr-cache": 0, "writeback": False}, [], f"attr-cache=0,cache-dir={OWN_DIR},cache-size=0"),
     ({"free-space-ratio": "", "metrics": ""}, [], DEFAULT),
     # A directory that a user gives gets one of the set's own, with a slash, and each of several does.
-    ({"cache-dir": "/data/"}, [], DEFAULT.replace("/dev/shm", "/data")),
+    ({"cache-dir": "/data/"}, [], DEFAULT.replace("/dev/shm/jobgate", "/data")),
     ({"cache-dir": "/a:/b//c"}, [], f"cache-dir=/a/team/imagenet:/b/c/team/imagenet,cache-size={DEFAULT_CACHE_SIZE}"),
     # Levels' paths are taken as they are, in their order; sizes are summed where there are any.
     (None, [level("/ssd:/nvme", 100), level("/hdd", 50)], "cache-dir=/ssd:/nvme:/hdd,cache-size=150"),

@@ -202,6 +202,66 @@ def test_an_installation_may_say_where_caches_are() -> None:
     assert (error.code, error.accepted) == ("CacheDirNotValid", "an absolute path in one of /ssd/, /home/cache")
 
 
+@pytest.mark.parametrize(
+    "directory",
+    [
+        "/",
+        "/dev/shm",
+        "/opt",
+        "/opt/cache",
+        "/var/spool/cron",
+        "/mnt",
+        "/var/cache",
+        "/var/cache/jobgate-other",
+        "/tmp",
+    ],
+)
+def test_a_set_may_only_name_directories_for_caches(directory: str) -> None:
+    limits = CacheLimits(namespace="team")
+    for manifest in (levelled(level(directory)), mounted(cache_dir=directory)):
+        (error,) = errors_of(manifest, limits)
+        assert error.code == "CacheDirNotValid"
+        assert error.accepted == "an absolute path in one of /dev/shm/jobgate, /var/cache/jobgate"
+
+
+@pytest.mark.parametrize("directory", ["/dev/shm/jobgate", "/dev/shm/jobgate/a", "/var/cache/jobgate/a//b/"])
+def test_the_directories_for_caches(directory: str) -> None:
+    limits = CacheLimits(namespace="team")
+    SAMPLE_SET.accept(levelled(level(directory)), limits)
+    SAMPLE_SET.accept(mounted(cache_dir=directory), limits)
+
+
+def test_the_default_directory_must_be_one_for_caches() -> None:
+    assert SAMPLE_SET.accept(a_set(), CacheLimits(namespace="team"))
+    limits = CacheLimits(namespace="team", cache_roots=("/ssd",))
+    (error,) = errors_of(a_set(), limits)
+    assert (error.pointer, error.code) == ("/spec", "CacheDirNotValid")
+    assert SAMPLE_SET.accept(levelled(level("/ssd/a")), limits)
+    assert errors_of(a_set(), CacheLimits(namespace="team", cache_roots=()))
+
+
+@pytest.mark.parametrize(
+    ("roots", "directory", "accepted"),
+    [
+        (("/",), "/opt/cache", True),
+        (("/",), "/var/lib/kubelet/a", False),
+        (("/",), "/dev/shm", False),
+        (("/", "/dev/shm"), "/dev/shm", True),
+        (("/var",), "/var/cache/x", True),
+        (("/var",), "/var/lib", False),
+        (("/var/lib/kubelet/caches",), "/var/lib/kubelet/caches/a", True),
+    ],
+)
+def test_a_root_opens_a_directory_of_the_system_only_from_inside(
+    roots: tuple[str, ...], directory: str, *, accepted: bool
+) -> None:
+    manifest, limits = levelled(level(directory)), CacheLimits(namespace="team", cache_roots=roots)
+    if accepted:
+        assert SAMPLE_SET.accept(manifest, limits)
+    else:
+        assert [error.code for error in errors_of(manifest, limits)] == ["CacheDirNotValid"]
+
+
 def test_an_installation_may_lend_secrets_of_a_namespace() -> None:
     manifest = a_set(secretRef={"name": "a", "namespace": "shared"})
     SAMPLE_SET.accept(manifest, replace(LIMITS, secret_namespaces=frozenset({"shared"})))
