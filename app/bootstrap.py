@@ -232,7 +232,12 @@ def _controller(base: Foundation) -> Controller:
 
 def _services(base: Foundation, controller: Controller | None, stop: asyncio.Event) -> Services:
     settings = base.settings
-    planner = Planner(installation=str(base.installation.id), limits=settings.limits(), site=settings.site())
+    planner = Planner(
+        installation=str(base.installation.id),
+        limits=settings.limits(),
+        site=settings.site(),
+        policy=settings.policy(),
+    )
 
     def intent_hint() -> None:
         base.notifier.hint(INTENT)

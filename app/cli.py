@@ -25,6 +25,8 @@ from app.demo import run as demonstration
 from app.dev import NotStarted
 from app.devcluster import __main__ as cluster_command
 from app.devcluster.node import __main__ as node_command
+from app.domain.cache.limits import ANY_CACHE_ROOTS
+from app.domain.policy import JOBGATE_CONTROLS, Level
 from app.embedded_postgres.binaries import EmbeddedPostgresError
 from app.k8s.errors import KubeError
 from app.main import create_app
@@ -139,7 +141,15 @@ def demo(
 
 
 # One process alone: nobody else waits for its lease but itself, after it was killed; and no load balancer leads to it.
-DEV_DEFAULTS = {"lease_seconds": 6.0, "request_timeout": 2.5, "drain_seconds": 0.0}
+# Only its own user submits jobs, so every manifest of the kinds' upstream projects is accepted.
+DEV_DEFAULTS = {
+    "lease_seconds": 6.0,
+    "request_timeout": 2.5,
+    "drain_seconds": 0.0,
+    "pod_policy": Level.PRIVILEGED,
+    "pod_policy_allow": JOBGATE_CONTROLS,
+    "cache_roots": ANY_CACHE_ROOTS,
+}
 
 
 def _dev_settings(**given: Any) -> Settings:

@@ -13,13 +13,15 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.api.browsers import LOOPBACK_HOSTS
 from app.api.settings import HttpSettings
-from app.domain.cache.limits import CacheLimits
+from app.domain.cache.limits import DEFAULT_CACHE_ROOTS, CacheLimits
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
 from app.domain.decoding import decode_yaml
 from app.domain.dialects.accelerators import accelerators_of
 from app.domain.dialects.base import Accelerator, Limits, Site
 from app.domain.errors import DomainError
 from app.domain.namespaces import NamespaceSet
+from app.domain.policy import Level, PodPolicy
+from app.domain.policy.table import NAMES
 from app.domain.timing import Timing
 from app.http_server.limits import ServerLimits
 from app.loops.evidence import EvidenceSettings
@@ -142,11 +144,22 @@ class Settings(BaseSettings):
         1024 * 1024
     )
 
+    pod_policy: Annotated[
+        Level, Field(description="level of the Pod Security Standards that pod templates must meet")
+    ] = Level.BASELINE
+    pod_policy_allow: Annotated[
+        tuple[str, ...], NoDecode, Field(description="comma-separated controls of the pod policy that are not enforced")
+    ] = ()
+    service_accounts: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(description="comma-separated service accounts that pods may name besides default; * is any"),
+    ] = ()
     cache_roots: Annotated[
         tuple[str, ...],
         NoDecode,
-        Field(description="comma-separated node directories for caches; empty: anywhere but in the system's own"),
-    ] = ()
+        Field(description="comma-separated directories of nodes in which the caches of SampleSets must be"),
+    ] = DEFAULT_CACHE_ROOTS
     secret_namespaces: Annotated[
         tuple[str, ...],
         NoDecode,
@@ -206,6 +219,8 @@ class Settings(BaseSettings):
         "reserved_namespaces",
         "cors_origins",
         "allowed_hosts",
+        "pod_policy_allow",
+        "service_accounts",
         "cache_roots",
         "secret_namespaces",
         mode="before",
@@ -218,6 +233,13 @@ class Settings(BaseSettings):
     @classmethod
     def _can_be_read(cls, value: str | None) -> str | None:
         _accelerators(value)
+        return value
+
+    @field_validator("pod_policy_allow")
+    @classmethod
+    def _name_controls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := sorted(set(value) - NAMES):
+            raise ValueError(f"there is no control {', '.join(unknown)}; the controls are {', '.join(sorted(NAMES))}")
         return value
 
     @model_validator(mode="after")
@@ -235,6 +257,13 @@ class Settings(BaseSettings):
     def served_namespaces(self) -> NamespaceSet:
         """The namespaces that are served, whoever asks."""
         return self.controller().served
+
+    def policy(self) -> PodPolicy:
+        return PodPolicy(
+            level=self.pod_policy,
+            allow=frozenset(self.pod_policy_allow),
+            service_accounts=frozenset(self.service_accounts),
+        )
 
     def limits(self) -> Limits:
         return Limits(max_replicas=self.max_replicas, max_rendered_pod_bytes=self.max_rendered_pod_bytes)

@@ -3,6 +3,7 @@
 import pytest
 
 from app.domain.cache.limits import CacheLimits
+from app.domain.policy import Level, PodPolicy
 from app.loops.parts import AutoscalerSettings
 from app.settings import Settings
 
@@ -27,6 +28,7 @@ def test_the_autoscaler_is_off_and_looks_every_half_minute_unless_told_otherwise
 
 def test_what_samples_may_name_is_said_once_for_all_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().cache_limits() == CacheLimits(namespace="")
+    assert Settings().cache_limits().cache_roots == ("/dev/shm/jobgate", "/var/cache/jobgate")
     monkeypatch.setenv("JOBGATE_CACHE_ROOTS", "/mnt/cache, /dev/shm")
     monkeypatch.setenv("JOBGATE_SECRET_NAMESPACES", "storage,,shared")
     limits = Settings().cache_limits()
@@ -59,3 +61,18 @@ def test_a_job_may_wait_for_a_day_unless_told_otherwise(
     if text is not None:
         monkeypatch.setenv("JOBGATE_PENDING_DEADLINE", text)
     assert Settings().timing().pending_deadline == seconds
+
+
+def test_the_pod_policy_is_baseline_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings().policy() == PodPolicy(level=Level.BASELINE)
+    monkeypatch.setenv("JOBGATE_POD_POLICY", "restricted")
+    monkeypatch.setenv("JOBGATE_POD_POLICY_ALLOW", "HostNetwork, NodeName")
+    monkeypatch.setenv("JOBGATE_SERVICE_ACCOUNTS", "trainer")
+    assert Settings().policy() == PodPolicy(
+        level=Level.RESTRICTED,
+        allow=frozenset({"HostNetwork", "NodeName"}),
+        service_accounts=frozenset({"trainer"}),
+    )
+    monkeypatch.setenv("JOBGATE_POD_POLICY_ALLOW", "HostNet")
+    with pytest.raises(ValueError, match="there is no control HostNet; the controls are Annotations, AppArmor"):
+        Settings()

@@ -39,6 +39,10 @@ class Caller:
         """The actor in history rows."""
         return self.principal.name
 
+    @property
+    def administers(self) -> bool:
+        return self.principal.administers
+
     def require(self, verb: Verb, namespace: str) -> None:
         """Let pass who may.
 

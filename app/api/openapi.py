@@ -37,7 +37,7 @@ _OPEN: Final = frozenset({"/livez", "/readyz", "/metrics"})
 _DESCRIPTIONS: Final = {
     "400": "The request cannot be read, or a parameter is not acceptable.",
     "401": "No token, or an unknown one.",
-    "403": "The token's role does not allow it.",
+    "403": "The token's role, or the pod policy, does not allow it.",
     "404": "There is no such thing, or none that the token may see.",
     "409": "A name is in use, or the phase does not allow it.",
     "410": "It has been deleted, and nothing of it is left.",

@@ -62,24 +62,38 @@ class JobControl:
         self._hint = hint
 
     async def replace(
-        self, namespace: str, name: str, document: Manifest, *, actor: str, precondition: Precondition
+        self,
+        namespace: str,
+        name: str,
+        document: Manifest,
+        *,
+        actor: str,
+        precondition: Precondition,
+        administers: bool = False,
     ) -> Changed:
         """The whole manifest anew, within what the kind lets be changed."""
 
         def change(_: Dialect, stored: Manifest) -> Manifest:
-            return self._revised(stored, document)
+            return self._revised(stored, document, administers=administers)
 
         return await self._edit(
             _Request(namespace=namespace, name=name, change=change, actor=actor, precondition=precondition)
         )
 
     async def merge(
-        self, namespace: str, name: str, patch: dict[str, Any], *, actor: str, precondition: Precondition
+        self,
+        namespace: str,
+        name: str,
+        patch: dict[str, Any],
+        *,
+        actor: str,
+        precondition: Precondition,
+        administers: bool = False,
     ) -> Changed:
         """RFC 7396 on the stored manifest."""
 
         def change(_: Dialect, stored: Manifest) -> Manifest:
-            return self._revised(stored, merge_patch(as_posted(stored), patch))
+            return self._revised(stored, merge_patch(as_posted(stored), patch), administers=administers)
 
         return await self._edit(
             _Request(namespace=namespace, name=name, change=change, actor=actor, precondition=precondition)
@@ -225,17 +239,19 @@ class JobControl:
             names=grown.names,
         )
 
-    def _revised(self, stored: Manifest, document: Manifest) -> Manifest:
+    def _revised(self, stored: Manifest, document: Manifest, *, administers: bool) -> Manifest:
         """The document as the next version of what is stored.
 
         Raises:
             InvalidManifest: it is not valid, or changes what the kind does not let be changed.
+            Forbidden: it violates the pod policy where the stored one does not.
         """
         _refuse_another_job(stored, document)
         metadata = document.get("metadata")
         if isinstance(metadata, dict):
             document = {**document, "metadata": {**metadata, "name": stored["metadata"]["name"]}}
-        draft = self._planner.draft(document, stored["metadata"]["namespace"], str, stored=stored)
+        namespace = stored["metadata"]["namespace"]
+        draft = self._planner.draft(document, namespace, str, stored=stored, administers=administers)
         errors = draft.dialect.changes(stored, draft.manifest)
         if errors:
             raise InvalidManifest("the edit changes what cannot be changed", code="ImmutableField", errors=errors)

@@ -7,12 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from app.domain import labels
 from app.domain.dialects import registry
 from app.domain.dialects.base import Dialect, Given, Limits, Site
-from app.domain.errors import FieldError, InvalidManifest
+from app.domain.dialects.envelope import allowed_controls
+from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to
 from app.domain.manifests.rendered import largest_pod_bytes, objects_of
 from app.domain.names import DNS_LABEL_MAX
 from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.policy import PodPolicy
+from app.domain.policy.pod_policy import violation
 from app.services.wrong_route import JOBS, refuse_wrong_route
 
 SUFFIX_LENGTH: Final = 5
@@ -42,12 +46,22 @@ class Planner:
     installation: str
     limits: Limits = field(default_factory=Limits)
     site: Site = field(default_factory=Site)
+    policy: PodPolicy = field(default_factory=PodPolicy)
 
-    def draft(self, document: Manifest, namespace: str, suffix: Suffix, *, stored: Manifest | None = None) -> Draft:
+    def draft(
+        self,
+        document: Manifest,
+        namespace: str,
+        suffix: Suffix,
+        *,
+        stored: Manifest | None = None,
+        administers: bool = False,
+    ) -> Draft:
         """The manifest with its defaults, its name and its namespace; `stored` is the one it replaces.
 
         Raises:
             InvalidManifest: with every error there is.
+            Forbidden: it violates the pod policy, or asks for an exemption that only an administrator may give.
         """
         refuse_wrong_route(document, JOBS, namespace)
         dialect = registry.find(document.get("apiVersion"), document.get("kind"))
@@ -55,6 +69,13 @@ class Planner:
         manifest = dialect.accept(placed(called, namespace), self.limits, Given(random=suffix, stored=stored))
         manifest["metadata"].pop("generateName", None)
         manifest["metadata"]["namespace"] = namespace
+        if not administers:
+            _refuse_exemption(manifest, stored)
+        self.policy.refuse_violations(
+            dialect.pod_templates(manifest if stored else document, manifest),
+            exempt=allowed_controls(manifest),
+            before=dialect.pod_templates(stored, stored) if stored else (),
+        )
         return Draft(dialect=dialect, manifest=manifest, generated=generated)
 
     def plan(self, manifest: Manifest, uid: str, *, generation: int = 1, resumed: bool = False) -> JobPlan:
@@ -89,6 +110,21 @@ class Planner:
             )
             raise InvalidManifest("the manifest renders to objects that no cluster takes", errors=[error])
         return plan
+
+
+def _refuse_exemption(manifest: Manifest, stored: Manifest | None) -> None:
+    """Only an administrator gives exemptions from the pod policy; others may keep what a job already has."""
+    asked, had = allowed_controls(manifest), allowed_controls(stored) if stored else frozenset()
+    if not asked - had:
+        return
+    problems = Problems()
+    problems.add(
+        pointer_to("/metadata/annotations", labels.POD_POLICY_ALLOW),
+        "AdminOnly",
+        "only the role admin may exempt a job from the pod policy",
+        "leave it out, or ask an administrator to submit the job",
+    )
+    raise violation("the role does not allow to exempt a job from the pod policy", problems)
 
 
 def objects(plan: JobPlan) -> list[dict[str, Any]]:

@@ -108,15 +108,16 @@ class Submitter:
         key: RequestKey | None,
         render: Render,
         retry_of: UUID | None = None,
+        administers: bool = False,
     ) -> Created:
         """Store the job and answer with what `render` makes of it, or with what an earlier request was answered.
 
         Raises:
-            InvalidManifest, NotStorable: nothing was stored.
+            InvalidManifest, Forbidden, NotStorable: nothing was stored.
             Conflict: a name is taken by a live job, or the key is in use.
         """
         for draws_left in range(NAME_DRAWS - 1, -1, -1):
-            prepared = self.prepare(document, namespace)
+            prepared = self.prepare(document, namespace, administers=administers)
             new = self.new_job(prepared, actor, retry_of)
             body = render(as_stored(new))
             keyed = new if key is None else replace(new, idempotency=kept_answer(key, body))
@@ -126,9 +127,9 @@ class Submitter:
             return self._answered(answer, new, body)
         raise AssertionError("the last draw is answered")
 
-    def prepare(self, document: Manifest, namespace: str) -> Prepared:
-        """All that can be said of a document without the database."""
-        draft = self._planner.draft(document, namespace, self.suffix)
+    def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> Prepared:
+        """All that can be said of a document without the database; `administers` says that it may have exemptions."""
+        draft = self._planner.draft(document, namespace, self.suffix, administers=administers)
         uid = UUID(int=self._random.getrandbits(128), version=4)
         return Prepared(draft=draft, uid=uid, plan=self._planner.checked_plan(draft.manifest, str(uid)))
 

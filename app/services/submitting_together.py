@@ -14,9 +14,10 @@ from app.clock import Clock
 from app.db.job_rows import JobRow
 from app.db.submissions import GroupCommit
 from app.db.submit import Answer, KeyConflict, KeyInFlight, NameTaken, Replayed
-from app.domain.errors import Conflict, FieldError, InvalidManifest, Problems
+from app.domain.errors import Conflict, DomainError, FieldError, Forbidden, InvalidManifest, Problems
 from app.domain.name_ranges import NameRange, split
 from app.domain.plan import Manifest
+from app.domain.policy.pod_policy import violation
 from app.services.submitting import (
     NAME_DRAWS,
     Hint,
@@ -51,14 +52,16 @@ class TogetherSubmitter:
         self._clock = clock
         self._hint = hint
 
-    async def prepare(self, documents: Sequence[Manifest], namespace: str) -> list[Prepared]:
+    async def prepare(
+        self, documents: Sequence[Manifest], namespace: str, *, administers: bool = False
+    ) -> list[Prepared]:
         """All that can be said of them without the database.
 
         Raises:
-            InvalidManifest: with the errors of all of them, each below `/items/<place>`.
+            InvalidManifest, Forbidden: with the errors of all of them, each below `/items/<place>`.
         """
         for draws_left in range(NAME_DRAWS - 1, -1, -1):
-            prepared = await self._prepare_each(documents, namespace)
+            prepared = await self._prepare_each(documents, namespace, administers=administers)
             clashes = _clashes(prepared)
             if not clashes:
                 return prepared
@@ -74,6 +77,7 @@ class TogetherSubmitter:
         actor: str,
         key: RequestKey | None,
         render: RenderAll,
+        administers: bool = False,
     ) -> CreatedTogether:
         """Store all of them and answer with what `render` makes of them, or with what was answered earlier.
 
@@ -82,7 +86,7 @@ class TogetherSubmitter:
             Conflict: names are taken by live jobs, or the key is in use; nothing was stored.
         """
         for draws_left in range(NAME_DRAWS - 1, -1, -1):
-            prepared = await self.prepare(documents, namespace)
+            prepared = await self.prepare(documents, namespace, administers=administers)
             jobs = [self._submitter.new_job(one, actor) for one in prepared]
             body = render(as_stored(job) for job in jobs)
             if key is not None:
@@ -95,20 +99,28 @@ class TogetherSubmitter:
                 return _refused(refused, prepared)
         raise AssertionError("the last draw is answered")
 
-    async def _prepare_each(self, documents: Sequence[Manifest], namespace: str) -> list[Prepared]:
+    async def _prepare_each(
+        self, documents: Sequence[Manifest], namespace: str, *, administers: bool
+    ) -> list[Prepared]:
         problems, prepared = Problems(), []
+        are_valid = True
         for place, document in enumerate(documents):
             try:
-                prepared.append(self._submitter.prepare(document, namespace))
-            except InvalidManifest as error:
+                prepared.append(self._submitter.prepare(document, namespace, administers=administers))
+            except (InvalidManifest, Forbidden) as error:
+                are_valid = are_valid and isinstance(error, Forbidden)
                 problems.extend(_below(place, error))
             await asyncio.sleep(0)  # a hundred large manifests must not hold up everybody else
         wrong = len(documents) - len(prepared)
+        if wrong and are_valid:
+            raise violation(
+                f"the pod policy does not allow {wrong} of the {len(documents)} jobs; none was stored", problems
+            )
         problems.raise_if_any(f"{wrong} of the {len(documents)} manifests are not valid; none was stored")
         return prepared
 
 
-def _below(place: int, refused: InvalidManifest) -> Iterable[FieldError]:
+def _below(place: int, refused: DomainError) -> Iterable[FieldError]:
     if not refused.errors:
         yield FieldError(pointer=f"/items/{place}", code=refused.code, detail=refused.message)
     for error in refused.errors:

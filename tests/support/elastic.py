@@ -8,6 +8,7 @@ from typing_extensions import override
 from app.domain.dialects.base import Dialect, Given, Limits, Scaling, Site, StatusFacts
 from app.domain.errors import FieldError
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank, ReplicaPlan, RestartPlan, TaskPlan
+from app.domain.policy import DeclaredTemplate
 from app.domain.vocabulary import RestartPolicy
 
 KIND, API_VERSION = "Elastic", "tests/v1"
@@ -43,6 +44,10 @@ class ElasticDialect(Dialect):
         template = {"spec": {"containers": [container], "nodeSelector": spec.get("nodeSelector")}}
         tasks = (_task(identity.name, "leader", 1, template), _task(identity.name, "worker", spec["size"], template))
         return JobPlan(identity=identity, tasks=tasks, rules=(), fails_when_success_is_impossible=True)
+
+    @override
+    def pod_templates(self, posted: Manifest, accepted: Manifest) -> Sequence[DeclaredTemplate]:
+        return ()
 
     @override
     def native_status(self, manifest: Manifest, facts: StatusFacts) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from app.domain.decision import Decision
 from app.domain.dialects.base import Limits
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Rank
+from app.domain.policy import PodPolicy
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
 from app.http_server import server as http_server
 from app.http_server.limits import ServerLimits
@@ -125,6 +126,7 @@ async def running_gateway(
     namespaces: NamespaceSet = EVERY_NAMESPACE,
     lasting: LastingLimits | None = None,
     server_limits: ServerLimits | None = None,
+    policy: PodPolicy | None = None,
 ) -> AsyncIterator[Gateway]:
     db = await Database.open(database_url, pool_size=8)
     clock = SystemClock()
@@ -140,7 +142,7 @@ async def running_gateway(
         db=db,
         clock=clock,
         access=access,
-        planner=Planner(installation=str(uuid4()), limits=limits or Limits()),
+        planner=Planner(installation=str(uuid4()), limits=limits or Limits(), policy=policy or PodPolicy()),
         installation_key=INSTALLATION_KEY,
         hints=Hints(intent=lambda: None, feed=hint),
         readiness=readiness,

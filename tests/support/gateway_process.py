@@ -18,6 +18,7 @@ from pathlib import Path
 
 import httpx2
 
+from app.domain.cache.limits import ANY_CACHE_ROOTS
 from tests.support.cluster import as_gateway
 from tests.support.ports import kept_port
 
@@ -32,6 +33,10 @@ QUICK = {
     "JOBGATE_RESTART_BACKOFF": "0.2",
     "JOBGATE_SAMPLE_PAUSE_FACTOR": "0.2",
     "JOBGATE_OPEN_ACCESS": "true",
+    # What tests use to see how the cluster itself refuses a pod.
+    "JOBGATE_POD_POLICY_ALLOW": "Sysctls",
+    "JOBGATE_SERVICE_ACCOUNTS": "trainer",
+    "JOBGATE_CACHE_ROOTS": ",".join(ANY_CACHE_ROOTS),
     "JOBGATE_LOG_FORMAT": "text",
     "JOBGATE_DRAIN_SECONDS": "0",
 }

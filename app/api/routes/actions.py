@@ -141,5 +141,6 @@ async def retry_job(
         key=key,
         render=job_bytes,
         retry_of=job.uid,
+        administers=caller.administers,
     )
     return created_response(created, namespace)

@@ -65,4 +65,4 @@ async def rehearse_autoscaler(request: Request, caller: CallerDep) -> Response:
 
 def _administers_all(caller: Caller) -> bool:
     """Whether the caller may see the capacity of the cluster, which the jobs of all namespaces share."""
-    return caller.principal.administers and caller.principal.namespaces is None
+    return caller.administers and caller.principal.namespaces is None

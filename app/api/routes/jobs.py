@@ -60,9 +60,9 @@ async def submit_job(
     asked = await read_submission(request)
     view: DryRunView | DryRunList
     if isinstance(asked, dict):
-        view = dry_run_view(caller.services.submitter.prepare(asked, namespace))
+        view = dry_run_view(caller.services.submitter.prepare(asked, namespace, administers=caller.administers))
     else:
-        prepared = await caller.services.together.prepare(asked, namespace)
+        prepared = await caller.services.together.prepare(asked, namespace, administers=caller.administers)
         view = DryRunList(items=[dry_run_view(one) for one in prepared])
     return Response(view.model_dump_json(by_alias=True), media_type=JSON, headers={"Cache-Control": "no-store"})
 
@@ -72,11 +72,15 @@ async def submit(caller: Caller, namespace: str, idempotency_key: str | None) ->
     caller.require(Verb.SUBMIT, namespace)
     asked = await read_submission(caller.request)
     key = request_key(caller, idempotency_key, asked)
-    services, actor = caller.services, caller.name
+    services, actor, administers = caller.services, caller.name, caller.administers
     if isinstance(asked, dict):
-        created = await services.submitter.submit(asked, namespace, actor=actor, key=key, render=job_bytes)
+        created = await services.submitter.submit(
+            asked, namespace, actor=actor, key=key, render=job_bytes, administers=administers
+        )
         return created_response(created, namespace)
-    together = await services.together.submit(asked, namespace, actor=actor, key=key, render=jobs_bytes)
+    together = await services.together.submit(
+        asked, namespace, actor=actor, key=key, render=jobs_bytes, administers=administers
+    )
     return together_response(together)
 
 
@@ -110,7 +114,9 @@ def _key_of_item(caller: Caller, key: str | None, document: Manifest, place: int
 async def _one_of_batch(caller: Caller, namespace: str, document: Manifest, key: RequestKey | None) -> bytes:
     submitter = caller.services.submitter
     try:
-        created = await submitter.submit(document, namespace, actor=caller.name, key=key, render=job_bytes)
+        created = await submitter.submit(
+            document, namespace, actor=caller.name, key=key, render=job_bytes, administers=caller.administers
+        )
     except DomainError as error:
         refusal = problem_of(error)
         return b'{"status":%d,"job":null,"problem":%b}' % (refusal.status_code, bytes(refusal.body))
@@ -125,7 +131,12 @@ async def replace_job(
     caller.require(Verb.CONTROL, namespace)
     document = await read_manifest(request)
     changed = await caller.services.control.replace(
-        namespace, name, document, actor=caller.name, precondition=precondition(if_match)
+        namespace,
+        name,
+        document,
+        actor=caller.name,
+        precondition=precondition(if_match),
+        administers=caller.administers,
     )
     return await changed_response(caller, changed)
 
@@ -138,7 +149,12 @@ async def patch_job(
     caller.require(Verb.CONTROL, namespace)
     patch = await read_merge_patch(request)
     changed = await caller.services.control.merge(
-        namespace, name, patch, actor=caller.name, precondition=precondition(if_match)
+        namespace,
+        name,
+        patch,
+        actor=caller.name,
+        precondition=precondition(if_match),
+        administers=caller.administers,
     )
     return await changed_response(caller, changed)
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from app.domain.errors import Conflict, FieldError
 from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.policy.declared import DeclaredTemplate
 from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord
 
 
@@ -112,6 +113,10 @@ class Dialect(ABC):
     @abstractmethod
     def plan(self, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
         """What the accepted manifest means."""
+
+    @abstractmethod
+    def pod_templates(self, posted: Manifest, accepted: Manifest) -> Sequence[DeclaredTemplate]:
+        """The pod templates that an accepted manifest declares; their pointers lead into what was posted."""
 
     @abstractmethod
     def native_status(self, manifest: Manifest, facts: StatusFacts) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from app.domain import labels, names
 from app.domain.dialects.spec_model import add_unknown_field
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.plan import Manifest
+from app.domain.policy.table import NAMES
 
 ASSIGNED: Final = "assigned"  # where an accepted manifest keeps what its dialect has decided once
 _TOP: Final = ("apiVersion", "kind", "metadata", "spec", "status")
@@ -75,6 +76,16 @@ def client_seconds(annotations: Mapping[str, str], key: str) -> int | None:
     return int(annotations[key]) if key in annotations else None
 
 
+def listed_controls(text: str) -> frozenset[str]:
+    """The names of a comma-separated list."""
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
+def allowed_controls(manifest: Manifest) -> frozenset[str]:
+    """The controls of the pod policy from which an accepted manifest's annotation exempts its pods."""
+    return listed_controls((manifest["metadata"].get("annotations") or {}).get(labels.POD_POLICY_ALLOW, ""))
+
+
 def client_deadlines(manifest: Manifest) -> ClientDeadlines:
     """The durations that an accepted manifest's annotations set."""
     annotations = manifest["metadata"].get("annotations") or {}
@@ -129,6 +140,9 @@ def _check_annotations(metadata: Manifest, problems: Problems) -> None:
             add_unknown_field(problems, at, key, known)
         elif key == labels.AUTOSCALE and value not in ("true", "false"):
             problems.add(at, "InvalidAnnotation", f'"{shorten(value)}" is neither', "true or false")
+        elif key == labels.POD_POLICY_ALLOW and (unknown := sorted(listed_controls(value) - NAMES)):
+            accepted = "comma-separated names of controls: " + ", ".join(sorted(NAMES))
+            problems.add(at, "InvalidAnnotation", f"there is no control {shorten(unknown[0])}", accepted)
         elif key in _SECONDS and not _is_seconds(value):
             problems.add(
                 at, "InvalidAnnotation", f'"{shorten(value)}" is not a duration', f"0 to {_MAX_SECONDS} seconds"

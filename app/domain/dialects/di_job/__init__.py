@@ -17,13 +17,14 @@ from app.domain.dialects.di_job.native import native_status
 from app.domain.dialects.di_job.plan import plan_job
 from app.domain.dialects.di_job.spec import DIJobSpec
 from app.domain.dialects.di_job.templates import current_templates
-from app.domain.dialects.di_job.validation import TASKS, named, validate
+from app.domain.dialects.di_job.validation import TASKS, declared_template, named, validate
 from app.domain.dialects.envelope import ASSIGNED, as_posted, read_envelope, usable_name
 from app.domain.dialects.schema import manifest_schema
 from app.domain.dialects.spec_model import read_in_part, read_spec
 from app.domain.errors import FieldError, Problems, pointer_to
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.pod_template import validate_pod_template
+from app.domain.policy.declared import DeclaredTemplate
 
 _MOST: Final = "most"  # replicas in all, as this installation allowed when the manifest was accepted
 
@@ -66,6 +67,11 @@ class DIJobDialect(Dialect):
     @override
     def plan(self, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
         return plan_job(_spec(manifest), manifest, identity, site)
+
+    @override
+    def pod_templates(self, posted: Manifest, accepted: Manifest) -> Sequence[DeclaredTemplate]:
+        spec = _spec(accepted)
+        return [declared_template(spec, task, index) for index, task in enumerate(spec.tasks)]
 
     @override
     def native_status(self, manifest: Manifest, facts: StatusFacts) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What must hold in a DIJob's spec beyond its shape; the first three sentences are upstream's own."""
 
 from collections import Counter
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from app.domain import names
@@ -12,6 +12,7 @@ from app.domain.dialects.di_job.spec import NO_TYPE, DIJobSpec, TaskSpec
 from app.domain.errors import FieldError, Problems, pointer_to, shorten
 from app.domain.plan import Manifest
 from app.domain.pod_template import validate_pod_template
+from app.domain.policy.declared import DeclaredTemplate
 
 # Far beyond any job; lists without end would only keep everybody waiting.
 _MAX_TASKS: Final = 256
@@ -104,15 +105,14 @@ def _check_templates(spec: DIJobSpec, limits: Limits, problems: Problems) -> Non
     for index, task in enumerate(spec.tasks):
         if problems.full:
             return
-        at = pointer_to(TASKS, index, "template")
-        found = Problems()
-        validate_pod_template(_merged(spec, task), at, found)
-        errors = [*_at_home(found, spec, task, at)]
+        declared, found = declared_template(spec, task, index), Problems()
+        validate_pod_template(declared.template, "", found)
+        errors = [replace(error, pointer=declared.locate(error.pointer)) for error in found.errors]
         problems.extend(error for error in errors if error not in told)
         told.update(error for error in errors if error.pointer.startswith(VOLUMES))
         if not errors and (size := pod_bytes(spec, task)) > limits.max_rendered_pod_bytes:
             accepted = f"{limits.max_rendered_pod_bytes} bytes or fewer"
-            problems.add(at, "PodTooLarge", f"its pods would have {size} bytes", accepted)
+            problems.add(declared.locate(""), "PodTooLarge", f"its pods would have {size} bytes", accepted)
 
 
 def _merged(spec: DIJobSpec, task: TaskSpec) -> Manifest:
@@ -123,20 +123,16 @@ def _merged(spec: DIJobSpec, task: TaskSpec) -> Manifest:
     return {**task.template, "spec": {**own, "volumes": [*(own.get("volumes") or ()), *spec.volumes]}}
 
 
-def _at_home(found: Problems, spec: DIJobSpec, task: TaskSpec, at: str) -> Iterator[FieldError]:
-    """Errors of the job's volumes, back from the end of the template's list to the job's own."""
+def declared_template(spec: DIJobSpec, task: TaskSpec, index: int) -> DeclaredTemplate:
+    """The task's template with the job's volumes. Places of these volumes lead to where the job declares them."""
+    at = pointer_to(TASKS, index, "template")
     own = task.template.get("spec")
     volumes = own.get("volumes") if isinstance(own, dict) else None
     count = len(volumes) if isinstance(volumes, list) else 0
-    ours = {pointer_to(at, "spec", "volumes", count + i): pointer_to(VOLUMES, i) for i in range(len(spec.volumes))}
-    for error in found.errors:
-        home = next((p for p in ours if error.pointer == p or error.pointer.startswith(p + "/")), None)
-        if home is None:
-            yield error
-        else:
-            yield FieldError(
-                pointer=ours[home] + error.pointer[len(home) :],
-                code=error.code,
-                detail=error.detail,
-                accepted=error.accepted,
-            )
+    ours = {pointer_to("/spec/volumes", count + i): pointer_to(VOLUMES, i) for i in range(len(spec.volumes))}
+
+    def locate(pointer: str) -> str:
+        home = next((p for p in ours if pointer == p or pointer.startswith(p + "/")), None)
+        return at + pointer if home is None else ours[home] + pointer[len(home) :]
+
+    return DeclaredTemplate(template=_merged(spec, task), locate=locate)

@@ -22,6 +22,7 @@ from app.domain.dialects.spec_model import read_in_part, read_spec
 from app.domain.errors import Conflict, FieldError, Problems, pointer_to
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.pod_template import validate_pod_template
+from app.domain.policy.declared import DeclaredTemplate
 
 
 class GenericJobDialect(Dialect):
@@ -58,6 +59,17 @@ class GenericJobDialect(Dialect):
     @override
     def plan(self, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
         return plan_job(_spec(manifest), manifest, identity, resumed=resumed, site=site)
+
+    @override
+    def pod_templates(self, posted: Manifest, accepted: Manifest) -> Sequence[DeclaredTemplate]:
+        spelling = current_spelling(posted.get("spec"), "/spec", Problems())
+        specs = accepted["spec"]["replicaSpecs"]
+        return [
+            DeclaredTemplate.written_at(
+                replica["template"], spelling.written_at(f"/spec/replicaSpecs/{index}/template")
+            )
+            for index, replica in enumerate(specs)
+        ]
 
     @override
     def native_status(self, manifest: Manifest, facts: StatusFacts) -> dict[str, Any]:

@@ -7,7 +7,7 @@
 Errors are found in the current spelling and must be told at the place the user wrote: `Spelling.original` leads back.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from app.domain.errors import FieldError, Problems, pointer_to
@@ -24,11 +24,14 @@ class Spelling:
     moved: dict[str, str] = field(default_factory=dict)
 
     def original(self, error: FieldError) -> FieldError:
+        return replace(error, pointer=self.written_at(error.pointer))
+
+    def written_at(self, pointer: str) -> str:
+        """Where the user wrote what is at this place of the current spelling."""
         for current in sorted(self.moved, key=len, reverse=True):
-            if error.pointer == current or error.pointer.startswith(current + "/"):
-                pointer = self.moved[current] + error.pointer[len(current) :]
-                return FieldError(pointer=pointer, code=error.code, detail=error.detail, accepted=error.accepted)
-        return error
+            if pointer == current or pointer.startswith(current + "/"):
+                return self.moved[current] + pointer[len(current) :]
+        return pointer
 
 
 def current_spelling(spec: Any, base: str, problems: Problems) -> Spelling:

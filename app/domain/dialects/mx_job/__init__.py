@@ -20,6 +20,7 @@ from app.domain.dialects.schema import manifest_schema
 from app.domain.dialects.spec_model import read_in_part, read_spec
 from app.domain.errors import FieldError, Problems
 from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.policy.declared import DeclaredTemplate
 
 _RUNTIME_ID_LENGTH: Final = 4
 # What is said of a spec without a field that was left out because it could not be read.
@@ -59,6 +60,13 @@ class MxJobDialect(Dialect):
     @override
     def plan(self, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
         return plan_job(MxJobSpec.model_validate(manifest["spec"]), manifest, identity, site)
+
+    @override
+    def pod_templates(self, posted: Manifest, accepted: Manifest) -> Sequence[DeclaredTemplate]:
+        return [
+            DeclaredTemplate.written_at(replica["template"], f"/spec/replicaSpecs/{index}/template")
+            for index, replica in enumerate(accepted["spec"]["replicaSpecs"])
+        ]
 
     @override
     def native_status(self, manifest: Manifest, facts: StatusFacts) -> dict[str, Any]:

@@ -5,6 +5,7 @@ answer; docs/kinds/training-job.md says where this differs from upstream.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -18,10 +19,11 @@ from app.domain.dialects.training_job.elasticity import elastic
 from app.domain.dialects.training_job.native import native_status
 from app.domain.dialects.training_job.plan import plan_job
 from app.domain.dialects.training_job.spec import TrainingJobSpec, with_defaults
-from app.domain.dialects.training_job.templates import TRAINER
+from app.domain.dialects.training_job.templates import TRAINER, role_template, roles_of
 from app.domain.dialects.training_job.validation import validate
 from app.domain.errors import Conflict, FieldError, Problems
 from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.policy.declared import DeclaredTemplate
 
 _TRAINERS = "trainers"
 
@@ -61,6 +63,13 @@ class TrainingJobDialect(Dialect):
     @override
     def plan(self, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
         return plan_job(_spec(manifest), _size(manifest), manifest, identity, site)
+
+    @override
+    def pod_templates(self, posted: Manifest, accepted: Manifest) -> Sequence[DeclaredTemplate]:
+        spec = _spec(accepted)
+        roles = roles_of(spec)
+        made = [(role, role_template(spec, role, accepted["metadata"]["name"])) for role in roles]
+        return [DeclaredTemplate(template=one.template, locate=partial(one.origin, role=role)) for role, one in made]
 
     @override
     def native_status(self, manifest: Manifest, facts: StatusFacts) -> dict[str, Any]:

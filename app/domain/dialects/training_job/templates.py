@@ -80,6 +80,11 @@ def role_template(
     return RoleTemplate(template={"metadata": {"annotations": _annotations(spec, role)}, "spec": pod}, origins=origins)
 
 
+def roles_of(spec: TrainingJobSpec) -> tuple[str, ...]:
+    """The roles whose templates are checked: a master only exists in a fault tolerant job."""
+    return (MASTER, PSERVER, TRAINER) if spec.fault_tolerant else (PSERVER, TRAINER)
+
+
 def command_of(entrypoint: str, default: Sequence[str]) -> list[str]:
     """Words as upstream splits them, at each space; with quotes, as a shell would.
 

@@ -12,11 +12,11 @@ from app.domain.dialects.training_job.spec import TrainingJobSpec, WorkerSpec
 from app.domain.dialects.training_job.templates import (
     HOSTS_PATH,
     HOSTS_VOLUME,
-    MASTER,
     PSERVER,
     TRAINER,
     ports_of,
     role_template,
+    roles_of,
 )
 from app.domain.errors import FieldError, Problems, pointer_to, shorten
 from app.domain.plan import Manifest
@@ -131,11 +131,9 @@ def _check_reserved(spec: TrainingJobSpec, problems: Problems) -> None:
 def _check_pods(spec: TrainingJobSpec, job: str, limits: Limits, problems: Problems) -> None:
     """Hold each role's pod to Kubernetes' rules and tell what is wrong at the field that the user wrote."""
     told: set[FieldError] = set()
-    for role in (MASTER, PSERVER, TRAINER):
+    for role in roles_of(spec):
         if problems.full:
             return
-        if role == MASTER and not spec.fault_tolerant:
-            continue
         made = role_template(spec, role, job)
         found = Problems()
         validate_pod_template(made.template, "", found)

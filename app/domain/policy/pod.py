@@ -1,0 +1,76 @@
+"""A pod template as the checks of the policy read it. Every pointer is relative to the template.
+
+Each submission is checked, so what most checks look at is found once for each template. Pointers are joined without
+escaping, which names of fields of the Kubernetes API do not need.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from app.domain.plan import Manifest
+from app.domain.pod_template.reading import Mapping, mapping, text
+
+SPEC: Final = "/spec"
+ANNOTATIONS: Final = "/metadata/annotations"
+_CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
+_CONTEXT: Final = "securityContext"
+
+
+class Place(NamedTuple):
+    """An object of the template and the pointer to it."""
+
+    value: Mapping
+    pointer: str
+
+    def at(self, *steps: str | int) -> str:
+        """The pointer to a field of the Kubernetes API, or to an item of a list."""
+        return "/".join([self.pointer, *map(str, steps)])
+
+    def child(self, name: str) -> "Place":
+        """The object of that name; an absent one is empty."""
+        return Place(mapping(self.value.get(name)), f"{self.pointer}/{name}")
+
+    def items(self, name: str) -> "Iterator[Place]":
+        """The objects of the list of that name."""
+        values = self.value.get(name)
+        for index, value in enumerate(values if isinstance(values, list) else ()):
+            if isinstance(value, dict):
+                yield Place(value, f"{self.pointer}/{name}/{index}")
+
+
+class Finding(NamedTuple):
+    """One field that violates a control: where it is, what is wrong, and what is accepted."""
+
+    pointer: str
+    detail: str
+    accepted: str
+
+
+Check: TypeAlias = Callable[["Pod"], Iterator[Finding]]
+
+
+class Pod:
+    """`contexts` are the security contexts that are given: that of the pod first, then `container_contexts`."""
+
+    __slots__ = ("annotations", "container_contexts", "containers", "context", "contexts", "spec", "volumes")
+
+    def __init__(self, template: Manifest) -> None:
+        self.spec = Place(mapping(template.get("spec")), SPEC)
+        self.annotations = mapping(mapping(template.get("metadata")).get("annotations"))
+        self.volumes = tuple(self.spec.items("volumes"))
+        self.containers = tuple(place for field in _CONTAINER_LISTS for place in self.spec.items(field))
+        self.context = self.spec.child(_CONTEXT)
+        self.container_contexts = tuple(
+            container.child(_CONTEXT) for container in self.containers if container.value.get(_CONTEXT)
+        )
+        self.contexts = (self.context, *self.container_contexts) if self.context.value else self.container_contexts
+
+    @property
+    def is_windows(self) -> bool:
+        """Whether the pod says so itself; Linux controls have no meaning for it."""
+        return text(self.spec.child("os").value, "name") == "windows"
+
+    @property
+    def has_own_users(self) -> bool:
+        """Whether the pod has a user namespace of its own, in which root is no root of the node."""
+        return self.spec.value.get("hostUsers") is False

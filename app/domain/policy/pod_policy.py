@@ -1,0 +1,64 @@
+"""The policy of an installation, and what violates it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from app.domain.errors import FieldError, Forbidden, Problems
+from app.domain.policy.declared import DeclaredTemplate
+from app.domain.policy.own import service_account
+from app.domain.policy.pod import Check, Pod
+from app.domain.policy.table import SERVICE_ACCOUNT, Level, checks_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodPolicy:
+    """`allow` names controls that are not enforced. `service_accounts` may be named besides `default`; * is any."""
+
+    level: Level = Level.BASELINE
+    allow: frozenset[str] = frozenset()
+    service_accounts: frozenset[str] = frozenset()
+
+    @cached_property
+    def checks(self) -> dict[str, Check]:
+        enforced = checks_of(self.level) | {SERVICE_ACCOUNT: service_account(self.service_accounts)}
+        return {name: check for name, check in enforced.items() if name not in self.allow}
+
+    def violations(
+        self, templates: Iterable[DeclaredTemplate], exempt: frozenset[str] = frozenset()
+    ) -> Iterator[FieldError]:
+        """What violates the controls, except those that are exempt. Fields that several templates share come once."""
+        told: set[FieldError] = set()
+        for declared in templates:
+            pod = Pod(declared.template)
+            for name, check in self.checks.items():
+                if name in exempt:
+                    continue
+                for found in check(pod):
+                    pointer = declared.locate(found.pointer)
+                    error = FieldError(pointer=pointer, code=name, detail=found.detail, accepted=found.accepted)
+                    if error not in told:
+                        told.add(error)
+                        yield error
+
+    def refuse_violations(
+        self,
+        templates: Sequence[DeclaredTemplate],
+        *,
+        exempt: frozenset[str] = frozenset(),
+        before: Sequence[DeclaredTemplate] = (),
+    ) -> None:
+        """Refuse templates that violate the policy in places where `before`, the stored ones, did not.
+
+        Raises:
+            Forbidden: with every violation.
+        """
+        problems = Problems()
+        old = {(error.code, error.pointer) for error in self.violations(before)} if before else set()
+        problems.extend(e for e in self.violations(templates, exempt) if (e.code, e.pointer) not in old)
+        if problems:
+            raise violation("the pod policy does not allow this", problems)
+
+
+def violation(message: str, problems: Problems) -> Forbidden:
+    return Forbidden(message, code="PodPolicy", errors=problems.errors)
