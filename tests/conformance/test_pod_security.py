@@ -1,9 +1,10 @@
-"""The table of pods that violate controls of the Pod Security Standards is the truth of a real control plane."""
+"""jobgate and the Pod Security admission of a real control plane refuse the same pods."""
 
 import asyncio
 
 import pytest
 
+from app.domain.policy import DeclaredTemplate, Level, PodPolicy
 from tests.support.kube import Cluster, KubeClient
 from tests.support.pod_security import CASES
 
@@ -11,8 +12,10 @@ ENFORCE = "pod-security.kubernetes.io/enforce"
 FORBIDDEN = "violates PodSecurity"
 
 
-@pytest.mark.parametrize("level", ["baseline", "restricted"])
-async def test_admission_agrees_with_the_table(cluster: Cluster, api: KubeClient, namespace: str, level: str) -> None:
+@pytest.mark.parametrize("level", [Level.BASELINE, Level.RESTRICTED])
+async def test_admission_agrees_with_the_policy(
+    cluster: Cluster, api: KubeClient, namespace: str, level: Level
+) -> None:
     if not cluster.real:
         pytest.skip("the embedded cluster has no Pod Security admission; give a real one in JOBGATE_TEST_KUBECONFIG")
     label = {"metadata": {"labels": {ENFORCE: level}}}
@@ -23,7 +26,8 @@ async def test_admission_agrees_with_the_table(cluster: Cluster, api: KubeClient
         template = case.template()
         pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**template["metadata"], "name": "one"}}
         answer = await api.post(f"/api/v1/namespaces/{namespace}/pods", pod, dryRun="All")
-        expected = case.baseline if level == "baseline" else case.violates_restricted
+        declared = DeclaredTemplate.written_at(template, "")
+        expected = [error.code for error in PodPolicy(level=level).violations([declared])]
         message = str(answer.body.get("message", ""))
         refused = answer.status == 403 and FORBIDDEN in message
         if answer.status not in (201, 403) or refused != bool(expected):
