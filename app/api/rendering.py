@@ -299,16 +299,17 @@ def dry_run_view(run: Prepared) -> DryRunView:
     tasks = [
         TaskPlanView(
             name=task.name,
-            replicas=len(task.replicas),
+            replicas=task.size,
             restart_policy=task.restart.policy,
             restart_limit=task.restart.limit,
         )
         for task in plan.tasks
     ]
-    own = [replica.service.name for replica in plan.replicas.values() if replica.service]
+    names = {task.name: [task.pod_name(rank) for rank in range(task.size)] for task in plan.tasks}
+    own = [name for task in plan.tasks if task.own_services for name in names[task.name]]
     view = PlanView(
         tasks=tasks,
-        pods=[replica.pod_name for replica in plan.replicas.values()],
+        pods=[name for of_task in names.values() for name in of_task],
         services=[service.name for service in plan.services] + own,
         active_deadline_seconds=plan.active_deadline,
         pending_deadline_seconds=plan.pending_deadline,

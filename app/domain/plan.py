@@ -1,10 +1,11 @@
 """What a job of any kind means, once its dialect has translated it.
 
 The core knows these concepts and no kind; `docs/concepts.md` has the table. A plan is a pure function of
-the stored spec, the job's identity and whether it has been resumed, so it is never stored.
+the stored spec, the job's identity and whether it has been resumed, so it is never stored. Its size depends on the
+spec and not on the number of replicas: a replica is rendered each time it is asked for, and nobody keeps it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -95,12 +96,71 @@ class RestartPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPlan:
-    """A named group of like replicas, ranks 0..n-1. An elastic one may have another n in the next generation."""
+    """A named group of like replicas, ranks 0 to `size` - 1. An elastic task may have another size in the next generation.
+
+    `render` makes the replica of a rank; it is pure and may be called any number of times. `pod_name` names the pod of a
+    rank without rendering it. With `own_services` every replica has a Service that is named like its pod.
+    """
 
     name: str
     restart: RestartPlan
-    replicas: tuple[ReplicaPlan, ...]
+    size: int
+    pod_name: Callable[[int], str]
+    render: Callable[[int], ReplicaPlan]
     elastic: bool = False
+    own_services: bool = False
+
+    def keys(self) -> Iterator[Rank]:
+        """The desired ranks of this task in ascending order."""
+        return (Rank(self.name, rank) for rank in range(self.size))
+
+
+class Ranks(Set[Rank]):
+    """A set of replicas, kept as the ranks of each task in ascending order."""
+
+    __slots__ = ("_by_task",)
+
+    def __init__(self, by_task: Mapping[str, Sequence[int]]) -> None:
+        self._by_task = dict(by_task)
+
+    @override
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, Rank) and key.rank in self._by_task.get(key.task, ())
+
+    @override
+    def __iter__(self) -> Iterator[Rank]:
+        return (Rank(task, rank) for task, ranks in self._by_task.items() for rank in ranks)
+
+    @override
+    def __len__(self) -> int:
+        return sum(len(ranks) for ranks in self._by_task.values())
+
+
+class ReplicaPlans(Mapping[Rank, ReplicaPlan]):
+    """The desired replicas by rank in task order. Each look-up renders the replica anew; keys cost nothing."""
+
+    __slots__ = ("_tasks",)
+
+    def __init__(self, tasks: Sequence[TaskPlan]) -> None:
+        self._tasks = {task.name: task for task in tasks}
+
+    @override
+    def __getitem__(self, key: Rank) -> ReplicaPlan:
+        if key not in self:
+            raise KeyError(key)
+        return self._tasks[key.task].render(key.rank)
+
+    @override
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, Rank) and key.task in self._tasks and 0 <= key.rank < self._tasks[key.task].size
+
+    @override
+    def __iter__(self) -> Iterator[Rank]:
+        return (key for task in self._tasks.values() for key in task.keys())
+
+    @override
+    def __len__(self) -> int:
+        return sum(task.size for task in self._tasks.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +170,7 @@ class FinishRule:
     name: str
     outcome: RuleOutcome
     quantifier: Quantifier
-    ranks: frozenset[Rank]
+    ranks: Set[Rank]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +224,17 @@ class JobPlan:
 
     @cached_property
     def replicas(self) -> Mapping[Rank, ReplicaPlan]:
-        """Every desired replica by its rank, in task order."""
-        return {replica.key: replica for task in self.tasks for replica in task.replicas}
+        """Every desired replica by its rank, in task order; rendered when it is looked up."""
+        return ReplicaPlans(self.tasks)
+
+    @cached_property
+    def task(self) -> Mapping[str, TaskPlan]:
+        """Task by its name."""
+        return {task.name: task for task in self.tasks}
+
+    def pod_name(self, key: Rank) -> str:
+        """Name of the pod of a desired replica."""
+        return self.task[key.task].pod_name(key.rank)
 
     @cached_property
     def restarts(self) -> Mapping[str, RestartPlan]:

@@ -134,7 +134,7 @@ def _step_all(
     )
     known = inputs.recorded.replicas
     steps = {
-        key: stepper.step(replica, inputs.plan.replicas[key].pod_name, pods.get(key, []), is_new=key not in known)
+        key: stepper.step(replica, inputs.plan.pod_name(key), pods.get(key, []), is_new=key not in known)
         for key, replica in members.wanted.items()
     }
     out = replace(stepper, directive=_on_the_way_out(directive))

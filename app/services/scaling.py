@@ -92,7 +92,7 @@ def growth(planner: Planner, uid: str, before: Manifest, after: Manifest, reason
         InvalidManifest: the next one renders to objects that no cluster takes.
     """
     plans = planner.plan(before, uid), planner.checked_plan(after, uid)
-    sizes = [{task.name: len(task.replicas) for task in plan.tasks} for plan in plans]
+    sizes = [{task.name: task.size for task in plan.tasks} for plan in plans]
     scalable = plans[0].elastic | plans[1].elastic
     scales = [
         ScaleChange(task=task, from_replicas=sizes[0].get(task, 0), to_replicas=size, reason=reason)

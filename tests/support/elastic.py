@@ -73,16 +73,18 @@ class ElasticDialect(Dialect):
 
 
 def _task(job: str, name: str, size: int, template: Manifest) -> TaskPlan:
-    replicas = tuple(
-        ReplicaPlan(
+    def pod_name(rank: int) -> str:
+        return f"{job}-{name}-{rank}"
+
+    def replica(rank: int) -> ReplicaPlan:
+        return ReplicaPlan(
             key=Rank(name, rank),
             global_rank=rank,
-            pod_name=f"{job}-{name}-{rank}",
-            hostname=f"{job}-{name}-{rank}",
+            pod_name=pod_name(rank),
+            hostname=pod_name(rank),
             subdomain=None,
             template=template,
             labels={},
         )
-        for rank in range(size)
-    )
-    return TaskPlan(name=name, restart=_RESTART, replicas=replicas)
+
+    return TaskPlan(name=name, restart=_RESTART, size=size, pod_name=pod_name, render=replica)

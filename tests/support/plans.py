@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -45,10 +46,20 @@ def restarting(limit: int | None = 1, policy: RestartPolicy = RestartPolicy.ON_F
     return RestartPlan(policy=policy, limit=limit, **more)
 
 
-def a_replica_plan(key: Rank, global_rank: int = 0) -> ReplicaPlan:
-    name = f"job-{key.task}-{key.rank}"
+def a_pod_name(task: str, rank: int) -> str:
+    return f"job-{task}-{rank}"
+
+
+def a_replica_plan(task: str, first: int, rank: int) -> ReplicaPlan:
+    name = a_pod_name(task, rank)
     return ReplicaPlan(
-        key=key, global_rank=global_rank, pod_name=name, hostname=name, subdomain="job", template={}, labels={}
+        key=Rank(task, rank),
+        global_rank=first + rank,
+        pod_name=name,
+        hostname=name,
+        subdomain="job",
+        template={},
+        labels={},
     )
 
 
@@ -75,9 +86,11 @@ def a_plan(
             TaskPlan(
                 name=task,
                 restart=restart if isinstance(restart, RestartPlan) else restart[task],
-                replicas=tuple(a_replica_plan(key, i) for i, key in enumerate(every) if key.task == task),
+                size=count,
+                pod_name=partial(a_pod_name, task),
+                render=partial(a_replica_plan, task, every.index(Rank(task, 0)) if count else 0),
             )
-            for task in tasks
+            for task, count in tasks.items()
         ),
         rules=tuple(rules),
         fails_when_success_is_impossible=fails_when_success_is_impossible,
@@ -88,10 +101,7 @@ def a_plan(
 def an_elastic_plan(plan: JobPlan, task: str, replicas: int) -> JobPlan:
     """The next generation of the plan, with so many replicas of that task; a rule over all ranks follows."""
     every = [key for key in plan.replicas if key.task != task] + [Rank(task, rank) for rank in range(replicas)]
-    tasks = tuple(
-        replace(one, replicas=tuple(a_replica_plan(key, i) for i, key in enumerate(every) if key.task == one.name))
-        for one in plan.tasks
-    )
+    tasks = tuple(replace(one, size=replicas) if one.name == task else one for one in plan.tasks)
     rules = tuple(replace(one, ranks=frozenset(every)) if len(one.ranks) > 1 else one for one in plan.rules)
     identity = replace(plan.identity, generation=plan.identity.generation + 1)
     return replace(plan, tasks=tasks, rules=rules, identity=identity)

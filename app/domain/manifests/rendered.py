@@ -26,10 +26,18 @@ def objects_of(plan: JobPlan, anchor_uid: str | None = None) -> list[Manifest]:
 
 
 def largest_pod_bytes(plan: JobPlan) -> int:
-    """Size of the largest pod. Within a task that is the last rank's, whose numbers are the longest."""
-    last = [task.replicas[-1] for task in plan.tasks if task.replicas]
+    """Size of the largest pod of the job."""
+    return max(pod_bytes(plan).values(), default=0)
+
+
+def pod_bytes(plan: JobPlan) -> dict[str, int]:
+    """Size of the largest pod of each task that has replicas: the last rank's, whose numbers are the longest."""
     no_uid = "00000000-0000-0000-0000-000000000000"
-    return max((len(msgspec.json.encode(pod_manifest(plan, replica, 1, no_uid))) for replica in last), default=0)
+    return {
+        task.name: len(msgspec.json.encode(pod_manifest(plan, task.render(task.size - 1), 1, no_uid)))
+        for task in plan.tasks
+        if task.size
+    }
 
 
 def reserved_names(plan: JobPlan) -> list[NameRange]:
@@ -50,10 +58,7 @@ def names_added(before: JobPlan, after: JobPlan) -> list[NameRange]:
 
 def _names_of_task(task: TaskPlan) -> list[NameRange]:
     """Names of replicas end in their rank, so the first and the last one tell all of them."""
-    if not task.replicas:
+    if not task.size:
         return []
-    first, last, count = task.replicas[0], task.replicas[-1], len(task.replicas)
-    names = [numbered(NameKind.POD, first.pod_name, last.pod_name, count)]
-    if first.service is not None and last.service is not None:
-        names.append(numbered(NameKind.SERVICE, first.service.name, last.service.name, count))
-    return names
+    kinds = (NameKind.POD, NameKind.SERVICE) if task.own_services else (NameKind.POD,)
+    return [numbered(kind, task.pod_name(0), task.pod_name(task.size - 1), task.size) for kind in kinds]

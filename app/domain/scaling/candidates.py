@@ -80,7 +80,7 @@ def shape_of(dialect: Dialect, manifest: Manifest, identity: JobIdentity, site: 
 
 def _template(plan: JobPlan, task: str) -> Manifest:
     found = next(found for found in plan.tasks if found.name == task)
-    return found.replicas[0].template if found.replicas else {}
+    return found.render(0).template if found.size else {}
 
 
 def candidate(shape: Shape, live: Live, now: datetime, freeze: timedelta) -> ScalableJob:

@@ -1,6 +1,7 @@
 """DIJob's spec as a plan: names, labels, environment, the restarts of the whole job."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from app.domain.dialects.base import Site
@@ -17,6 +18,7 @@ from app.domain.plan import (
     JobPlan,
     Manifest,
     Rank,
+    Ranks,
     ReplicaPlan,
     RestartPlan,
     ServicePlan,
@@ -38,7 +40,7 @@ _CLEAN_UP: Final[Mapping[str, CleanUpPolicy]] = {
 
 def plan_job(spec: DIJobSpec, manifest: Manifest, identity: JobIdentity, site: Site) -> JobPlan:
     ranked = ranks(manifest)
-    everybody = frozenset(Rank(task, rank) for task, of_task in ranked.items() for rank in range(len(of_task)))
+    everybody = Ranks({task: range(len(of_task)) for task, of_task in ranked.items()})
     asked = [task.template["spec"].get("schedulerName") for task in spec.tasks]
     return JobPlan(
         identity=identity,
@@ -68,7 +70,7 @@ def pod_template(spec: DIJobSpec, task: TaskSpec) -> Manifest:
     return {**task.template, "spec": pod_spec}
 
 
-def _rule(name: str, outcome: RuleOutcome, quantifier: Quantifier, members: frozenset[Rank]) -> FinishRule:
+def _rule(name: str, outcome: RuleOutcome, quantifier: Quantifier, members: Ranks) -> FinishRule:
     return FinishRule(name=name, outcome=outcome, quantifier=quantifier, ranks=members)
 
 
@@ -103,26 +105,33 @@ def _tasks(
     for task in spec.tasks:
         template = _with_variables(pod_template(spec, task), shared)
         template["spec"] = with_own_scheduler(template["spec"], site)
-        replicas = tuple(
-            _replica(task, template, identity.name, Rank(task.name, rank), global_rank, total)
-            for rank, global_rank in enumerate(ranked[task.name])
+        tasks.append(
+            TaskPlan(
+                name=task.name,
+                restart=restart,
+                size=len(ranked[task.name]),
+                pod_name=partial(pod_name, identity.name, task.name),
+                render=partial(_replica, task, template, identity.name, ranked[task.name], total),
+                elastic=True,
+            )
         )
-        tasks.append(TaskPlan(name=task.name, restart=restart, replicas=replicas, elastic=True))
     return tuple(tasks)
 
 
-def _replica(task: TaskSpec, template: Manifest, job: str, key: Rank, global_rank: int, total: int) -> ReplicaPlan:
-    name = pod_name(job, key.task, key.rank)
+def _replica(
+    task: TaskSpec, template: Manifest, job: str, global_ranks: Sequence[int], total: int, rank: int
+) -> ReplicaPlan:
+    name, global_rank = pod_name(job, task.name, rank), global_ranks[rank]
     annotations = {
         "diengine/replicas": str(total),
         "diengine/rank": str(global_rank),
-        "diengine/task-rank": str(key.rank),
+        "diengine/task-rank": str(rank),
         "diengine/node": "",  # an allocator's choice upstream
     }
     metadata = template.get("metadata") or {}
     metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}
     return ReplicaPlan(
-        key=key,
+        key=Rank(task.name, rank),
         global_rank=global_rank,
         pod_name=name,
         hostname=name,

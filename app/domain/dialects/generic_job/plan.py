@@ -1,7 +1,8 @@
 """GenericJob's spec as a plan: names, labels, run modes, rules."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from app.domain.dialects.base import Site
@@ -16,6 +17,7 @@ from app.domain.plan import (
     JobPlan,
     Manifest,
     Rank,
+    Ranks,
     ReplicaPlan,
     RestartPlan,
     ServicePlan,
@@ -116,23 +118,63 @@ def _tasks(spec: GenericJobSpec, job: str, *, resumed: bool, site: Site) -> tupl
     first = 0
     for replica in spec.replica_specs:
         template = template_in_mode(spec, replica, resumed=resumed)
-        template["spec"] = _scheduled(template["spec"], asked, site)
-        common = with_variables(template["spec"], scope, replica.type, None)
-        ranked = bool(rank_dependent_bytes(common))
-        replicas = tuple(
-            _replica(
-                Rank(replica.type, rank),
-                first + rank,
-                job,
-                {**template, "spec": with_variables(common, scope, replica.type, rank) if ranked else common},
-                labels_of(job, replica.type, rank, asked),
-                service,
-            )
-            for rank in range(replica.replicas)
+        common = with_variables(_scheduled(template["spec"], asked, site), scope, replica.type, None)
+        source = _Source(
+            job=job,
+            task=replica.type,
+            first=first,
+            template={**template, "spec": common},
+            scope=scope if rank_dependent_bytes(common) else None,
+            asked=asked,
+            service=service,
         )
-        tasks.append(TaskPlan(name=replica.type, restart=_restart(replica), replicas=replicas))
+        tasks.append(
+            TaskPlan(
+                name=replica.type,
+                restart=_restart(replica),
+                size=replica.replicas,
+                pod_name=partial(replica_name, job, replica.type),
+                render=source.replica,
+                own_services=service is not None,
+            )
+        )
         first += replica.replicas
     return tuple(tasks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """What the replicas of one type are rendered from.
+
+    `template` has every variable filled in but $(rank); `scope` is None where no text names that one. `first` is the
+    global rank of rank 0. `service` is what the replicas' own Services have in common.
+    """
+
+    job: str
+    task: str
+    first: int
+    template: Manifest
+    scope: Scope | None
+    asked: T9kScheduler | None
+    service: ServicePlan | None
+
+    def replica(self, rank: int) -> ReplicaPlan:
+        pod_spec = self.template["spec"]
+        if self.scope is not None:
+            pod_spec = with_variables(pod_spec, self.scope, self.task, rank)
+        name = replica_name(self.job, self.task, rank)
+        labels = labels_of(self.job, self.task, rank, self.asked)
+        return ReplicaPlan(
+            key=Rank(self.task, rank),
+            global_rank=self.first + rank,
+            pod_name=name,
+            # A job's name may have dots where no Service needs it; a host name may not.
+            hostname=pod_spec.get("hostname") or name.replace(".", "-"),
+            subdomain=pod_spec.get("subdomain"),
+            template={**self.template, "spec": pod_spec},
+            labels=labels,
+            service=_service(self.service, name, labels) if self.service else None,
+        )
 
 
 def labels_of(job: str, task: str, rank: int, asked: T9kScheduler | None) -> Mapping[str, str]:
@@ -151,29 +193,6 @@ def labels_of(job: str, task: str, rank: int, asked: T9kScheduler | None) -> Map
             _GANG_PREFIX + "role": task,
         }
     return found
-
-
-def _replica(
-    key: Rank,
-    global_rank: int,
-    job: str,
-    template: Manifest,
-    replica_labels: Mapping[str, str],
-    service: ServicePlan | None,
-) -> ReplicaPlan:
-    name = replica_name(job, key.task, key.rank)
-    pod_spec = template["spec"]
-    return ReplicaPlan(
-        key=key,
-        global_rank=global_rank,
-        pod_name=name,
-        # A job's name may have dots where no Service needs it; a host name may not.
-        hostname=pod_spec.get("hostname") or name.replace(".", "-"),
-        subdomain=pod_spec.get("subdomain"),
-        template=template,
-        labels=replica_labels,
-        service=_service(service, name, replica_labels) if service else None,
-    )
 
 
 def _service_of_each(ports: Sequence[ServicePortSpec]) -> ServicePlan:
@@ -204,14 +223,14 @@ def _rules(spec: GenericJobSpec) -> tuple[FinishRule, ...]:
     if spec.success_rules:
         success = [_rule("successRules", RuleOutcome.SUCCESS, i, rule) for i, rule in enumerate(spec.success_rules)]
     else:
-        ranks = frozenset(Rank(item.type, rank) for item in spec.replica_specs for rank in range(item.replicas))
+        ranks = Ranks({item.type: range(item.replicas) for item in spec.replica_specs})
         success = [FinishRule(name=IMPLIED_RULE, outcome=RuleOutcome.SUCCESS, quantifier=Quantifier.ALL, ranks=ranks)]
     failure = [_rule("failureRules", RuleOutcome.FAILURE, i, rule) for i, rule in enumerate(spec.failure_rules)]
     return (*success, *failure)
 
 
 def _rule(field: str, outcome: RuleOutcome, index: int, rule: Mapping[str, Sequence[int]]) -> FinishRule:
-    ranks = frozenset(Rank(task, rank) for task, members in rule.items() for rank in members)
+    ranks = Ranks({task: sorted(members) for task, members in rule.items()})
     return FinishRule(name=f"{field}[{index}]", outcome=outcome, quantifier=Quantifier.ALL, ranks=ranks)
 
 

@@ -1,6 +1,7 @@
 """MxJob's spec as a plan: names, the parameter server's environment, the scheduler's Service, rules by mode."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from app.domain.dialects.accelerators import with_accelerators
@@ -14,6 +15,7 @@ from app.domain.plan import (
     JobPlan,
     Manifest,
     Rank,
+    Ranks,
     ReplicaPlan,
     RestartPlan,
     RetryableExits,
@@ -59,14 +61,22 @@ def _tasks(spec: MxJobSpec, job: str, site: Site) -> tuple[TaskPlan, ...]:
     for _, replica in spec.roles:
         template = _template(spec, replica, job, site)
         role = Role(replica.mx_replica_type)
-        replicas = tuple(_replica(spec, replica, job, template, rank, first) for rank in range(replica.replicas))
-        tasks.append(TaskPlan(name=role.task, restart=_RESTART, replicas=replicas))
+        tasks.append(
+            TaskPlan(
+                name=role.task,
+                restart=_RESTART,
+                size=replica.replicas,
+                pod_name=partial(replica_name, job, role.task, spec.runtime_id or ""),
+                render=partial(_replica, spec, replica, job, template, first),
+                own_services=role is Role.SCHEDULER,
+            )
+        )
         first += replica.replicas
     return tuple(tasks)
 
 
 def _replica(
-    spec: MxJobSpec, replica: MxReplicaSpec, job: str, template: Manifest, rank: int, first: int
+    spec: MxJobSpec, replica: MxReplicaSpec, job: str, template: Manifest, first: int, rank: int
 ) -> ReplicaPlan:
     role, runtime_id = Role(replica.mx_replica_type), spec.runtime_id or ""
     name = replica_name(job, role.task, runtime_id, rank)
@@ -126,18 +136,19 @@ def _with_env(container: Manifest, variables: Mapping[str, str]) -> Manifest:
 def _rules(spec: MxJobSpec) -> tuple[FinishRule, ...]:
     """Success before failure: once the deciding role is done, nobody asks what became of the others."""
     decides = Role.SCHEDULER if spec.job_mode == Mode.DIST else Role.WORKER
-    every = [
-        Rank(Role(replica.mx_replica_type).task, rank) for _, replica in spec.roles for rank in range(replica.replicas)
-    ]
+    sizes = {Role(replica.mx_replica_type).task: replica.replicas for _, replica in spec.roles}
     return (
         FinishRule(
             name=f"{decides.task}Succeeded",
             outcome=RuleOutcome.SUCCESS,
             quantifier=Quantifier.ALL,
-            ranks=frozenset(rank for rank in every if rank.task == decides.task),
+            ranks=Ranks({decides.task: range(sizes.get(decides.task, 0))}),
         ),
         FinishRule(
-            name="anyReplicaFailed", outcome=RuleOutcome.FAILURE, quantifier=Quantifier.ANY, ranks=frozenset(every)
+            name="anyReplicaFailed",
+            outcome=RuleOutcome.FAILURE,
+            quantifier=Quantifier.ANY,
+            ranks=Ranks({task: range(size) for task, size in sizes.items()}),
         ),
     )
 

@@ -1,6 +1,7 @@
 """TrainingJob's spec as a plan: roles, names, labels, rules, and the list of hosts."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from app.domain.dialects.base import Site
@@ -16,6 +17,7 @@ from app.domain.plan import (
     JobPlan,
     Manifest,
     Rank,
+    Ranks,
     ReplicaPlan,
     RestartPlan,
     ServicePlan,
@@ -100,22 +102,33 @@ def _tasks(spec: TrainingJobSpec, wanted: Mapping[str, int], identity: JobIdenti
             scheduler=_scheduler(spec, role, site)[0],
             hosts=hosts_name(identity.name) if spec.fault_tolerant else None,
         ).template
-        replicas = tuple(
-            ReplicaPlan(
-                key=Rank(role, rank),
-                global_rank=first + rank,
-                pod_name=(name := pod_name(identity.name, role, rank)),
-                hostname=name,
-                subdomain=identity.name,
-                template=template,
-                labels=_labels(spec, role, rank, identity),
+        tasks.append(
+            TaskPlan(
+                name=role,
+                restart=_restart(role, site),
+                size=count,
+                pod_name=partial(pod_name, identity.name, role),
+                render=partial(_replica, spec, identity, role, template, first),
+                elastic=role == TRAINER,  # an edit of both bounds resizes even trainers with no room between them
             )
-            for rank in range(count)
         )
-        # An edit of both bounds resizes even trainers that have no room between them.
-        tasks.append(TaskPlan(name=role, restart=_restart(role, site), replicas=replicas, elastic=role == TRAINER))
         first += count
     return tuple(tasks)
+
+
+def _replica(
+    spec: TrainingJobSpec, identity: JobIdentity, role: str, template: Manifest, first: int, rank: int
+) -> ReplicaPlan:
+    name = pod_name(identity.name, role, rank)
+    return ReplicaPlan(
+        key=Rank(role, rank),
+        global_rank=first + rank,
+        pod_name=name,
+        hostname=name,
+        subdomain=identity.name,
+        template=template,
+        labels=_labels(spec, role, rank, identity),
+    )
 
 
 def _scheduler(spec: TrainingJobSpec, role: str, site: Site) -> tuple[str | None, str | None]:
@@ -176,8 +189,8 @@ def _rules(spec: TrainingJobSpec, wanted: Mapping[str, int]) -> tuple[FinishRule
     return tuple(rules)
 
 
-def _ranks(role: str, wanted: Mapping[str, int]) -> frozenset[Rank]:
-    return frozenset(Rank(role, rank) for rank in range(wanted[role]))
+def _ranks(role: str, wanted: Mapping[str, int]) -> Ranks:
+    return Ranks({role: range(wanted[role])})
 
 
 def _hosts(wanted: Mapping[str, int], identity: JobIdentity) -> HostsPlan:
