@@ -1,6 +1,7 @@
 """`python -m bench`: every figure in one run of a few minutes; exit status 0 whatever they are.
 
-`python -m bench cache` is another run: the cache runtime beside the bare `juicefs` command.
+`python -m bench cache` is another run: the cache runtime beside the bare `juicefs` command. `python -m bench memory` is
+a third: peak memory with many planned replicas.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache
+from bench import cache, memory
 from bench.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.gateway import durability
 from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
@@ -91,6 +92,8 @@ async def main() -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["cache"]:
         cache.main(sys.argv[2:])
+    elif sys.argv[1:2] == ["memory"]:
+        memory.main(sys.argv[2:])
     else:
         asyncio.run(main())
     sys.exit(0)

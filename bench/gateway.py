@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -54,11 +54,19 @@ async def new_token(url: str) -> str:
 
 @asynccontextmanager
 async def gateway(
-    url: str, directory: Path, postgres: EmbeddedPostgres, *, role: str, kubeconfig: Path | None = None, token: str = ""
+    url: str,
+    directory: Path,
+    postgres: EmbeddedPostgres,
+    *,
+    role: str,
+    kubeconfig: Path | None = None,
+    token: str = "",
+    settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Target]:
-    """`jobgate serve` in one role, closed as it is by default, on a free port."""
+    """`jobgate serve` in one role, closed as it is by default, on a free port. `settings` are environment variables."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JOBGATE_")}
     environment |= {"JOBGATE_DATABASE_URL": url, "JOBGATE_LOG_LEVEL": "warning", "JOBGATE_LOG_FORMAT": "text"}
+    environment |= settings or {}
     if kubeconfig is not None:
         environment["JOBGATE_KUBECONFIG"] = str(kubeconfig)
     with (directory / f"gateway-{role}.log").open("ab") as log:

@@ -21,7 +21,19 @@ from app.db.served import in_namespaces, namespace_arguments
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.status.records import Intent, Recorded
 
-__all__ = ["JobWrite", "LiveJob", "StoredJob", "due", "existing", "live", "load", "pending_intents", "persist"]
+__all__ = [
+    "JobSize",
+    "JobWrite",
+    "LiveJob",
+    "StoredJob",
+    "due",
+    "existing",
+    "live",
+    "load",
+    "pending_intents",
+    "persist",
+    "sizes",
+]
 
 
 class LiveJob(NamedTuple):
@@ -30,6 +42,20 @@ class LiveJob(NamedTuple):
     wake_at: datetime | None
 
 
+class JobSize(NamedTuple):
+    """What decides how much memory a pass over a job takes. `replicas` is the larger of the desired and the stored."""
+
+    replicas: int
+    manifest_bytes: int
+
+
+_SIZES = """
+SELECT j.uid,
+       GREATEST((SELECT sum(bucket.value::int) FROM jsonb_each_text(j.status -> 'aggregate') AS bucket),
+                (SELECT count(*) FROM replicas AS r WHERE r.job_uid = j.uid)),
+       octet_length(j.manifest::text)
+FROM jobs AS j WHERE j.uid = ANY($1::uuid[])
+"""
 _LOAD = """
 SELECT uid, namespace, name, kind, api_version, manifest, generation, version, intent_version, intent_at,
        status_version, observed_generation, scale_count, created_at, deleted_at, phase, reason, message, status,
@@ -69,6 +95,12 @@ async def existing(db: Database, uids: Sequence[UUID]) -> set[UUID]:
     """Those of the jobs that this database knows."""
     async with db.read() as connection:
         return {row["uid"] for row in await connection.fetch(_EXISTING, uids)}
+
+
+async def sizes(db: Database, uids: Sequence[UUID]) -> dict[UUID, JobSize]:
+    """The sizes of those of the jobs that exist, read without loading them."""
+    async with db.read() as connection:
+        return {uid: JobSize(int(replicas), size) for uid, replicas, size in await connection.fetch(_SIZES, uids)}
 
 
 async def load(db: Database, uids: Sequence[UUID], served: NamespaceSet = EVERY_NAMESPACE) -> dict[UUID, StoredJob]:

@@ -5,7 +5,8 @@ the stored spec, the job's identity and whether it has been resumed, so it is ne
 spec and not on the number of replicas: a replica is rendered each time it is asked for, and nobody keeps it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -96,10 +97,10 @@ class RestartPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPlan:
-    """A named group of like replicas, ranks 0 to `size` - 1. An elastic task may have another size in the next generation.
+    """A named group of like replicas, ranks 0 to `size` - 1. An elastic one may have another size later.
 
-    `render` makes the replica of a rank; it is pure and may be called any number of times. `pod_name` names the pod of a
-    rank without rendering it. With `own_services` every replica has a Service that is named like its pod.
+    `render` makes the replica of a rank; it is pure and may be called any number of times. `pod_name` names the pod of
+    a rank without rendering it. With `own_services` every replica has a Service that is named like its pod.
     """
 
     name: str
@@ -110,12 +111,12 @@ class TaskPlan:
     elastic: bool = False
     own_services: bool = False
 
-    def keys(self) -> Iterator[Rank]:
-        """The desired ranks of this task in ascending order."""
+    def ranks(self) -> Iterator[Rank]:
+        """The desired replicas of this task in ascending order."""
         return (Rank(self.name, rank) for rank in range(self.size))
 
 
-class Ranks(Set[Rank]):
+class Ranks(AbstractSet[Rank]):
     """A set of replicas, kept as the ranks of each task in ascending order."""
 
     __slots__ = ("_by_task",)
@@ -156,7 +157,7 @@ class ReplicaPlans(Mapping[Rank, ReplicaPlan]):
 
     @override
     def __iter__(self) -> Iterator[Rank]:
-        return (key for task in self._tasks.values() for key in task.keys())
+        return (key for task in self._tasks.values() for key in task.ranks())
 
     @override
     def __len__(self) -> int:
@@ -170,7 +171,7 @@ class FinishRule:
     name: str
     outcome: RuleOutcome
     quantifier: Quantifier
-    ranks: Set[Rank]
+    ranks: AbstractSet[Rank]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

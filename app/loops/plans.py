@@ -1,7 +1,13 @@
-"""Plans of jobs that are being worked on, made once a generation."""
+"""Plans of jobs that are being worked on, made once a generation.
+
+A plan is as large as its manifest, whatever the number of replicas, so the bound is the size of the manifests.
+"""
 
 from collections import OrderedDict
+from typing import Final
 from uuid import UUID
+
+import msgspec
 
 from app.db.controller import StoredJob
 from app.domain.credentials import credential_of
@@ -9,27 +15,34 @@ from app.domain.dialects.base import Site
 from app.domain.dialects.registry import find
 from app.domain.plan import JobIdentity, JobPlan
 
+LEAST_BYTES: Final = 1024  # what a plan takes beside its manifest
+
 
 class PlanCache:
-    """Least recently used first out, by the number of replicas that the kept plans have together."""
+    """Keeps the plans used last, as long as their manifests have no more than `max_bytes` together as JSON.
 
-    def __init__(self, installation: str, key: bytes, site: Site, *, max_replicas: int = 20_000) -> None:
+    Decoded, short strings take about twelve times as much memory as their JSON.
+    """
+
+    def __init__(self, installation: str, key: bytes, site: Site, *, max_bytes: int = 4 * 1024 * 1024) -> None:
         self._installation = installation
         self._key = key
         self._site = site
-        self._max_replicas = max_replicas
+        self._max_bytes = max_bytes
         self._held = 0
-        self._plans: OrderedDict[tuple[UUID, int, bool], JobPlan] = OrderedDict()
+        self._plans: OrderedDict[tuple[UUID, int, bool], tuple[JobPlan, int]] = OrderedDict()
 
     def plan(self, job: StoredJob) -> JobPlan:
         key = (job.uid, job.generation, job.recorded.status.resumes > 0)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._made(job, resumed=key[2])
-            self._plans[key] = plan
-            self._held += len(plan.replicas)
-            self._shrink()
-        self._plans.move_to_end(key)
+        kept = self._plans.get(key)
+        if kept is not None:
+            self._plans.move_to_end(key)
+            return kept[0]
+        plan = self._made(job, resumed=key[2])
+        size = LEAST_BYTES + len(msgspec.json.encode(job.manifest))
+        self._plans[key] = plan, size
+        self._held += size
+        self._shrink()
         return plan
 
     def _made(self, job: StoredJob, *, resumed: bool) -> JobPlan:
@@ -47,6 +60,6 @@ class PlanCache:
         return dialect.plan(job.manifest, identity, resumed=resumed, site=self._site)
 
     def _shrink(self) -> None:
-        while self._held > self._max_replicas and len(self._plans) > 1:
-            _, dropped = self._plans.popitem(last=False)
-            self._held -= len(dropped.replicas)
+        while self._held > self._max_bytes and len(self._plans) > 1:
+            _, (_, size) = self._plans.popitem(last=False)
+            self._held -= size

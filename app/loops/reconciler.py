@@ -1,7 +1,7 @@
 """The pass over jobs: take what is due from the queue, load it, decide, persist, and only then act.
 
-Jobs that are due together share a load and a transaction; a batch that Postgres refuses is repeated job by job, so that
-one job that cannot be written does not hold the others up.
+Jobs that are due together share a load and a transaction, as far as their memory allows (`app/loops/portions.py`); a
+batch that Postgres refuses is repeated job by job, so that one job that cannot be written does not hold the others up.
 """
 
 import asyncio
@@ -17,7 +17,6 @@ from app.db.controller import StoredJob
 from app.db.errors import DatabaseUnavailable, NotStorable
 from app.domain.decision import Decision
 from app.domain.inputs import Inputs
-from app.domain.plan import Rank
 from app.domain.reconcile import reconcile
 from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import JobPhase, Reason
@@ -30,12 +29,12 @@ from app.loops.leadership import Leadership
 from app.loops.mirror import Mirror
 from app.loops.parts import Parts
 from app.loops.plans import PlanCache
+from app.loops.portions import ACTING_BYTES, Room, acting_bytes, portions
 from app.loops.workqueue import WorkQueue
 
 log = structlog.get_logger()
 
 BATCH = 64
-ACTING = 64  # jobs whose actions are under way at once
 DATABASE_PAUSE = 1.0  # seconds before a batch is tried again while Postgres is away
 LONGEST_SLEEP = 3600.0
 UNWRITABLE_PAUSE = timedelta(minutes=1)
@@ -48,6 +47,22 @@ class Decided:
     job: StoredJob
     decision: Decision
     work: Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is left of a decision once it is stored: the actions, and when to look at the job again.
+
+    It holds neither the record of the job nor its replicas, because many tasks wait for the cluster at once.
+    `room` is the estimated memory that it takes.
+    """
+
+    key: str
+    work: Work
+    again: bool
+    wake_at: datetime | None
+    quiet: bool
+    room: int
 
 
 class Reconciler:
@@ -75,7 +90,7 @@ class Reconciler:
         self._plans = plans
         self._queue = queue
         self._facts = FactBook()
-        self._acting = asyncio.Semaphore(ACTING)
+        self._room = Room(ACTING_BYTES)
 
     async def run(self) -> None:
         """Take batches until cancelled."""
@@ -83,27 +98,45 @@ class Reconciler:
             while True:
                 keys = await self._queue.get_batch(BATCH)
                 try:
-                    decided = await self._decide_and_persist(keys)
+                    found = await controller.sizes(self._db, [UUID(key) for key in keys])
                 except DatabaseUnavailable as error:
-                    log.warning("reconcile.database_unavailable", error=str(error))
-                    await asyncio.sleep(DATABASE_PAUSE)
-                    self._retry(keys)
+                    await self._pause(keys, error)
                     continue
-                for item in decided:
-                    await self._acting.acquire()
-                    group.create_task(self._act(item))
+                for key in keys:
+                    if UUID(key) not in found:
+                        self._finish(key)
+                for uids in portions([uid for key in keys if (uid := UUID(key)) in found], found):
+                    await self._reconcile(uids, found, group)
+
+    async def _reconcile(
+        self, uids: Sequence[UUID], sizes: Mapping[UUID, controller.JobSize], group: asyncio.TaskGroup
+    ) -> None:
+        """One pass over each of these jobs. Their actions go on in the group when this returns."""
+        try:
+            tasks = await self._decide_and_persist(uids, sizes)
+        except DatabaseUnavailable as error:
+            await self._pause([str(uid) for uid in uids], error)
+            return
+        for task in tasks:
+            await self._room.take(task.room)
+            group.create_task(self._act(task))
+
+    async def _pause(self, keys: Sequence[str], error: DatabaseUnavailable) -> None:
+        log.warning("reconcile.database_unavailable", error=str(error))
+        await asyncio.sleep(DATABASE_PAUSE)
+        self._retry(keys)
 
     def _retry(self, keys: Sequence[str]) -> None:
         for key in keys:
             self._queue.add(key)
             self._queue.done(key)
 
-    async def _decide_and_persist(self, keys: Sequence[str]) -> list[Decided]:
-        """The decisions that stand. Keys with nothing to do are released here, the others by whoever acts."""
-        jobs = await controller.load(self._db, [UUID(key) for key in keys], self._served)
-        for key in keys:
-            if UUID(key) not in jobs:
-                self._finish(key)
+    async def _decide_and_persist(self, uids: Sequence[UUID], sizes: Mapping[UUID, controller.JobSize]) -> list[Task]:
+        """What the decisions that stand ask for. Jobs that are gone are released here, the others by whoever acts."""
+        jobs = await controller.load(self._db, uids, self._served)
+        for uid in uids:
+            if uid not in jobs:
+                self._finish(str(uid))
         gang_available = await self._creator.has_gang_api() if jobs else False
         decided = [self._decide(job, gang_available=gang_available) for job in jobs.values()]
         reached(FaultPoint.DECIDED)
@@ -113,7 +146,7 @@ class Reconciler:
         for uid in rejected:
             metrics.REJECTED.inc()
             self._retry([str(uid)])
-        return [item for item in decided if item.job.uid not in rejected]
+        return [_task(item, sizes[item.job.uid]) for item in decided if item.job.uid not in rejected]
 
     def _decide(self, job: StoredJob, *, gang_available: bool) -> Decided:
         metrics.PASSES.inc()
@@ -163,34 +196,33 @@ class Reconciler:
             await controller.persist(self._db, lease, [_write(replace(item, decision=unknown))])
             return set()
 
-    async def _act(self, item: Decided) -> None:
-        key = str(item.job.uid)
+    async def _act(self, task: Task) -> None:
         try:
-            done = not item.work.actions or await self._hands.perform(item.work)
+            done = not task.work.actions or await self._hands.perform(task.work)
         except DatabaseUnavailable as error:
-            log.warning("act.database_unavailable", job=key, error=str(error))
+            log.warning("act.database_unavailable", job=task.key, error=str(error))
             done = False
         finally:
-            self._acting.release()
+            self._room.give_back(task.room)
         if not done:
-            self._queue.add_rate_limited(key)
+            self._queue.add_rate_limited(task.key)
         else:
-            self._queue.forget(key)
-            self._schedule(key, item)
-        self._finish(key)
-        if item.decision.status.quiet:
-            self._facts.forget(key)
+            self._queue.forget(task.key)
+            self._schedule(task)
+        self._finish(task.key)
+        if task.quiet:
+            self._facts.forget(task.key)
 
-    def _schedule(self, key: str, item: Decided) -> None:
+    def _schedule(self, task: Task) -> None:
         """Come back when the decision says so, when acting has taught something, or when a refused create is due."""
-        decision, facts = item.decision, item.work.facts
-        if decision.again or _has_learnt(item):
-            self._queue.add(key)
+        facts = task.work.facts
+        if task.again or facts.learnt != task.work.learnt_before:
+            self._queue.add(task.key)
         if facts.retry_at:
-            self._queue.add_after(key, max(0.0, min(facts.retry_at.values()) - self._clock.monotonic()))
-        if decision.wake_at is not None:
-            wait = (decision.wake_at - self._clock.now()) / timedelta(seconds=1)
-            self._queue.add_after(key, min(max(wait, 0.0), LONGEST_SLEEP))
+            self._queue.add_after(task.key, max(0.0, min(facts.retry_at.values()) - self._clock.monotonic()))
+        if task.wake_at is not None:
+            wait = (task.wake_at - self._clock.now()) / timedelta(seconds=1)
+            self._queue.add_after(task.key, min(max(wait, 0.0), LONGEST_SLEEP))
 
     def _finish(self, key: str) -> None:
         self._queue.done(key)
@@ -201,12 +233,22 @@ def _must_be_written(item: Decided) -> bool:
     return decision.dirty or job.intent_is_new or decision.wake_at != job.wake_at
 
 
-def _has_learnt(item: Decided) -> bool:
-    return item.work.facts.learnt != item.work.learnt_before
+def _task(item: Decided, size: controller.JobSize) -> Task:
+    decision = item.decision
+    return Task(
+        key=str(item.job.uid),
+        work=item.work,
+        again=decision.again,
+        wake_at=decision.wake_at,
+        quiet=decision.status.quiet,
+        room=acting_bytes(size),
+    )
 
 
 def _write(item: Decided) -> controller.JobWrite:
-    names: Mapping[Rank, str] = {key: replica.pod_name for key, replica in item.work.plan.replicas.items()}
+    plan = item.work.plan
+    changed = (replica.key for replica in item.decision.changed)
+    names = {key: plan.pod_name(key) for key in changed if key in plan.replicas}
     return item.job.write(item.decision, observed_at=item.decision.status.observed_at, pod_names=names)
 
 

@@ -29,7 +29,9 @@ def a_generic_job(replicas: int) -> Manifest:
 def an_mx_job(replicas: int) -> Manifest:
     template = {"spec": {"containers": [{"name": "mxnet", "image": "train:1"}]}}
     roles = (("SCHEDULER", 1), ("SERVER", 1), ("WORKER", replicas - 2))
-    specs = [{"mxReplicaType": role, "replicas": size, "PsRootPort": 9000, "template": template} for role, size in roles]
+    specs = [
+        {"mxReplicaType": role, "replicas": size, "PsRootPort": 9000, "template": template} for role, size in roles
+    ]
     return _manifest("mxnet.mlkube.io/v1beta1", "MxJob", {"jobMode": "dist", "replicaSpecs": specs})
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from app.domain.decision import Decision
