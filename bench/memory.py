@@ -69,8 +69,8 @@ class Clock:
 async def _until(what: str, holds: Callable[[], Awaitable[bool]], seconds: float = 600.0) -> None:
     try:
         async with asyncio.timeout(seconds):
-            while not await holds():
-                await asyncio.sleep(0.2)  # noqa: ASYNC110  what it waits for is in another process
+            while not await holds():  # noqa: ASYNC110  what it waits for is in another process
+                await asyncio.sleep(0.2)
     except TimeoutError as error:
         raise MeasurementFailed(f"{what}: not within {seconds:g} s") from error
 
