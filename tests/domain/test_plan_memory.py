@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.dialects.base import Limits
 from app.domain.manifests.pods import pod_manifest
-from app.domain.manifests.rendered import largest_pod_bytes, reserved_names
+from app.domain.manifests.rendered import largest_pod_bytes
 from app.domain.plan import JobPlan, Manifest
 from app.services.planning import Planner
 
@@ -74,7 +74,7 @@ def test_a_plan_of_many_replicas_takes_the_memory_of_its_template(job: Any) -> N
 @pytest.mark.parametrize("job", [a_generic_job, an_mx_job, a_training_job], ids=lambda job: job.__name__)
 def test_names_known_without_rendering_are_those_of_the_rendered_objects(job: Any) -> None:
     plan = planned(job(5))
-    rendered = {("pod", replica.pod_name) for replica in plan.replicas.values()}
-    rendered |= {("service", replica.service.name) for replica in plan.replicas.values() if replica.service}
-    rendered |= {("service", service.name) for service in plan.services}
-    assert set(reserved_names(plan)) - {("job", "large")} == rendered
+    pods = [replica.pod_name for replica in plan.replicas.values()]
+    services = [replica.service.name for replica in plan.replicas.values() if replica.service]
+    assert [task.pod_name(rank) for task in plan.tasks for rank in range(task.size)] == pods
+    assert [task.pod_name(rank) for task in plan.tasks if task.own_services for rank in range(task.size)] == services
