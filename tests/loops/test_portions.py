@@ -46,16 +46,16 @@ def test_no_more_than_64_jobs_fit_while_their_actions_are_carried_out() -> None:
 async def test_room_is_taken_within_its_bound_and_by_one_that_is_larger_alone() -> None:
     room = Room(10)
     await room.take(6)
-    waiting = asyncio.create_task(room.take(20))
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    room.give_back(6)
-    await asyncio.wait_for(waiting, 60)
-    late = asyncio.create_task(room.take(1))
-    await asyncio.sleep(0)
-    assert not late.done()
-    room.give_back(20)
-    await asyncio.wait_for(late, 60)
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        waiting = group.create_task(room.take(20))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        room.give_back(6)
+        await waiting
+        late = group.create_task(room.take(1))
+        await asyncio.sleep(0)
+        assert not late.done()
+        room.give_back(20)
 
 
 async def test_the_size_of_a_job_is_known_without_loading_it(database_url: str) -> None:
