@@ -15,9 +15,11 @@ from app.demo.second_node import TOLERATION, second_node
 from app.devcluster.node.fuse import why_no_fuse
 from app.k8s.connection import connect
 from app.k8s.errors import AlreadyExists
+from app.k8s.transport import Limits
 from app.settings import Settings
 
 PARTITIONS = 2
+CONNECT = 30.0  # seconds; all stories begin at once, and a TLS handshake waits for a cluster that starts their pods
 
 
 def why_no_cache(settings: Settings) -> str:
@@ -35,7 +37,7 @@ async def play_cache(client: httpx2.AsyncClient, namespace: str, say: Say, data_
     """Its files are gone afterwards."""
     home = data_dir / "digits"
     kubeconfig = data_dir / "cluster" / "kubeconfig"
-    api = await connect(kubeconfig=str(kubeconfig), context=None)
+    api = await connect(kubeconfig=str(kubeconfig), context=None, limits=Limits(connect=CONNECT))
 
     async def make_secret(document: Document) -> None:
         document["metadata"]["namespace"] = namespace
