@@ -1,0 +1,45 @@
+"""`make fuzz` runs the property tests from a seed that it prints, and says how to repeat a failure."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tools.fuzz
+
+ROOT = Path(__file__).parent.parent
+PROPERTIES = "tests/domain/test_credentials.py"
+
+
+def fuzz(*arguments: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "tools.fuzz", "--jobs=1", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_one_round_of_a_seed_runs_the_property_tests_alone() -> None:
+    status, told = fuzz("--seed=7", PROPERTIES)
+    assert status == 0, told
+    assert told.startswith("seed 7\n")
+    properties = len(re.findall(r"^@given", (ROOT / PROPERTIES).read_text(), re.MULTILINE))
+    assert f"{properties} passed" in told
+
+
+def test_a_round_without_a_property_test_is_a_failure() -> None:
+    status, told = fuzz("--seed=7", "tests/domain/test_errors.py")
+    assert status != 0
+    assert "there are no property tests under tests/domain/test_errors.py" in told
+
+
+def test_a_failure_says_how_to_repeat_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tools.fuzz._verdict(7, ["tests/domain", "tests/db"], 1) == 1
+    assert capsys.readouterr().out == 'to repeat: make fuzz ARGS="--seed=7 tests/domain tests/db"\n'
+
+
+def test_the_time_limit_stops_a_round() -> None:
+    status, told = fuzz("--seconds=0.01", PROPERTIES)
+    assert status == 0, told
+    assert re.search(r"the time limit stopped the round of seed \d+", told)
+    assert "0 whole rounds passed" in told
