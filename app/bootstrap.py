@@ -26,6 +26,7 @@ from app.db.errors import DatabaseUnavailable
 from app.db.notifications import FEED, INTENT, Listener, Notifier
 from app.db.publisher import Publisher
 from app.http_server import server as http_server
+from app.http_server import stalls
 from app.http_server.sockets import bind, url_of
 from app.k8s.api import KubeApi
 from app.k8s.connection import connect
@@ -317,13 +318,14 @@ async def _serve_http(
     app = create_app(services, settings.http(), serves_jobs=settings.role != "controller")
     config = http_server.configured(app, graceful_seconds=GRACEFUL_SHUTDOWN)
     limits = http_server.with_descriptors_for(settings.server_limits())
-    await http_server.serve(
-        http_server.Server(config, listening, limits),
-        stop,
-        drain_seconds=settings.drain_seconds,
-        on_ready=lambda: on_ready(url_of(listening)),
-        on_close=services.close,
-    )
+    with stalls.watched(settings.max_stall):
+        await http_server.serve(
+            http_server.Server(config, listening, limits),
+            stop,
+            drain_seconds=settings.drain_seconds,
+            on_ready=lambda: on_ready(url_of(listening)),
+            on_close=services.close,
+        )
 
 
 def _located(settings: Settings, listening: socket.socket) -> Settings:

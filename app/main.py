@@ -2,11 +2,12 @@
 
 from typing import Final
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 
 from app.api import errors
+from app.api.bodies import JSON
 from app.api.browsers import BrowserGuard
 from app.api.dependencies import Api
 from app.api.envelope import Enveloped
@@ -32,8 +33,10 @@ from app.api.routes import (
     watch,
 )
 from app.api.settings import HttpSettings
+from app.offload import offloaded
 from app.services.gateway import Services
 
+OPENAPI_PATH: Final = "/openapi.json"
 _ROUTERS: Final = (
     listing.router,
     jobs.router,
@@ -62,7 +65,7 @@ def create_app(
     app = Documented(
         title="jobgate",
         version="1",
-        openapi_url="/openapi.json",
+        openapi_url=None,  # served below
         docs_url=None,
         redoc_url=None,
         openapi_tags=TAGS,
@@ -77,12 +80,27 @@ def create_app(
         for router in _ROUTERS:
             app.include_router(router)
     app.include_router(system.router)
+    app.add_route(OPENAPI_PATH, _openapi_document, methods=["GET"], include_in_schema=False)
     if services is not None:
         app.state.api = Api(services=services, poller=Poller(services, RenderCache()))
         if serves_jobs:
             app.add_middleware(HotPaths, api=app.state.api)
     _wrap(app, settings)
+    if services is not None:
+        _build_routes(app)
     return app
+
+
+def _build_routes(app: FastAPI) -> None:
+    """Have FastAPI build what it otherwise builds within the first request, which would hold the event loop."""
+    nowhere = {"type": "http", "method": "GET", "path": "/", "headers": [], "root_path": ""}
+    for route in app.routes:
+        route.matches(nowhere)
+
+
+async def _openapi_document(request: Request) -> Response:
+    app: Documented = request.app
+    return Response(await offloaded(app.document_bytes), media_type=JSON)
 
 
 def _wrap(app: FastAPI, settings: HttpSettings) -> None:

@@ -136,6 +136,10 @@ class Settings(BaseSettings):
     send_timeout: Annotated[
         float, Field(gt=0, description="for a client to take what was sent, before its connection is cut off")
     ] = 60.0
+    max_stall: Annotated[
+        float,
+        Field(ge=0, description="CPU time of one callback that is logged with its stack as loop.stalled; 0 for never"),
+    ] = 0.0
     drain_seconds: Annotated[
         float, Field(ge=0, description="served on after SIGTERM, not ready, until load balancers know")
     ] = 5.0

@@ -3,6 +3,7 @@
 import json
 from typing import Any, Final
 
+import msgspec
 from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -84,11 +85,19 @@ _SCALE: Final = {
 class Documented(FastAPI):
     """An app whose document is the one below."""
 
+    _bytes: bytes | None = None
+
     @override
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             self.openapi_schema = _finished(super().openapi())
         return self.openapi_schema
+
+    def document_bytes(self) -> bytes:
+        """The document as it is served; the first call takes about a second."""
+        if self._bytes is None:
+            self._bytes = msgspec.json.encode(self.openapi())
+        return self._bytes
 
 
 def document(app: FastAPI) -> dict[str, Any]:

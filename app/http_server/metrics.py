@@ -10,3 +10,7 @@ REFUSALS: Final = Counter(
     "Connections and requests that the server refused or ended, by reason.",
     ("reason",),
 )
+STALLS: Final = Counter(
+    "jobgate_loop_stalls_total",
+    "Callbacks that held the event loop for longer than JOBGATE_MAX_STALL seconds of CPU time.",
+)

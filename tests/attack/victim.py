@@ -143,7 +143,7 @@ class Bystander:
         while True:
             began = time.monotonic()
             try:
-                async with asyncio.timeout(10), await self.victim.connect() as connection:
+                async with asyncio.timeout(PATIENCE), await self.victim.connect() as connection:
                     await connection.send(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                     status, _ = await connection.answer()
             except (OSError, TimeoutError) as error:

@@ -8,6 +8,7 @@ Stricter than kubectl: a key that is given twice, tags other than !!str, and num
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import yaml
 
@@ -27,7 +28,8 @@ from app.domain.decoding.values import (
 from app.domain.decoding.yaml_scalars import NotJsonError, resolve
 from app.domain.errors import Problems, pointer_to, shorten
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PIECE = 16 * 1024  # characters
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _STRING_TAGS = ("!", "tag:yaml.org,2002:str")
 _MERGE_KEY = "<<"
@@ -39,7 +41,7 @@ def decode_yaml(body: bytes, *, limits: Limits = DEFAULT_LIMITS) -> tuple[JsonVa
     problems = Problems()
     builder = _Builder(limits=limits, problems=problems)
     try:
-        loader = _LOADER(text)
+        loader = _LOADER(_Pieces(text))
         try:
             while loader.check_event() and not problems.full:
                 builder.accept(loader.get_event())
@@ -53,6 +55,19 @@ def decode_yaml(body: bytes, *, limits: Limits = DEFAULT_LIMITS) -> tuple[JsonVa
     if not builder.documents:
         refuse("EmptyBody", "the body holds no document", "at least one document")
     return tuple(builder.documents)
+
+
+class _Pieces:
+    """Text for the parser to read in pieces: within one call into C no other thread of the process would run."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._place = 0
+
+    def read(self, _: int) -> str:
+        piece = self._text[self._place : self._place + _PIECE]
+        self._place += len(piece)
+        return piece
 
 
 def _describe(error: yaml.YAMLError) -> str:
