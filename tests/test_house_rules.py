@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -46,6 +47,8 @@ TEXT = {
 @cache
 def tracked() -> tuple[Path, ...]:
     """What the repository holds, or where there is no repository, what it would."""
+    if shutil.which("git") is None:
+        pytest.skip("there is no git: nobody can say which files are the repository's")
     ran = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if ran.returncode:
         pytest.skip("this is not a git checkout: nobody can say which files are the repository's")

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -87,9 +88,11 @@ def _without_hash(text: str) -> Iterator[str]:
 
 
 def tracked(pattern: str) -> list[Path]:
-    """Files that git knows, or where there is no repository, those that are there."""
-    ran = subprocess.run(["git", "ls-files", "-z", pattern], cwd=ROOT, capture_output=True, text=True, check=False)
-    if ran.returncode:
+    """Return the files that git knows, or all that are there where there is no git or no repository."""
+    command = ["git", "ls-files", "-z", pattern]
+    git = shutil.which("git")
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False) if git else None
+    if ran is None or ran.returncode:
         return [path for path in ROOT.rglob(pattern) if ".venv" not in path.parts]
     return [ROOT / name for name in ran.stdout.split("\0") if name and (ROOT / name).exists()]
 
