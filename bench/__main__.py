@@ -1,7 +1,8 @@
 """`python -m bench`: every figure in one run of a few minutes; exit status 0 whatever they are.
 
 `python -m bench cache` is another run: the cache runtime beside the bare `juicefs` command. `python -m bench memory` is
-a third: peak memory with many planned replicas.
+a third: peak memory with many planned replicas. `python -m bench follow` is a fourth: another client's polls beside
+thousands of streams and long polls.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, memory
+from bench import cache, follow, memory
 from bench.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.gateway import durability
 from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
@@ -94,6 +95,8 @@ if __name__ == "__main__":
         cache.main(sys.argv[2:])
     elif sys.argv[1:2] == ["memory"]:
         memory.main(sys.argv[2:])
+    elif sys.argv[1:2] == ["follow"]:
+        follow.main(sys.argv[2:])
     else:
         asyncio.run(main())
     sys.exit(0)

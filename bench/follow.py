@@ -1,0 +1,305 @@
+"""`python -m bench follow`: what those who follow cost everybody else, before and after a change of the program.
+
+Another client polls one job's status while thousands of streams, or hundreds of filtered long polls over 100 000 jobs,
+follow two changes a second. `--against` names another checkout of the repository, which is measured in turn.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import asyncpg
+
+from app.db import feed
+from app.db.engine import Database
+from app.embedded_postgres.server import EmbeddedPostgres
+from bench.client import MeasurementFailed, Target
+from bench.gateway import gateway, new_token
+from bench.processes import cpu_seconds
+
+HERE = Path(__file__).parents[1]
+NAMESPACE = "bench"
+_FIRST_LOOKS = asyncio.Semaphore(4)
+PAUSE = 0.01  # seconds between two polls of the client that is measured
+MANIFEST = {
+    "apiVersion": "batch.tensorstack.dev/v1beta1",
+    "kind": "GenericJob",
+    "metadata": {"name": "first"},
+    "spec": {
+        "replicaSpecs": [
+            {
+                "type": "worker",
+                "replicas": 2,
+                "restartPolicy": {"policy": "Never"},
+                "template": {"spec": {"containers": [{"name": "main", "image": "busybox", "command": ["true"]}]}},
+            }
+        ]
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What the client saw, in seconds; `cpu` is the gateway's in cores; `told` what its followers received."""
+
+    latencies: Sequence[float]
+    cpu: float
+    told: int
+
+    def row(self) -> str:
+        ordered = sorted(self.latencies)
+        p50, p99 = (ordered[int(len(ordered) * share)] * 1000 for share in (0.5, 0.99))
+        return f"{p50:.1f} | {p99:.1f} | {ordered[-1] * 1000:.0f} | {self.cpu:.2f} | {self.told}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Side:
+    name: str
+    checkout: Path
+    url: str = ""
+    token: str = ""
+    uids: list[Any] = field(default_factory=list)
+
+
+class Connection:
+    """One keep-alive connection that asks and reads whole answers."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    async def open(self) -> "Connection":
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self._target.port, limit=2**24)
+        return self
+
+    async def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, dict[str, str], bytes]:
+        self.writer.write(self._target.request(method, path, body, headers))
+        return await self.answer()
+
+    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:])}
+        return int(head[0].split()[1]), headers, await self.reader.readexactly(int(headers.get("content-length", 0)))
+
+
+async def stream(target: Target, counts: dict[str, int]) -> None:
+    connection = await Connection(target).open()
+    connection.writer.write(target.request("GET", "/api/v1/watch"))
+    while piece := await connection.reader.read(65536):
+        counts["ready"] += piece.count(b"event: ready")
+        counts["told"] += piece.count(b"event: job")
+
+
+async def poll(target: Target, number: int, counts: dict[str, int]) -> None:
+    """A list of its own: some label, a part of a name, and a phase."""
+    selector = quote(f"team=t{number % 20}", safe="")
+    path = f"/api/v1/jobs?labelSelector={selector}&search=-{number}&phase=Running&pageSize=50"
+    connection, tag = await Connection(target).open(), ""
+    async with _FIRST_LOOKS:
+        while not tag:
+            _, headers, _ = await connection.ask("GET", path)
+            tag = headers.get("etag", "")
+    counts["ready"] += 1
+    while True:
+        status, headers, _ = await connection.ask("GET", path, **{"If-None-Match": tag, "Prefer": "wait=60"})
+        counts["told"] += status == 200
+        tag = headers.get("etag", tag)
+
+
+async def follow(arguments: argparse.Namespace) -> None:
+    """In a process of its own: say that all wait, and what they were told once standard input ends."""
+    _, kind, count, port, token = arguments.child
+    target = Target(name="jobgate", port=int(port), tls=False, token=token, pids={})
+    counts = {"ready": 0, "told": 0}
+    async with asyncio.TaskGroup() as group:
+        tasks = []
+        for number in range(int(count)):
+            following = stream(target, counts) if kind == "streams" else poll(target, number, counts)
+            tasks.append(group.create_task(following))
+            await asyncio.sleep(0.002)
+        while counts["ready"] < int(count):  # noqa: ASYNC110 - counted by many tasks
+            await asyncio.sleep(0.05)
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+        print(json.dumps(counts), flush=True)
+        for task in tasks:
+            task.cancel()
+
+
+@asynccontextmanager
+async def followers(target: Target, kind: str, count: int) -> AsyncIterator[dict[str, int]]:
+    """Filled in at the end of the block."""
+    counts: dict[str, int] = {"told": 0}
+    if not count:
+        yield counts
+        return
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bench.follow", "--child", "x", kind, str(count), str(target.port), target.token),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        cwd=HERE,
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    try:
+        async with asyncio.timeout(120):
+            if await process.stdout.readline() != b"ready\n":
+                raise MeasurementFailed(f"the {count} {kind} did not begin")
+        yield counts
+        process.stdin.close()
+        async with asyncio.timeout(60):
+            counts |= json.loads(await process.stdout.readline())
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def change(db: Database, side: Side, stop: asyncio.Event) -> None:
+    """Two jobs a second change, as the controller would write it."""
+    chance = random.Random(1)
+    while not stop.is_set():
+        async with db.begin() as connection:
+            uid = chance.choice(side.uids)
+            version = await connection.fetchval(
+                "UPDATE jobs SET version = version + 1, message = $2 WHERE uid = $1 RETURNING version", uid, str(uid)
+            )
+            await connection.execute(
+                "INSERT INTO job_events (at, type, namespace, job_uid, version) VALUES (now(), 'status', $1, $2, $3)",
+                *(NAMESPACE, uid, version),
+            )
+        await feed.publish(db)
+        async with db.read() as connection:
+            await connection.execute("SELECT pg_notify('jobgate_feed', '')")
+        try:
+            async with asyncio.timeout(0.5):
+                await stop.wait()
+        except TimeoutError:
+            continue
+
+
+async def measure(side: Side, kind: str, count: int, seconds: float, place: Path, postgres: EmbeddedPostgres) -> Result:
+    os.chdir(side.checkout)  # `python -m app.cli` takes the code from where it is started
+    latencies: list[float] = []
+    db = await Database.open(side.url, pool_size=2)
+    try:
+        async with gateway(side.url, place, postgres, role="api", token=side.token) as target:
+            connection = await Connection(target).open()
+            async with followers(target, kind, count) as counts, asyncio.TaskGroup() as group:
+                stop = asyncio.Event()
+                group.create_task(change(db, side, stop))
+                began, cpu = time.monotonic(), cpu_seconds(target.pids["jobgate"])
+                while time.monotonic() < began + seconds:
+                    asked = time.monotonic()
+                    status, _, _ = await connection.ask("GET", f"/api/v1/namespaces/{NAMESPACE}/jobs/first/status")
+                    latencies.append(time.monotonic() - asked)
+                    if status != 200:
+                        raise MeasurementFailed(f"the poll was answered {status}")
+                    await asyncio.sleep(PAUSE)
+                spent = (cpu_seconds(target.pids["jobgate"]) - cpu) / (time.monotonic() - began)
+                stop.set()
+        return Result(latencies=latencies, cpu=spent, told=counts["told"])
+    finally:
+        await db.close()
+        os.chdir(HERE)
+
+
+async def prepare(side: Side, jobs: int, place: Path, postgres: EmbeddedPostgres) -> None:
+    """A database of the checkout's own schema: one job that was submitted, and copies of its row."""
+    name = f"follow_{side.name}"
+    connection: Any = await asyncpg.connect(postgres.url, timeout=10)
+    await connection.execute(f"CREATE DATABASE {name}")
+    await connection.close()
+    side.url = postgres.url.replace("/jobgate?", f"/{name}?", 1)
+    environment = os.environ | {"JOBGATE_DATABASE_URL": side.url}
+    migrating = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "app.cli", "migrate"), cwd=side.checkout, env=environment
+    )
+    if await migrating.wait():
+        raise MeasurementFailed("the schema could not be made")
+    side.token = await new_token(side.url)
+    os.chdir(side.checkout)
+    try:
+        async with gateway(side.url, place, postgres, role="api", token=side.token) as target:
+            submitting = await Connection(target).open()
+            path, body = f"/api/v1/namespaces/{NAMESPACE}/jobs", json.dumps(MANIFEST).encode()
+            status, _, _ = await submitting.ask("POST", path, body)
+            if status != 201:
+                raise MeasurementFailed(f"the first job was answered {status}")
+    finally:
+        os.chdir(HERE)
+    connection = await asyncpg.connect(side.url, timeout=10)
+    await _copy_rows(connection, jobs)
+    side.uids = [row["uid"] for row in await connection.fetch("SELECT uid FROM jobs WHERE name <> 'first' LIMIT 1000")]
+    await connection.close()
+
+
+async def _copy_rows(connection: Any, jobs: int) -> None:
+    columns = [
+        row["column_name"]
+        for row in await connection.fetch(
+            "SELECT column_name FROM information_schema.columns WHERE table_name = 'jobs'"
+        )
+    ]
+    other = {
+        "uid": "gen_random_uuid()",
+        "name": "'job-' || n",
+        "created_at": "created_at - n * interval '1 second'",
+        "labels": "jsonb_build_object('team', 't' || n % 20, 'user', 'u' || n % 1000)",
+        "phase": "CASE WHEN n % 10 = 0 THEN 'Running' ELSE 'Succeeded' END",
+        "intent_at": "NULL",
+    }
+    values = ", ".join(other.get(column, column) for column in columns)
+    await connection.execute(
+        f"INSERT INTO jobs ({', '.join(columns)}) SELECT {values} FROM jobs, generate_series(1, {jobs}) AS n",
+        timeout=300,
+    )
+    await connection.execute("ANALYZE jobs", timeout=60)
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    sides = [Side(name="after", checkout=HERE)]
+    if arguments.against:
+        sides.insert(0, Side(name="before", checkout=arguments.against.absolute()))
+    states = [("streams", 0), ("streams", arguments.streams), ("polls", arguments.polls)]
+    with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
+        place = Path(directory)
+        async with EmbeddedPostgres(place / "postgres") as postgres:
+            for side in sides:
+                await prepare(side, arguments.jobs, place, postgres)
+            print(
+                "| followers | side | p50 ms | p99 ms | longest ms | CPU of the gateway | told |\n" + "|---" * 7 + "|"
+            )
+            for kind, count in states:
+                for side in sides:
+                    result = await measure(side, kind, count, arguments.seconds, place, postgres)
+                    print(f"| {count} {kind} | {side.name} | {result.row()} |", flush=True)
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench follow", description=__doc__)
+    parser.add_argument("--against", type=Path, help="another checkout, to be measured in turn")
+    parser.add_argument("--streams", type=int, default=2000)
+    parser.add_argument("--polls", type=int, default=200, help="filtered long polls, each with a filter of its own")
+    parser.add_argument("--jobs", type=int, default=100_000, help="rows that are stored")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
+    parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
+    parsed = parser.parse_args(arguments)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    asyncio.run(follow(parsed) if parsed.child else run(parsed))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
