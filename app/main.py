@@ -8,6 +8,7 @@ from fastapi.routing import APIRoute
 
 from app.api import errors
 from app.api.bodies import JSON
+from app.api.broadcast import Broadcast
 from app.api.browsers import BrowserGuard
 from app.api.dependencies import Api
 from app.api.envelope import Enveloped
@@ -33,6 +34,7 @@ from app.api.routes import (
     watch,
 )
 from app.api.settings import HttpSettings
+from app.api.shared_polls import SharedPolls
 from app.offload import offloaded
 from app.services.gateway import Services
 
@@ -82,7 +84,12 @@ def create_app(
     app.include_router(system.router)
     app.add_route(OPENAPI_PATH, _openapi_document, methods=["GET"], include_in_schema=False)
     if services is not None:
-        app.state.api = Api(services=services, poller=Poller(services, RenderCache()))
+        app.state.api = Api(
+            services=services,
+            poller=Poller(services, RenderCache()),
+            broadcast=Broadcast(services),
+            polls=SharedPolls(services.watcher, services.clock),
+        )
         if serves_jobs:
             app.add_middleware(HotPaths, api=app.state.api)
     _wrap(app, settings)

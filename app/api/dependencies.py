@@ -6,8 +6,10 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from app.api.broadcast import Broadcast
 from app.api.parameters import check_namespace, refuse_unknown_query
 from app.api.polling import Poller
+from app.api.shared_polls import SharedPolls
 from app.domain.errors import NotFound
 from app.domain.namespaces import NamespaceSet
 from app.services.access import Principal, Verb, require
@@ -16,10 +18,12 @@ from app.services.gateway import Services
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """One an app: the services and what the API itself keeps."""
+    """One for each app: the services and what the API itself keeps."""
 
     services: Services
     poller: Poller
+    broadcast: Broadcast
+    polls: SharedPolls
 
 
 @dataclass(frozen=True, slots=True)

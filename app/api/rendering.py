@@ -1,9 +1,8 @@
 """Records to views, and the bytes that pollers read: rendered once a version, kept while there is room."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
-from uuid import UUID
+from collections.abc import Hashable, Iterable
+from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -26,7 +25,7 @@ from app.api.views import (
     TaskScalingView,
 )
 from app.db.history import HistoryRow
-from app.db.job_rows import JobRow
+from app.db.job_rows import JobRow, JobSummary
 from app.domain.dialects import registry
 from app.domain.dialects.base import Scaling, StatusFacts
 from app.domain.status.observed import ObservedContainer
@@ -39,8 +38,6 @@ CACHE_BYTES: Final = 64 * 1024 * 1024
 # What an entry costs beside its bytes.
 _OVERHEAD: Final = 256
 _NONE_YET: Final = Belongings()
-
-Key: TypeAlias = tuple[str, UUID, int]  # which view, of which job, at which version
 
 
 class Sized(Protocol):
@@ -59,15 +56,15 @@ class RenderCache(Generic[_T]):
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._entries: OrderedDict[Key, _T] = OrderedDict()
+        self._entries: OrderedDict[Hashable, _T] = OrderedDict()
 
-    def get(self, key: Key) -> _T | None:
+    def get(self, key: Hashable) -> _T | None:
         found = self._entries.get(key)
         if found is not None:
             self._entries.move_to_end(key)
         return found
 
-    def put(self, key: Key, entry: _T) -> None:
+    def put(self, key: Hashable, entry: _T) -> None:
         if key in self._entries or len(entry.body) > self._max_bytes // 8:
             return
         self._entries[key] = entry
@@ -103,7 +100,7 @@ def job_bytes(job: JobRow, belongings: Belongings = _NONE_YET) -> bytes:
     return view.model_dump_json(by_alias=True).encode()
 
 
-def status_view(job: JobRow) -> JobStatusView:
+def status_view(job: JobSummary) -> JobStatusView:
     return JobStatusView(
         uid=job.uid,
         namespace=job.namespace,

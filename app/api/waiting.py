@@ -1,58 +1,39 @@
-"""Long polls of what is read anew at each look."""
-
-import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+"""Long polls: RFC 7240's `Prefer: wait` beside If-None-Match."""
 
 from app.api.conditional import unchanged
 from app.api.dependencies import Caller
 from app.api.lasting import attended
+from app.api.shared_polls import Look, Poll
 from app.services.lasting import DENIED, Ending, Kind, refusal
-from app.services.watching import Interest, Position
-
-# Changes that come together wake a long poll once: it looks again for all of them.
-_COALESCED: Final = 0.05
-
-_T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Look(Generic[_T]):
-    """What was seen, its ETag, and a position of the feed: what was seen may be newer, never older."""
-
-    seen: _T
-    tag: str
-    position: Position | None
-
-
-async def latest(
-    caller: Caller,
-    interest: Interest,
-    if_none_match: str | None,
-    wait: int,
-    look: Callable[[], Awaitable[tuple[_T, str]]],
-) -> Look[_T]:
+async def latest(caller: Caller, poll: Poll, if_none_match: str | None, wait: int) -> Look:
     """Look until there is something that the caller does not have, or `wait` seconds are over.
+
+    The look has a body unless the caller has it already.
 
     Raises:
         TooManyRequests: too many wait already.
         Unauthenticated, Forbidden, Unavailable: the token was revoked, changed or could not be rechecked meanwhile.
     """
-    watcher = caller.services.watcher
-    position = watcher.position
-    found = Look(*await look(), position)
-    if not wait or not unchanged(if_none_match, found.tag):
-        return found
-    async with attended(caller, Kind.POLL, wait) as held:
-        with watcher.waiting(interest) as waiter:
-            while unchanged(if_none_match, found.tag):
-                position = watcher.position
-                found = Look(*await look(), position)
-                if unchanged(if_none_match, found.tag):
+    if not wait or if_none_match is None:
+        return await _once(caller, poll, if_none_match)
+    with caller.api.polls.joined(poll) as (question, waiter):
+        look = await question.current(if_none_match)
+        if unchanged(if_none_match, look.tag):
+            async with attended(caller, Kind.POLL, wait) as held:
+                while unchanged(if_none_match, look.tag):
                     await waiter.wait(wait)
-                    await asyncio.sleep(_COALESCED)
-    if held.ended in DENIED:
-        raise refusal(held.ended)
-    # The tag may hold more than what wakes a poll.
-    return Look(*await look(), watcher.position) if held.ended is Ending.TIME_OVER else found
+                    look = await question.after_news(if_none_match)
+            if held.ended in DENIED:
+                raise refusal(held.ended)
+            if held.ended is Ending.TIME_OVER and poll.tag_holds_more:
+                look = await question.look(if_none_match)
+        return look if unchanged(if_none_match, look.tag) else await question.body(look)
+
+
+async def _once(caller: Caller, poll: Poll, if_none_match: str | None) -> Look:
+    position = caller.services.watcher.position
+    seen = await poll.see()
+    body = None if unchanged(if_none_match, seen.tag) else await seen.render()
+    return Look(seen.tag, position, body)

@@ -8,6 +8,7 @@ from uuid import UUID
 from app.db.engine import Database
 from app.db.job_rows import COLUMNS, JobRow, job_row
 from app.db.queries import Cursor, Query, restrict_after, restrict_labels, restrict_namespaces
+from app.domain.listing import Criteria
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.selectors import Requirement
 from app.domain.vocabulary import JobPhase
@@ -33,6 +34,24 @@ class JobFilter:
     finished_before: datetime | None = None
     uids: Sequence[UUID] = ()
     deleted: bool = False
+
+    def criteria(self) -> Criteria:
+        """The same restrictions, to be held against one job."""
+        return Criteria(
+            namespaces=self.namespaces,
+            kinds=self.kinds,
+            uids=self.uids,
+            name=self.name,
+            prefix=self.prefix,
+            search=self.search,
+            created_after=self.created_after,
+            created_before=self.created_before,
+            phases=self.phases,
+            labels=self.labels,
+            finished_after=self.finished_after,
+            finished_before=self.finished_before,
+            with_hidden=self.deleted,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """A job as the API reads it: one row, its conditions with it, in one statement."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,20 +12,28 @@ from app.domain.status.records import Condition, JobStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRow:
-    """`version` changes with everything that can be read of a job, replicas and evidence included.
-
-    `scale_count` is how many scale records it has, `reported` what its own pods have told last.
-    """
+class JobSummary:
+    """What a job's status is rendered from: no manifest, which may be a megabyte."""
 
     uid: UUID
     namespace: str
     name: str
     kind: str
+    generation: int
+    deleted_at: datetime | None
+    status: JobStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow(JobSummary):
+    """`version` changes with everything that can be read of a job, replicas and evidence included.
+
+    `scale_count` is how many scale records it has, `reported` what its own pods have told last.
+    """
+
     api_version: str
     labels: Mapping[str, str]
     manifest: Manifest
-    generation: int
     version: int
     created_at: datetime
     created_by: str
@@ -34,8 +42,6 @@ class JobRow:
     cancel_requested_by: str | None
     cancel_reason: str | None
     remove_requested_at: datetime | None
-    deleted_at: datetime | None
-    status: JobStatus
     scale_count: int = 0
     reported: Mapping[str, Any] | None = None
 
@@ -50,12 +56,28 @@ _PLAIN = (
     *("deleted_at", "scale_count", "reported"),
 )
 
-COLUMNS = f"""{", ".join(f"j.{name}" for name in (*_PLAIN, *codec.STATUS_COLUMNS))}, j.status,
+_SUMMARY = ("uid", "namespace", "name", "kind", "generation", "deleted_at")
+
+
+def _columns(plain: Sequence[str]) -> str:
+    return f"""{", ".join(f"j.{name}" for name in (*plain, *codec.STATUS_COLUMNS))}, j.status,
     (SELECT jsonb_agg(to_jsonb(c) - 'job_uid' - 'position' ORDER BY c.position)
      FROM conditions AS c WHERE c.job_uid = j.uid) AS conditions"""  # noqa: S608  columns of our own
+
+
+COLUMNS = _columns(_PLAIN)
 """What to select, or to return, of `jobs AS j` for `job_row`."""
+SUMMARY_COLUMNS = _columns(_SUMMARY)
+"""The same for `job_summary`."""
 
 
 def job_row(row: Mapping[str, Any]) -> JobRow:
-    conditions = codec.load(row["conditions"] or (), tuple[Condition, ...])
-    return JobRow(status=codec.status_from(row, conditions), **{name: row[name] for name in _PLAIN})
+    return JobRow(status=_status(row), **{name: row[name] for name in _PLAIN})
+
+
+def job_summary(row: Mapping[str, Any]) -> JobSummary:
+    return JobSummary(status=_status(row), **{name: row[name] for name in _SUMMARY})
+
+
+def _status(row: Mapping[str, Any]) -> JobStatus:
+    return codec.status_from(row, codec.load(row["conditions"] or (), tuple[Condition, ...]))

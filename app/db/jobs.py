@@ -1,6 +1,6 @@
 """Jobs, as the services use them: submit, find, list, change what is wanted of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -8,7 +8,7 @@ from uuid import UUID
 from app.db.engine import Connection, Database
 from app.db.job_edits import Edit, ScaleChange, edit, request_cancel, request_remove, set_reported
 from app.db.job_pages import JobFilter, JobPage, page
-from app.db.job_rows import COLUMNS, JobRow, job_row
+from app.db.job_rows import COLUMNS, SUMMARY_COLUMNS, JobRow, JobSummary, job_row, job_summary
 from app.db.queries import Cursor
 from app.db.rows import StoredReplica, load_attempts, load_replicas
 from app.db.scale_records import load_last
@@ -52,6 +52,7 @@ __all__ = [
     "request_remove",
     "set_reported",
     "submit",
+    "summaries",
     "whole",
 ]
 
@@ -84,6 +85,7 @@ COALESCE(
 """
 _FIND = f"SELECT {COLUMNS} FROM jobs AS j WHERE j.uid = {_BY_NAME}"  # noqa: S608  columns and names of our own
 _GET = f"SELECT {COLUMNS} FROM jobs AS j WHERE j.uid = $1"  # noqa: S608  columns of our own
+_SUMMARIES = f"SELECT {SUMMARY_COLUMNS} FROM jobs AS j WHERE j.uid = ANY($1::uuid[])"  # noqa: S608  as above
 _FIND_VERSION = f"SELECT uid, version FROM jobs WHERE uid = {_BY_NAME}"  # noqa: S608  names of our own
 _GET_VERSION = "SELECT uid, version FROM jobs WHERE uid = $1"
 
@@ -98,6 +100,13 @@ async def find(db: Database, namespace: str, name: str) -> JobRow | None:
 async def get(db: Database, uid: UUID) -> JobRow | None:
     async with db.read() as connection:
         return await _get(connection, uid)
+
+
+async def summaries(db: Database, uids: Collection[UUID]) -> dict[UUID, JobSummary]:
+    """Those of the jobs that exist, as they are now."""
+    async with db.read() as connection:
+        rows = await connection.fetch(_SUMMARIES, list(uids))
+    return {row["uid"]: job_summary(row) for row in rows}
 
 
 async def find_version(db: Database, namespace: str, name: str) -> JobVersion | None:

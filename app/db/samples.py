@@ -20,6 +20,7 @@ from app.db.sample_edits import (
     request_deletion,
 )
 from app.db.sample_rows import COLUMNS, SampleEventRow, SampleHistoryRow, SampleRow, sample_row
+from app.domain.listing import Criteria
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.selectors import Requirement
 
@@ -75,6 +76,23 @@ class SampleFilter:
     created_before: datetime | None = None
     uids: Sequence[UUID] = ()
     gone: bool = False
+
+    def criteria(self) -> Criteria:
+        """The same restrictions, to be held against one SampleSet or SampleJob."""
+        return Criteria(
+            namespaces=self.namespaces,
+            kinds=(self.kind,),
+            uids=self.uids,
+            name=self.name,
+            prefix=self.prefix,
+            search=self.search,
+            created_after=self.created_after,
+            created_before=self.created_before,
+            phases=self.phases,
+            labels=self.labels,
+            set_name=self.set_name,
+            with_hidden=self.gone,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

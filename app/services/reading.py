@@ -1,6 +1,6 @@
 """What is stored of jobs, for those who may see it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ from uuid import UUID
 from app.db import attempts, evidence, history, jobs, replicas, scale_records
 from app.db.engine import Database
 from app.db.history import HistoryRow
-from app.db.job_rows import JobRow
+from app.db.job_rows import JobRow, JobSummary
 from app.db.jobs import Cursor, JobFilter, JobPage, JobVersion
 from app.db.rows import StoredReplica
 from app.domain.errors import NotFound
@@ -94,6 +94,10 @@ class Reading:
 
     async def page(self, where: JobFilter, after: Cursor | None, limit: int) -> JobPage:
         return await jobs.page(self._db, where, after=after, limit=limit)
+
+    async def summaries(self, uids: Collection[UUID]) -> Mapping[UUID, JobSummary]:
+        """Those of the jobs that exist, in one statement and without their manifests."""
+        return await jobs.summaries(self._db, uids)
 
     async def whole(self, uid: UUID) -> tuple[JobRow, Belongings]:
         """A job with its belongings, of one moment."""

@@ -96,9 +96,8 @@ async def test_304_until_something_changes(path: tuple[str, ...], gateway: Gatew
 
 async def until_somebody_waits(gateway: Gateway) -> None:
     """Return once a poll is held back: what happens before that would be seen without waiting."""
-    watcher = gateway.services.watcher
     async with asyncio.timeout(60):
-        while not (watcher._jobs or watcher._others):
+        while not gateway.services.lasting.count:
             await asyncio.sleep(0.01)
 
 

@@ -261,8 +261,7 @@ async def test_a_long_poll_ends_with_the_change(more: tuple[str, ...], resource:
     tag = (await place.get(resource, *more)).headers["etag"]
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         poll = group.create_task(place.get(resource, *more, **{"If-None-Match": tag, "Prefer": "wait=30"}))
-        watcher = place.gateway.services.watcher
-        while not (watcher._jobs or watcher._others):
+        while not place.gateway.services.lasting.count:
             await asyncio.sleep(0.01)
         await conclude(place.gateway, created["uid"], reason="ErrorSecretNotExist", message="secret a is not exist")
     assert poll.result().status_code == 200

@@ -6,7 +6,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.db import attempts, controller, history, jobs, replicas, scale_records
+from app.db import listed as changed_things
 from app.db.engine import Database
+from app.db.events import JOBS
 from app.db.jobs import Cursor, Edit, JobFilter, ScaleChange
 from app.db.leases import Lease
 from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed
@@ -126,8 +128,11 @@ async def test_filters(db: Database, lease: Lease) -> None:
         (JobFilter(uids=[made[0].uid, made[3].uid, uuid4()]), {"alpha", "deleted"}),
         (JobFilter(namespaces=NamespaceSet.of("team-b"), uids=[made[0].uid]), set()),
     ]
+    things = await changed_things.listed(db, JOBS, [job.uid for job in made])
     for where, expected in cases:
         assert await listed(db, where) == expected, where
+        criteria = where.criteria()
+        assert {thing.name for thing in things.values() if criteria.matches(thing)} == expected, where
 
 
 @pytest.mark.parametrize(

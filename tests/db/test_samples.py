@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -10,11 +11,13 @@ import pytest
 from app.db import feed, samples
 from app.db.engine import Database
 from app.db.errors import NotStorable
+from app.db.listed import listed
 from app.db.queries import Cursor
 from app.db.samples import SampleEdit, SampleFilter, SampleTaken
 from app.db.submit import IdempotencyKey, KeyConflict, Replayed, Submitted
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.namespaces import NamespaceSet
 from app.domain.selectors import parse_selector
 from tests.db.factories import NOW, later
 from tests.db.samples_made import NAMESPACE, new_job, new_set, stored, there
@@ -152,9 +155,9 @@ async def test_of_those_that_are_gone_the_newest_is_found(db: Database) -> None:
     ("where", "expected"),
     [
         ({}, ["c", "b", "a"]),
-        ({"namespaces": ["team-b"]}, ["b"]),
-        ({"namespaces": []}, []),
-        ({"namespaces": [NAMESPACE, "team-b"], "prefix": "a"}, ["a"]),
+        ({"namespaces": NamespaceSet.of("team-b")}, ["b"]),
+        ({"namespaces": NamespaceSet.of()}, []),
+        ({"namespaces": NamespaceSet.of(NAMESPACE, "team-b"), "prefix": "a"}, ["a"]),
         ({"name": "c"}, ["c"]),
         ({"search": "b"}, ["b"]),
         ({"set_name": "other"}, ["c"]),
@@ -166,7 +169,7 @@ async def test_of_those_that_are_gone_the_newest_is_found(db: Database) -> None:
         ({"created_after": later(1)}, ["c", "b"]),
         ({"created_before": later(2), "gone": True}, ["b", "z", "a"]),
     ],
-    ids=str,
+    ids=map(str, count()),
 )
 async def test_lists_show_what_was_asked_for(db: Database, where: dict[str, Any], expected: list[str]) -> None:
     await stored(db, new_set("no-job"))
@@ -175,8 +178,12 @@ async def test_lists_show_what_was_asked_for(db: Database, where: dict[str, Any]
     await samples.request_deletion(db, gone.uid, actor="bob", at=later(1))
     await stored(db, new_job("b", namespace="team-b", created_at=later(1), labels={"tier": "x"}))
     await stored(db, new_job("c", "other", created_at=later(2)))
-    page = await samples.page(db, SampleFilter(kind=SAMPLE_JOB.kind, **where), limit=9)
+    wanted = SampleFilter(kind=SAMPLE_JOB.kind, **where)
+    page = await samples.page(db, wanted, limit=9)
     assert ([row.name for row in page.rows], page.next) == (expected, None)
+    everything = await samples.page(db, SampleFilter(kind=SAMPLE_JOB.kind, gone=True), limit=9)
+    things = await listed(db, SAMPLE_JOB.resource, [row.uid for row in everything.rows])
+    assert sorted(thing.name for thing in things.values() if wanted.criteria().matches(thing)) == sorted(expected)
 
 
 async def test_pages_follow_each_other(db: Database) -> None:

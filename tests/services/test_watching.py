@@ -11,6 +11,7 @@ import pytest_asyncio
 from app.db import feed
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
+from app.domain.namespaces import NamespaceSet
 from app.services import watching
 from app.services.watching import Interest, Position, Watcher
 
@@ -79,16 +80,18 @@ async def test_every_event_once_from_memory_or_from_postgres(
         first = start.seq + 1
         assert await drain(watcher, start, Interest()) == list(range(first, first + 23))
         assert await drain(watcher, start, Interest(job_uid=JOB)) == list(range(first, first + 20))
-        only = Interest(namespaces=frozenset({"other"}))
+        only = Interest(namespaces=NamespaceSet.of("other"))
         assert await drain(watcher, start, only) == list(range(first + 20, first + 23))
-        assert await drain(watcher, start, Interest(namespaces=frozenset())) == []
+        assert await drain(watcher, start, Interest(namespaces=NamespaceSet.of())) == []
 
 
 async def test_everybody_hears_of_the_resources_that_they_asked_for(db: Database) -> None:
     async with following(db) as watcher:
         start = await watcher.begin()
         sets = Interest(resources=frozenset({"samplesets"}))
-        one = Interest(job_uid=JOB, namespaces=frozenset({"team"}), resources=frozenset({"samplesets", "samplejobs"}))
+        one = Interest(
+            job_uid=JOB, namespaces=NamespaceSet.of("team"), resources=frozenset({"samplesets", "samplejobs"})
+        )
         with watcher.waiting(sets) as waiter:
             await happen(db, 1)
             await happen(db, 1, resource="samplejobs")
@@ -106,7 +109,7 @@ async def test_who_waits_is_woken_by_what_matters_alone(db: Database) -> None:
     async with following(db) as watcher:
         with (
             watcher.waiting(Interest(job_uid=JOB)) as one,
-            watcher.waiting(Interest(namespaces=frozenset({"x"}))) as two,
+            watcher.waiting(Interest(namespaces=NamespaceSet.of("x"))) as two,
         ):
             await happen(db, 1)
             assert await one.wait(60)
@@ -116,7 +119,8 @@ async def test_who_waits_is_woken_by_what_matters_alone(db: Database) -> None:
             assert await two.wait(60)
 
 
-async def test_a_feed_that_was_cut_cannot_go_on(db: Database) -> None:
+async def test_a_feed_that_was_cut_cannot_go_on(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_REMEMBERED_AT_START", 0)
     await happen(db, 10)
     async with following(db) as watcher:
         now = await watcher.begin()

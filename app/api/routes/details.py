@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 from uuid import UUID
 
@@ -12,8 +13,9 @@ from app.api import paging
 from app.api.conditional import unchanged, wait_seconds
 from app.api.dependencies import Caller, CallerDep
 from app.api.parameters import IfNoneMatch, Name, Namespace, PageSize, PageToken, Prefer
-from app.api.polling import Rendered, Shown, answer
+from app.api.polling import Shown, answer
 from app.api.rendering import event_view, history_view, replica_view, scale_record_view
+from app.api.shared_polls import Poll, Seen
 from app.api.views import (
     EventPage,
     HistoryPage,
@@ -109,14 +111,22 @@ async def poll(where: Located, shown: Shown, if_none_match: str | None, wait: in
     caller = where.caller
     rendered = await caller.api.poller.read(where.address, shown)
     caller.require_seen(rendered.namespace)
-    if wait and unchanged(if_none_match, rendered.tag):
+    body, tag = rendered.body, rendered.tag
+    if wait and unchanged(if_none_match, tag):
+        question = ("job", shown, where.address, rendered.uid)
+        poll = Poll(question=question, interest=Interest(job_uid=rendered.uid), see=partial(_see, where, shown))
+        look = await latest(caller, poll, if_none_match, wait)
+        body, tag = look.body or b"", look.tag
+    return answer(body, tag, await caller.services.freshness.read(), if_none_match)
 
-        async def look() -> tuple[Rendered, str]:
-            now = await caller.api.poller.read(where.address, shown)
-            return now, now.tag
 
-        rendered = (await latest(caller, Interest(job_uid=rendered.uid), if_none_match, wait, look)).seen
-    return answer(rendered.body, rendered.tag, await caller.services.freshness.read(), if_none_match)
+async def _see(where: Located, shown: Shown) -> Seen:
+    now = await where.caller.api.poller.read(where.address, shown)
+
+    async def render() -> bytes:
+        return now.body
+
+    return Seen(tag=now.tag, render=render)
 
 
 def _add_replicas(router: APIRouter, prefix: str, locate: Locate, suffix: str) -> None:

@@ -7,16 +7,18 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query, Response
 
 from app.api import paging
-from app.api.conditional import list_tag, unchanged, wait_seconds
-from app.api.dependencies import Caller, CallerDep
+from app.api.conditional import list_tag, wait_seconds
+from app.api.dependencies import Api, Caller, CallerDep
 from app.api.errors import refuse_parameter
 from app.api.parameters import IfNoneMatch, Moment, Namespace, NamespaceFilter, PageSize, PageToken, Prefer, aware
 from app.api.polling import Rendered, answer
 from app.api.rendering import list_bytes
+from app.api.shared_polls import Poll, Seen
 from app.api.views import JobPage as JobPageView
-from app.api.waiting import Look, latest
+from app.api.waiting import latest
 from app.db.jobs import Cursor, JobFilter, JobPage
 from app.domain.errors import InvalidManifest
+from app.domain.listing import Extent
 from app.domain.namespaces import NamespaceSet
 from app.domain.selectors import Requirement, parse_selector
 from app.domain.vocabulary import JobPhase
@@ -117,20 +119,31 @@ async def list_namespace_jobs(
 async def _answer(
     caller: Caller, listed: Listing, namespaces: NamespaceSet, if_none_match: str | None, wait: int
 ) -> Response:
-    async def look() -> tuple[JobPage, str]:
-        page = await _page(caller, listed, namespaces)
-        return page, _tag(listed, namespaces, page)
+    api, where = caller.api, replace(listed.where, namespaces=namespaces)
 
-    interest = Interest(namespaces=namespaces)
-    found = await latest(caller, interest, if_none_match, wait, look)
-    return await _rendered(caller, listed, found, if_none_match)
+    async def see() -> Seen:
+        page = await _page(api, listed, where)
+        return Seen(
+            tag=_tag(listed, namespaces, page), render=lambda: _render(api, listed, page), extent=_extent(listed, page)
+        )
+
+    poll = Poll(
+        question=("jobs", listed.asked, namespaces, listed.size, listed.after),
+        interest=Interest(namespaces=namespaces),
+        see=see,
+        criteria=where.criteria(),
+    )
+    look = await latest(caller, poll, if_none_match, wait)
+    response = answer(look.body or b"", look.tag, await caller.services.freshness.read(), if_none_match)
+    if look.position is not None:
+        response.headers["Jobgate-Feed-Position"] = str(look.position)
+    return response
 
 
-async def _page(caller: Caller, listed: Listing, namespaces: NamespaceSet) -> JobPage:
-    if namespaces.names == []:
+async def _page(api: Api, listed: Listing, where: JobFilter) -> JobPage:
+    if where.namespaces.names == []:
         return JobPage(rows=(), next=None)
-    where = replace(listed.where, namespaces=namespaces)
-    return await caller.services.reading.page(where, listed.after, listed.size)
+    return await api.services.reading.page(where, listed.after, listed.size)
 
 
 def _tag(listed: Listing, namespaces: NamespaceSet, page: JobPage) -> str:
@@ -139,25 +152,21 @@ def _tag(listed: Listing, namespaces: NamespaceSet, page: JobPage) -> str:
     return list_tag(((row.uid, row.version) for row in page.rows), f"{listed.asked} {seen} {listed.after} {page.next}")
 
 
-async def _rendered(caller: Caller, listed: Listing, found: Look[JobPage], if_none_match: str | None) -> Response:
-    freshness = await caller.services.freshness.read()
-    if unchanged(if_none_match, found.tag):
-        response = answer(b"", found.tag, freshness, if_none_match)
-    else:
-        items = await _items(caller, found.seen)
-        token = _next_token(listed, found.seen, len(items))
-        response = answer(list_bytes((item.body for item in items), token), found.tag, freshness)
-    if found.position is not None:
-        response.headers["Jobgate-Feed-Position"] = str(found.position)
-    return response
+def _extent(listed: Listing, page: JobPage) -> Extent:
+    return Extent(uids=frozenset(row.uid for row in page.rows), begins_after=listed.after, ends_at=page.next)
 
 
-async def _items(caller: Caller, page: JobPage) -> list[Rendered]:
+async def _render(api: Api, listed: Listing, page: JobPage) -> bytes:
+    items = await _items(api, page)
+    return list_bytes((item.body for item in items), _next_token(listed, page, len(items)))
+
+
+async def _items(api: Api, page: JobPage) -> list[Rendered]:
     """As many jobs of the page as fit an answer, at least one."""
-    poller = caller.api.poller
+    poller = api.poller
     kept = [poller.kept(row) for row in page.rows]
     missing = [row for row, item in zip(page.rows, kept, strict=True) if item is None]
-    belongings = await caller.services.reading.belongings_of(missing)
+    belongings = await api.services.reading.belongings_of(missing)
     items: list[Rendered] = []
     size = 0
     for row, known in zip(page.rows, kept, strict=True):

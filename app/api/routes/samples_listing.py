@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query, Response
 
 from app.api import paging
-from app.api.conditional import list_tag, unchanged, wait_seconds
+from app.api.conditional import list_tag, wait_seconds
 from app.api.dependencies import Caller, CallerDep
 from app.api.errors import refuse_parameter
 from app.api.parameters import (
@@ -26,10 +26,12 @@ from app.api.rendering import list_bytes
 from app.api.routes.listing import MAX_UIDS, PAGE_BYTES, requirements
 from app.api.sample_kinds import SAMPLE_KINDS, SampleKind
 from app.api.sample_rendering import sample_bytes
-from app.api.waiting import Look, latest
+from app.api.shared_polls import Poll, Seen
+from app.api.waiting import latest
 from app.db.queries import Cursor
 from app.db.samples import SampleFilter, SamplePage
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.listing import Extent
 from app.domain.namespaces import NamespaceSet
 from app.domain.sample_sets.vocabulary import SampleJobPhase, SetPhase
 from app.services.access import Verb
@@ -170,29 +172,31 @@ def _within(listed: SampleListing, namespaces: NamespaceSet) -> SampleListing:
 async def _answer(
     caller: Caller, kind: SampleKind, listed: SampleListing, if_none_match: str | None, wait: int
 ) -> Response:
-    where = listed.where
+    where, samples = listed.where, caller.services.samples
     question = f"{listed.asked} {where.namespaces.names} {listed.after}"
 
-    async def look() -> tuple[SamplePage, str]:
-        page = await caller.services.samples.page(where, listed.after, listed.size)
-        return page, list_tag(((row.uid, row.version) for row in page.rows), f"{question} {page.next}")
+    async def see() -> Seen:
+        page = await samples.page(where, listed.after, listed.size)
+        tag = list_tag(((row.uid, row.version) for row in page.rows), f"{question} {page.next}")
+        extent = Extent(uids=frozenset(row.uid for row in page.rows), begins_after=listed.after, ends_at=page.next)
+        return Seen(tag=tag, render=lambda: _render(listed, page), extent=extent)
 
-    interest = Interest(namespaces=where.namespaces, resources=frozenset({kind.resource}))
-    found = await latest(caller, interest, if_none_match, wait, look)
-    return await _rendered(caller, listed, found, if_none_match)
-
-
-async def _rendered(
-    caller: Caller, listed: SampleListing, found: Look[SamplePage], if_none_match: str | None
-) -> Response:
-    body = b""
-    if not unchanged(if_none_match, found.tag):
-        items = _items(found.seen)
-        body = list_bytes(items, _next_token(listed, found.seen, len(items)))
-    response = answer(body, found.tag, await caller.services.freshness.read(), if_none_match)
-    if found.position is not None:
-        response.headers["Jobgate-Feed-Position"] = str(found.position)
+    poll = Poll(
+        question=(kind.resource, listed.asked, where.namespaces, listed.size, listed.after),
+        interest=Interest(namespaces=where.namespaces, resources=frozenset({kind.resource})),
+        see=see,
+        criteria=where.criteria(),
+    )
+    look = await latest(caller, poll, if_none_match, wait)
+    response = answer(look.body or b"", look.tag, await caller.services.freshness.read(), if_none_match)
+    if look.position is not None:
+        response.headers["Jobgate-Feed-Position"] = str(look.position)
     return response
+
+
+async def _render(listed: SampleListing, page: SamplePage) -> bytes:
+    items = _items(page)
+    return list_bytes(items, _next_token(listed, page, len(items)))
 
 
 def _items(page: SamplePage) -> list[bytes]:

@@ -1,19 +1,21 @@
 """One SampleSet or SampleJob, and its story."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel
 
 from app.api import paging
-from app.api.conditional import company_tag, job_tag, status_tag, unchanged, wait_seconds
+from app.api.conditional import company_tag, job_tag, status_tag, wait_seconds
 from app.api.dependencies import Caller, CallerDep
 from app.api.parameters import IfNoneMatch, Namespace, PageSize, PageToken, Prefer, SampleName
 from app.api.polling import answer
 from app.api.sample_kinds import SAMPLE_KINDS, Model, SampleKind
 from app.api.sample_rendering import Company, sample_event_view, sample_history_view, sample_status_view, sample_view
 from app.api.sample_views import SampleEventPage, SampleHistoryPage
+from app.api.shared_polls import Poll, Seen
 from app.api.waiting import latest
 from app.db.samples import SampleFilter, SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB
@@ -24,8 +26,6 @@ from app.services.watching import Interest
 
 _MAX_COMPANY: Final = 100
 _POLLED: Final = "Poll it with If-None-Match, and `Prefer: wait=30` to hear of a change at once."
-
-_Shown: TypeAlias = tuple[SampleRow, Company | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +86,16 @@ def _add_polled(router: APIRouter, kind: SampleKind, locate: Any) -> None:
     async def get_sample(
         where: Annotated[Located, Depends(locate)], if_none_match: IfNoneMatch = None, prefer: Prefer = None
     ) -> Response:
-        async def look() -> tuple[_Shown, str]:
+        async def see() -> Seen:
             row = await where.present()
             company = await company_of(where.caller, row)
-            return (row, company), shown_tag(row, company)
 
-        interest = await where.interest()
-        found = await latest(where.caller, interest, if_none_match, wait_seconds(prefer or ()), look)
-        view = None if unchanged(if_none_match, found.tag) else sample_view(*found.seen)
-        return await _polled(where.caller, view, found.tag, if_none_match)
+            async def render() -> bytes:
+                return sample_view(row, company).model_dump_json(by_alias=True).encode()
+
+            return Seen(tag=shown_tag(row, company), render=render)
+
+        return await _poll(where, "whole", see, if_none_match, prefer)
 
     said = f"{said} without its spec and native status: the cheapest to poll."
 
@@ -102,13 +103,30 @@ def _add_polled(router: APIRouter, kind: SampleKind, locate: Any) -> None:
     async def get_sample_status(
         where: Annotated[Located, Depends(locate)], if_none_match: IfNoneMatch = None, prefer: Prefer = None
     ) -> Response:
-        async def look() -> tuple[SampleRow, str]:
+        async def see() -> Seen:
             row = await where.present()
-            return row, status_tag(row.uid, row.version)
 
-        interest = await where.interest()
-        found = await latest(where.caller, interest, if_none_match, wait_seconds(prefer or ()), look)
-        return await _polled(where.caller, sample_status_view(found.seen), found.tag, if_none_match)
+            async def render() -> bytes:
+                return sample_status_view(row).model_dump_json(by_alias=True).encode()
+
+            return Seen(tag=status_tag(row.uid, row.version), render=render)
+
+        return await _poll(where, "status", see, if_none_match, prefer)
+
+
+async def _poll(
+    where: Located, shown: str, see: Callable[[], Awaitable[Seen]], if_none_match: str | None, prefer: list[str] | None
+) -> Response:
+    interest = await where.interest()
+    # What a set is shown with has changes of its own, which wake nobody.
+    poll = Poll(
+        question=(where.kind.resource, shown, where.namespace, where.name, interest.job_uid),
+        interest=interest,
+        see=see,
+        tag_holds_more=True,
+    )
+    look = await latest(where.caller, poll, if_none_match, wait_seconds(prefer or ()))
+    return answer(look.body or b"", look.tag, await where.caller.services.freshness.read(), if_none_match)
 
 
 def _add_story(router: APIRouter, kind: SampleKind, locate: Any) -> None:
@@ -171,10 +189,5 @@ def shown_tag(row: SampleRow, company: Company | None) -> str:
     return company_tag(row.uid, row.version, [*jobs, *((job.uid, job.phase) for job in company.sample_jobs)])
 
 
-async def _polled(caller: Caller, view: BaseModel | None, tag: str | None, if_none_match: str | None) -> Response:
-    body = b"" if view is None else view.model_dump_json(by_alias=True).encode()
-    return answer(body, tag, await caller.services.freshness.read(), if_none_match)
-
-
 async def _sent(where: Located, view: BaseModel) -> Response:
-    return await _polled(where.caller, view, None, None)
+    return answer(view.model_dump_json(by_alias=True).encode(), None, await where.caller.services.freshness.read())

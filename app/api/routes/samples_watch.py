@@ -4,14 +4,16 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Response
 
-from app.api.dependencies import Caller, CallerDep
+from app.api.broadcast import Tell, Told
+from app.api.dependencies import CallerDep
 from app.api.parameters import Namespace, NamespaceFilter, SampleName
 from app.api.sample_kinds import SAMPLE_KINDS, SampleKind
 from app.api.sample_rendering import sample_status_view
-from app.api.streaming import LastEventId, LastEventIdQuery, Tell, Told, documented, stream
+from app.api.streaming import LastEventId, LastEventIdQuery, documented, stream
 from app.db.feed import FeedEvent
 from app.db.samples import SampleFilter
 from app.services.access import Verb
+from app.services.gateway import Services
 from app.services.watching import Interest
 
 
@@ -64,10 +66,10 @@ def _watches(kind: SampleKind) -> APIRouter:
 
 
 def _telling(kind: SampleKind) -> Tell:
-    async def tell(caller: Caller, events: Sequence[FeedEvent]) -> list[Told]:
+    async def tell(services: Services, events: Sequence[FeedEvent]) -> list[Told]:
         """Each event with the status as it is now."""
         where = SampleFilter(kind=kind.kind.kind, uids=sorted({event.job_uid for event in events}))
-        page = await caller.services.samples.page(where, None, len(events))
+        page = await services.samples.page(where, None, len(events))
         views = {row.uid: sample_status_view(row) for row in page.rows}
         return [
             Told(event.seq, kind.event, kind.watch(type=event.type, at=event.at, **{kind.word: views[event.job_uid]}))

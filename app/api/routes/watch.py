@@ -5,14 +5,15 @@ from typing import Final
 
 from fastapi import APIRouter, Response
 
-from app.api.dependencies import Caller, CallerDep
+from app.api.broadcast import Told
+from app.api.dependencies import CallerDep
 from app.api.parameters import Name, Namespace, NamespaceFilter
 from app.api.rendering import status_view
-from app.api.streaming import LastEventId, LastEventIdQuery, Told, documented, stream
+from app.api.streaming import LastEventId, LastEventIdQuery, documented, stream
 from app.api.views import WatchEventView
 from app.db.feed import FeedEvent
-from app.db.jobs import JobFilter
 from app.services.access import Verb
+from app.services.gateway import Services
 from app.services.reading import Address
 from app.services.watching import Interest
 
@@ -47,11 +48,10 @@ async def watch_job(
     return await stream(caller, Interest(job_uid=version.uid), last_event_id or last_event_id_query, _tell)
 
 
-async def _tell(caller: Caller, events: Sequence[FeedEvent]) -> list[Told]:
+async def _tell(services: Services, events: Sequence[FeedEvent]) -> list[Told]:
     """Each event with its job as it is now."""
-    where = JobFilter(uids=sorted({event.job_uid for event in events}), deleted=True)
-    page = await caller.services.reading.page(where, None, len(events))
-    views = {row.uid: status_view(row) for row in page.rows}
+    jobs = await services.reading.summaries({event.job_uid for event in events})
+    views = {uid: status_view(job) for uid, job in jobs.items()}
     return [
         Told(event.seq, "job", WatchEventView(type=event.type, at=event.at, job=views[event.job_uid]))
         for event in events

@@ -1,0 +1,27 @@
+"""What the filters of lists look at, of things that have just changed: narrow rows, without manifests."""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+from uuid import UUID
+
+from app.db.engine import Database
+from app.db.events import JOBS
+from app.domain.listing import Listed
+
+_JOBS: Final = """
+SELECT uid, namespace, name, kind, phase, labels, created_at, finished_at, '' AS set_name,
+       deleted_at IS NOT NULL AS hidden
+FROM jobs WHERE uid = ANY($1::uuid[])
+"""
+_SAMPLES: Final = """
+SELECT uid, namespace, name, kind, phase, labels, created_at, NULL::timestamptz AS finished_at, set_name,
+       gone_at IS NOT NULL AS hidden
+FROM samples WHERE uid = ANY($1::uuid[])
+"""
+
+
+async def listed(db: Database, resource: str, uids: Collection[UUID]) -> Mapping[UUID, Listed]:
+    """Those of the things that exist, as they are now."""
+    async with db.read() as connection:
+        rows = await connection.fetch(_JOBS if resource == JOBS else _SAMPLES, list(uids))
+    return {row["uid"]: Listed(**row) for row in rows}
