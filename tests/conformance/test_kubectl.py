@@ -166,12 +166,14 @@ async def test_nodes_and_how_they_are_cordoned(kubectl: Kubectl, node: Node) -> 
     async def status() -> str:
         return (await kubectl.run("get", "node", node.name, "--no-headers")).ok().split()[1]
 
-    # The agent has registered it cordoned.
+    # The agent has registered it cordoned. The taint keeps the pods of other tests away while it is not.
     assert await status() == "Ready,SchedulingDisabled"
+    (await kubectl.run("taint", "node", node.name, "mine=yes:NoSchedule")).ok()
     (await kubectl.run("uncordon", node.name)).ok()
     assert await status() == "Ready"
     (await kubectl.run("cordon", node.name)).ok()
     assert await status() == "Ready,SchedulingDisabled"
+    (await kubectl.run("taint", "node", node.name, "mine-")).ok()
     assert "Unschedulable:      true" in (await kubectl.run("describe", "node", node.name)).ok()
 
 
