@@ -144,6 +144,12 @@ class Settings(BaseSettings):
         float, Field(ge=0, description="served on after SIGTERM, not ready, until load balancers know")
     ] = 5.0
     max_replicas: Annotated[int, Field(ge=1, description="largest number of replicas of a job")] = 10_000
+    max_list_replicas: Annotated[
+        int, Field(ge=1, description="largest number of replicas of all jobs of one List; twice that of one job")
+    ] = 20_000
+    max_job_bytes: Annotated[
+        int, Field(ge=1024, description="largest size of all pods of a job as JSON: an eighth of etcd's default quota")
+    ] = 256 * 1024 * 1024
     max_rendered_pod_bytes: Annotated[int, Field(ge=1024, description="largest pod; etcd refuses 1.5 MiB")] = (
         1024 * 1024
     )
@@ -270,7 +276,12 @@ class Settings(BaseSettings):
         )
 
     def limits(self) -> Limits:
-        return Limits(max_replicas=self.max_replicas, max_rendered_pod_bytes=self.max_rendered_pod_bytes)
+        return Limits(
+            max_replicas=self.max_replicas,
+            max_rendered_pod_bytes=self.max_rendered_pod_bytes,
+            max_job_bytes=self.max_job_bytes,
+            max_list_replicas=self.max_list_replicas,
+        )
 
     def cache_limits(self) -> CacheLimits:
         """For a manifest of no namespace yet."""

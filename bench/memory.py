@@ -25,7 +25,7 @@ from tests.support.cluster import running_embedded_cluster
 JOBS: Final = 10
 REPLICAS: Final = 10_000
 RANKED_BYTES: Final = 24_000
-LIFTED: Final = {"JOBGATE_MAX_REPLICAS": "10000"}
+LIFTED: Final = {"JOBGATE_MAX_REPLICAS": "100000", "JOBGATE_MAX_JOB_BYTES": str(2**40)}
 _NAMESPACE: Final = "default"
 _PATH: Final = f"/api/v1/namespaces/{_NAMESPACE}/jobs"
 

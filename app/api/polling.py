@@ -4,6 +4,7 @@ version (one small statement) ─▶ cached bytes?  ─▶ 304 or 200
                                  └ no: read and render once a version
 """
 
+import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +18,9 @@ from app.api.rendering import RenderCache, job_bytes, status_bytes
 from app.db.job_rows import JobRow
 from app.services.freshness import Freshness
 from app.services.gateway import Services
+from app.services.planning import is_large
 from app.services.reading import Address, Belongings
+from app.services.submitting import LARGE_JOB
 
 JSON: Final = "application/json"
 _MAX_KNOWN: Final = 100_000
@@ -63,9 +66,16 @@ class Poller:
             self._known.popitem(last=False)
         return rendered
 
-    def of_row(self, row: JobRow, belongings: Belongings) -> Rendered:
-        """Render the whole job, or take what was rendered."""
-        return self.kept(row) or self._keep(Shown.JOB, row, job_tag(row.uid, row.version), job_bytes(row, belongings))
+    async def of_row(self, row: JobRow, belongings: Belongings) -> Rendered:
+        """Render the whole job, in another thread if it is large, or take what was rendered."""
+        kept = self.kept(row)
+        if kept is not None:
+            return kept
+        if len(belongings.replicas) + len(belongings.attempts) > LARGE_JOB or is_large(row.manifest):
+            body = await asyncio.to_thread(job_bytes, row, belongings)
+        else:
+            body = job_bytes(row, belongings)
+        return self._keep(Shown.JOB, row, job_tag(row.uid, row.version), body)
 
     def kept(self, row: JobRow) -> Rendered | None:
         return self._cache.get((Shown.JOB, row.uid, row.version))
@@ -75,14 +85,14 @@ class Poller:
         kept = self.kept(row)
         if kept is not None:
             return kept
-        return self.of_row(*await self._services.reading.whole(row.uid))
+        return await self.of_row(*await self._services.reading.whole(row.uid))
 
     async def _render(self, address: Address, shown: Shown) -> Rendered:
         if shown is Shown.STATUS:
             row = await self._services.reading.job(address)
             return self._keep(shown, row, status_tag(row.uid, row.version), status_bytes(row))
         uid = address.uid or (await self._services.reading.version(address)).uid
-        return self.of_row(*await self._services.reading.whole(uid))
+        return await self.of_row(*await self._services.reading.whole(uid))
 
     def _keep(self, shown: Shown, row: JobRow, tag: str, body: bytes) -> Rendered:
         rendered = Rendered(row.namespace, row.uid, row.version, tag, body)

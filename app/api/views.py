@@ -256,6 +256,7 @@ class ManifestList(View):
     """Kubernetes objects in the order of their creation."""
 
     items: list[dict[str, Any]]
+    next_page_token: str | None
 
 
 class TaskPlanView(View):
@@ -275,12 +276,17 @@ class PlanView(View):
 
 
 class DryRunView(View):
-    """What a submission would store and make. Nothing was stored."""
+    """What a submission would store and make. Nothing was stored.
+
+    `manifests` are the objects of the job itself and of the first replicas of each task, at most about a hundred and
+    4 MiB. `manifestsOmitted` objects are not shown.
+    """
 
     dry_run: bool
     manifest: dict[str, Any]
     plan: PlanView
     manifests: list[dict[str, Any]]
+    manifests_omitted: int
 
 
 class DryRunList(View):

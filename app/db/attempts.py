@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from app.db.engine import Database
-from app.db.rows import load_attempts
+from app.db.rows import load_attempts, load_attempts_of
+from app.domain.plan import Rank
 from app.domain.status.records import Attempt
 
 
@@ -16,3 +17,9 @@ async def of_many(db: Database, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[
     """Of several jobs at once; a job without ended attempts is left out."""
     async with db.read() as connection:
         return await load_attempts(connection, uids)
+
+
+async def of_replicas(db: Database, uid: UUID, keys: Sequence[Rank]) -> Sequence[tuple[str, int, Attempt]]:
+    """Those of some replicas of one job."""
+    async with db.read() as connection:
+        return await load_attempts_of(connection, uid, keys)

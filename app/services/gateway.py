@@ -116,7 +116,9 @@ class Assembly:
         return Services(
             access=self.access,
             submitter=submitter,
-            together=TogetherSubmitter(submitter, commit, self.clock, self.hints.intent),
+            together=TogetherSubmitter(
+                submitter, commit, self.clock, self.hints.intent, max_replicas=self.planner.limits.max_list_replicas
+            ),
             control=control,
             credentials=credentials,
             di_server=DiServer(self.db, control, credentials),

@@ -1,5 +1,6 @@
 """What is stored of jobs, for those who may see it."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,12 +12,14 @@ from app.db.engine import Database
 from app.db.history import HistoryRow
 from app.db.job_rows import JobRow, JobSummary
 from app.db.jobs import Cursor, JobFilter, JobPage, JobVersion
+from app.db.replicas import ReplicaFilter
 from app.db.rows import StoredReplica
 from app.domain.errors import NotFound
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, JobPendingReason, Replica, ScaleRecord
 from app.domain.vocabulary import Evidence
-from app.services.planning import Planner, objects
+from app.services.manifests import ManifestPage, page_of
+from app.services.planning import Planner
 
 _T = TypeVar("_T")
 
@@ -126,13 +129,19 @@ class Reading:
             for row in rows
         }
 
-    async def replicas(self, uid: UUID) -> list[ReplicaStory]:
-        """All replicas with their stories, in order of task and rank."""
-        found = _present(await jobs.whole(self._db, uid))
+    async def replicas(self, uid: UUID, where: ReplicaFilter, *, start: int, limit: int) -> list[ReplicaStory]:
+        """Replicas with their stories, in order of task and rank, from the given place on."""
+        found = await replicas.page(self._db, uid, where, start=start, limit=limit)
+        if not found:
+            _present(await jobs.get_version(self._db, uid))
         ended: dict[Rank, list[Attempt]] = {}
-        for task, rank, attempt in found.attempts:
+        for task, rank, attempt in await attempts.of_replicas(self._db, uid, [one.replica.key for one in found]):
             ended.setdefault(Rank(task, rank), []).append(attempt)
-        return [ReplicaStory(stored=stored, ended=ended.get(stored.replica.key, ())) for stored in found.replicas]
+        return [ReplicaStory(stored=stored, ended=ended.get(stored.replica.key, ())) for stored in found]
+
+    async def tasks(self, uid: UUID) -> list[str]:
+        """The tasks of which replicas are stored, in order of name."""
+        return await replicas.tasks(self._db, uid)
 
     async def history(self, uid: UUID, after: int, limit: int) -> list[HistoryRow]:
         return await history.page(self._db, uid, after_seq=after, limit=limit)
@@ -150,10 +159,13 @@ class Reading:
             found += [_kept_event(event, key, attempt.number) for event in kept]
         return found
 
-    def manifests(self, job: JobRow) -> list[dict[str, Any]]:
+    async def manifests(self, job: JobRow, *, start: int, size: int, task: str | None) -> ManifestPage:
         """The objects of a first attempt, as the manifest stands now."""
-        plan = self._planner.plan(job.manifest, str(job.uid), generation=job.generation, resumed=job.status.resumes > 0)
-        return objects(plan)
+        uid, resumed = str(job.uid), job.status.resumes > 0
+        plan = await asyncio.to_thread(
+            self._planner.plan, job.manifest, uid, generation=job.generation, resumed=resumed
+        )
+        return await page_of(plan, start=start, size=size, task=task)
 
 
 def _present(found: _T | None) -> _T:

@@ -30,7 +30,7 @@ from app.domain.name_ranges import NameRange
 from app.domain.plan import JobPlan, Manifest
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
-from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Draft, Planner
+from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Draft, Planner, is_large
 
 Render: TypeAlias = Callable[[JobRow], bytes]
 Hint: TypeAlias = Callable[[], None]
@@ -39,6 +39,7 @@ _Decision = TypeVar("_Decision")
 _WAIT_FOR_WINNER: Final = 10.0
 _LOOK_AGAIN: Final = 0.05
 NAME_DRAWS: Final = 5
+LARGE_JOB: Final = 500  # replicas; a native status of more takes longer to render than others should wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +118,9 @@ class Submitter:
             Conflict: a name is taken by a live job, or the key is in use.
         """
         for draws_left in range(NAME_DRAWS - 1, -1, -1):
-            prepared = self.prepare(document, namespace, administers=administers)
+            prepared = await self.prepare(document, namespace, administers=administers)
             new = self.new_job(prepared, actor, retry_of)
-            body = render(as_stored(new))
+            body = await rendered(render, new)
             keyed = new if key is None else replace(new, idempotency=kept_answer(key, body))
             answer = await decided(self._clock, partial(self._commit.submit, keyed), _is_in_flight)
             if isinstance(answer, NameTaken) and prepared.draft.generated and draws_left:
@@ -127,8 +128,16 @@ class Submitter:
             return self._answered(answer, new, body)
         raise AssertionError("the last draw is answered")
 
-    def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> Prepared:
-        """All that can be said of a document without the database; `administers` says that it may have exemptions."""
+    async def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> Prepared:
+        """All that can be said of a document without the database; in another thread if the document is large.
+
+        `administers` says that it may have exemptions from the pod policy.
+        """
+        if is_large(document):
+            return await asyncio.to_thread(self._prepare, document, namespace, administers=administers)
+        return self._prepare(document, namespace, administers=administers)
+
+    def _prepare(self, document: Manifest, namespace: str, *, administers: bool) -> Prepared:
         draft = self._planner.draft(document, namespace, self.suffix, administers=administers)
         uid = UUID(int=self._random.getrandbits(128), version=4)
         return Prepared(draft=draft, uid=uid, plan=self._planner.checked_plan(draft.manifest, str(uid)))
@@ -165,6 +174,14 @@ class Submitter:
                 raise key_reused()
             case KeyInFlight():
                 raise key_in_flight()
+
+
+async def rendered(render: Render, new: NewJob) -> bytes:
+    """The answer to a submission; rendered in another thread if the job is large."""
+    row = as_stored(new)
+    if sum(new.status.aggregate.values()) > LARGE_JOB or is_large(new.manifest):
+        return await asyncio.to_thread(render, row)
+    return render(row)
 
 
 async def decided(

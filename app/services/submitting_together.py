@@ -11,7 +11,6 @@ from functools import partial
 from typing import TypeAlias
 
 from app.clock import Clock
-from app.db.job_rows import JobRow
 from app.db.submissions import GroupCommit
 from app.db.submit import Answer, KeyConflict, KeyInFlight, NameTaken, Replayed
 from app.domain.errors import Conflict, DomainError, FieldError, Forbidden, InvalidManifest, Problems
@@ -22,17 +21,18 @@ from app.services.submitting import (
     NAME_DRAWS,
     Hint,
     Prepared,
+    Render,
     RequestKey,
     Submitter,
-    as_stored,
     decided,
     kept_answer,
     key_in_flight,
     key_reused,
     name_taken,
+    rendered,
 )
 
-RenderAll: TypeAlias = Callable[[Iterable[JobRow]], bytes]
+Join: TypeAlias = Callable[[Iterable[bytes]], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +44,16 @@ class CreatedTogether:
 
 
 class TogetherSubmitter:
-    """Answers nothing before all of it is durable."""
+    """Answers nothing before all of it is durable. Its jobs have no more than `max_replicas` together."""
 
-    def __init__(self, submitter: Submitter, commit: GroupCommit, clock: Clock, hint: Hint) -> None:
+    def __init__(
+        self, submitter: Submitter, commit: GroupCommit, clock: Clock, hint: Hint, *, max_replicas: int
+    ) -> None:
         self._submitter = submitter
         self._commit = commit
         self._clock = clock
         self._hint = hint
+        self._max_replicas = max_replicas
 
     async def prepare(
         self, documents: Sequence[Manifest], namespace: str, *, administers: bool = False
@@ -76,10 +79,11 @@ class TogetherSubmitter:
         *,
         actor: str,
         key: RequestKey | None,
-        render: RenderAll,
+        render: Render,
+        join: Join,
         administers: bool = False,
     ) -> CreatedTogether:
-        """Store all of them and answer with what `render` makes of them, or with what was answered earlier.
+        """Store all of them and answer with what `render` makes of each, joined, or with what was answered earlier.
 
         Raises:
             InvalidManifest, NotStorable: nothing was stored.
@@ -88,7 +92,7 @@ class TogetherSubmitter:
         for draws_left in range(NAME_DRAWS - 1, -1, -1):
             prepared = await self.prepare(documents, namespace, administers=administers)
             jobs = [self._submitter.new_job(one, actor) for one in prepared]
-            body = render(as_stored(job) for job in jobs)
+            body = join([await rendered(render, job) for job in jobs])
             if key is not None:
                 jobs[0] = replace(jobs[0], idempotency=kept_answer(key, body))
             refused = await decided(self._clock, partial(self._commit.submit_together, jobs), _is_in_flight)
@@ -102,14 +106,17 @@ class TogetherSubmitter:
     async def _prepare_each(
         self, documents: Sequence[Manifest], namespace: str, *, administers: bool
     ) -> list[Prepared]:
-        problems, prepared = Problems(), []
+        problems, prepared, replicas = Problems(), [], 0
         are_valid = True
         for place, document in enumerate(documents):
             try:
-                prepared.append(self._submitter.prepare(document, namespace, administers=administers))
+                one = await self._submitter.prepare(document, namespace, administers=administers)
+                prepared.append(one)
+                replicas += len(one.plan.replicas)
             except (InvalidManifest, Forbidden) as error:
                 are_valid = are_valid and isinstance(error, Forbidden)
                 problems.extend(_below(place, error))
+            self._check_sum(replicas, place, len(documents))
             await asyncio.sleep(0)  # a hundred large manifests must not hold up everybody else
         wrong = len(documents) - len(prepared)
         if wrong and are_valid:
@@ -118,6 +125,15 @@ class TogetherSubmitter:
             )
         problems.raise_if_any(f"{wrong} of the {len(documents)} manifests are not valid; none was stored")
         return prepared
+
+    def _check_sum(self, replicas: int, place: int, count: int) -> None:
+        """Stop at the manifest that makes the list too large: those after it are not looked at."""
+        if replicas <= self._max_replicas:
+            return
+        detail = f"the first {place + 1} of the {count} manifests have {replicas} replicas together"
+        accepted = f"{self._max_replicas} replicas or fewer in one List"
+        error = FieldError(pointer="/items", code="TooManyReplicas", detail=detail, accepted=accepted)
+        raise InvalidManifest("the List has too many replicas; none was stored", errors=[error])
 
 
 def _below(place: int, refused: DomainError) -> Iterable[FieldError]:

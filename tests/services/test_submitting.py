@@ -130,7 +130,7 @@ async def test_objects_that_no_cluster_takes_are_refused_before() -> None:
     with pytest.raises(InvalidManifest):
         await service.submit(manifest("a"), "team", actor="me", key=None, render=name_of)
     with pytest.raises(InvalidManifest):
-        service.prepare(manifest("a"), "team")
+        await service.prepare(manifest("a"), "team")
     assert commit.seen == []
 
 

@@ -14,7 +14,7 @@ from app.api.conditional import unchanged, wait_seconds
 from app.api.dependencies import Caller, CallerDep
 from app.api.parameters import IfNoneMatch, Name, Namespace, PageSize, PageToken, Prefer
 from app.api.polling import Shown, answer
-from app.api.rendering import event_view, history_view, replica_view, scale_record_view
+from app.api.rendering import event_view, history_view, list_bytes, replica_view, scale_record_view
 from app.api.shared_polls import Poll, Seen
 from app.api.views import (
     EventPage,
@@ -27,6 +27,7 @@ from app.api.views import (
 )
 from app.api.waiting import latest
 from app.db.job_rows import JobRow
+from app.db.replicas import ReplicaFilter
 from app.domain.vocabulary import ReplicaPhase
 from app.services.access import Verb
 from app.services.reading import Address
@@ -142,15 +143,11 @@ def _add_replicas(router: APIRouter, prefix: str, locate: Locate, suffix: str) -
         uid = await where.uid()
         asked = paging.question([uid, task, phase])
         start = paging.start_of(page_token, asked)
-        stories = [
-            story
-            for story in await where.caller.services.reading.replicas(uid)
-            if (task is None or story.stored.replica.key.task == task)
-            and (not phase or story.stored.replica.phase in phase)
-        ]
-        end = start + paging.page_size(page_size)
-        items = [replica_view(story) for story in stories[start:end]]
-        token = paging.encode(paging.SequencePlace(question=asked, seq=end)) if end < len(stories) else None
+        size = paging.page_size(page_size)
+        wanted = ReplicaFilter(task=task, phases=phase or ())
+        stories = await where.caller.services.reading.replicas(uid, wanted, start=start, limit=size + 1)
+        items = [replica_view(story) for story in stories[:size]]
+        token = paging.after_seq(asked, start + size) if len(stories) > size else None
         return await _sent(where, ReplicaPage(items=items, next_page_token=token))
 
 
@@ -189,10 +186,21 @@ def _add_rest(router: APIRouter, prefix: str, locate: Locate, suffix: str) -> No
         return await _sent(where, EventPage(items=[event_view(event) for event in events], next_page_token=None))
 
     @_route(router, f"{prefix}/manifests", f"list_job_manifests{suffix}", ManifestList)
-    async def list_job_manifests(where: Annotated[Located, Depends(locate)]) -> Response:
-        """The Kubernetes objects that the job becomes."""
-        manifests = where.caller.services.reading.manifests(await where.row())
-        return await _sent(where, ManifestList(items=manifests))
+    async def list_job_manifests(
+        where: Annotated[Located, Depends(locate)],
+        task: Annotated[
+            str | None, Query(max_length=253, description="Only the objects of the replicas of this task.")
+        ] = None,
+        page_size: PageSize = None,
+        page_token: PageToken = None,
+    ) -> Response:
+        """The Kubernetes objects that the job becomes, in the order of creation. A page may end early by its size."""
+        row = await where.row()
+        asked = paging.question([row.uid, row.generation, row.status.resumes > 0, task])
+        start, size = paging.start_of(page_token, asked), paging.page_size(page_size)
+        page = await where.caller.services.reading.manifests(row, start=start, size=size, task=task)
+        token = paging.after_seq(asked, start + len(page.items)) if page.more else None
+        return answer(list_bytes(page.items, token), None, await where.caller.services.freshness.read())
 
 
 async def _sent(where: Located, view: BaseModel) -> Response:

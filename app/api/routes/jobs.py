@@ -12,14 +12,15 @@ from app.api.dependencies import Caller, CallerDep
 from app.api.errors import problem_of
 from app.api.parameters import IdempotencyKeyHeader, IfMatch, Name, Namespace
 from app.api.polling import JSON, answer
-from app.api.rendering import dry_run_view, job_bytes, jobs_bytes
+from app.api.rendering import dry_run_bytes, job_bytes, jobs_bytes
 from app.api.views import BatchView, DryRunList, DryRunView, JobPage, JobView
 from app.db.job_rows import JobRow
 from app.domain.errors import DomainError
 from app.domain.plan import Manifest
 from app.services.access import Verb
 from app.services.control import Changed, Precondition
-from app.services.submitting import Created, RequestKey, fingerprint
+from app.services.manifests import Sampler
+from app.services.submitting import Created, Prepared, RequestKey, fingerprint
 from app.services.submitting_together import CreatedTogether
 
 router = APIRouter(tags=["jobs"])
@@ -58,13 +59,20 @@ async def submit_job(
         return await submit(caller, namespace, idempotency_key)
     caller.require(Verb.SUBMIT, namespace)
     asked = await read_submission(request)
-    view: DryRunView | DryRunList
+    sampler = Sampler()
     if isinstance(asked, dict):
-        view = dry_run_view(caller.services.submitter.prepare(asked, namespace, administers=caller.administers))
+        body = await _dry_run(
+            await caller.services.submitter.prepare(asked, namespace, administers=caller.administers), sampler
+        )
     else:
         prepared = await caller.services.together.prepare(asked, namespace, administers=caller.administers)
-        view = DryRunList(items=[dry_run_view(one) for one in prepared])
-    return Response(view.model_dump_json(by_alias=True), media_type=JSON, headers={"Cache-Control": "no-store"})
+        body = b'{"items":[' + b",".join([await _dry_run(one, sampler) for one in prepared]) + b"]}"
+    return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})
+
+
+async def _dry_run(run: Prepared, sampler: Sampler) -> bytes:
+    manifests, left_out = await sampler.sample(run.plan)
+    return dry_run_bytes(run, manifests, left_out)
 
 
 async def submit(caller: Caller, namespace: str, idempotency_key: str | None) -> Response:
@@ -79,7 +87,7 @@ async def submit(caller: Caller, namespace: str, idempotency_key: str | None) ->
         )
         return created_response(created, namespace)
     together = await services.together.submit(
-        asked, namespace, actor=actor, key=key, render=jobs_bytes, administers=administers
+        asked, namespace, actor=actor, key=key, render=job_bytes, join=jobs_bytes, administers=administers
     )
     return together_response(together)
 

@@ -1,5 +1,6 @@
 """Lists of jobs: filters, pages, and bytes that are joined rather than rendered."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 from uuid import UUID
@@ -16,6 +17,7 @@ from app.api.rendering import list_bytes
 from app.api.shared_polls import Poll, Seen
 from app.api.views import JobPage as JobPageView
 from app.api.waiting import latest
+from app.db.job_rows import JobRow
 from app.db.jobs import Cursor, JobFilter, JobPage
 from app.domain.errors import InvalidManifest
 from app.domain.listing import Extent
@@ -31,6 +33,8 @@ MAX_UIDS: Final = 100
 _MAX_TEXT: Final = 253
 # A page ends early rather than growing beyond this; jobs may be a megabyte each.
 PAGE_BYTES: Final = 8 * 1024 * 1024
+
+LOADED_REPLICAS: Final = 2000  # a page of a hundred jobs may have a million
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,20 +166,34 @@ async def _render(api: Api, listed: Listing, page: JobPage) -> bytes:
 
 
 async def _items(api: Api, page: JobPage) -> list[Rendered]:
-    """As many jobs of the page as fit an answer, at least one."""
+    """As many jobs of the page as fit an answer, at least one. The replicas of few jobs are loaded at once."""
     poller = api.poller
-    kept = [poller.kept(row) for row in page.rows]
-    missing = [row for row, item in zip(page.rows, kept, strict=True) if item is None]
-    belongings = await api.services.reading.belongings_of(missing)
     items: list[Rendered] = []
     size = 0
-    for row, known in zip(page.rows, kept, strict=True):
-        item = known or poller.of_row(row, belongings[row.uid])
-        size += len(item.body)
-        if items and size > PAGE_BYTES:
-            break
-        items.append(item)
+    for rows in _portions(page.rows):
+        belongings = await api.services.reading.belongings_of([row for row in rows if poller.kept(row) is None])
+        for row in rows:
+            item = poller.kept(row) or await poller.of_row(row, belongings[row.uid])
+            size += len(item.body)
+            if items and size > PAGE_BYTES:
+                return items
+            items.append(item)
     return items
+
+
+def _portions(rows: Sequence[JobRow]) -> Iterator[Sequence[JobRow]]:
+    """The jobs in groups that have few replicas together, or of one job."""
+    group: list[JobRow] = []
+    replicas = 0
+    for row in rows:
+        count = sum(row.status.aggregate.values())
+        if group and replicas + count > LOADED_REPLICAS:
+            yield group
+            group, replicas = [], 0
+        group.append(row)
+        replicas += count
+    if group:
+        yield group
 
 
 def _next_token(listed: Listing, page: JobPage, shown: int) -> str | None:

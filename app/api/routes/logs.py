@@ -12,11 +12,11 @@ from app.api.errors import refuse_parameter
 from app.api.lasting import LastingResponse
 from app.api.routes.details import BY_UID, NAMED, Locate, Located, by_name, by_uid
 from app.db.job_rows import JobRow
+from app.db.replicas import ReplicaFilter
 from app.domain.errors import DomainError, NotFound
-from app.domain.plan import Rank
 from app.services.lasting import Ending, Kind
 from app.services.logs import LogRequest, LogStream
-from app.services.reading import ReplicaStory
+from app.services.reading import Reading, ReplicaStory
 
 _DOCUMENTED: dict[int | str, dict[str, Any]] = {
     200: {
@@ -59,7 +59,7 @@ def _router(prefix: str, locate: Locate, suffix: str) -> APIRouter:
         """Read a container's log: live while its pod is there, the kept end of it afterwards."""
         row = await where.row()
         services = where.caller.services
-        story = _replica(row, await services.reading.replicas(row.uid), task, rank)
+        story = await _replica(services.reading, row, task, rank)
         number = _attempt(story, attempt)
         since = None if since_seconds is None else services.clock.now() - timedelta(seconds=since_seconds)
         request = LogRequest(
@@ -104,16 +104,15 @@ class _LogResponse(LastingResponse):
         return f"\n[jobgate] the log is cut off here: {error.message}\n".encode()
 
 
-def _replica(row: JobRow, stories: list[ReplicaStory], task: str | None, rank: int) -> ReplicaStory:
-    tasks = list(dict.fromkeys(story.stored.replica.key.task for story in stories))
+async def _replica(reading: Reading, row: JobRow, task: str | None, rank: int) -> ReplicaStory:
+    tasks = await reading.tasks(row.uid)
     if not tasks:
         raise NotFound(f"the job is {row.status.phase}: none of its replicas has started", code="NoLog")
     if task is None and len(tasks) > 1:
         raise refuse_parameter("query", "task", "Required", "the job has several tasks", "one of " + ", ".join(tasks))
-    wanted = Rank(task or tasks[0], rank)
-    for story in stories:
-        if story.stored.replica.key == wanted:
-            return story
+    wanted = ReplicaFilter(task=task or tasks[0], rank=rank)
+    for story in await reading.replicas(row.uid, wanted, start=0, limit=1):
+        return story
     if wanted.task not in tasks:
         raise refuse_parameter("query", "task", "UnknownTask", "the job has no such task", "one of " + ", ".join(tasks))
     raise refuse_parameter("query", "rank", "UnknownRank", "the task has no such rank", "a rank of its replicas")

@@ -18,7 +18,8 @@ class Limits:
 
     max_replicas: int = 10_000
     max_rendered_pod_bytes: int = 1024 * 1024
-    max_varying_bytes: int = 256 * 1024 * 1024  # texts of a job that differ from rank to rank, over all replicas
+    max_job_bytes: int = 256 * 1024 * 1024  # the rendered pods of all replicas together
+    max_list_replicas: int = 20_000  # the replicas of all jobs of one List
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

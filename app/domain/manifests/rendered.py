@@ -1,5 +1,7 @@
 """A whole plan as objects, for dry runs and for people who want to see what would be made; and what that takes."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from app.domain.manifests.config import anchor_manifest, hosts_manifest
@@ -7,21 +9,65 @@ from app.domain.manifests.gang import gang_manifest
 from app.domain.manifests.pods import pod_manifest
 from app.domain.manifests.services import service_manifest
 from app.domain.name_ranges import NameKind, NameRange, merged, numbered, without
-from app.domain.plan import JobPlan, Manifest, TaskPlan
+from app.domain.plan import JobPlan, Manifest, ReplicaPlan, TaskPlan
 
 
-def objects_of(plan: JobPlan, anchor_uid: str | None = None) -> list[Manifest]:
-    """Every object of a first attempt in the order of creation. Before the anchor exists, nothing names an owner."""
+def objects_of(
+    plan: JobPlan, anchor_uid: str | None = None, *, start: int = 0, task: str | None = None
+) -> Iterator[Manifest]:
+    """The objects of a first attempt in the order of creation, each rendered when it is asked for.
+
+    `start` leaves out so many objects. With `task` only the objects of its replicas are shown. Before the anchor
+    exists, nothing names an owner.
+    """
+    if task is None:
+        shared = _shared_objects(plan, anchor_uid)
+        yield from shared[start:]
+        start = max(start - len(shared), 0)
+    for one in plan.tasks:
+        if task not in (None, one.name):
+            continue
+        each = 2 if one.own_services else 1
+        first, left_out = divmod(start, each)
+        for rank in range(first, one.size):
+            yield from _objects_of_replica(plan, one.render(rank), anchor_uid)[left_out:]
+            left_out = 0
+        start = max(start - one.size * each, 0)
+
+
+def count_objects(plan: JobPlan) -> int:
+    """How many objects `objects_of` yields for the whole plan."""
+    return len(_shared_objects(plan, None)) + sum(task.size * (2 if task.own_services else 1) for task in plan.tasks)
+
+
+def sample_objects(plan: JobPlan, most: int) -> Iterator[Manifest]:
+    """The objects of the job itself, then those of the first replicas of every task: `most` in all, or one of each."""
+    shared = _shared_objects(plan, None)
+    yield from shared
+    tasks = [task for task in plan.tasks if task.size]
+    left = max(most - len(shared), 0)
+    for place, task in enumerate(tasks):
+        each = 2 if task.own_services else 1
+        shown = min(max(left // (len(tasks) - place) // each, 1), task.size)
+        for rank in range(shown):
+            yield from _objects_of_replica(plan, task.render(rank), None)
+        left = max(left - shown * each, 0)
+
+
+def _objects_of_replica(plan: JobPlan, replica: ReplicaPlan, anchor_uid: str | None) -> list[Manifest]:
+    """The Service of a replica, if it has one, and the pod of its first attempt."""
+    service = [] if replica.service is None else [service_manifest(plan, replica.service, anchor_uid)]
+    return [*service, pod_manifest(plan, replica, 1, anchor_uid)]
+
+
+def _shared_objects(plan: JobPlan, anchor_uid: str | None) -> list[Manifest]:
+    """The objects that all replicas share."""
     objects = [anchor_manifest(plan)]
     objects += [service_manifest(plan, service, anchor_uid) for service in plan.services]
     if plan.gang is not None:
         objects.append(gang_manifest(plan, plan.gang, anchor_uid))
     if plan.hosts is not None:
         objects.append(hosts_manifest(plan, plan.hosts, anchor_uid))
-    for replica in plan.replicas.values():
-        if replica.service is not None:
-            objects.append(service_manifest(plan, replica.service, anchor_uid))
-        objects.append(pod_manifest(plan, replica, 1, anchor_uid))
     return objects
 
 

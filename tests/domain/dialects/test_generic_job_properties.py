@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from app.domain.dialects.base import Limits
 from app.domain.dialects.generic_job import GenericJobDialect
 from app.domain.errors import FieldError, InvalidManifest
-from app.domain.manifests.rendered import objects_of
+from app.domain.manifests.rendered import count_objects, objects_of
 from app.domain.plan import Manifest
 from tests.domain.dialects.test_generic_job import plan_of
 from tests.domain.dialects.test_generic_job_changes import mutate
@@ -59,7 +59,7 @@ def check(manifest: Manifest) -> None:
     assert outcome(accepted) == accepted
     assert not DIALECT.changes(accepted, accepted)
     plan = plan_of(accepted)
-    assert len(objects_of(plan)) >= 2
+    assert len(list(objects_of(plan))) == count_objects(plan) >= 2
     names = reserved(plan)
     assert len(set(names)) == len(names)
     assert all(len(name) <= 63 for _, name in names)

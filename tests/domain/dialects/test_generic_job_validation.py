@@ -303,13 +303,6 @@ def test_variables_count_as_what_they_stand_for() -> None:
     assert errors_of(manifest, Limits(max_rendered_pod_bytes=50_000))[0].code == "PodTooLarge"
 
 
-def test_what_differs_from_rank_to_rank_is_bounded_over_all() -> None:
-    manifest = a_manifest(replicaSpecs=[{**command("$(rank)" + "x" * 100_000)[0], "replicas": 1000}])
-    assert DIALECT.accept(manifest, Limits(), GIVEN)
-    (error,) = errors_of(manifest, Limits(max_varying_bytes=1_000_000))
-    assert (error.pointer, error.code) == ("/spec/replicaSpecs", "TextsTooLarge")
-
-
 @pytest.mark.parametrize(
     ("spec", "pointer"),
     [

@@ -222,7 +222,7 @@ def check(manifest: Manifest) -> None:
     assert DIALECT.accept(as_posted(stored), limits, GIVEN) == stored
     assert not DIALECT.changes(stored, stored)
     plan = DIALECT.plan(stored, identity(stored), resumed=False, site=Site())
-    assert objects_of(plan)
+    assert list(objects_of(plan))
     assert reserved_names(plan)
 
 

@@ -14,7 +14,6 @@ from app.domain.dialects.generic_job.spec import GenericJobSpec, ReplicaSpec
 from app.domain.dialects.generic_job.variables import (
     Scope,
     check_texts,
-    rank_dependent_bytes,
     texts_of,
     with_variables,
 )
@@ -48,7 +47,6 @@ def validate(spec: GenericJobSpec, job: str, base: str, limits: Limits, problems
         problems.add(at, "InvalidName", wrong, "the name of a queue")
     scope = scope_of(spec, job)
     _check_mode_variables(spec, scope, pointer_to(base, "runMode"), problems)
-    varying = 0
     for index, replica in enumerate(spec.replica_specs):
         if problems.full:
             return
@@ -59,10 +57,7 @@ def validate(spec: GenericJobSpec, job: str, base: str, limits: Limits, problems
         validate_pod_template(replica.template, template, problems)
         check_texts(texts_of(replica.template.get("spec")), scope, pointer_to(template, "spec"), problems)
         if counted and len(problems) == before:
-            varying += _check_size(spec, replica, scope, template, limits, problems)
-    if varying > limits.max_varying_bytes:
-        accepted = f"{limits.max_varying_bytes} bytes or fewer over all replicas"
-        problems.add(specs, "TextsTooLarge", f"texts that name $(rank) would take {varying} bytes in all", accepted)
+            _check_size(spec, replica, scope, template, limits, problems)
 
 
 def _has_bounds(spec: GenericJobSpec, base: str, limits: Limits, problems: Problems) -> bool:
@@ -183,17 +178,14 @@ def _check_names(spec: GenericJobSpec, replica: ReplicaSpec, job: str, at: str, 
 
 def _check_size(
     spec: GenericJobSpec, replica: ReplicaSpec, scope: Scope, at: str, limits: Limits, problems: Problems
-) -> int:
-    """Check the pod of the last rank, which is the largest of its type; the bytes that all ranks cannot share."""
-    varying = 0
+) -> None:
+    """Check the pod of the last rank, which is the largest of its type."""
     for resumed in (False, True):
         template = template_in_mode(spec, replica, resumed=resumed)
         common = with_variables(template["spec"], scope, replica.type, None)
-        varying = max(varying, rank_dependent_bytes(common) * replica.replicas)
         last = with_variables(common, scope, replica.type, max(replica.replicas, 1) - 1)
         size = len(msgspec.json.encode({**template, "spec": last})) + _POD_OVERHEAD
         if size > limits.max_rendered_pod_bytes:
             accepted = f"{limits.max_rendered_pod_bytes} bytes or fewer, with variables filled in"
             problems.add(at, "PodTooLarge", f"the pod of its last replica would have {size} bytes", accepted)
             break
-    return varying
