@@ -148,7 +148,7 @@ def test_there_is_no_pause_and_no_scaling() -> None:
 
 def test_the_scheduler_finds_its_own_address_under_its_service() -> None:
     """ps-lite binds to what DMLC_PS_ROOT_URI leads to (dmlc/ps-lite#129)."""
-    made = objects_of(plan_of(load("shipped_dist")))
+    made = list(objects_of(plan_of(load("shipped_dist"))))
     (service,) = (found for found in made if found["kind"] == "Service")
     name = "example-dist-job-scheduler-x7k2-0"
     assert service["metadata"]["name"] == name
@@ -164,7 +164,7 @@ def test_local_mode_has_one_pod_and_no_dmlc() -> None:
     plan = plan_of(load("shipped_local"))
     assert list(pods(plan)) == ["example-local-job-worker-x7k2-0"]
     assert [found["kind"] for found in objects_of(plan)] == ["ConfigMap", "Pod"]
-    assert "DMLC" not in str(objects_of(plan))
+    assert "DMLC" not in str(list(objects_of(plan)))
 
 
 def env_of(pod: Manifest, container: str = "mxnet") -> dict[str, Any]:
