@@ -20,6 +20,7 @@ from app.domain.dialects.accelerators import accelerators_of
 from app.domain.dialects.base import Accelerator, Limits, Site
 from app.domain.errors import DomainError
 from app.domain.namespaces import NamespaceSet
+from app.domain.pod_limits import PodLimits
 from app.domain.policy import Level, PodPolicy
 from app.domain.policy.table import NAMES
 from app.domain.timing import Timing
@@ -144,6 +145,12 @@ class Settings(BaseSettings):
         float, Field(ge=0, description="served on after SIGTERM, not ready, until load balancers know")
     ] = 5.0
     max_replicas: Annotated[int, Field(ge=1, description="largest number of replicas of a job")] = 10_000
+    max_live_pods: Annotated[
+        int, Field(ge=1, description="most pods of all jobs that have not ended; Kubernetes is tested with 150 000")
+    ] = 100_000
+    max_live_pods_per_namespace: Annotated[
+        int, Field(ge=1, description="most pods of the jobs of a namespace that have not ended: half of all")
+    ] = 50_000
     max_list_replicas: Annotated[
         int, Field(ge=1, description="largest number of replicas of all jobs of one List; twice that of one job")
     ] = 20_000
@@ -281,7 +288,11 @@ class Settings(BaseSettings):
             max_rendered_pod_bytes=self.max_rendered_pod_bytes,
             max_job_bytes=self.max_job_bytes,
             max_list_replicas=self.max_list_replicas,
+            pods=self.pod_limits(),
         )
+
+    def pod_limits(self) -> PodLimits:
+        return PodLimits(installation=self.max_live_pods, namespace=self.max_live_pods_per_namespace)
 
     def cache_limits(self) -> CacheLimits:
         """For a manifest of no namespace yet."""
@@ -349,6 +360,7 @@ class Settings(BaseSettings):
 
     def controller(self) -> ControllerSettings:
         return ControllerSettings(
+            pod_limits=self.pod_limits(),
             namespaces=self.namespaces,
             reserved_namespaces=self.reserved_namespaces,
             system_namespace=self.system_namespace,

@@ -66,6 +66,8 @@ async def gateway(
     """`jobgate serve` in one role, closed as it is by default, on a free port. `settings` are environment variables."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JOBGATE_")}
     environment |= {"JOBGATE_DATABASE_URL": url, "JOBGATE_LOG_LEVEL": "warning", "JOBGATE_LOG_FORMAT": "text"}
+    # Without a controller no job ends, so the submissions of a run add up.
+    environment |= {"JOBGATE_MAX_LIVE_PODS": "100000000", "JOBGATE_MAX_LIVE_PODS_PER_NAMESPACE": "100000000"}
     environment |= settings or {}
     if kubeconfig is not None:
         environment["JOBGATE_KUBECONFIG"] = str(kubeconfig)

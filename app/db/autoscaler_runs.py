@@ -7,9 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from app.db import codec, job_edits, leases
-from app.db.engine import Database
+from app.db.engine import Connection, Database
 from app.db.job_edits import Edit
 from app.db.leases import Lease
+from app.db.pod_room import with_room
+from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
 from app.domain.scaling.values import Inventory, ScalableJob, ScalingDecision, WaitingJob
 from app.faultpoints import FaultPoint, reached
 
@@ -56,7 +58,7 @@ DELETE FROM autoscaler_runs WHERE id IN (
 NEWEST = 2**62  # above every id
 
 
-async def apply(db: Database, lease: Lease, uid: UUID, change: Edit) -> None:
+async def apply(db: Database, lease: Lease, uid: UUID, change: Edit, limits: PodLimits = DEFAULT_LIMITS) -> None:
     """Edit a job as its owner would.
 
     Raises:
@@ -65,9 +67,12 @@ async def apply(db: Database, lease: Lease, uid: UUID, change: Edit) -> None:
         Conflict: it has ended meanwhile, or another live job uses a name that it would need.
         DatabaseContended: such a name changes hands just now.
     """
-    async with db.begin() as connection:
+
+    async def store(connection: Connection, room: PodRoom) -> None:
         await leases.fence(connection, lease)
-        await job_edits.edit_in(connection, uid, change)
+        await job_edits.edit_in(connection, room, uid, change)
+
+    await with_room(db, {change.namespace: change.added_pods}, limits, store)
     reached(FaultPoint.RESIZE_STORED)
 
 

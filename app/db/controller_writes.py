@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.db import codec, events
+from app.db import codec, events, pod_room
 from app.db.engine import Connection
 from app.domain.decision import Decision
 from app.domain.plan import Manifest, Rank
@@ -276,6 +276,7 @@ async def _store_names(connection: Connection, writes: Sequence[JobWrite], locke
     gone = [w.uid for w in writes if w.decision.status.gone_at is not None and locked[w.uid]["gone_at"] is None]
     if ended:
         await connection.execute(_RELEASE_NAMES, ended)
+        await pod_room.give_back(connection, ended)
     if gone:
         await connection.execute(_FORGET_NAMES, gone)
 

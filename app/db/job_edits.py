@@ -15,10 +15,12 @@ from app.db import codec, events
 from app.db.engine import Connection, Database
 from app.db.job_rows import COLUMNS, JobRow, job_row
 from app.db.names import reserve_more, settle_more
+from app.db.pod_room import append, with_room
 from app.db.reasons import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_REQUESTED
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.name_ranges import NameRange
 from app.domain.plan import Manifest
+from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
 from app.domain.vocabulary import TERMINAL_PHASES
 from app.faultpoints import FaultPoint, reached
 
@@ -40,7 +42,7 @@ _EDIT = f"""
 UPDATE jobs AS j
 SET manifest = $2, labels = $3, generation = generation + 1, version = version + 1,
     intent_version = intent_version + 1, intent_at = $5, history_count = history_count + 1,
-    scale_count = scale_count + $4
+    scale_count = scale_count + $4, planned_pods = planned_pods + $6
 WHERE uid = $1 RETURNING j.history_count, j.scale_count, {COLUMNS}
 """  # noqa: S608  columns of our own
 _CANCEL = f"""
@@ -84,7 +86,8 @@ FROM unnest($5::text[], $6::int[], $7::int[], $8::text[]) WITH ORDINALITY
 class Edit:
     """What is edited, by whom, and what the caller has seen: `expected_…` of None does not care.
 
-    `names` are those that the job may use from now on beside the ones it has.
+    `names` are those that the job may use from now on beside the ones it has. `added_pods` is how many more pods the
+    job in `namespace` would have; how many fewer, if it is negative.
     """
 
     manifest: Manifest
@@ -96,29 +99,41 @@ class Edit:
     reason: str = EDITED
     message: str = ""
     scales: Sequence[ScaleChange] = ()
+    namespace: str = ""
+    added_pods: int = 0
     names: Sequence[NameRange] = ()
 
 
-async def edit(db: Database, uid: UUID, change: Edit) -> JobRow:
+async def edit(db: Database, uid: UUID, change: Edit, limits: PodLimits = DEFAULT_LIMITS) -> JobRow:
     """Replace the manifest.
 
     Raises:
         NotFound, PreconditionFailed: no such job, or another version of it than expected.
-        Conflict: it has ended or is being deleted, or another live job uses a name that it would need.
+        Conflict: it has ended or is being deleted, another live job uses a name that it would need, or the pods that it
+            would have more exceed a limit.
     """
-    async with db.begin() as connection:
-        after = await edit_in(connection, uid, change)
+
+    async def store(connection: Connection, room: PodRoom) -> JobRow:
+        return await edit_in(connection, room, uid, change)
+
+    after = await with_room(db, {change.namespace: change.added_pods}, limits, store)
     reached(FaultPoint.EDIT_STORED)
     return after
 
 
-async def edit_in(connection: Connection, uid: UUID, change: Edit) -> JobRow:
-    """`edit` inside the caller's transaction."""
+async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: Edit) -> JobRow:
+    """`edit` inside the caller's transaction, which has the room for what the edit adds."""
     await reserve_more(connection, uid, change.names)
     before = await connection.fetchrow(_LOCK, uid)
     job = _require(uid, None if before is None else job_row(before), change)
+    over = room.take(job.namespace, change.added_pods)
+    if over is not None:
+        raise Conflict("the job cannot grow so far now", code="TooManyPods", errors=[over.error("/spec")])
     await settle_more(connection, uid, job.namespace, change.names)
-    after = await connection.fetchrow(_EDIT, uid, change.manifest, dict(change.labels), len(change.scales), change.at)
+    after = await connection.fetchrow(
+        _EDIT, uid, change.manifest, dict(change.labels), len(change.scales), change.at, change.added_pods
+    )
+    await append(connection, job.namespace, change.added_pods)
     await _scale(connection, uid, after["scale_count"] - len(change.scales), change)
     return await _told(connection, after, events.EDITED, (change.at, change.reason, change.message, change.actor))
 

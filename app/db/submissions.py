@@ -12,6 +12,7 @@ from typing import Any
 from app.db.engine import Database
 from app.db.errors import DatabaseContended, DatabaseUnavailable
 from app.db.submit import Answer, KeyInFlight, NewJob, submit, submit_together
+from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.faultpoints import FaultPoint, reached
 
 
@@ -32,8 +33,9 @@ class _Together:
 class GroupCommit:
     """`run` commits, in its owner's TaskGroup; `submit` waits for its own answer."""
 
-    def __init__(self, db: Database, max_jobs: int = 256) -> None:
+    def __init__(self, db: Database, limits: PodLimits = DEFAULT_LIMITS, max_jobs: int = 256) -> None:
         self._db = db
+        self._limits = limits
         self._max_jobs = max_jobs
         self._waiting: deque[_Waiting | _Together] = deque()
         self._arrived = asyncio.Event()
@@ -85,7 +87,7 @@ class GroupCommit:
         """One transaction for all; where something in it cannot be stored, one each, so that only that one fails."""
         reached(FaultPoint.SUBMISSION_ARRIVED)
         try:
-            answers = await submit(self._db, [waiting.job for waiting in batch])
+            answers = await submit(self._db, [waiting.job for waiting in batch], self._limits)
             reached(FaultPoint.SUBMISSION_STORED)
         except DatabaseUnavailable as error:
             if isinstance(error, DatabaseContended):
@@ -101,7 +103,7 @@ class GroupCommit:
     async def _commit_together(self, together: _Together) -> None:
         reached(FaultPoint.SUBMISSION_ARRIVED)
         try:
-            refused = await submit_together(self._db, together.jobs)
+            refused = await submit_together(self._db, together.jobs, self._limits)
             reached(FaultPoint.SUBMISSION_STORED)
             _answer(together, refused)
         except DatabaseContended as error:
@@ -118,7 +120,7 @@ class GroupCommit:
 
     async def _commit_alone(self, waiting: _Waiting) -> None:
         try:
-            _answer(waiting, (await submit(self._db, [waiting.job]))[0])
+            _answer(waiting, (await submit(self._db, [waiting.job], self._limits))[0])
         except DatabaseContended as error:
             if waiting.job.idempotency is None:
                 _refuse([waiting], error)

@@ -1,16 +1,18 @@
 """Store new jobs, several in one transaction, each with an answer of its own.
 
-    claim idempotency keys ─▶ reserve names ─▶ jobs, history, feed ─▶ ask predecessors' leftovers to go
-         │ known: replay or conflict   │ taken: take the key back
+    room for pods ─▶ claim idempotency keys ─▶ reserve names ─▶ jobs, history, feed ─▶ ask predecessors' leftovers to go
+                     │ known: replay or conflict   │ taken, or no room: give the key back
 
 Uniqueness is decided by indexes, never by looking first. Who comes second waits for the first one's commit and then
 sees its outcome. Keys and names are taken in sorted order and rows of other jobs are locked last, so that two such
 transactions do not wait for each other.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -18,8 +20,10 @@ from app.db import codec
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseContended
 from app.db.names import Holder, clear_the_way, holders, reserve
+from app.db.pod_room import with_room
 from app.domain.name_ranges import NameKind, NameRange, merged
 from app.domain.plan import Manifest
+from app.domain.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom
 from app.domain.status.records import JobStatus
 
 
@@ -35,7 +39,9 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """`names` are what it reserves in its namespace beside its own name. `status` has no conditions yet."""
+    """`names` are what it reserves in its namespace beside its own name. `status` has no conditions yet. `pods` is how
+    many it would have now.
+    """
 
     uid: UUID
     namespace: str
@@ -50,6 +56,7 @@ class NewJob:
     retry_of: UUID | None = None
     idempotency: IdempotencyKey | None = None
     status: JobStatus = field(default_factory=JobStatus)
+    pods: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +92,7 @@ class KeyInFlight:
     """A request with this key has not been decided yet."""
 
 
-Answer: TypeAlias = Submitted | NameTaken | Replayed | KeyConflict | KeyInFlight
+Answer: TypeAlias = Submitted | NameTaken | OverLimit | Replayed | KeyConflict | KeyInFlight
 
 _Key: TypeAlias = tuple[str, str]  # scope, key
 
@@ -106,15 +113,19 @@ _GIVE_NAMES_BACK = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
 _JOBS = """
 WITH w AS (
     SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-                         $8::timestamptz[], $9::text[], $10::uuid[], $11::text[], $12::text[], $13::text[], $14::text[])
+                         $8::timestamptz[], $9::text[], $10::uuid[], $11::text[], $12::text[], $13::text[], $14::text[],
+                         $15::bigint[])
     WITH ORDINALITY AS t(uid, namespace, name, kind, api_version, labels, manifest, created_at, created_by, retry_of,
-                         phase, reason, message, status, place)
+                         phase, reason, message, status, planned_pods, place)
 ), job AS (
     INSERT INTO jobs (uid, namespace, name, kind, api_version, labels, manifest, created_at, created_by, retry_of,
-                      phase, reason, message, status, history_count, intent_at)
+                      phase, reason, message, status, history_count, intent_at, planned_pods)
     SELECT uid, namespace, name, kind, api_version, labels::jsonb, manifest::json, created_at, created_by, retry_of,
-           phase, reason, message, status::jsonb, 1, created_at
+           phase, reason, message, status::jsonb, 1, created_at, planned_pods
     FROM w
+), counted AS (
+    INSERT INTO planned_pods (namespace, pods)
+    SELECT namespace, sum(planned_pods) FROM w GROUP BY namespace HAVING sum(planned_pods) > 0
 ), history AS (
     INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor)
     SELECT uid, 1, created_at, phase, reason, message, created_by FROM w
@@ -126,23 +137,28 @@ SELECT clock_timestamp(), 'created', namespace, uid, 1 FROM w ORDER BY place
 _MAX_TRIES = 5
 
 
-async def submit(db: Database, jobs: Sequence[NewJob]) -> list[Answer]:
+async def submit(db: Database, jobs: Sequence[NewJob], limits: PodLimits = DEFAULT_LIMITS) -> list[Answer]:
     """Store what can be stored, durably, and answer in the order of `jobs`.
 
     Raises:
         NotStorable: one of them cannot be stored, and none was: repeat them one by one.
         DatabaseContended: a key or name is in the hands of a transaction that does not end; none was stored.
     """
-    async with db.begin() as connection:
-        batch = _Batch(connection, jobs)
+
+    async def store(connection: Connection, room: PodRoom) -> list[Answer]:
+        batch = _Batch(connection, jobs, room)
         undecided = await batch.attempt(range(len(jobs)))
         for place in undecided:
             await _decide(batch, place)
         await batch.clear_the_way()
         return [batch.answers[place] for place in range(len(jobs))]
 
+    return await with_room(db, _pods_of(jobs), limits, store)
 
-async def submit_together(db: Database, jobs: Sequence[NewJob]) -> Mapping[int, Answer]:
+
+async def submit_together(
+    db: Database, jobs: Sequence[NewJob], limits: PodLimits = DEFAULT_LIMITS
+) -> Mapping[int, Answer]:
     """Store all of them in one transaction, durably, or none: then by place why not, and nothing if all are stored.
 
     The first one's key stands for all; no two of them may need one name.
@@ -152,8 +168,7 @@ async def submit_together(db: Database, jobs: Sequence[NewJob]) -> Mapping[int, 
     """
     for _ in range(_MAX_TRIES):
         try:
-            async with db.begin() as connection:
-                await _store_all(connection, jobs)
+            await with_room(db, _pods_of(jobs), limits, partial(_store_all, jobs))
         except _RolledBack as rolled_back:
             if rolled_back.refused:
                 return rolled_back.refused
@@ -170,8 +185,16 @@ class _RolledBack(Exception):  # noqa: N818 - the way out of a transaction that 
         self.refused = refused
 
 
-async def _store_all(connection: Connection, jobs: Sequence[NewJob]) -> None:
-    batch = _Batch(connection, jobs)
+def _pods_of(jobs: Sequence[NewJob]) -> Mapping[str, int]:
+    """The pods that these jobs would have, by namespace."""
+    pods: Counter[str] = Counter()
+    for job in jobs:
+        pods[job.namespace] += job.pods
+    return pods
+
+
+async def _store_all(jobs: Sequence[NewJob], connection: Connection, room: PodRoom) -> None:
+    batch = _Batch(connection, jobs, room)
     undecided = await batch.attempt(range(len(jobs)))
     refused = {place: said for place, said in batch.answers.items() if not isinstance(said, Submitted)}
     if refused or undecided:
@@ -190,8 +213,9 @@ async def _decide(batch: "_Batch", place: int) -> None:
 class _Batch:
     """One transaction's jobs, by their place in it, and what has been decided about them."""
 
-    def __init__(self, connection: Connection, jobs: Sequence[NewJob]) -> None:
+    def __init__(self, connection: Connection, jobs: Sequence[NewJob], room: PodRoom) -> None:
         self._connection = connection
+        self._room = room
         self._jobs = jobs
         self._names = [_names_of(job) for job in jobs]
         self._known: dict[_Key, Mapping[str, Any]] = {}
@@ -201,7 +225,8 @@ class _Batch:
         """Decide what can be decided now, and return the rest."""
         places = self._answer_known(places)
         claimed = await self._claim_keys(places)
-        winners, blocked = await self._reserve_names(claimed)
+        named, blocked = await self._reserve_names(claimed)
+        winners = await self._with_room(named)
         if winners:
             await self._connection.execute(_JOBS, *codec.columns([_job_row(self._jobs[place]) for place in winners]))
         for place in winners:
@@ -256,11 +281,27 @@ class _Batch:
         lacking = {place: [one for one in self._names[place] if one not in got[job.uid]] for place, job in jobs.items()}
         blocked = {place: names for place, names in lacking.items() if names}
         if blocked:
-            await self._connection.execute(_GIVE_NAMES_BACK, [self._jobs[place].uid for place in blocked])
-            keys = [(key.scope, key.key) for place in blocked if (key := self._jobs[place].idempotency)]
-            if keys:
-                await self._connection.execute(_GIVE_KEYS_BACK, *codec.columns(keys))
+            await self._give_back(list(blocked))
         return [place for place in places if place not in blocked], blocked
+
+    async def _with_room(self, places: Sequence[int]) -> list[int]:
+        """Those whose pods fit beside what is planned; the others are answered and give back what they took."""
+        refused: dict[int, OverLimit] = {}
+        for place in places:
+            over = self._room.take(self._jobs[place].namespace, self._jobs[place].pods)
+            if over is not None:
+                refused[place] = over
+        if refused:
+            self.answers.update(refused)
+            await self._give_back(list(refused))
+        return [place for place in places if place not in refused]
+
+    async def _give_back(self, places: Sequence[int]) -> None:
+        """Free the names and keys of jobs that are not stored."""
+        await self._connection.execute(_GIVE_NAMES_BACK, [self._jobs[place].uid for place in places])
+        keys = [(key.scope, key.key) for place in places if (key := self._jobs[place].idempotency)]
+        if keys:
+            await self._connection.execute(_GIVE_KEYS_BACK, *codec.columns(keys))
 
     def _win(self, place: int) -> None:
         job = self._jobs[place]
@@ -317,4 +358,5 @@ def _job_row(job: NewJob) -> tuple[Any, ...]:
         *(job.created_at, job.created_by, job.retry_of),
         *(job.status.phase, job.status.reason, job.status.message),
         codec.text_of(codec.status_document(job.status)),
+        job.pods,
     )

@@ -205,9 +205,11 @@ class Autoscaler:
             reason=REASON,
             message=decision.message,
             scales=(change,),
+            namespace=row.namespace,
+            added_pods=decision.to_replicas - decision.from_replicas,
             names=names_added(self._plan(row, before), self._plan(row, manifest)),
         )
-        await autoscaler_runs.apply(self._db, self._leadership.lease, row.uid, edit)
+        await autoscaler_runs.apply(self._db, self._leadership.lease, row.uid, edit, self._parts.settings.pod_limits)
         self._parts.publisher.hint()
 
     def _plan(self, row: LiveRow, manifest: Manifest) -> JobPlan:

@@ -12,6 +12,7 @@ from app.db.publisher import Publisher
 from app.domain.cache.values import CacheSite
 from app.domain.dialects.base import Site
 from app.domain.namespaces import NamespaceSet
+from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.domain.timing import Timing
 from app.k8s.api import KubeApi
 from app.k8s.runtime_servers import RuntimeServers
@@ -51,6 +52,7 @@ class ControllerSettings:
     clean_every: float = 30.0
     sweep_every: float = 60.0
     autoscaler: AutoscalerSettings = AutoscalerSettings()
+    pod_limits: PodLimits = DEFAULT_LIMITS
 
     @property
     def served(self) -> NamespaceSet:

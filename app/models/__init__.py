@@ -20,6 +20,7 @@ from app.models.job import jobs
 from app.models.job_event import job_events
 from app.models.lease import leases
 from app.models.name import names
+from app.models.planned_pods import planned_pods
 from app.models.replica import replicas
 from app.models.sample import samples
 from app.models.sample_event import sample_events
@@ -43,6 +44,7 @@ __all__ = [
     "leases",
     "metadata",
     "names",
+    "planned_pods",
     "replicas",
     "sample_events",
     "sample_history",

@@ -39,6 +39,7 @@ jobs = Table(
     number_column("observed_generation", default=0),
     number_column("history_count", default=0),
     number_column("scale_count", default=0),
+    number_column("planned_pods", default=0),
     time_column("created_at"),
     text_column("created_by"),
     uid_column("retry_of", nullable=True),

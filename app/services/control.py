@@ -210,7 +210,7 @@ class JobControl:
             if edit is None:
                 return Changed(job=job, pending=job.status.observed_generation < job.generation)
             try:
-                changed = await jobs.edit(self._db, job.uid, edit)
+                changed = await jobs.edit(self._db, job.uid, edit, self._planner.limits.pods)
             except PreconditionFailed:
                 continue
             self._hint()
@@ -224,7 +224,7 @@ class JobControl:
         if manifest == job.manifest:
             return None
         if request.keeps_objects:
-            grown = Growth(scales=(), names=())
+            grown = Growth(scales=(), names=(), pods=0)
         else:
             grown = growth(self._planner, str(job.uid), job.manifest, manifest, request.message)
         return jobs.Edit(
@@ -236,6 +236,8 @@ class JobControl:
             reason=request.reason,
             message=request.message,
             scales=grown.scales,
+            namespace=job.namespace,
+            added_pods=grown.pods,
             names=grown.names,
         )
 

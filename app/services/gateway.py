@@ -108,7 +108,7 @@ class Assembly:
     randomness: random.Random = field(default_factory=random.SystemRandom)
 
     def build(self) -> Services:
-        commit = GroupCommit(self.db)
+        commit = GroupCommit(self.db, self.planner.limits.pods)
         submitter = Submitter(commit, self.planner, self.clock, self.hints.intent, self.randomness)
         reading = Reading(self.db, self.planner)
         control = JobControl(self.db, self.planner, self.clock, self.hints.intent)

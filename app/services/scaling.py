@@ -23,10 +23,11 @@ class SizesWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """Which tasks get another size by an edit, and which names the job may use from then on."""
+    """Which tasks get another size by an edit, which names the job may use from then on, and how many pods it adds."""
 
     scales: Sequence[ScaleChange]
     names: Sequence[NameRange]
+    pods: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ def growth(planner: Planner, uid: str, before: Manifest, after: Manifest, reason
         for task, size in sizes[1].items()
         if task in scalable and sizes[0].get(task, 0) != size
     ]
-    return Growth(scales=scales, names=names_added(*plans))
+    pods = sum(sizes[1].values()) - sum(sizes[0].values())
+    return Growth(scales=scales, names=names_added(*plans), pods=pods)
 
 
 def _refuse_both(wanted: SizesWanted, problems: Problems) -> None:

@@ -28,6 +28,7 @@ from app.domain.errors import Conflict, FieldError, InvalidManifest
 from app.domain.manifests.rendered import reserved_names
 from app.domain.name_ranges import NameRange
 from app.domain.plan import JobPlan, Manifest
+from app.domain.pod_limits import OverLimit
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
 from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Draft, Planner, is_large
@@ -157,6 +158,7 @@ class Submitter:
             names=prepared.names,
             retry_of=retry_of,
             status=_first_status(plan),
+            pods=len(plan.replicas),
         )
 
     def _answered(self, answer: Answer, new: NewJob, body: bytes) -> Created:
@@ -170,6 +172,8 @@ class Submitter:
             case NameTaken():
                 error = name_taken(answer, new.name)
                 raise Conflict("a name that this job needs is in use", code="NameTaken", errors=[error])
+            case OverLimit():
+                raise Conflict("the job has no room now", code="TooManyPods", errors=[answer.error("/spec")])
             case KeyConflict():
                 raise key_reused()
             case KeyInFlight():

@@ -16,6 +16,7 @@ from app.db.submit import Answer, KeyConflict, KeyInFlight, NameTaken, Replayed
 from app.domain.errors import Conflict, DomainError, FieldError, Forbidden, InvalidManifest, Problems
 from app.domain.name_ranges import NameRange, split
 from app.domain.plan import Manifest
+from app.domain.pod_limits import OverLimit
 from app.domain.policy.pod_policy import violation
 from app.services.submitting import (
     NAME_DRAWS,
@@ -180,6 +181,11 @@ def _refused(refused: Mapping[int, Answer], prepared: Sequence[Prepared]) -> Cre
         case KeyInFlight():
             raise key_in_flight()
     problems = Problems()
+    problems.extend(
+        said.error(f"/items/{place}/spec") for place, said in sorted(refused.items()) if isinstance(said, OverLimit)
+    )
+    if problems:
+        raise Conflict("these jobs have no room now; none was stored", code="TooManyPods", errors=problems.errors)
     problems.extend(
         name_taken(said, prepared[place].draft.name, f"/items/{place}")
         for place, said in sorted(refused.items())

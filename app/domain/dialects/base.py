@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from app.domain.errors import Conflict, FieldError
 from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.domain.policy.declared import DeclaredTemplate
 from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord
 
@@ -19,6 +20,7 @@ class Limits:
     max_replicas: int = 10_000
     max_rendered_pod_bytes: int = 1024 * 1024
     max_job_bytes: int = 256 * 1024 * 1024  # the rendered pods of all replicas together
+    pods: PodLimits = DEFAULT_LIMITS
     max_list_replicas: int = 20_000  # the replicas of all jobs of one List
 
 

@@ -37,7 +37,7 @@ def a_manifest(mode: Any, *replicas: Any, **spec: Any) -> Manifest:
     }
 
 
-def errors_of(manifest: Manifest, **limits: int) -> tuple[FieldError, ...]:
+def errors_of(manifest: Manifest, **limits: Any) -> tuple[FieldError, ...]:
     with pytest.raises(InvalidManifest) as refused:
         DIALECT.accept(manifest, Limits(**limits), GIVEN)
     return refused.value.errors

@@ -1,0 +1,77 @@
+"""How many pods the live jobs of an installation may have planned, and whether some more fit. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from app.domain.errors import FieldError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodLimits:
+    """Most pods that jobs which have not ended may have planned, paused jobs included."""
+
+    installation: int = 100_000
+    namespace: int = 50_000
+
+
+DEFAULT_LIMITS: Final = PodLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverLimit:
+    """So many pods do not fit beside those that are planned. `namespace` is None if the installation is full."""
+
+    namespace: str | None
+    wanted: int
+    planned: int
+    limit: int
+
+    def error(self, pointer: str) -> FieldError:
+        where = f"the namespace {self.namespace}" if self.namespace is not None else "this installation"
+        return FieldError(
+            pointer=pointer,
+            code="TooManyPods",
+            detail=f"{self.wanted} more pods do not fit: the jobs of {where} that have not ended have "
+            f"{self.planned} of {self.limit}",
+            accepted=f"{max(self.limit - self.planned, 0)} pods or fewer, or wait until other jobs end",
+        )
+
+
+@dataclass(slots=True)
+class PodRoom:
+    """What is planned now, in the installation and by namespace, and the limits on it."""
+
+    limits: PodLimits
+    planned: int = 0
+    by_namespace: dict[str, int] = field(default_factory=dict)
+
+    def take(self, namespace: str, pods: int) -> OverLimit | None:
+        """Count these pods as planned, or say which limit they exceed. What adds no pods is never refused."""
+        there = self.by_namespace.get(namespace, 0)
+        if pods > 0 and there + pods > self.limits.namespace:
+            return OverLimit(namespace=namespace, wanted=pods, planned=there, limit=self.limits.namespace)
+        if pods > 0 and self.planned + pods > self.limits.installation:
+            return OverLimit(namespace=None, wanted=pods, planned=self.planned, limit=self.limits.installation)
+        self.planned += pods
+        self.by_namespace[namespace] = there + pods
+        return None
+
+    def is_far_from_full(self, wanted: Mapping[str, int], writers: int) -> bool:
+        """Whether these pods fit even if `writers` transactions that nobody sees yet each add as many as they may.
+
+        A transaction that relies on this adds at most a share of each limit, see `share`.
+        """
+        total = sum(wanted.values())
+        everywhere, here = share(self.limits.installation, writers), share(self.limits.namespace, writers)
+        if total > everywhere or self.planned + total + (writers - 1) * everywhere > self.limits.installation:
+            return False
+        return all(
+            pods <= here and self.by_namespace.get(namespace, 0) + pods + (writers - 1) * here <= self.limits.namespace
+            for namespace, pods in wanted.items()
+        )
+
+
+def share(limit: int, writers: int) -> int:
+    """What one of several writers that do not see one another may add: together they take a quarter of the limit."""
+    return limit // (4 * writers)
