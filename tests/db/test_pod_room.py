@@ -3,12 +3,14 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pytest
 
 from app.db import leases
 from app.db.controller import load, persist
 from app.db.engine import Database
+from app.db.errors import DatabaseContended
 from app.db.job_edits import Edit, edit
 from app.db.submit import NameTaken, NewJob, Submitted, submit, submit_together
 from app.domain.errors import Conflict
@@ -62,7 +64,9 @@ async def test_submissions_at_the_same_time_never_exceed_a_limit(db: Database, l
     ]
 
     async def one(batch: Sequence[NewJob]) -> Counter[type]:
-        return Counter(type(answer) for answer in await submit(db, batch, limits))
+        while True:
+            with suppress(DatabaseContended):  # a slow machine holds a lock for long, and then it is to be repeated
+                return Counter(type(answer) for answer in await submit(db, batch, limits))
 
     kinds = sum(await asyncio.gather(*(one(batch) for batch in batches)), Counter())
     assert kinds[OverLimit] > 0

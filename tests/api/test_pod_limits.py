@@ -1,0 +1,67 @@
+"""The limits on planned pods, over HTTP: what is refused, with which words, and when there is room again."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from app.domain.dialects import registry
+from app.domain.dialects.base import Limits
+from app.domain.pod_limits import PodLimits
+from app.domain.vocabulary import JobPhase
+from tests.support import resizable_job
+from tests.support.gateway import Gateway, jobs_path, running_gateway
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest_asyncio.fixture
+async def tight(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gateway]:
+    """Five pods in all, four in a namespace."""
+    monkeypatch.setattr(registry, "DIALECTS", resizable_job.SPOKEN)
+    limits = Limits(pods=PodLimits(installation=5, namespace=4))
+    async with running_gateway(database_url, limits=limits) as gateway:
+        yield gateway
+
+
+async def post(gateway: Gateway, name: str, workers: int, namespace: str = "team") -> httpx2.Response:
+    return await gateway.client.post(jobs_path(namespace), json=resizable_job.manifest(name, {"worker": workers}))
+
+
+def refusal(answer: httpx2.Response) -> dict[str, Any]:
+    assert (answer.status_code, answer.json()["code"]) == (409, "TooManyPods")
+    (error,) = answer.json()["errors"]
+    return dict(error)
+
+
+async def test_a_job_for_which_there_is_no_room_is_refused(tight: Gateway) -> None:
+    assert (await post(tight, "first", 3)).status_code == 201
+    error = refusal(await post(tight, "second", 2))
+    assert error["pointer"] == "/spec"
+    assert error["detail"] == ("2 more pods do not fit: the jobs of the namespace team that have not ended have 3 of 4")
+    assert error["accepted"] == "1 pods or fewer, or wait until other jobs end"
+    assert (await post(tight, "other", 2, "other")).status_code == 201
+    assert "this installation that have not ended have 5 of 5" in refusal(await post(tight, "third", 1))["detail"]
+
+
+async def test_a_list_has_room_or_is_refused_as_a_whole(tight: Gateway) -> None:
+    items = [resizable_job.manifest(name, {"worker": 2}) for name in ("one", "two", "three")]
+    document = {"apiVersion": "v1", "kind": "List", "items": items}
+    error = refusal(await tight.client.post(jobs_path("team"), json=document))
+    assert error["pointer"] == "/items/2/spec"
+    assert (await tight.client.get(jobs_path("team"))).json()["items"] == []
+
+
+async def test_growth_and_retry_need_room_and_an_end_makes_some(tight: Gateway) -> None:
+    uid = (await post(tight, "first", 2)).json()["uid"]
+    assert (await post(tight, "second", 2)).status_code == 201
+    grow = f"{jobs_path('team', 'second')}/scale"
+    assert refusal(await tight.client.post(grow, json={"replicas": 3}))["pointer"] == "/spec"
+    await tight.conclude(uid, {"phase": JobPhase.FAILED, "finished_at": AT})
+    assert (await tight.client.post(grow, json={"replicas": 3})).status_code == 202
+    assert refusal(await tight.client.post(f"{jobs_path('team', 'first')}/retry"))["pointer"] == "/spec"
+    assert (await tight.client.post(grow, json={"replicas": 1})).status_code == 202
+    assert (await tight.client.post(f"{jobs_path('team', 'first')}/retry")).status_code == 201
