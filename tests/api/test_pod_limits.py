@@ -63,5 +63,5 @@ async def test_growth_and_retry_need_room_and_an_end_makes_some(tight: Gateway) 
     await tight.conclude(uid, {"phase": JobPhase.FAILED, "finished_at": AT})
     assert (await tight.client.post(grow, json={"replicas": 3})).status_code == 202
     assert refusal(await tight.client.post(f"{jobs_path('team', 'first')}/retry"))["pointer"] == "/spec"
-    assert (await tight.client.post(grow, json={"replicas": 1})).status_code == 202
+    assert (await tight.client.post(grow, json={"replicas": 2})).status_code == 202
     assert (await tight.client.post(f"{jobs_path('team', 'first')}/retry")).status_code == 201
