@@ -190,10 +190,10 @@ async def test_a_persons_edit_wins(stage: Stage, monkeypatch: pytest.MonkeyPatch
     uid = await stage.job("train")
     real = autoscaler_runs.apply
 
-    async def apply(db: Database, lease: leases.Lease, job: UUID, change: jobs.Edit) -> None:
+    async def apply(db: Database, lease: leases.Lease, job: UUID, change: jobs.Edit, *limits: Any) -> None:
         mine = replace(change, manifest=elastic_manifest(size=2), actor="alice", scales=())
         await jobs.edit(db, job, mine)
-        await real(db, lease, job, change)
+        await real(db, lease, job, change, *limits)
 
     monkeypatch.setattr(autoscaler_runs, "apply", apply)
     run = await stage.autoscaler().run_once()
