@@ -86,6 +86,45 @@ def test_functions_are_short() -> None:
     assert long == {}
 
 
+def endless_loops(tree: ast.Module) -> Iterator[ast.While]:
+    """Each `while True` of an async function that handles errors, or that nothing but an error ends."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.AsyncFunctionDef):
+            continue
+        for loop in ast.walk(function):
+            if isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant) and _may_swallow(loop):
+                yield loop
+
+
+def _may_swallow(loop: ast.While) -> bool:
+    inside = list(ast.walk(loop))
+    handles = any(isinstance(node, ast.ExceptHandler) for node in inside)
+    suppresses = any(isinstance(node, ast.Name) and node.id == "suppress" for node in inside)
+    ends = any(isinstance(node, ast.Break | ast.Return) for node in inside)
+    return handles or suppresses or not ends
+
+
+def test_no_loop_can_swallow_its_own_cancellation() -> None:
+    """An endless loop is written `for _ in rounds():`, which raises a cancellation that a round handled as an error."""
+    paths = sources("app/loops", "app/services", "app/db", "app/k8s", "app/api")
+    assert [f"{named(p)}:{loop.lineno}" for p in paths for loop in endless_loops(ast.parse(p.read_text()))] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("await work()", 1),
+        ("try:\n            await work()\n        except OSError:\n            continue\n        break", 1),
+        ("with suppress(OSError):\n            return await work()", 1),
+        ("if await work():\n            break", 0),
+    ],
+    ids=["endless", "handled", "suppressed", "ends"],
+)
+def test_a_loop_that_could_swallow_its_cancellation_would_be_found(body: str, found: int) -> None:
+    tree = ast.parse(f"async def loop():\n    while True:\n        {body}")
+    assert len(list(endless_loops(tree))) == found
+
+
 def test_every_package_states_its_law() -> None:
     packages = [path for path in sources("app") if path.name == "__init__.py"]
     assert len(packages) > 10

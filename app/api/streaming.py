@@ -14,6 +14,7 @@ from app.api.broadcast import Batch, Tell, event_bytes
 from app.api.dependencies import Caller
 from app.api.errors import problem_of
 from app.api.lasting import LastingResponse
+from app.cancellation import rounds
 from app.db.errors import DatabaseUnavailable
 from app.domain.errors import DomainError
 from app.services.lasting import Ending, Kind
@@ -75,7 +76,7 @@ class _Stream(LastingResponse):
     async def _events(self) -> AsyncGenerator[bytes, None]:
         with self._watcher.waiting(self._interest) as waiter:
             yield b"retry: 1000\n" + self._begin()
-            while True:
+            for _ in rounds():
                 async for piece in self._news():
                     yield piece
                 if await waiter.wait(_PING_SECONDS):

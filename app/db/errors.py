@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import asyncpg
 
+from app.cancellation import cancellation_first
 from app.domain.errors import DomainError, InvalidManifest, Unavailable
 
 
@@ -61,9 +62,10 @@ _UNAVAILABLE = (
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Driver errors in, refusals out."""
+    """Raise driver errors as refusals; a task that was cancelled inside the block leaves it with CancelledError."""
     try:
-        yield
+        with cancellation_first():
+            yield
     except _NOT_STORABLE as error:
         raise NotStorable(f"the database cannot store this: {_words(error)}") from error
     except _CONTENDED as error:

@@ -13,6 +13,7 @@ from typing import Any
 
 import asyncpg
 
+from app.cancellation import rounds
 from app.db.engine import Database, DatabaseTimeouts, driver_url, session_settings
 from app.db.errors import DatabaseUnavailable, translated
 
@@ -38,7 +39,7 @@ class Notifier:
         self._hinted.set()
 
     async def run(self) -> None:
-        while True:
+        for _ in rounds():
             await self._hinted.wait()
             self._hinted.clear()
             channels = [_PREFIX + channel for channel in self._channels]
@@ -99,7 +100,7 @@ class Listener:
             self._subscriptions[channel].discard(subscription)
 
     async def run(self) -> None:
-        while True:
+        for _ in rounds():
             try:
                 await self._listen()
             except DatabaseUnavailable:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from app.cancellation import rounds
 from app.db import feed
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
@@ -26,7 +27,7 @@ class Publisher:
         self._hinted.set()
 
     async def run(self) -> None:
-        while True:
+        for _ in rounds():
             self._hinted.clear()
             try:
                 await self.publish_all()

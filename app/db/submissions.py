@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.cancellation import rounds
 from app.db.engine import Database
 from app.db.errors import DatabaseContended, DatabaseUnavailable
 from app.db.submit import Answer, KeyInFlight, NewJob, submit, submit_together
@@ -68,7 +69,7 @@ class GroupCommit:
         """Commit until cancelled; then those who still wait are told so."""
         batch: list[_Waiting | _Together] = []
         try:
-            while True:
+            for _ in rounds():
                 await self._arrived.wait()
                 batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._max_jobs))]
                 if not self._waiting:

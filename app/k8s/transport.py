@@ -12,6 +12,7 @@ from typing import Protocol, Self
 import aiohttp
 import yarl
 
+from app.cancellation import cancellation_first
 from app.k8s.answers import error_from_answer
 from app.k8s.errors import AmbiguousResult, SilentStream, Unauthorized, Unreachable
 
@@ -168,9 +169,9 @@ class Transport:
                 {"Content-Type": content_type, **(headers or {})},
                 buffer,
             )
-            response = await self._send(send)
-            async with response:
-                yield response
+            with cancellation_first():
+                async with await self._send(send) as response:
+                    yield response
         except aiohttp.SocketTimeoutError as error:
             raise SilentStream(f"{what}: nothing came for {limit.sock_read} s") from error
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import structlog
 
+from app.cancellation import rounds
 from app.db import autoscaler_runs, scaling_jobs
 from app.db.autoscaler_runs import AutoscalerRun
 from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
@@ -77,7 +78,7 @@ class Autoscaler:
         Raises:
             LeaseLost, WrongCluster.
         """
-        while True:
+        for _ in rounds():
             try:
                 await self.run_once()
             except (LeaseLost, WrongCluster):

@@ -8,6 +8,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 
+from app.cancellation import rounds
 from app.clock import Clock
 from app.domain.actions import ReadEvents
 from app.domain.plan import JobIdentity
@@ -46,7 +47,7 @@ class Explainer:
 
     async def run(self) -> None:
         """Read in turn until cancelled."""
-        while True:
+        for _ in rounds():
             while not self._wanted:
                 self._filled.clear()
                 await self._filled.wait()

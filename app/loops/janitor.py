@@ -8,6 +8,7 @@ from uuid import UUID
 
 import structlog
 
+from app.cancellation import rounds
 from app.clock import Clock
 from app.db import autoscaler_runs, controller, feed, idempotency
 from app.db.engine import Database
@@ -95,7 +96,7 @@ class Janitor:
 
 
 async def _repeat(every: float, action: Callable[[], Awaitable[None]]) -> None:
-    while True:
+    for _ in rounds():
         try:
             await action()
         except DatabaseUnavailable as error:

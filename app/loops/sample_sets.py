@@ -18,6 +18,7 @@ from uuid import UUID, uuid4
 
 import structlog
 
+from app.cancellation import rounds
 from app.db import sample_controller
 from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.db.notifications import INTENT
@@ -87,7 +88,7 @@ class SampleSets:
                 group.create_task(self._work())
 
     async def _begin(self) -> None:
-        while True:
+        for _ in rounds():
             try:
                 self._enqueue(await sample_controller.live(self._db, self._settings.served))
             except DatabaseUnavailable as error:
@@ -99,7 +100,7 @@ class SampleSets:
     async def _follow_intent(self) -> None:
         """Look for what people want on every hint, and now and then without one."""
         with self._parts.listener.subscribe(INTENT) as hints:
-            while True:
+            for _ in rounds():
                 try:
                     wanted = await sample_controller.pending_intents(self._db, BATCH, self._settings.served)
                     self._enqueue_unfailed(wanted)
@@ -108,7 +109,7 @@ class SampleSets:
                 await hints.wait(self._settings.poll_every)
 
     async def _follow_time(self) -> None:
-        while True:
+        for _ in rounds():
             with suppress(DatabaseUnavailable):
                 now = self._clock.now()
                 self._enqueue_unfailed(await sample_controller.due(self._db, now, BATCH, self._settings.served))
@@ -136,7 +137,7 @@ class SampleSets:
         self._enqueue(sample for sample in samples if not self._queue.failures(str(sample.uid)))
 
     async def _work(self) -> None:
-        while True:
+        for _ in rounds():
             key = await self._queue.get()
             try:
                 outcome = await self._attempt(key)

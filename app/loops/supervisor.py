@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from app.cancellation import rounds
 from app.clock import Clock
 from app.loops.metrics import LOOP_RESTARTS
 
@@ -41,7 +42,7 @@ class Supervisor:
 
     async def _keep_running(self, name: str, loop: Loop) -> None:
         pause = FIRST_PAUSE
-        while True:
+        for _ in rounds():
             started = self.clock.monotonic()
             try:
                 await loop()

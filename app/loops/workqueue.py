@@ -10,6 +10,7 @@ import heapq
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
+from app.cancellation import rounds
 from app.clock import Clock
 
 FIRST_DELAY = 0.25  # seconds after a first failure
@@ -112,7 +113,7 @@ class WorkQueue:
 
     async def run(self) -> None:
         """Brings delayed keys when they are due, until cancelled."""
-        while True:
+        for _ in rounds():
             wait = self.bring_due()
             self._rescheduled.clear()
             try:

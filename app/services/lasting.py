@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from app.cancellation import rounds
 from app.clock import Clock
 from app.db.errors import DatabaseUnavailable
 from app.domain.errors import DomainError, Forbidden, TooManyRequests, Unauthenticated, Unavailable
@@ -134,7 +135,7 @@ class Lasting:
 
     async def run(self) -> None:
         """Recheck tokens until cancelled."""
-        while True:
+        for _ in rounds():
             await asyncio.sleep(self._limits.recheck)
             await self.recheck()
 

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from typing_extensions import override
 
+from app.cancellation import rounds
 from app.db import feed
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
@@ -196,7 +197,7 @@ class Watcher:
             group.create_task(self._follow_always())
 
     async def _follow_always(self) -> None:
-        while True:
+        for _ in rounds():
             try:
                 await self._follow()
             except* DatabaseUnavailable as errors:
@@ -270,7 +271,7 @@ class Watcher:
             await self._remember(bounds)
         elif not bounds.continues(self._epoch, self._last):
             self._begin(bounds)
-        while True:
+        for _ in rounds():
             # Listen before reading: a hint that comes while the read is under way must not be missed.
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._until_hinted())

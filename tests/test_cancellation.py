@@ -1,0 +1,98 @@
+"""A cancellation that something answers with an error ends the task all the same."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from app.cancellation import cancellation_first, rounds
+
+Body = Callable[[], Coroutine[None, None, None]]
+
+
+async def answers_with_an_error() -> None:
+    """What a driver does whose clean-up fails."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        raise ConnectionError
+
+
+async def has_a_child_that_fails_when_cancelled() -> None:
+    """A TaskGroup reports the error of its child and not its own cancellation."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(answers_with_an_error())
+
+
+async def loop_over(body: Body) -> None:
+    for _ in rounds():
+        try:
+            await body()
+        except* ConnectionError:
+            pass
+
+
+async def leave(body: Body) -> None:
+    with cancellation_first():
+        await body()
+
+
+@pytest.mark.parametrize("body", [answers_with_an_error, has_a_child_that_fails_when_cancelled])
+@pytest.mark.parametrize("user", [loop_over, leave])
+async def test_a_swallowed_cancellation_ends_the_task(
+    user: Callable[[Body], Coroutine[None, None, None]], body: Body
+) -> None:
+    task = asyncio.get_running_loop().create_task(user(body))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task}, timeout=60)
+    assert task.cancelled()
+
+
+async def test_a_loop_goes_on_after_an_error() -> None:
+    seen = 0
+    for _ in rounds():
+        seen += 1
+        if seen == 3:
+            break
+    assert seen == 3
+
+
+async def test_an_error_without_a_cancellation_stays_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), cancellation_first():
+        raise ZeroDivisionError
+
+
+async def test_a_timeout_around_both_is_a_timeout() -> None:
+    for user in (loop_over, leave):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await user(answers_with_an_error)
+
+
+async def test_clean_up_of_a_cancelled_task_may_handle_errors() -> None:
+    """The request that led to the clean-up is not one that the clean-up swallows."""
+    cleaned = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            with pytest.raises(ZeroDivisionError), cancellation_first():
+                raise ZeroDivisionError
+            for _ in rounds():
+                cleaned.append(True)
+                break
+
+    task = asyncio.get_running_loop().create_task(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task}, timeout=60)
+    assert task.cancelled()
+    assert cleaned == [True]
+
+
+def test_code_without_an_event_loop_may_use_both() -> None:
+    with cancellation_first():
+        assert next(iter(rounds())) is None
