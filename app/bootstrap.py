@@ -8,12 +8,12 @@ import asyncio
 import contextlib
 import ipaddress
 import os
-import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import structlog
@@ -22,7 +22,6 @@ from app import faultpoints
 from app.clock import Clock, SystemClock
 from app.db import installation, migrations
 from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
 from app.db.notifications import FEED, INTENT, Listener, Notifier
 from app.db.publisher import Publisher
 from app.http_server import server as http_server
@@ -33,16 +32,18 @@ from app.k8s.connection import connect
 from app.k8s.errors import ClusterNotConfigured
 from app.k8s.runtime_servers import PodAccess, PodAddress, PodProxy, RuntimeServers
 from app.loops.controller import Controller
-from app.loops.leadership import Leadership
+from app.loops.leadership import Leadership, lease_timeouts
 from app.loops.parts import Parts
 from app.loops.supervisor import Loop, Supervisor
 from app.loops.uninstall import uninstall as remove_everything
 from app.main import create_app
+from app.readiness import Readiness
 from app.services.access import Access, OpenAccess, TokenAccess
 from app.services.gateway import Assembly, Check, Hints, Services
 from app.services.logs import ClusterLogs
 from app.services.planning import Planner
 from app.settings import ENV_PREFIX, Settings
+from app.shutdown import Watchdog
 
 log = structlog.get_logger()
 
@@ -61,6 +62,8 @@ class Foundation:
     settings: Settings
     clock: Clock
     db: Database
+    controller_db: Database
+    lease_db: Database
     api: KubeApi | None
     pod_access: PodAccess
     listener: Listener
@@ -102,10 +105,14 @@ async def _serve_on(
         }
         if controller is not None:
             loops["controller"] = controller.run
-        async with asyncio.TaskGroup() as group:
-            supervisor = group.create_task(Supervisor(loops, base.clock).run())
-            await _serve_http(listening, settings, services, on_ready, stop)
-            supervisor.cancel()
+        watchdog = Watchdog(base.clock)
+        if controller is not None:
+            watchdog.limit(controller.overdue, settings.lease_grace)
+        with watchdog.running():
+            async with asyncio.TaskGroup() as group:
+                supervisor = group.create_task(Supervisor(loops, base.clock).run())
+                await _serve_http(listening, settings, services, on_ready, stop)
+                supervisor.cancel()
 
 
 @asynccontextmanager
@@ -118,8 +125,19 @@ async def foundation(settings: Settings, *, migrate: bool) -> AsyncIterator[Foun
             await asyncio.to_thread(migrations.migrate, url)
         elif pending := await asyncio.to_thread(migrations.check, url):
             raise NotConfigured(f"the database's schema is not current ({'; '.join(pending)}): run `jobgate migrate`")
-        db = await Database.open(url, pool_size=settings.database_pool_size)
-        stack.push_async_callback(db.close)
+        db = await _open(stack, url, pool_size=settings.database_pool_size)
+        # Apart from that of requests, and opened when they are first used: a process without a controller has none.
+        controller_db = await _open(
+            stack, url, pool_size=settings.controller_pool_size, min_size=0, application="jobgate controller"
+        )
+        lease_db = await _open(
+            stack,
+            url,
+            pool_size=1,
+            min_size=0,
+            timeouts=lease_timeouts(settings.lease_seconds),
+            application="jobgate lease",
+        )
         access = _pod_access(settings, api)
         stack.push_async_callback(access.close)
         notifier = Notifier(db)
@@ -127,6 +145,8 @@ async def foundation(settings: Settings, *, migrate: bool) -> AsyncIterator[Foun
             settings=settings,
             clock=clock,
             db=db,
+            controller_db=controller_db,
+            lease_db=lease_db,
             api=api,
             pod_access=access,
             listener=Listener(url),
@@ -134,6 +154,12 @@ async def foundation(settings: Settings, *, migrate: bool) -> AsyncIterator[Foun
             publisher=Publisher(db, notifier),
             installation=await installation.get_or_create(db, uuid4(), clock.now()),
         )
+
+
+async def _open(stack: AsyncExitStack, url: str, **options: Any) -> Database:
+    db = await Database.open(url, **options)
+    stack.push_async_callback(db.close)
+    return db
 
 
 async def uninstall(settings: Settings) -> Mapping[str, int]:
@@ -145,7 +171,7 @@ async def uninstall(settings: Settings) -> Mapping[str, int]:
     """
     async with foundation(settings, migrate=False) as base:
         assert base.api is not None
-        leadership = Leadership(base.db, base.clock, ttl=settings.lease_seconds, renew_every=1.0)
+        leadership = Leadership(base.lease_db, base.clock, ttl=settings.lease_seconds, renew_every=1.0)
         try:
             async with asyncio.timeout(settings.lease_seconds + 1.0):
                 await leadership.acquire()
@@ -215,7 +241,8 @@ def _controller(base: Foundation) -> Controller:
     return Controller(
         Parts(
             api=base.api,
-            db=base.db,
+            db=base.controller_db,
+            lease_db=base.lease_db,
             listener=base.listener,
             publisher=base.publisher,
             clock=base.clock,
@@ -248,9 +275,11 @@ def _services(base: Foundation, controller: Controller | None, stop: asyncio.Eve
         with base.listener.subscribe(FEED) as hints:
             await hints.wait(FEED_POLL)
 
+    ready = Readiness(base.db, base.clock, controller.condition if controller is not None else None)
+
     async def readiness() -> Sequence[Check]:
         stopping = Check(name="shutdown", ok=False, detail="this process is about to stop")
-        return [*([stopping] if stop.is_set() else ()), *await _checks(base, controller)]
+        return [*([stopping] if stop.is_set() else ()), *await ready()]
 
     return Assembly(
         db=base.db,
@@ -288,23 +317,6 @@ def _is_loopback(host: str) -> bool:
     return False
 
 
-async def _checks(base: Foundation, controller: Controller | None) -> Sequence[Check]:
-    """The database, and where a controller runs, what it says of itself.
-
-    An apiserver that does not answer keeps nobody from submitting and reading, so it does not make a process unready.
-    """
-    checks = []
-    try:
-        await installation.get_or_create(base.db, base.installation.id, base.clock.now())
-        checks.append(Check(name="database", ok=True))
-    except DatabaseUnavailable as error:
-        checks.append(Check(name="database", ok=False, detail=str(error)))
-    if controller is not None:
-        state = controller.state
-        checks.append(
-            Check(name="controller", ok=state.state != "WrongCluster", detail=f"{state.state} {state.message}".strip())
-        )
-    return checks
 
 
 async def _serve_http(
@@ -340,21 +352,3 @@ def _bound(host: str, port: int) -> socket.socket:
         raise NotConfigured(f"cannot serve on {host}:{port}: {error.strerror}") from error
 
 
-@contextlib.contextmanager
-def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Set `stop` on SIGINT and SIGTERM; a second signal gets the default treatment."""
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-
-    def on_signal() -> None:
-        stop.set()
-        for number in numbers:
-            loop.remove_signal_handler(number)
-
-    for number in numbers:
-        loop.add_signal_handler(number, on_signal)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)

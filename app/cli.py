@@ -32,6 +32,7 @@ from app.k8s.errors import KubeError
 from app.main import create_app
 from app.services.access import ANY_NAMESPACE, Role, refused_namespaces
 from app.settings import ENV_PREFIX, Settings
+from app.shutdown import stop_on_signals
 
 app = typer.Typer(
     help="One HTTP API in front of Kubernetes for distributed training jobs.",
@@ -70,12 +71,12 @@ def _settings(**given: Any) -> Settings:
     return settings
 
 
-def _run(work: Stoppable) -> None:
+def _run(work: Stoppable, *, shutdown_timeout: float | None = None) -> None:
     """Run until it ends or a signal comes; what an operator can mend is told in one sentence."""
 
     async def main() -> int:
         stop = asyncio.Event()
-        with bootstrap.stop_on_signals(stop):
+        with stop_on_signals(stop, limit=shutdown_timeout):
             return await work(stop) or 0
 
     try:
@@ -106,7 +107,10 @@ def serve(
 ) -> None:
     """Serve against a Postgres and a cluster that exist."""
     settings = _settings(host=host, port=port, role=role)
-    _run(lambda stop: bootstrap.serve(settings, on_ready=_serve_ready, stop=stop))
+    _run(
+        lambda stop: bootstrap.serve(settings, on_ready=_serve_ready, stop=stop),
+        shutdown_timeout=settings.shutdown_timeout,
+    )
 
 
 def _serve_ready(url: str) -> None:

@@ -1,11 +1,12 @@
 """Named places at which tests kill the process, to prove that dying there loses and doubles nothing.
 
 Outside tests `reached` does nothing. `JOBGATE_FAULT_POINTS=name:3,other:1` arms SIGKILL on the third passing of `name`
-and on the first of `other`.
+and on the first of `other`. `name:3:hang` blocks the event loop there for ever instead.
 """
 
 import os
 import signal
+import time
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -43,19 +44,27 @@ class FaultPoint(StrEnum):
     LEASE_RENEWED = "lease-renewed"
 
 
+HANG = "hang"
+
 _armed: dict[str, int] = {}
+_hangs: set[str] = set()
 
 
 def arm(environment: Mapping[str, str]) -> None:
     """Read JOBGATE_FAULT_POINTS."""
     for item in filter(None, environment.get("JOBGATE_FAULT_POINTS", "").split(",")):
-        name, _, passing = item.partition(":")
+        name, passing, action, *_ = [*item.split(":"), "", ""]
         _armed[FaultPoint(name)] = int(passing or 1)
+        if action == HANG:
+            _hangs.add(FaultPoint(name))
 
 
 def reached(point: FaultPoint) -> None:
     if point not in _armed:
         return
     _armed[point] -= 1
-    if _armed[point] <= 0:
-        os.kill(os.getpid(), signal.SIGKILL)
+    if _armed[point] > 0:
+        return
+    while point in _hangs:
+        time.sleep(60.0)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -39,7 +39,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True)
 
     database_url: Annotated[str | None, Field(description="postgresql://user:password@host/database")] = None
-    database_pool_size: Annotated[int, Field(ge=2, description="connections a process holds at most")] = 10
+    database_pool_size: Annotated[int, Field(ge=2, description="connections for requests, of a process, at most")] = 10
+    controller_pool_size: Annotated[
+        int, Field(ge=2, description="connections for the controller, at most; requests cannot hold them up")
+    ] = 6
 
     kubeconfig: Annotated[
         str | None, Field(description="path; without it $KUBECONFIG, ~/.kube/config, then in-cluster credentials")
@@ -90,6 +93,10 @@ class Settings(BaseSettings):
         str | None,
         Field(description="where pods reach this gateway; by default the address that this process serves on"),
     ] = None
+    shutdown_timeout: Annotated[
+        float,
+        Field(gt=0, description="from SIGTERM until the process ends, whatever hangs; Kubernetes kills it after 30 s"),
+    ] = 25.0
     role: Annotated[
         Literal["api", "controller", "all"], Field(description="what this process does: serve, control, or both")
     ] = "all"
@@ -185,9 +192,16 @@ class Settings(BaseSettings):
 
     lease_seconds: Annotated[float, Field(gt=0, description="how long a controller's lease lasts unrenewed")] = 15.0
     request_timeout: Annotated[float, Field(gt=0, description="for one call of the cluster by the controller")] = 5.0
+    lease_grace: Annotated[
+        float,
+        Field(gt=0, description="how long work may go on ending after its lease ran out, before the process exits"),
+    ] = 10.0
     stale_after: Annotated[
-        float, Field(gt=0, description="silence after which status is called stale; bookmarks come every 60 s")
-    ] = 75.0
+        float,
+        Field(
+            gt=0, description="silence of the cluster after which status is called stale; probes come six times in it"
+        ),
+    ] = 30.0
     restart_backoff: Annotated[
         float, Field(ge=0, description="wait before the first restart, doubled each time, as a Kubernetes Job does")
     ] = 10.0

@@ -1,6 +1,6 @@
 """The verbs of the Kubernetes API, for any resource."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from types import TracebackType
@@ -279,9 +279,11 @@ class KubeApi:
         timeout_seconds: int,
         idle: float,
         label_selector: str = "",
+        opened: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[WatchEvent[T], None]:
         """What happens after `resource_version`, with bookmarks, until the server ends it.
 
+        `opened` is called when the server has accepted the watch, which it does without waiting for an event.
         An ERROR event is raised as the ApiError that it holds, a line that is no event as BrokenAnswer.
         """
         params = _given(
@@ -295,6 +297,7 @@ class KubeApi:
         )
         total = timeout_seconds + WATCH_GRACE
         async with self._transport.stream(resource.path(namespace), params, idle=idle, total=total) as pieces:
+            opened()
             async for line in _lines(pieces):
                 yield _event(line, codec)
 

@@ -15,8 +15,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
+from app.cancellation import rounds
 from app.clock import Clock
 from app.k8s.api import EventType, KubeApi, WatchEvent
 from app.k8s.backoff import Backoff
@@ -34,13 +35,34 @@ from app.k8s.errors import (
 from app.k8s.resources import Resource
 
 PAGE_SIZE = 500  # client-go's pager
-WATCH_SECONDS = (300, 600)  # client-go: minWatchTimeout 5 min, randomised up to twice that
 VERY_SHORT = 1.0  # client-go: a watch that ends sooner and without an event saw nothing, which proves nothing
-IDLE = 70.0  # kopf: the API server sends a bookmark every 60 s, so a longer silence is a dead connection
 MAX_SILENT = 2  # a watch ahead of a restored server is accepted and stays silent for ever
 MAX_VAIN = 5  # an event that cannot be got past (too long, cut by a proxy) is got past by a list
 MAX_RETRY_AFTER = 120.0
 TOMBSTONES = 65_536  # deleted uids remembered until the next list, against an event that comes after its deletion
+
+SHORTEST_WATCH = 2  # seconds, of a paced watch: the server takes whole seconds, and below VERY_SHORT it proves nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long watches last and how long they may be silent, in seconds. The defaults suit a watch nobody waits for.
+
+    A healthy idle watch says something at its bookmarks and when it is opened, so `longest` bounds how long a dead
+    connection can pass for a healthy one.
+    """
+
+    shortest: int = 300  # client-go: minWatchTimeout 5 min, randomised up to twice that
+    longest: int = 600
+    idle: float = 70.0  # kopf: the API server sends a bookmark every 60 s, so a longer silence is a dead connection
+
+    @classmethod
+    def within(cls, seconds: float) -> Self:
+        """Watches of which a healthy one says something, and a dead one is given up, within `seconds`."""
+        shortest = max(SHORTEST_WATCH, int(seconds / 3))
+        longest = max(shortest, int(seconds * 2 / 3))
+        return cls(shortest=shortest, longest=longest, idle=longest + seconds / 6)
+
 
 T = TypeVar("T", bound=HasMetadata)
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -53,8 +75,10 @@ class Source(Protocol[T]):
         """One page of the newest list."""
         ...
 
-    def watch(self, resource_version: str, timeout_seconds: int, idle: float) -> AsyncGenerator[WatchEvent[T], None]:
-        """What happened after that version."""
+    def watch(
+        self, resource_version: str, timeout_seconds: int, idle: float, opened: Callable[[], None]
+    ) -> AsyncGenerator[WatchEvent[T], None]:
+        """What happened after that version. `opened` is called when the server has agreed to tell it."""
         ...
 
 
@@ -102,7 +126,9 @@ class ResourceSource(Generic[T]):
             continue_token=continue_token,
         )
 
-    def watch(self, resource_version: str, timeout_seconds: int, idle: float) -> AsyncGenerator[WatchEvent[T], None]:
+    def watch(
+        self, resource_version: str, timeout_seconds: int, idle: float, opened: Callable[[], None]
+    ) -> AsyncGenerator[WatchEvent[T], None]:
         return self._api.watch(
             self._resource,
             self._namespace,
@@ -111,6 +137,7 @@ class ResourceSource(Generic[T]):
             timeout_seconds=timeout_seconds,
             idle=idle,
             label_selector=self._selector,
+            opened=opened,
         )
 
 
@@ -136,12 +163,14 @@ class Reflector(Generic[T]):
         sink: Sink[T],
         clock: Clock,
         *,
+        pace: Pace | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._source = source
         self._sink = sink
         self._clock = clock
+        self._pace = pace or Pace()
         self._sleep = sleep
         self._chance = chance
         self._backoff = Backoff(clock, chance)
@@ -156,7 +185,7 @@ class Reflector(Generic[T]):
 
     async def run(self) -> None:
         """Lists and watches, for ever."""
-        while True:
+        for _ in rounds():
             try:
                 await self._list()
                 await self._follow()
@@ -170,7 +199,7 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         objects: list[T] = []
         version = token = ""
-        while True:
+        for _ in rounds():
             try:
                 page = await self._source.list_page(token, self._page_size)
             except Gone:
@@ -199,7 +228,7 @@ class Reflector(Generic[T]):
     async def _follow(self) -> None:
         """Watches until only a list helps; the error that it raises says why."""
         silent = vain = 0
-        while True:
+        for _ in rounds():
             started, heard = self._clock.monotonic(), self._heard_so_far()
             try:
                 await self._watch()
@@ -226,10 +255,10 @@ class Reflector(Generic[T]):
         await self._wait_after(ended)
 
     async def _watch(self) -> None:
-        low, high = WATCH_SECONDS
-        seconds = int(low + (high - low) * self._chance())
+        pace = self._pace
+        seconds = int(pace.shortest + (pace.longest - pace.shortest) * self._chance())
         self.stats.watches += 1
-        async with aclosing(self._source.watch(str(self._position), seconds, IDLE)) as events:
+        async with aclosing(self._source.watch(str(self._position), seconds, pace.idle, self._heard)) as events:
             async for event in events:
                 self._take(event)
 

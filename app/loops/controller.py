@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 
 import structlog
 
+from app.cancellation import rounds
 from app.db import heartbeats
 from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.k8s.errors import KubeError
 from app.loops.identity import WrongCluster
 from app.loops.leadership import Leadership
-from app.loops.parts import ControllerState, Parts
+from app.loops.parts import Condition, ControllerState, Parts, condition
 from app.loops.term import Term
 
 log = structlog.get_logger()
@@ -30,14 +31,34 @@ class Controller:
         self._parts = parts
         self._db = parts.db
         self._settings = parts.settings
+        self._leadership = self._candidate()
         self.state = ControllerState()
+
+    def _candidate(self) -> Leadership:
+        settings = self._settings
+        return Leadership(
+            self._parts.lease_db, self._parts.clock, ttl=settings.lease_ttl, renew_every=settings.lease_renew_every
+        )
+
+    def condition(self) -> Condition:
+        """What this controller is doing, by the clock of its lease and not by what its tasks have noticed."""
+        leadership = self._leadership
+        return condition(
+            self.state,
+            remaining=leadership.remaining,
+            unanswered=self._parts.clock.monotonic() - leadership.answered_at,
+            ttl=self._settings.lease_ttl,
+        )
+
+    def overdue(self) -> str | None:
+        """Say what should have ended because the lease has run out; None while nothing should. Any thread may ask."""
+        found = self.condition()
+        return str(found) if found.state == "LeaseLost" else None
 
     async def run(self) -> None:
         """Lead whenever the lease is to be had, until cancelled."""
-        while True:
-            leadership = Leadership(
-                self._db, self._parts.clock, ttl=self._settings.lease_ttl, renew_every=self._settings.lease_renew_every
-            )
+        for _ in rounds():
+            leadership = self._leadership = self._candidate()
             self.state.set("Waiting", "another process holds the controller's lease")
             await leadership.acquire()
             try:
@@ -50,7 +71,7 @@ class Controller:
     async def _lead(self, leadership: Leadership) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(leadership.keep())
-            while True:
+            for _ in rounds():
                 await self._term(leadership)
 
     async def _term(self, leadership: Leadership) -> None:

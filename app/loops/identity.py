@@ -11,6 +11,7 @@ from uuid import UUID
 
 import structlog
 
+from app.cancellation import rounds
 from app.clock import Clock
 from app.db import feed, installation
 from app.db.engine import Database
@@ -95,6 +96,16 @@ class Identity:
             if not self._is_verified():
                 await self._verify()
 
+    async def probe(self) -> None:
+        """Ask who answers, whatever is believed.
+
+        Raises:
+            WrongCluster: another cluster does.
+            KubeError: nobody does in time.
+        """
+        async with self._verifying:
+            await self._verify()
+
     def doubt(self) -> None:
         """Believe no earlier answer."""
         self._verified_at = None
@@ -117,7 +128,7 @@ class Identity:
 
     async def keep(self) -> None:
         """Note the feed's position on the cluster, for as long as the lease is held, and look who answers."""
-        while True:
+        for _ in rounds():
             await asyncio.sleep(RECORD_EVERY)
             try:
                 await self.verify()

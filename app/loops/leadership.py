@@ -11,21 +11,36 @@ import uuid
 
 import structlog
 
+from app.cancellation import rounds
 from app.clock import Clock
 from app.db import leases
-from app.db.engine import Database
+from app.db.engine import Database, DatabaseTimeouts
 from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.db.leases import Lease
 from app.faultpoints import FaultPoint, reached
-from app.loops.metrics import EPOCH
+from app.loops.metrics import EPOCH, LEASE_REMAINING
 
 log = structlog.get_logger()
 
 LEASE_NAME = "controller"
 
 
+def lease_timeouts(ttl: float) -> DatabaseTimeouts:
+    """Timeouts of the connection on which a lease of `ttl` seconds is renewed.
+
+    A renewal that is not answered is given up soon enough for another one, on a new connection, before the lease ends.
+    """
+    share = ttl / 3
+    return DatabaseTimeouts(
+        connect=share, acquire=share, statement=share, lock=share, idle_in_transaction=share, silence=ttl / 10
+    )
+
+
 class Leadership:
-    """The lease as this process holds it. `ttl` and `renew_every` are seconds."""
+    """The lease as this process holds it. `ttl` and `renew_every` are seconds.
+
+    Whether it is held is a question of the clock alone: it is held until `deadline`, whatever any task has noticed.
+    """
 
     def __init__(self, db: Database, clock: Clock, *, ttl: float, renew_every: float) -> None:
         self._db = db
@@ -35,6 +50,7 @@ class Leadership:
         self._deadline = 0.0
         self._lease: Lease | None = None
         self.holder = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self.answered_at = clock.monotonic()  # when the database last answered about the lease, or this began
 
     @property
     def lease(self) -> Lease:
@@ -47,6 +63,11 @@ class Leadership:
             raise LeaseLost("the controller's lease is not held")
         return self._lease
 
+    @property
+    def remaining(self) -> float | None:
+        """Seconds until the lease runs out; negative once it has; None before `acquire` and after `release`."""
+        return None if self._lease is None else self._deadline - self._clock.monotonic()
+
     def guard(self, timeout: float) -> None:
         """Allow a cluster request of at most `timeout` seconds to start.
 
@@ -56,22 +77,32 @@ class Leadership:
         if self._lease is None or self._clock.monotonic() + timeout >= self._deadline:
             raise LeaseLost(f"the lease does not outlive a request of {timeout:g} s")
 
-    async def acquire(self) -> Lease:
+    async def acquire(self) -> None:
         """Wait until the lease is ours."""
-        while True:
-            before = self._clock.monotonic()
-            try:
-                lease = await leases.acquire(self._db, LEASE_NAME, self.holder, self._ttl)
-            except DatabaseUnavailable as error:
-                log.warning("lease.unavailable", error=str(error))
-                lease = None
-            if lease is not None:
-                self._lease, self._deadline = lease, before + self._ttl
-                EPOCH.set(lease.epoch)
-                reached(FaultPoint.LEASE_ACQUIRED)
-                log.info("lease.acquired", epoch=lease.epoch, holder=self.holder)
-                return lease
+        for _ in rounds():
+            if await self._try_to_acquire():
+                return
             await asyncio.sleep(self._renew_every)
+
+    async def _try_to_acquire(self) -> bool:
+        before = self._clock.monotonic()
+        try:
+            lease = await leases.acquire(self._db, LEASE_NAME, self.holder, self._ttl)
+        except DatabaseUnavailable as error:
+            log.warning("lease.unavailable", error=str(error))
+            return False
+        self.answered_at = self._clock.monotonic()
+        if lease is None:
+            return False
+        self._lease, self._deadline = lease, before + self._ttl
+        EPOCH.set_function(self._epoch)
+        LEASE_REMAINING.set_function(lambda: self.remaining or 0.0)
+        reached(FaultPoint.LEASE_ACQUIRED)
+        log.info("lease.acquired", epoch=lease.epoch, holder=self.holder)
+        return True
+
+    def _epoch(self) -> int:
+        return self._lease.epoch if self._lease is not None and (self.remaining or 0.0) > 0 else 0
 
     async def keep(self) -> None:
         """Renew until the lease is lost.
@@ -79,25 +110,34 @@ class Leadership:
         Raises:
             LeaseLost: somebody else has it, or it could not be renewed in time.
         """
-        while True:
-            await asyncio.sleep(self._renew_every)
-            before = self._clock.monotonic()
-            try:
+        pause = self._renew_every
+        for _ in rounds():
+            await asyncio.sleep(pause)
+            pause = self._renew_every if await self._renew() else self._renew_every / 5
+
+    async def _renew(self) -> bool:
+        """Try once, and no longer than until the deadline."""
+        before = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(self._deadline - before):
                 await leases.renew(self._db, self.lease)
-            except DatabaseUnavailable as error:
-                log.warning("lease.renewal_failed", error=str(error))
-                self.guard(0.0)
-                continue
-            self._deadline = before + self._ttl
-            reached(FaultPoint.LEASE_RENEWED)
+        except (DatabaseUnavailable, TimeoutError) as error:
+            log.warning("lease.renewal_failed", error=str(error))
+            self.guard(0.0)
+            return False
+        self.answered_at = self._clock.monotonic()
+        self._deadline = before + self._ttl
+        reached(FaultPoint.LEASE_RENEWED)
+        return True
 
     async def release(self) -> None:
-        """Give the lease up, so that a successor need not wait for its expiry."""
-        lease, self._lease = self._lease, None
-        EPOCH.set(0)
-        if lease is None:
+        """Give the lease up, so that a successor need not wait for its expiry. Forget one that has run out."""
+        remaining, lease = self.remaining, self._lease
+        self._lease = None
+        if lease is None or remaining is None or remaining <= 0:
             return
         try:
-            await leases.release(self._db, lease)
-        except DatabaseUnavailable as error:
+            async with asyncio.timeout(remaining):
+                await leases.release(self._db, lease)
+        except (DatabaseUnavailable, TimeoutError) as error:
             log.warning("lease.release_failed", error=str(error))

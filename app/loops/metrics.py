@@ -14,6 +14,10 @@ SAMPLE_PASSES = Counter(
     ("outcome",),
 )
 EPOCH = Gauge("jobgate_lease_epoch", "Epoch of the lease this process holds; 0 when it holds none.")
+LEASE_REMAINING = Gauge(
+    "jobgate_lease_remaining_seconds",
+    "Time until the lease that this process holds runs out; negative once it has; 0 when it holds none.",
+)
 CONTACT_AGE = Gauge("jobgate_cluster_contact_age_seconds", "Time since the cluster last said anything about our pods.")
 RELISTS = Gauge("jobgate_reflector_relists", "Lists since the term began; the first is one of them.")
 LOOP_RESTARTS = Counter("jobgate_loop_restarts_total", "Loops that failed and were started again.", ("loop",))

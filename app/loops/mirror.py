@@ -18,7 +18,7 @@ from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.codec import Page
 from app.k8s.errors import Forbidden
-from app.k8s.reflector import Reflector, ResourceSource, Source
+from app.k8s.reflector import Pace, Reflector, ResourceSource, Source
 from app.k8s.resources import NODE, POD
 from app.k8s.store import Store
 from app.loops.facts import Facts
@@ -41,10 +41,10 @@ class GuardedSource:
         return page
 
     async def watch(
-        self, resource_version: str, timeout_seconds: int, idle: float
+        self, resource_version: str, timeout_seconds: int, idle: float, opened: Callable[[], None]
     ) -> AsyncGenerator[WatchEvent[Pod], None]:
         try:
-            async with aclosing(self._source.watch(resource_version, timeout_seconds, idle)) as events:
+            async with aclosing(self._source.watch(resource_version, timeout_seconds, idle, opened)) as events:
                 async for event in events:
                     yield event
         finally:
@@ -102,6 +102,7 @@ class Mirror:
         clock: Clock,
         *,
         namespaces: Sequence[str],
+        pace: Pace,
         verify: Callable[[], Awaitable[None]],
         doubt: Callable[[], None],
         on_change: Callable[[str], None],
@@ -116,9 +117,9 @@ class Mirror:
             source = ResourceSource(api, POD, POD_CODEC, namespace=namespace, label_selector=selector)
             self._stores[namespace] = Store(labels.JOB_UID, on_change)
             self._pod_reflectors[namespace] = Reflector(
-                GuardedSource(source, verify, doubt), self._stores[namespace], clock
+                GuardedSource(source, verify, doubt), self._stores[namespace], clock, pace=pace
             )
-        self._node_reflector = Reflector(NodeSource(api, NODE, NODE_CODEC), self._nodes, clock)
+        self._node_reflector = Reflector(NodeSource(api, NODE, NODE_CODEC), self._nodes, clock, pace=pace)
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""

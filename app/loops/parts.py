@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 import structlog
+from typing_extensions import override
 
 from app.clock import Clock
 from app.db.engine import Database
@@ -47,7 +48,7 @@ class ControllerSettings:
     coalesce_pod: float = 0.0005
     poll_every: float = 1.0
     heartbeat_every: float = 1.0
-    stale_after: float = 75.0
+    stale_after: float = 30.0
     retry_every: float = 2.0
     clean_every: float = 30.0
     sweep_every: float = 60.0
@@ -74,8 +75,8 @@ class SampleSettings:
 
 @dataclass(slots=True)
 class ControllerState:
-    """What this process's controller is doing, for /readyz. `state` is Waiting, Syncing, Running, Unreachable or
-    WrongCluster.
+    """What the controller of this process says it is doing. `state` is Waiting, Syncing, Running, Unreachable or
+    WrongCluster. Whether it may do so is for the clock to say: see `condition`.
     """
 
     state: str = "Waiting"
@@ -88,9 +89,46 @@ class ControllerState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What /readyz reports of a controller. `ok` is False when an operator should look."""
+
+    ok: bool
+    state: str
+    message: str
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.state} {self.message}".strip()
+
+
+def condition(said: ControllerState, *, remaining: float | None, unanswered: float, ttl: float) -> Condition:
+    """Judge a controller by the clock of its lease.
+
+    `remaining` is the time until the lease runs out, None when this process does not hold it; `unanswered` the time
+    since the database answered about the lease; `ttl` how long a lease lasts. All are seconds.
+    """
+    if remaining is None and unanswered > ttl:
+        return Condition(
+            ok=False, state="Waiting", message=f"the database has not answered about the lease for {unanswered:.0f} s"
+        )
+    if remaining is None:
+        return Condition(ok=True, state="Waiting", message="another process holds the controller's lease")
+    if remaining <= 0:
+        return Condition(
+            ok=False,
+            state="LeaseLost",
+            message=f"the lease ran out {abs(remaining):.0f} s ago, and the work under it has not ended",
+        )
+    return Condition(ok=said.state != "WrongCluster", state=said.state, message=said.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
+    """`db` serves the controller alone, and `lease_db` nothing but its lease: neither waits for requests."""
+
     api: KubeApi
     db: Database
+    lease_db: Database
     listener: Listener
     publisher: Publisher
     clock: Clock

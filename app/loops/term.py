@@ -4,13 +4,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 
+from app.cancellation import rounds
 from app.db import controller, heartbeats
 from app.db.controller import LiveJob
 from app.db.errors import DatabaseUnavailable
 from app.db.notifications import INTENT
+from app.k8s.errors import KubeError
+from app.k8s.reflector import Pace
 from app.loops import metrics
 from app.loops.autoscaler import Autoscaler
+from app.loops.contact import Contact
 from app.loops.creator import Creator
 from app.loops.evidence import EvidenceCapture
 from app.loops.explainer import Explainer
@@ -53,6 +58,7 @@ class Term:
             str(parts.installation_id),
             clock,
             namespaces=settings.namespaces,
+            pace=Pace.within(settings.stale_after),
             verify=self._identity.verify,
             doubt=self._identity.doubt,
             on_change=self._changed,
@@ -99,10 +105,12 @@ class Term:
         """
         self._state.set("Syncing", "listing the cluster")
         await self._identity.bind()
+        contact = Contact(timedelta(seconds=self._settings.stale_after), self._parts.clock.now())
         async with asyncio.TaskGroup() as group:
             group.create_task(self._mirror.run())
             group.create_task(self._identity.keep())
-            group.create_task(self._repeat(self._settings.heartbeat_every, self._beat))
+            group.create_task(self._repeat(self._settings.stale_after / 6, partial(self._probe, contact)))
+            group.create_task(self._repeat(self._settings.heartbeat_every, partial(self._beat, contact)))
             await self._mirror.wait_synced()
             self._enqueue(await controller.live(self._parts.db, self._settings.served))
             self._state.set("Running")
@@ -127,7 +135,7 @@ class Term:
     async def _follow_intent(self) -> None:
         """Look for what people want on every hint, and now and then without one."""
         with self._parts.listener.subscribe(INTENT) as hints:
-            while True:
+            for _ in rounds():
                 try:
                     self._enqueue(await controller.pending_intents(self._parts.db, INTENT_BATCH, self._settings.served))
                 except DatabaseUnavailable:
@@ -138,23 +146,32 @@ class Term:
         now = self._parts.clock.now()
         self._enqueue(await controller.due(self._parts.db, now, INTENT_BATCH, self._settings.served))
 
-    async def _beat(self) -> None:
-        contact = self._mirror.last_contact
-        if contact is None:
+    async def _probe(self, contact: Contact) -> None:
+        try:
+            await self._identity.probe()
+        except KubeError as error:
+            contact.probed(self._parts.clock.now(), str(error))
+        else:
+            contact.probed(self._parts.clock.now())
+
+    async def _beat(self, contact: Contact) -> None:
+        watched_at = self._mirror.last_contact
+        if watched_at is None:
             return
         now = self._parts.clock.now()
-        metrics.CONTACT_AGE.set((now - contact).total_seconds())
+        metrics.CONTACT_AGE.set((now - min(watched_at, contact.answered_at)).total_seconds())
         metrics.QUEUED.set(len(self._queue))
         metrics.RELISTS.set(self._mirror.relists)
-        silent = now - contact > timedelta(seconds=self._settings.stale_after)
-        if silent:
-            self._state.set("Unreachable", self._mirror.last_error)
+        silence = contact.silence(now, watched_at, self._mirror.last_error)
+        if silence is not None:
+            self._state.set("Unreachable", silence)
         elif self._state.state == "Unreachable":
             self._state.set("Running")
-        await heartbeats.beat(self._parts.db, self._leadership.lease, contact, self._state.state, self._state.message)
+        lease, state = self._leadership.lease, self._state
+        await heartbeats.beat(self._parts.db, lease, watched_at, state.state, state.message)
 
     async def _repeat(self, every: float, action: Callable[[], Awaitable[None]]) -> None:
-        while True:
+        for _ in rounds():
             with suppress(DatabaseUnavailable):  # the reconciler reports the outage
                 await action()
             await asyncio.sleep(every)

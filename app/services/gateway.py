@@ -88,7 +88,7 @@ class Hints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """What services are made of. A cluster that is idle is heard of once a minute: `stale_after` is longer.
+    """What services are made of. `stale_after` is longer than an idle cluster may be silent.
 
     `cache_limits` hold in every namespace.
     """
@@ -102,7 +102,7 @@ class Assembly:
     readiness: Readiness
     log_reader: LogReader | None = None
     namespaces: NamespaceSet = EVERY_NAMESPACE
-    stale_after: timedelta = timedelta(seconds=75)
+    stale_after: timedelta = timedelta(seconds=30)
     cache_limits: CacheLimits = field(default_factory=partial(CacheLimits, namespace=""))
     lasting_limits: LastingLimits = field(default_factory=LastingLimits)
     randomness: random.Random = field(default_factory=random.SystemRandom)

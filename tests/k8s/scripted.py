@@ -1,7 +1,7 @@
 """A cluster of a few pods whose lists and watches go wrong by script."""
 
 import random
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field
 
 from app.domain.objects import Metadata, Pod
@@ -114,11 +114,12 @@ class ScriptedSource:
         return Page(items=tuple(self._snapshot[start:end]), resource_version=str(self._listed), continue_token=rest)
 
     async def watch(
-        self, resource_version: str, timeout_seconds: int, idle: float
+        self, resource_version: str, timeout_seconds: int, idle: float, opened: Callable[[], None]
     ) -> AsyncGenerator[WatchEvent[Pod], None]:
         assert timeout_seconds >= 300
         step = self._step()
         fail(step.fault)
+        opened()
         if step.fault == "compact":
             self.cluster.compact()
         if int(resource_version) < self.cluster.oldest:

@@ -11,7 +11,7 @@ from app.domain.objects import Pod
 from app.k8s.api import WatchEvent
 from app.k8s.codec import Page
 from app.k8s.errors import Gone, ServerError, SilentStream, TooManyRequests, Unreachable
-from app.k8s.reflector import IDLE, Reflector
+from app.k8s.reflector import Pace, Reflector
 from app.k8s.store import Store
 from tests.k8s.scripted import JOB, Cluster, Quiet, ScriptedSource, Step, added, bookmark, deleted, pod
 from tests.k8s.support import ManualClock
@@ -102,12 +102,14 @@ class Script:
         return answer
 
     async def watch(
-        self, resource_version: str, timeout_seconds: int, idle: float
+        self, resource_version: str, timeout_seconds: int, idle: float, opened: Callable[[], None]
     ) -> AsyncGenerator[WatchEvent[Pod], None]:
-        assert idle == IDLE
+        assert idle == Pace().idle
         self.asked.append(("watch", resource_version, timeout_seconds))
         if not self.watches:
             raise Quiet
+        if not isinstance(self.watches[0][0], Exception):
+            opened()
         for item in self.watches.pop(0):
             if isinstance(item, Exception):
                 raise item

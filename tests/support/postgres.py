@@ -26,6 +26,8 @@ EXTERNAL_SERVER = "JOBGATE_TEST_DATABASE_URL"
 DEBIAN = Path("/usr/lib/postgresql")
 FORGETFUL = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "32MB"}  # no test outlives its server
 
+CAN_HANG = {**FORGETFUL, "max_wal_senders": "1"}  # for `writes_hang`: without senders nobody waits for a standby
+
 
 def with_database(url: str, database: str) -> str:
     """The same server, another database; a driver in the scheme is left out, as asyncpg wants it."""
@@ -40,6 +42,21 @@ async def execute(url: str, statement: str) -> None:
         await connection.execute(statement, timeout=120)
     finally:
         await connection.close(timeout=60)
+
+
+@asynccontextmanager
+async def writes_hang(server_url: str) -> AsyncIterator[None]:
+    """Let every commit that writes wait, as for a disk that does not answer, while reads go on.
+
+    A commit waits for the standby that is named here, and there is none; nothing fails. The server needs `CAN_HANG`.
+    """
+    await execute(server_url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    await execute(server_url, "SELECT pg_reload_conf()")
+    try:
+        yield
+    finally:
+        await execute(server_url, "ALTER SYSTEM RESET synchronous_standby_names")
+        await execute(server_url, "SELECT pg_reload_conf()")
 
 
 @asynccontextmanager

@@ -54,7 +54,7 @@ async def livez() -> PlainTextResponse:
 async def readyz(
     request: Request, verbose: Annotated[str | None, Query(description="Show every check, not only failures.")] = None
 ) -> PlainTextResponse:
-    """Whether this process can serve. A cluster that does not answer makes it stale, not unready."""
+    """Whether Postgres accepts writes and the controller is in order. A silent cluster makes it stale, not unready."""
     checks = await api_of(request).services.readiness()
     ready = all(check.ok for check in checks)
     shown = checks if verbose is not None else [check for check in checks if not check.ok]

@@ -1,0 +1,111 @@
+"""Readiness proves that Postgres accepts writes: a full disk, and a disk that hangs, answer reads as ever."""
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+
+from app.clock import SystemClock
+from app.db import installation
+from app.db.engine import Database
+from app.db.errors import DatabaseUnavailable
+from app.db.migrations import migrate
+from app.db.write_proof import prove_writable
+from app.embedded_postgres.server import EmbeddedPostgres
+from app.readiness import PROOF_EVERY, PROOF_WITHIN, Readiness
+from tests.k8s.support import ManualClock
+from tests.support.postgres import CAN_HANG, FORGETFUL, writes_hang
+
+WITHIN = 60.0
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own that a test can fill."""
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=160m,mode=0777", "jobgate-test", str(directory)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount the small file system that this test fills")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+@pytest_asyncio.fixture
+async def server(postgres_directory: Path) -> AsyncIterator[EmbeddedPostgres]:
+    async with EmbeddedPostgres(postgres_directory, settings=CAN_HANG) as running:
+        await asyncio.to_thread(migrate, running.url)
+        yield running
+
+
+def fill(file: Path) -> None:
+    """Write until there is no space left."""
+    with suppress(OSError), file.open("wb", buffering=0) as unbuffered:
+        while True:
+            unbuffered.write(bytes(2**16))
+
+
+async def says(readiness: Readiness) -> tuple[bool, str]:
+    check = (await readiness())[0]
+    assert check.name == "database"
+    return check.ok, check.detail
+
+
+async def test_a_full_disk_is_not_ready_although_reads_and_small_updates_succeed(small_disk: Path) -> None:
+    async with EmbeddedPostgres(small_disk / "postgres", settings=FORGETFUL) as server:
+        await asyncio.to_thread(migrate, server.url)
+        db = await Database.open(server.url, pool_size=2)
+        await prove_writable(db, WITHIN)
+        filler = small_disk / "filler"
+        fill(filler)
+        async with db.read() as connection:
+            await connection.execute("UPDATE installation SET id = id")
+        with pytest.raises(DatabaseUnavailable, match="No space left"):
+            await prove_writable(db, WITHIN)
+        ready, detail = await says(Readiness(db, SystemClock(), None))
+        assert not ready
+        assert "No space left" in detail
+        filler.unlink()
+        await prove_writable(db, WITHIN)
+        await db.close()
+
+
+async def test_writes_that_hang_are_not_ready_until_they_go_on(server: EmbeddedPostgres) -> None:
+    db, clock = await Database.open(server.url, pool_size=2), ManualClock()
+    await installation.get_or_create(db, uuid4(), clock.now())
+    readiness = Readiness(db, clock, None)
+    assert await says(readiness) == (True, "")
+    async with writes_hang(server.url):
+        async with db.read() as connection:
+            assert await connection.fetchval("SELECT count(*) FROM installation") == 1
+        assert (await says(readiness))[0], "a proof is good for some seconds"
+        clock.seconds += PROOF_EVERY + 0.1
+        ready, detail = await asyncio.wait_for(says(readiness), WITHIN)
+        assert (ready, detail) == (False, f"the database has not accepted a write within {PROOF_WITHIN:g} s")
+    clock.seconds += PROOF_EVERY + 0.1
+    assert await says(readiness) == (True, "")
+    await db.close()
+
+
+async def test_many_who_ask_at_once_cost_one_proof(database_url: str) -> None:
+    db = await Database.open(database_url, pool_size=2)
+    made = await installation.get_or_create(db, uuid4(), ManualClock().now())
+    readiness = Readiness(db, ManualClock(), None)
+    before = await version(db)
+    assert all(checks[0].ok for checks in await asyncio.gather(*(readiness() for _ in range(50))))
+    assert await version(db) == before + 1
+    assert (await installation.get_or_create(db, uuid4(), ManualClock().now())).id == made.id
+    await db.close()
+
+
+async def version(db: Database) -> int:
+    """How often the row has been written: each write has a transaction of its own."""
+    async with db.read() as connection:
+        return int(await connection.fetchval("SELECT xmin::text::bigint FROM installation"))

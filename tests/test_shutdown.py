@@ -1,0 +1,85 @@
+"""What must end ends: a watchdog counts the time that the process has had, and a signal sets a limit to everything."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from app.shutdown import EXIT_STATUS, Watchdog
+from tests.k8s.support import ManualClock
+
+TOLD = "told\n"
+WITHIN = 120.0
+
+# Told to stop, each hangs in its own way: the event loop is blocked, a task refuses, a thread keeps the process.
+HANGS = {
+    "loop": "time.sleep(600)",
+    "task": "await stop.wait(); await asyncio.Event().wait()",
+    "thread": "asyncio.get_running_loop().run_in_executor(None, time.sleep, 600); await stop.wait()",
+    "clean-up": "await stop.wait(); atexit.register(time.sleep, 600)",
+}
+PROGRAM = """
+import asyncio, atexit, time
+from app.shutdown import stop_on_signals
+
+async def main():
+    stop = asyncio.Event()
+    with stop_on_signals(stop, limit=0.5):
+        print("told", flush=True)
+        {hang}
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS.keys())
+def test_a_process_that_is_told_to_stop_ends_whatever_hangs(hang: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(hang=hang)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == TOLD
+        os.kill(process.pid, signal.SIGTERM)
+        words, _ = process.communicate(timeout=WITHIN)
+    finally:
+        process.kill()
+    assert process.returncode == EXIT_STATUS
+    assert "the process was told to stop" in words
+
+
+@pytest.mark.parametrize(
+    ("overdue", "seconds", "ended"),
+    [
+        ([None, None, None], 10.0, []),
+        (["work", "work"], 1.0, []),
+        (["work", "work", "work", "work"], 1.0, [EXIT_STATUS]),
+        (["work", "work", None, "work", "work"], 1.0, []),
+    ],
+    ids=["in time", "within its grace", "beyond its grace", "ended in between"],
+)
+def test_a_limit_counts_only_while_something_is_overdue(
+    overdue: Sequence[str | None], seconds: float, ended: list[int]
+) -> None:
+    statuses: list[int] = []
+    answers = iter(overdue)
+    watchdog = Watchdog(ManualClock(), end=statuses.append)
+    watchdog.limit(lambda: next(answers), 3.0)
+    for _ in overdue:
+        watchdog.look(seconds)
+    assert statuses == ended
+
+
+def test_a_process_that_was_stopped_gets_its_grace_afterwards() -> None:
+    """A look that comes late was kept from coming: the time in between was not the process's."""
+    clock = ManualClock()
+    statuses: list[int] = []
+    watchdog = Watchdog(clock, tick=0.01, end=statuses.append)
+    watchdog.limit(lambda: "work", 3600.0)
+    with watchdog.running():
+        for _ in range(20):
+            clock.seconds += 3600.0
+    assert statuses == []
