@@ -125,10 +125,17 @@ async def foundation(settings: Settings, *, migrate: bool) -> AsyncIterator[Foun
             await asyncio.to_thread(migrations.migrate, url)
         elif pending := await asyncio.to_thread(migrations.check, url):
             raise NotConfigured(f"the database's schema is not current ({'; '.join(pending)}): run `jobgate migrate`")
-        db = await _open(stack, url, pool_size=settings.database_pool_size)
+        db = await _open(
+            stack, url, pool_size=settings.database_pool_size, timeouts=settings.database_timeouts()
+        )
         # Apart from that of requests, and opened when they are first used: a process without a controller has none.
         controller_db = await _open(
-            stack, url, pool_size=settings.controller_pool_size, min_size=0, application="jobgate controller"
+            stack,
+            url,
+            pool_size=settings.controller_pool_size,
+            min_size=0,
+            timeouts=settings.controller_database_timeouts(),
+            application="jobgate controller",
         )
         lease_db = await _open(
             stack,

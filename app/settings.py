@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.api.browsers import LOOPBACK_HOSTS
 from app.api.settings import HttpSettings
+from app.db.engine import DatabaseTimeouts
 from app.domain.cache.limits import DEFAULT_CACHE_ROOTS, CacheLimits
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
 from app.domain.decoding import decode_yaml
@@ -40,6 +41,10 @@ class Settings(BaseSettings):
 
     database_url: Annotated[str | None, Field(description="postgresql://user:password@host/database")] = None
     database_pool_size: Annotated[int, Field(ge=2, description="connections for requests, of a process, at most")] = 10
+    database_timeout: Annotated[
+        float,
+        Field(gt=0, description="longest statement; a server silent for half as long again is taken for dead"),
+    ] = 10.0
     controller_pool_size: Annotated[
         int, Field(ge=2, description="connections for the controller, at most; requests cannot hold them up")
     ] = 6
@@ -295,6 +300,13 @@ class Settings(BaseSettings):
             allow=frozenset(self.pod_policy_allow),
             service_accounts=frozenset(self.service_accounts),
         )
+
+    def database_timeouts(self) -> DatabaseTimeouts:
+        return DatabaseTimeouts.of(self.database_timeout)
+
+    def controller_database_timeouts(self) -> DatabaseTimeouts:
+        """What a statement of the controller would write after the lease has run out is refused anyway."""
+        return DatabaseTimeouts.of(min(self.database_timeout, self.lease_seconds * 2 / 3))
 
     def limits(self) -> Limits:
         return Limits(

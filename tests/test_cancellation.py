@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from app.cancellation import cancellation_first, rounds
+from app.cancellation import TaskGroup, cancellation_first, rounds
 
 Body = Callable[[], Coroutine[None, None, None]]
 
@@ -20,7 +20,7 @@ async def answers_with_an_error() -> None:
 
 async def has_a_child_that_fails_when_cancelled() -> None:
     """A TaskGroup reports the error of its child and not its own cancellation."""
-    async with asyncio.TaskGroup() as group:
+    async with TaskGroup() as group:
         group.create_task(answers_with_an_error())
 
 
@@ -56,6 +56,35 @@ async def test_a_loop_goes_on_after_an_error() -> None:
         seen += 1
         if seen == 3:
             break
+    assert seen == 3
+
+
+async def fail_later() -> None:
+    await asyncio.sleep(0)
+    raise ConnectionError
+
+
+async def fails_while_its_parent_waits() -> None:
+    async with TaskGroup() as group:
+        group.create_task(fail_later())
+
+
+async def fails_while_its_parent_works() -> None:
+    async with TaskGroup() as group:
+        group.create_task(fail_later())
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("body", [fails_while_its_parent_waits, fails_while_its_parent_works])
+async def test_a_loop_goes_on_after_a_task_group_whose_child_failed(body: Body) -> None:
+    """The group cancels its parent to end the block. That is not a request to end the loop."""
+    seen = 0
+    for _ in rounds():
+        seen += 1
+        if seen == 3:
+            break
+        with pytest.raises(ExceptionGroup):
+            await body()
     assert seen == 3
 
 

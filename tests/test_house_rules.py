@@ -110,6 +110,11 @@ def test_no_loop_can_swallow_its_own_cancellation() -> None:
     assert [f"{named(p)}:{loop.lineno}" for p in paths for loop in endless_loops(ast.parse(p.read_text()))] == []
 
 
+def test_task_groups_keep_the_count_that_loops_rely_on() -> None:
+    paths = sources("app/loops", "app/services", "app/db", "app/k8s", "app/api")
+    assert [named(path) for path in paths if "asyncio.TaskGroup" in path.read_text()] == []
+
+
 @pytest.mark.parametrize(
     ("body", "found"),
     [

@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
 from app.api.dependencies import Caller
+from app.cancellation import TaskGroup
 from app.domain.errors import DomainError
 from app.services.lasting import Ending, Held, Kind, refusal
 
@@ -34,7 +35,7 @@ async def attended(caller: Caller, kind: Kind, seconds: float | None = None) -> 
     """
     async with caller.services.lasting.hold(caller.principal, kind, seconds) as held:
         failure: Exception | None = None
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             listening = group.create_task(_end_on_disconnect(caller.request, held))
             try:
                 yield held

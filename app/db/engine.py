@@ -44,6 +44,19 @@ class DatabaseTimeouts:
     idle_in_transaction: float = 10.0
     silence: float = 5.0
 
+    @classmethod
+    def of(cls, statement: float) -> Self:
+        """The timeouts that go with the longest statement."""
+        half = statement / 2
+        return cls(
+            connect=statement,
+            acquire=statement,
+            statement=statement,
+            lock=half,
+            idle_in_transaction=statement,
+            silence=half,
+        )
+
 
 def driver_url(url: str) -> str:
     """The URL as asyncpg reads it; SQLAlchemy's spelling of the same is accepted too."""

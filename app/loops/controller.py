@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from app.cancellation import rounds
+from app.cancellation import TaskGroup, rounds
 from app.db import heartbeats
 from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.k8s.errors import KubeError
@@ -69,7 +69,7 @@ class Controller:
                 await leadership.release()
 
     async def _lead(self, leadership: Leadership) -> None:
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             group.create_task(leadership.keep())
             for _ in rounds():
                 await self._term(leadership)

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import structlog
 
+from app.cancellation import TaskGroup
 from app.clock import Clock
 from app.db import evidence as store
 from app.db.engine import Database
@@ -109,7 +110,7 @@ class EvidenceCapture:
             except KubeError as error:
                 refusals[container] = error
 
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             for container in action.containers:
                 group.create_task(read(container))
         return logs, refusals

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import structlog
 
+from app.cancellation import TaskGroup
 from app.db.errors import DatabaseUnavailable
 from app.domain import labels
 from app.domain.actions import (
@@ -85,7 +86,7 @@ class Hands:
             async with slots:
                 results.append(await self._attempted(action, call))
 
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             for action in actions:
                 call = self._call(work, action, anchor)
                 if call is not None:

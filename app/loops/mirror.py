@@ -1,6 +1,5 @@
 """The cluster as this controller sees it: pods and nodes kept by reflectors, and what they say about one job."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from datetime import datetime
@@ -8,6 +7,7 @@ from itertools import chain
 
 from typing_extensions import override
 
+from app.cancellation import TaskGroup
 from app.clock import Clock
 from app.domain import labels
 from app.domain.objects import Node, Pod
@@ -123,7 +123,7 @@ class Mirror:
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             for reflector in self._pod_reflectors.values():
                 group.create_task(reflector.run())
             group.create_task(self._node_reflector.run())

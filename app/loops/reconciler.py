@@ -12,7 +12,7 @@ from uuid import UUID
 
 import structlog
 
-from app.cancellation import rounds
+from app.cancellation import TaskGroup, rounds
 from app.db import controller
 from app.db.controller import StoredJob
 from app.db.errors import DatabaseUnavailable, NotStorable
@@ -95,7 +95,7 @@ class Reconciler:
 
     async def run(self) -> None:
         """Take batches until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             for _ in rounds():
                 keys = await self._queue.get_batch(BATCH)
                 try:

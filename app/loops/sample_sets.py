@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 
 import structlog
 
-from app.cancellation import rounds
+from app.cancellation import TaskGroup, rounds
 from app.db import sample_controller
 from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.db.notifications import INTENT
@@ -78,7 +78,7 @@ class SampleSets:
         Raises:
             LeaseLost, WrongCluster: in an exception group.
         """
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             group.create_task(self._queue.run())
             group.create_task(self._begin())
             group.create_task(self._follow_intent())
@@ -118,7 +118,7 @@ class SampleSets:
     async def _follow_cluster(self) -> None:
         await self._has_sets.wait()
         installation, namespaces = str(self._parts.installation_id), self._settings.namespaces
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             for reflector in reflectors(self._parts.api, self._clock, installation, namespaces, self._changed):
                 group.create_task(reflector.run())
 

@@ -1,12 +1,12 @@
 """Runs loops that must never end. One that fails or returns is reported, counted, and started again after a while."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 import structlog
 
-from app.cancellation import rounds
+from app.cancellation import TaskGroup, rounds
 from app.clock import Clock
 from app.loops.metrics import LOOP_RESTARTS
 
@@ -15,7 +15,7 @@ log = structlog.get_logger()
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds
 HEALTHY_AFTER = 60.0  # seconds of running after which the pause starts again from the first
 
-Loop = Callable[[], Awaitable[None]]
+Loop = Callable[[], Coroutine[None, None, None]]
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Supervisor:
     health: dict[str, LoopHealth] = field(default_factory=dict)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             for name, loop in self.loops.items():
                 self.health[name] = LoopHealth()
                 group.create_task(self._keep_running(name, loop), name=name)
@@ -45,9 +45,13 @@ class Supervisor:
         for _ in rounds():
             started = self.clock.monotonic()
             try:
-                await loop()
+                # A task of its own: one that ends as cancelled without us being told to stop is started again, too.
+                async with TaskGroup() as group:
+                    group.create_task(loop())
                 error = "returned, which it never should"
-            except Exception as failure:
+                log.error("loop.returned", loop=name)
+            except* Exception as failures:
+                failure = failures.exceptions[0]
                 error = f"{type(failure).__name__}: {failure}"
                 log.exception("loop.failed", loop=name)
             health = self.health[name]

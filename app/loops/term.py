@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
-from app.cancellation import rounds
+from app.cancellation import TaskGroup, rounds
 from app.db import controller, heartbeats
 from app.db.controller import LiveJob
 from app.db.errors import DatabaseUnavailable
@@ -106,7 +106,7 @@ class Term:
         self._state.set("Syncing", "listing the cluster")
         await self._identity.bind()
         contact = Contact(timedelta(seconds=self._settings.stale_after), self._parts.clock.now())
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             group.create_task(self._mirror.run())
             group.create_task(self._identity.keep())
             group.create_task(self._repeat(self._settings.stale_after / 6, partial(self._probe, contact)))

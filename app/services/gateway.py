@@ -1,12 +1,12 @@
 """All services of one process, put together, and what of them runs in the background."""
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
+from app.cancellation import TaskGroup
 from app.clock import Clock
 from app.db.engine import Database
 from app.db.submissions import GroupCommit
@@ -67,7 +67,7 @@ class Services:
 
         Without it nothing is submitted, nobody is woken, and a revoked token keeps what it has open.
         """
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             group.create_task(self.commit.run())
             group.create_task(self.watcher.run())
             group.create_task(self.lasting.run())

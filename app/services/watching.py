@@ -18,7 +18,7 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from app.cancellation import rounds
+from app.cancellation import TaskGroup, rounds
 from app.db import feed
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
@@ -273,7 +273,7 @@ class Watcher:
             self._begin(bounds)
         for _ in rounds():
             # Listen before reading: a hint that comes while the read is under way must not be missed.
-            async with asyncio.TaskGroup() as group:
+            async with TaskGroup() as group:
                 group.create_task(self._until_hinted())
                 while await self._read_on():
                     pass

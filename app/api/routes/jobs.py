@@ -1,6 +1,5 @@
 """Submitting jobs and editing them."""
 
-import asyncio
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -14,6 +13,7 @@ from app.api.parameters import IdempotencyKeyHeader, IfMatch, Name, Namespace
 from app.api.polling import JSON, answer
 from app.api.rendering import dry_run_bytes, job_bytes, jobs_bytes
 from app.api.views import BatchView, DryRunList, DryRunView, JobPage, JobView
+from app.cancellation import TaskGroup
 from app.db.job_rows import JobRow
 from app.domain.errors import DomainError
 from app.domain.plan import Manifest
@@ -105,7 +105,7 @@ async def submit_batch(
     asked = await read_submission(request)
     documents = [asked] if isinstance(asked, dict) else asked
     keys = [_key_of_item(caller, idempotency_key, document, place) for place, document in enumerate(documents)]
-    async with asyncio.TaskGroup() as group:  # together they share a commit
+    async with TaskGroup() as group:  # together they share a commit
         tasks = [
             group.create_task(_one_of_batch(caller, namespace, document, key))
             for document, key in zip(documents, keys, strict=True)
