@@ -125,9 +125,7 @@ async def foundation(settings: Settings, *, migrate: bool) -> AsyncIterator[Foun
             await asyncio.to_thread(migrations.migrate, url)
         elif pending := await asyncio.to_thread(migrations.check, url):
             raise NotConfigured(f"the database's schema is not current ({'; '.join(pending)}): run `jobgate migrate`")
-        db = await _open(
-            stack, url, pool_size=settings.database_pool_size, timeouts=settings.database_timeouts()
-        )
+        db = await _open(stack, url, pool_size=settings.database_pool_size, timeouts=settings.database_timeouts())
         # Apart from that of requests, and opened when they are first used: a process without a controller has none.
         controller_db = await _open(
             stack,
@@ -324,8 +322,6 @@ def _is_loopback(host: str) -> bool:
     return False
 
 
-
-
 async def _serve_http(
     listening: socket.socket,
     settings: Settings,
@@ -357,5 +353,3 @@ def _bound(host: str, port: int) -> socket.socket:
         return bind(host, port)
     except OSError as error:
         raise NotConfigured(f"cannot serve on {host}:{port}: {error.strerror}") from error
-
-
