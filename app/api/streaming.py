@@ -124,8 +124,10 @@ class _Stream(LastingResponse):
         """The next batch. None for a client that has read so slowly that it is behind what is kept in memory."""
         if self._is_live and not self._watcher.remembers(self._position):
             return None
-        while True:
+        for _ in rounds():
             try:
-                return await self._caller.api.broadcast.after(self._position, self._interest, self._tell)
+                batch = await self._caller.api.broadcast.after(self._position, self._interest, self._tell)
+                break
             except DatabaseUnavailable:
                 await asyncio.sleep(_PAUSE_AFTER_ERROR)
+        return batch

@@ -110,7 +110,7 @@ class Reconciler:
                     await self._reconcile(uids, found, group)
 
     async def _reconcile(
-        self, uids: Sequence[UUID], sizes: Mapping[UUID, controller.JobSize], group: asyncio.TaskGroup
+        self, uids: Sequence[UUID], sizes: Mapping[UUID, controller.JobSize], group: TaskGroup
     ) -> None:
         """One pass over each of these jobs. Their actions go on in the group when this returns."""
         try:

@@ -146,7 +146,7 @@ class Waker:
         self._some.set()
 
     async def run(self) -> None:
-        while True:
+        for _ in rounds():
             await self._some.wait()
             self._some.clear()
             while self._due:
@@ -192,7 +192,7 @@ class Watcher:
 
     async def run(self) -> None:
         """Follow the feed and wake who waits, until cancelled. Postgres being away makes it late, never wrong."""
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             group.create_task(self.waker.run())
             group.create_task(self._follow_always())
 
