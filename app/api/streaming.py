@@ -124,6 +124,7 @@ class _Stream(LastingResponse):
         """The next batch. None for a client that has read so slowly that it is behind what is kept in memory."""
         if self._is_live and not self._watcher.remembers(self._position):
             return None
+        batch: Batch | None = None
         for _ in rounds():
             try:
                 batch = await self._caller.api.broadcast.after(self._position, self._interest, self._tell)
