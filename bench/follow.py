@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ HERE = Path(__file__).parents[1]
 NAMESPACE = "bench"
 _FIRST_LOOKS = asyncio.Semaphore(4)
 PAUSE = 0.01  # seconds between two polls of the client that is measured
+NOT_STARTED = Target(name="jobgate", port=0, tls=False, token="", pids={})
 MANIFEST = {
     "apiVersion": "batch.tensorstack.dev/v1beta1",
     "kind": "GenericJob",
@@ -69,7 +70,7 @@ class Side:
     name: str
     checkout: Path
     url: str = ""
-    token: str = ""
+    target: Target = NOT_STARTED
     uids: list[Any] = field(default_factory=list)
 
 
@@ -153,7 +154,7 @@ async def followers(target: Target, kind: str, count: int) -> AsyncIterator[dict
     assert process.stdout is not None
     assert process.stdin is not None
     try:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(300):
             if await process.stdout.readline() != b"ready\n":
                 raise MeasurementFailed(f"the {count} {kind} did not begin")
         yield counts
@@ -189,36 +190,36 @@ async def change(db: Database, side: Side, stop: asyncio.Event) -> None:
             continue
 
 
-async def measure(side: Side, kind: str, count: int, seconds: float, place: Path, postgres: EmbeddedPostgres) -> Result:
-    os.chdir(side.checkout)  # `python -m app.cli` takes the code from where it is started
+async def measure(side: Side, kind: str, count: int, seconds: float) -> Result:
     latencies: list[float] = []
+    target = side.target
     db = await Database.open(side.url, pool_size=2)
     try:
-        async with gateway(side.url, place, postgres, role="api", token=side.token) as target:
-            connection = await Connection(target).open()
-            async with followers(target, kind, count) as counts, asyncio.TaskGroup() as group:
-                stop = asyncio.Event()
-                group.create_task(change(db, side, stop))
-                began, cpu = time.monotonic(), cpu_seconds(target.pids["jobgate"])
-                while time.monotonic() < began + seconds:
-                    asked = time.monotonic()
-                    status, _, _ = await connection.ask("GET", f"/api/v1/namespaces/{NAMESPACE}/jobs/first/status")
-                    latencies.append(time.monotonic() - asked)
-                    if status != 200:
-                        raise MeasurementFailed(f"the poll was answered {status}")
-                    await asyncio.sleep(PAUSE)
-                spent = (cpu_seconds(target.pids["jobgate"]) - cpu) / (time.monotonic() - began)
-                stop.set()
+        connection = await Connection(target).open()
+        async with followers(target, kind, count) as counts, asyncio.TaskGroup() as group:
+            stop = asyncio.Event()
+            group.create_task(change(db, side, stop))
+            began, cpu = time.monotonic(), cpu_seconds(target.pids["jobgate"])
+            while time.monotonic() < began + seconds:
+                asked = time.monotonic()
+                status, _, _ = await connection.ask("GET", f"/api/v1/namespaces/{NAMESPACE}/jobs/first/status")
+                latencies.append(time.monotonic() - asked)
+                if status != 200:
+                    raise MeasurementFailed(f"the poll was answered {status}")
+                await asyncio.sleep(PAUSE)
+            spent = (cpu_seconds(target.pids["jobgate"]) - cpu) / (time.monotonic() - began)
+            stop.set()
+        connection.writer.close()
         return Result(latencies=latencies, cpu=spent, told=counts["told"])
     finally:
         await db.close()
-        os.chdir(HERE)
 
 
-async def prepare(side: Side, jobs: int, place: Path, postgres: EmbeddedPostgres) -> None:
-    """A database of the checkout's own schema: one job that was submitted, and copies of its row."""
+@asynccontextmanager
+async def prepared(side: Side, jobs: int, place: Path, postgres: EmbeddedPostgres) -> AsyncIterator[None]:
+    """A gateway on a database of the checkout's own schema: one job that was submitted, and copies of its row."""
     name = f"follow_{side.name}"
-    connection: Any = await asyncpg.connect(postgres.url, timeout=10)
+    connection: Any = await asyncpg.connect(postgres.url, timeout=30)
     await connection.execute(f"CREATE DATABASE {name}")
     await connection.close()
     side.url = postgres.url.replace("/jobgate?", f"/{name}?", 1)
@@ -228,21 +229,21 @@ async def prepare(side: Side, jobs: int, place: Path, postgres: EmbeddedPostgres
     )
     if await migrating.wait():
         raise MeasurementFailed("the schema could not be made")
-    side.token = await new_token(side.url)
-    os.chdir(side.checkout)
-    try:
-        async with gateway(side.url, place, postgres, role="api", token=side.token) as target:
-            submitting = await Connection(target).open()
-            path, body = f"/api/v1/namespaces/{NAMESPACE}/jobs", json.dumps(MANIFEST).encode()
-            status, _, _ = await submitting.ask("POST", path, body)
-            if status != 201:
-                raise MeasurementFailed(f"the first job was answered {status}")
-    finally:
+    token = await new_token(side.url)
+    os.chdir(side.checkout)  # `python -m app.cli` takes the code from where it is started
+    async with gateway(side.url, place, postgres, role="api", token=token) as side.target:
         os.chdir(HERE)
-    connection = await asyncpg.connect(side.url, timeout=10)
-    await _copy_rows(connection, jobs)
-    side.uids = [row["uid"] for row in await connection.fetch("SELECT uid FROM jobs WHERE name <> 'first' LIMIT 1000")]
-    await connection.close()
+        submitting = await Connection(side.target).open()
+        path, body = f"/api/v1/namespaces/{NAMESPACE}/jobs", json.dumps(MANIFEST).encode()
+        status, _, _ = await submitting.ask("POST", path, body)
+        if status != 201:
+            raise MeasurementFailed(f"the first job was answered {status}")
+        connection = await asyncpg.connect(side.url, timeout=30)
+        await _copy_rows(connection, jobs)
+        found = await connection.fetch("SELECT uid FROM jobs WHERE name <> 'first' LIMIT 1000")
+        side.uids = [row["uid"] for row in found]
+        await connection.close()
+        yield
 
 
 async def _copy_rows(connection: Any, jobs: int) -> None:
@@ -275,15 +276,16 @@ async def run(arguments: argparse.Namespace) -> None:
     states = [("streams", 0), ("streams", arguments.streams), ("polls", arguments.polls)]
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
         place = Path(directory)
-        async with EmbeddedPostgres(place / "postgres") as postgres:
+        async with AsyncExitStack() as stack:
+            postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
             for side in sides:
-                await prepare(side, arguments.jobs, place, postgres)
+                await stack.enter_async_context(prepared(side, arguments.jobs, place, postgres))
             print(
                 "| followers | side | p50 ms | p99 ms | longest ms | CPU of the gateway | told |\n" + "|---" * 7 + "|"
             )
             for kind, count in states:
                 for side in sides:
-                    result = await measure(side, kind, count, arguments.seconds, place, postgres)
+                    result = await measure(side, kind, count, arguments.seconds)
                     print(f"| {count} {kind} | {side.name} | {result.row()} |", flush=True)
 
 
