@@ -55,6 +55,8 @@ def conclude(
             restarts=status.restarts + changes.restarted,
             reschedules=status.reschedules + _is_rescheduled(inputs, members),
         )
+    known = (*status.anchors, *(uid for uid in inputs.observed.anchors if uid not in status.anchors))
+    status = replace(status, anchors=known)
     ended = status.phase.is_terminal
     if not ended and status.initialized_at is None and all(replica.attempt.pod_uid for replica in replicas.values()):
         status = replace(status, initialized_at=inputs.now)

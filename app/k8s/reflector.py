@@ -10,7 +10,6 @@ the copy, what was deleted in a gap is seen to be gone. Within an object's uid v
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ VERY_SHORT = 1.0  # client-go: a watch that ends sooner and without an event saw
 MAX_SILENT = 2  # a watch ahead of a restored server is accepted and stays silent for ever
 MAX_VAIN = 5  # an event that cannot be got past (too long, cut by a proxy) is got past by a list
 MAX_RETRY_AFTER = 120.0
-TOMBSTONES = 65_536  # deleted uids remembered until the next list, against an event that comes after its deletion
+TOMBSTONES = 65_536  # deleted uids remembered until the next list, against a state that comes after its deletion
 
 SHORTEST_WATCH = 2  # seconds, of a paced watch: the server takes whole seconds, and below VERY_SHORT it proves nothing
 
@@ -177,8 +176,7 @@ class Reflector(Generic[T]):
         self._page_size = PAGE_SIZE
         self._position = 0
         self._versions: dict[str, int] = {}
-        self._gone: set[str] = set()
-        self._gone_order: deque[str] = deque()
+        self._gone: dict[str, int] = {}
         self.synced = asyncio.Event()
         self.last_contact: datetime | None = None
         self.stats = ReflectorStats()
@@ -220,7 +218,6 @@ class Reflector(Generic[T]):
         self._position = int(version) if version.isdecimal() else 0
         self._versions = {obj.metadata.uid: obj.metadata.version for obj in objects}
         self._gone.clear()
-        self._gone_order.clear()
         self.stats.relists += 1
         self._sink.replaced(objects)
         self.synced.set()
@@ -276,7 +273,8 @@ class Reflector(Generic[T]):
         uid, version = event.object.metadata.uid, event.object.metadata.version
         known = self._versions.get(uid, -1)
         deletes = event.type is EventType.DELETED
-        if not uid or uid in self._gone or version < known or (version == known and not deletes):
+        # What left the watch because its labels changed comes back with a newer version; what was deleted cannot.
+        if not uid or version <= self._gone.get(uid, -1) or version < known or (version == known and not deletes):
             self.stats.stale += 1
             return
         if not deletes:
@@ -284,14 +282,13 @@ class Reflector(Generic[T]):
             self._sink.applied(event.object)
             return
         self._versions.pop(uid, None)
-        self._bury(uid)
+        self._bury(uid, max(version, known))
         self._sink.deleted(event.object)
 
-    def _bury(self, uid: str) -> None:
-        self._gone.add(uid)
-        self._gone_order.append(uid)
-        if len(self._gone_order) > TOMBSTONES:
-            self._gone.discard(self._gone_order.popleft())
+    def _bury(self, uid: str, version: int) -> None:
+        self._gone[uid] = version
+        if len(self._gone) > TOMBSTONES:
+            del self._gone[next(iter(self._gone))]
 
     def _heard(self) -> None:
         self.last_contact = self._clock.now()

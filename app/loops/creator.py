@@ -19,6 +19,7 @@ from app.domain.manifests.gang import gang_manifest
 from app.domain.manifests.pods import pod_manifest
 from app.domain.manifests.services import service_manifest
 from app.domain.objects import Metadata, Object, Pod
+from app.domain.ownership import controller_of, is_owned, names_anchor
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.status.observed import Refusal, Verdict
 from app.domain.status.refusals import judge
@@ -27,7 +28,7 @@ from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
-from app.k8s.errors import AlreadyExists, ApiError, KubeError
+from app.k8s.errors import AlreadyExists, ApiError, KubeError, NotFound
 from app.k8s.limiter import CreateLimiter
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, Discovery, resource_for
 from app.loops import metrics
@@ -43,13 +44,17 @@ AWAY = frozenset({PendingCode.CLUSTER_UNREACHABLE, PendingCode.CLUSTER_ERROR, Pe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """The actions of one decision, and what they need. `established` says that this job had pods before."""
+    """The actions of one decision, and what they need. `established` says that this job had pods before.
+
+    `anchors` are the uids on record of the job's anchor.
+    """
 
     plan: JobPlan
     actions: Sequence[Action]
     facts: Facts
     learnt_before: int
     established: bool
+    anchors: tuple[str, ...] = ()
 
 
 class Creator:
@@ -87,14 +92,15 @@ class Creator:
         if not self._is_due(work.facts, None):
             return None
         try:
-            anchor = await self._ensure(anchor_manifest(plan))
+            anchor = await self._ensure(anchor_manifest(plan), work)
+            _learn_anchor(work.facts, anchor.uid)
             reached(FaultPoint.ANCHOR_CREATED)
             for service in plan.services:
-                await self._ensure(service_manifest(plan, service, anchor.uid))
+                await self._ensure(service_manifest(plan, service, anchor.uid), work)
             if plan.gang is not None and await self.has_gang_api():
-                await self._ensure(gang_manifest(plan, plan.gang, anchor.uid))
+                await self._ensure(gang_manifest(plan, plan.gang, anchor.uid), work)
             if plan.hosts is not None:
-                await self._ensure(hosts_manifest(plan, plan.hosts, anchor.uid))
+                await self._ensure(hosts_manifest(plan, plan.hosts, anchor.uid), work)
         except KubeError as error:
             self._refused(work, None, error)
             return None
@@ -103,6 +109,20 @@ class Creator:
             return None
         work.facts.accept(None)
         return anchor.uid
+
+    async def find_anchor(self, plan: JobPlan, facts: Facts) -> None:
+        """Learn the uid of the job's anchor, or that there is none.
+
+        Raises:
+            KubeError: the cluster does not say.
+        """
+        identity = plan.identity
+        name = labels.anchor_name(identity.uid)
+        with suppress(NotFound):
+            found = await self._api.get(CONFIG_MAP, name, identity.namespace, codec=OBJECT, timeout=self._timeout)
+            _learn_anchor(facts, found.metadata.uid)
+        await self._verify()
+        facts.anchor_sought = True
 
     async def write_hosts(self, work: Work) -> bool:
         """Bring the list of hosts, which exists, to the plan's generation."""
@@ -126,11 +146,11 @@ class Creator:
         replica = plan.replicas[action.key]
         try:
             if replica.service is not None:
-                await self._ensure(service_manifest(plan, replica.service, anchor))
+                await self._ensure(service_manifest(plan, replica.service, anchor), work)
                 reached(FaultPoint.SERVICE_CREATED)
             manifest = pod_manifest(plan, replica, action.attempt, anchor)
             reached(FaultPoint.POD_BEFORE_CREATE)
-            pod = await self._create_or_adopt_pod(manifest)
+            pod = await self._create_or_adopt_pod(manifest, work)
         except KubeError as error:
             self._refused(work, action.key, error)
             return True
@@ -141,7 +161,7 @@ class Creator:
         self._adopt(pod)
         return True
 
-    async def _create_or_adopt_pod(self, manifest: Manifest) -> Pod:
+    async def _create_or_adopt_pod(self, manifest: Manifest, work: Work) -> Pod:
         try:
             created = await self._create(manifest)
             reached(FaultPoint.POD_CREATED)
@@ -151,10 +171,10 @@ class Creator:
             pod = await self._api.get(
                 POD, metadata["name"], metadata["namespace"], codec=POD_CODEC, timeout=self._timeout
             )
-            _claim(manifest, pod.metadata)
+            _claim(manifest, pod.metadata, work)
             return pod
 
-    async def _ensure(self, manifest: Manifest) -> Metadata:
+    async def _ensure(self, manifest: Manifest, work: Work) -> Metadata:
         try:
             return (await self._create(manifest)).metadata
         except AlreadyExists:
@@ -163,7 +183,7 @@ class Creator:
             found = await self._api.get(
                 resource, metadata["name"], metadata["namespace"], codec=OBJECT, timeout=self._timeout
             )
-            _claim(manifest, found.metadata)
+            _claim(manifest, found.metadata, work)
             return found.metadata
 
     async def _create(self, manifest: Manifest) -> Object:
@@ -220,21 +240,40 @@ class NameTaken(Exception):  # noqa: N818 - an answer of the cluster, not a faul
         return Refusal(verdict=self.verdict, code=self.code, message=self.message, since=clock.now())
 
 
-def _claim(manifest: Manifest, found: Metadata) -> None:
+def _learn_anchor(facts: Facts, uid: str) -> None:
+    if uid not in facts.anchors:
+        facts.anchors.append(uid)
+        facts.learnt += 1
+
+
+def _claim(manifest: Manifest, found: Metadata, work: Work) -> None:
     """Accept an existing object as the wanted one.
 
     Raises:
         NameTaken: it is not.
     """
-    wanted = manifest["metadata"]["labels"]
+    metadata = manifest["metadata"]
+    wanted = metadata["labels"]
     what = f"{manifest['kind']} {found.name}"
-    if found.labels.get(labels.INSTALLATION) != wanted[labels.INSTALLATION]:
+    former = found.labels.get(labels.JOB_UID, "")
+    has_owner = "ownerReferences" in metadata
+    if found.labels.get(labels.INSTALLATION) != wanted[labels.INSTALLATION] or (
+        has_owner and not names_anchor(found, former)
+    ):
         raise NameTaken(
             Verdict.FAIL, Reason.NAME_CONFLICT, f"{what} exists and is not this installation's; it is left alone"
         )
-    if found.labels.get(labels.JOB_UID) != wanted[labels.JOB_UID]:
+    if former != wanted[labels.JOB_UID]:
         raise NameTaken(
             Verdict.WAIT, PendingCode.PREVIOUS_OBJECTS, f"{what} of a former job with this name is not gone yet"
+        )
+    if has_owner and not is_owned(found, former, {*work.anchors, *work.facts.anchors}):
+        owner = controller_of(found)
+        raise NameTaken(
+            Verdict.FAIL,
+            Reason.NAME_CONFLICT,
+            f"{what} exists and is controlled by {owner.kind if owner else 'nobody'} "
+            f"{owner.uid if owner else ''}, which is not this job's; it is left alone",
         )
     if found.deletion_timestamp is not None or found.labels.get(labels.ATTEMPT) != wanted.get(labels.ATTEMPT):
         raise NameTaken(Verdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet")

@@ -10,6 +10,7 @@ from app.domain.status.observed import PendingReason, Refusal
 class Facts:
     """`retry_at` holds monotonic times before which a refused create is not repeated; the key None is the job's own.
 
+    `anchors` are uids of the job's anchor as the cluster gave them; `anchor_sought` says that it was asked for them.
     `learnt` rises with everything that lets the next pass conclude more than the last one did.
     """
 
@@ -21,6 +22,8 @@ class Facts:
     objects_gone: bool = False
     anchor_marked: bool = False
     hosts_generation: int | None = None
+    anchors: list[str] = field(default_factory=list)
+    anchor_sought: bool = False
     retry_at: dict[Rank | None, float] = field(default_factory=dict)
     tries: dict[Rank | None, int] = field(default_factory=dict)
     capturing_since: dict[str, float] = field(default_factory=dict)

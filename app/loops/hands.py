@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
+import msgspec
 import structlog
 
 from app.cancellation import TaskGroup
@@ -24,14 +25,16 @@ from app.domain.actions import (
     RemoveObjects,
     WriteHosts,
 )
-from app.domain.objects import Pod
+from app.domain.manifests.metadata import job_labels
+from app.domain.objects import Metadata, Pod
+from app.domain.ownership import is_owned
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import Conflict, KubeError, NotFound
 from app.k8s.finalizers import release
-from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE
+from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, Resource
 from app.loops import metrics
 from app.loops.creator import Creator, Work
 from app.loops.evidence import EvidenceCapture
@@ -167,11 +170,25 @@ class Hands:
             pod = None
         await self._verify()
         if pod is not None and pod.metadata.uid == action.uid:
-            self._adopt(pod)
+            self._adopt(await self._labelled(work, pod))
         else:
             work.facts.gone.add(action.uid)
             work.facts.learnt += 1
         return True
+
+    async def _labelled(self, work: Work, pod: Pod) -> Pod:
+        """The pod with the job's labels, by which the mirror finds it: those that somebody took off are put back."""
+        identity = work.plan.identity
+        wanted = job_labels(identity)
+        if pod.metadata.labels.items() >= wanted.items():
+            return pod
+        log.warning("pod.labels_put_back", job=identity.uid, pod=pod.metadata.name)
+        patch = {"metadata": {"uid": pod.metadata.uid, "labels": wanted}}
+        self._leadership.guard(self._timeout)
+        patched = await self._api.merge_patch(
+            POD, pod.metadata.name, identity.namespace, patch=patch, timeout=self._timeout
+        )
+        return POD_CODEC.decode(msgspec.json.encode(patched.raw))
 
     async def _mark_anchor(self, work: Work, action: MarkAnchor) -> bool:
         identity = work.plan.identity
@@ -188,15 +205,26 @@ class Hands:
         return True
 
     async def _remove_objects(self, work: Work) -> bool:
-        """Deletes what carries the job's label, the anchor last, and notes when nothing is left."""
+        """Deletes what is the job's, the anchor last, and notes when nothing is left.
+
+        What carries the job's labels and is not controlled by its anchor is somebody else's, and stays.
+        """
         identity = work.plan.identity
         selector = f"{labels.INSTALLATION}={identity.installation},{labels.JOB_UID}={identity.uid}"
         resources = [SERVICE, CONFIG_MAP]
         if work.plan.gang is not None and await self._creator.has_gang_api():
             resources.insert(0, POD_GROUP)
+        listed = [
+            (resource, item)
+            for resource in resources
+            for item in await self._api.list_all(resource, identity.namespace, codec=OBJECT, label_selector=selector)
+        ]
+        anchor = labels.anchor_name(identity.uid)
+        anchors = {item.metadata.uid for resource, item in listed if _is_anchor(resource, item.metadata, anchor)}
+        anchors |= {*work.anchors, *work.facts.anchors}
         found = 0
-        for resource in resources:
-            for item in await self._api.list_all(resource, identity.namespace, codec=OBJECT, label_selector=selector):
+        for resource, item in listed:
+            if _is_anchor(resource, item.metadata, anchor) or is_owned(item.metadata, identity.uid, anchors):
                 found += 1
                 self._leadership.guard(self._timeout)
                 with suppress(NotFound, Conflict):
@@ -212,3 +240,7 @@ class Hands:
         work.facts.objects_gone = not found
         work.facts.learnt += not found
         return not found
+
+
+def _is_anchor(resource: Resource, metadata: Metadata, anchor: str) -> bool:
+    return resource is CONFIG_MAP and metadata.name == anchor

@@ -1,6 +1,6 @@
 """The cluster as this controller sees it: pods and nodes kept by reflectors, and what they say about one job."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from itertools import chain
@@ -11,8 +11,10 @@ from app.cancellation import TaskGroup
 from app.clock import Clock
 from app.domain import labels
 from app.domain.objects import Node, Pod
+from app.domain.ownership import select_pods
+from app.domain.plan import JobPlan
 from app.domain.status.observed import ObservedJob
-from app.domain.status.pods import observe_pod
+from app.domain.status.records import Recorded
 from app.k8s.api import KubeApi, WatchEvent
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import POD as POD_CODEC
@@ -163,11 +165,16 @@ class Mirror:
         if reflector is not None:
             reflector.offer(pod)
 
-    def observe(self, uid: str, facts: Facts, *, gang_available: bool) -> ObservedJob:
-        pods = [pod for store in self._stores.values() for pod in store.labelled(uid)]
+    def is_undecided(self, plan: JobPlan, recorded: Recorded, facts: Facts) -> bool:
+        """Whether it takes the uid of the job's anchor, which nobody knows yet, to tell if a pod is the job's."""
+        pods = self._labelled(plan.identity.uid)
+        return select_pods(pods, plan, recorded, _anchors(recorded, facts), lost_nodes=()).undecided
+
+    def observe(self, plan: JobPlan, recorded: Recorded, facts: Facts, *, gang_available: bool) -> ObservedJob:
+        pods = self._labelled(plan.identity.uid)
         lost = frozenset(pod.spec.node_name for pod in pods if self._nodes.is_lost(pod.spec.node_name))
         return ObservedJob(
-            pods=[observe_pod(pod, lost_nodes=lost) for pod in pods],
+            pods=select_pods(pods, plan, recorded, _anchors(recorded, facts), lost_nodes=lost).pods,
             gone=frozenset(facts.gone),
             refusals=dict(facts.refusals),
             job_refusal=facts.job_refusal,
@@ -177,9 +184,19 @@ class Mirror:
             gang_available=gang_available,
             anchor_marked=facts.anchor_marked,
             hosts_generation=facts.hosts_generation,
+            anchors=tuple(facts.anchors),
         )
+
+    def _labelled(self, uid: str) -> list[Pod]:
+        return [pod for store in self._stores.values() for pod in store.labelled(uid)]
 
     def _node_changed(self, name: str) -> None:
         for uid in {pod.metadata.labels.get(labels.JOB_UID, "") for pod in self.pods() if pod.spec.node_name == name}:
             if uid:
                 self._on_change(uid)
+
+
+def _anchors(recorded: Recorded, facts: Facts) -> Collection[str] | None:
+    """The uids of the job's anchor; None where the cluster has not been asked and none is on record."""
+    known = {*recorded.status.anchors, *facts.anchors}
+    return known if known or facts.anchor_sought else None

@@ -22,6 +22,7 @@ from app.domain.reconcile import reconcile
 from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import JobPhase, Reason
 from app.faultpoints import FaultPoint, reached
+from app.k8s.errors import KubeError
 from app.loops import metrics
 from app.loops.creator import Creator, Work
 from app.loops.facts import FactBook
@@ -139,7 +140,8 @@ class Reconciler:
             if uid not in jobs:
                 self._finish(str(uid))
         gang_available = await self._creator.has_gang_api() if jobs else False
-        decided = [self._decide(job, gang_available=gang_available) for job in jobs.values()]
+        known = [job for job in jobs.values() if await self._knows_owner(job)]
+        decided = [self._decide(job, gang_available=gang_available) for job in known]
         reached(FaultPoint.DECIDED)
         rejected = await self._persist([item for item in decided if _must_be_written(item)])
         self._publisher.hint()
@@ -149,12 +151,30 @@ class Reconciler:
             self._retry([str(uid)])
         return [_task(item, sizes[item.job.uid]) for item in decided if item.job.uid not in rejected]
 
+    async def _knows_owner(self, job: StoredJob) -> bool:
+        """Learn the uid of the job's anchor where it decides whether a pod is the job's; else try again later.
+
+        That is rare: after a controller died between the creation of a job's first pods and its next write.
+        """
+        key = str(job.uid)
+        plan, facts = self._plans.plan(job), self._facts.of(key)
+        if not self._mirror.is_undecided(plan, job.recorded, facts):
+            return True
+        try:
+            await self._creator.find_anchor(plan, facts)
+        except KubeError as error:
+            log.warning("reconcile.anchor_unknown", job=key, error=str(error))
+            self._queue.add_rate_limited(key)
+            self._finish(key)
+            return False
+        return True
+
     def _decide(self, job: StoredJob, *, gang_available: bool) -> Decided:
         metrics.PASSES.inc()
         uid = str(job.uid)
         plan = self._plans.plan(job)
         facts = self._facts.of(uid)
-        observed = self._mirror.observe(uid, facts, gang_available=gang_available)
+        observed = self._mirror.observe(plan, job.recorded, facts, gang_available=gang_available)
         decision = reconcile(
             Inputs(
                 plan=plan,
@@ -171,6 +191,7 @@ class Reconciler:
             facts=facts,
             learnt_before=facts.learnt,
             established=job.recorded.had_pods,
+            anchors=decision.status.anchors,
         )
         return Decided(job=job, decision=decision, work=work)
 

@@ -127,6 +127,10 @@ class Jobs:
         found: Body = await until(lambda: self.status(name), wanted, f"status of {name}", within)
         return found
 
+    async def until_observed(self, name: str, generation: int) -> Body:
+        """The status, once the controller has seen this generation."""
+        return await self.until_status(name, lambda status: status["observedGeneration"] >= generation)
+
     async def until_replica(
         self, name: str, wanted: Callable[[Body], object], key: str = "worker-0", *, within: float = DEADLINE
     ) -> Body:

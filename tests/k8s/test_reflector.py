@@ -174,6 +174,15 @@ async def test_old_and_repeated_events_are_dropped() -> None:
     assert reflector.stats.stale == 5
 
 
+async def test_what_left_the_watch_comes_back_with_a_newer_version() -> None:
+    """As a pod does whose labels somebody takes off and puts back."""
+    sink, _, reflector, _ = await play(
+        [page(7, pod("a", 5))], [[2.0, deleted("a", 9), added("a", 9), added("a", 11), added("a", 8)]]
+    )
+    assert sink.calls == ["= a@5", "- a", "+ a@11"]
+    assert reflector.stats.stale == 2
+
+
 async def test_bookmarks_move_the_watch_and_count_as_contact() -> None:
     _, source, reflector, _ = await play([page(7)], [[30.0, bookmark(90), 1.0]])
     assert source.asked[-1] == ("watch", "90", 300)

@@ -7,6 +7,7 @@ import msgspec
 
 from app.domain import labels
 from app.domain.objects import Metadata, Node
+from app.domain.ownership import names_anchor
 from app.domain.scaling.requests import PodDemand, allocatable_of, request_of, slots_of
 from app.domain.scaling.values import Amount, Inventory, ScalableJob
 from app.domain.scaling.values import Node as NodeRoom
@@ -42,7 +43,7 @@ class Census:
         self._pods = dict.fromkeys(self._nodes, 0)
         self._requested = Amount()
         self._unbound = 0
-        self._of_task: Counter[tuple[str, str]] = Counter()
+        self._of_task: Counter[tuple[str, str, str]] = Counter()
 
     def count(self, pods: Iterable[CountedPod]) -> None:
         """Pods of nodes that take none are no burden on those that do; pods that are going still fill their node."""
@@ -59,7 +60,9 @@ class Census:
             if not going and (not name or self._closed.get(name) == ""):
                 self._requested += request
                 marks = pod.metadata.labels
-                self._of_task[marks.get(labels.JOB_UID, ""), marks.get(labels.TASK, "")] += 1
+                job = marks.get(labels.JOB_UID, "")
+                if names_anchor(pod.metadata, job):
+                    self._of_task[pod.metadata.namespace, job, marks.get(labels.TASK, "")] += 1
 
     def inventory(self, jobs: Iterable[ScalableJob] = ()) -> Inventory:
         """As it will be when these jobs have their sizes: else others would shrink again for what is going, or grow
@@ -70,7 +73,7 @@ class Census:
             if not self._closed[name]:
                 total += allocatable_of(node.status.allocatable)
         for job in jobs:
-            lacking = job.size - self._of_task[job.uid, job.task]
+            lacking = job.size - self._of_task[job.namespace, job.uid, job.task]
             if lacking < 0 or job.settling:
                 requested += job.need.times(lacking)
         return Inventory(

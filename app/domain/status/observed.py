@@ -103,6 +103,7 @@ class ObservedJob:
     `pending_events` are diagnoses made from Kubernetes Events, by pod uid. `objects_gone` is True once deletion of
     anchor and Services was confirmed, `anchor_marked` once the anchor carries the terminal phase.
     `hosts_generation` is the one whose list of hosts was last written, None if nobody knows.
+    `anchors` are uids that the job's anchor was found to have, beside those on record.
     """
 
     pods: Sequence[ObservedPod] = ()
@@ -115,3 +116,4 @@ class ObservedJob:
     anchor_marked: bool = False
     gang_available: bool = False
     hosts_generation: int | None = None
+    anchors: tuple[str, ...] = ()

@@ -156,6 +156,8 @@ class JobStatus:
     is when every replica had a pod again in the latest restart or change of size, None until then.
     `ended_by` lists the failures that ended the job; it is empty unless the end followed from its replicas.
 
+    `anchors` are the uids of the job's anchor: more than one where somebody deleted it and it was made again.
+
     `active_since` is when it first ran after its submission or its last pause: the active deadline counts from there.
     `gone_at` is when the last object of a removed job was found gone. `quiet` says that an ended job needs nothing
     more of the controller unless somebody asks for its removal.
@@ -183,6 +185,7 @@ class JobStatus:
     pending_since: datetime | None = None
     gone_at: datetime | None = None
     quiet: bool = False
+    anchors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

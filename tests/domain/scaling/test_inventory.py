@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.domain.objects import Metadata, Node
+from app.domain.objects import Metadata, Node, OwnerReference
 from app.domain.scaling.inventory import MANY_SLOTS, Census, CountedPod
 from app.domain.scaling.requests import demand_of, request_of
 from app.domain.scaling.values import Amount, Inventory
@@ -146,7 +146,10 @@ def test_a_pod_that_is_going_fills_its_node_and_burdens_the_total_no_more() -> N
 
 def test_what_a_job_has_beyond_its_size_is_as_good_as_gone() -> None:
     marks = {"jobgate.dev/job-uid": "a", "jobgate.dev/task": "trainer"}
-    pod = msgspec.structs.replace(a_pod("n1"), metadata=Metadata(labels=marks))
+    anchor = OwnerReference(kind="ConfigMap", name="jobgate-a", uid="x", controller=True)
+    pod = msgspec.structs.replace(
+        a_pod("n1"), metadata=Metadata(namespace="team", labels=marks, owner_references=(anchor,))
+    )
     counted = Census([a_node()])
     counted.count([pod, pod, pod])
     found = counted.inventory([a_job("a", 1), a_job("b", 1)])

@@ -1,0 +1,83 @@
+"""Which objects are a job's. Labels only find them: whoever may create objects may write any label.
+
+An object is the job's when it is in the job's namespace and its controller is the job's anchor, by name and uid. A pod
+must also bear the name of its rank. A pod whose uid is on record as that of a replica's current attempt is that
+attempt, whatever its labels say by now.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+from app.domain import labels
+from app.domain.name_ranges import split
+from app.domain.objects import Metadata, OwnerReference, Pod
+from app.domain.plan import JobPlan, Rank
+from app.domain.status.observed import ObservedPod
+from app.domain.status.pods import observe_pod
+from app.domain.status.records import Recorded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The pods that are the job's. `undecided`: some may be, which depends on the uid of its anchor."""
+
+    pods: tuple[ObservedPod, ...] = field(default=())
+    undecided: bool = False
+
+
+def controller_of(metadata: Metadata) -> OwnerReference | None:
+    return next((owner for owner in metadata.owner_references if owner.controller), None)
+
+
+def names_anchor(metadata: Metadata, job_uid: str) -> bool:
+    """Whether the object says that the job's anchor controls it. Anybody can write that; the uid decides."""
+    owner = controller_of(metadata)
+    return owner is not None and (owner.kind, owner.name) == ("ConfigMap", labels.anchor_name(job_uid))
+
+
+def is_owned(metadata: Metadata, job_uid: str, anchors: Collection[str]) -> bool:
+    """Whether one of these anchors (uids) of the job controls the object."""
+    owner = controller_of(metadata)
+    return names_anchor(metadata, job_uid) and owner is not None and owner.uid in anchors
+
+
+def select_pods(
+    pods: Iterable[Pod],
+    plan: JobPlan,
+    recorded: Recorded,
+    anchors: Collection[str] | None,
+    *,
+    lost_nodes: Collection[str],
+) -> Selection:
+    """Those of the pods with the job's label that are the job's. `anchors` is None while nobody knows them."""
+    on_record = {
+        replica.attempt.pod_uid: (replica.key, replica.attempt.number)
+        for replica in recorded.replicas.values()
+        if replica.attempt.pod_uid is not None
+    }
+    selected: list[ObservedPod] = []
+    undecided = False
+    for pod in pods:
+        if pod.metadata.namespace != plan.identity.namespace:
+            continue
+        observed = observe_pod(pod, lost_nodes=lost_nodes)
+        if observed.uid in on_record:
+            key, attempt = on_record[observed.uid]
+            selected.append(replace(observed, key=key, attempt=attempt))
+        elif names_anchor(pod.metadata, plan.identity.uid) and observed.name == _name_of(plan, recorded, observed.key):
+            if anchors is None:
+                undecided = True
+            elif is_owned(pod.metadata, plan.identity.uid, anchors):
+                selected.append(observed)
+    return Selection(pods=tuple(selected), undecided=undecided)
+
+
+def _name_of(plan: JobPlan, recorded: Recorded, key: Rank) -> str | None:
+    """The name of a rank's pod, also of a rank beyond the present size: a task's names differ in their number only."""
+    known = recorded.pod_names.get(key)
+    if known is not None or key.rank < 0:
+        return known
+    task = next((task for task in plan.tasks if task.name == key.task), None)
+    if task is None or not task.replicas:
+        return None
+    return f"{split(task.replicas[0].pod_name)[0]}{key.rank}"
