@@ -1,41 +1,34 @@
-"""Keeps what no single job's pass looks after: pods that belong to no job, due wake-ups, and rows past their time."""
+"""Frees pods of this installation whose job Postgres does not know: no pass over a job looks after them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import timedelta
 from uuid import UUID
 
 import structlog
 
 from app.cancellation import rounds
-from app.clock import Clock
-from app.db import autoscaler_runs, controller, feed, idempotency
+from app.db import controller
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.domain import labels
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.objects import Pod
+from app.domain.ownership import is_owned, names_anchor
 from app.k8s.api import KubeApi
+from app.k8s.codec import OBJECT
 from app.k8s.errors import Conflict, KubeError, NotFound
 from app.k8s.finalizers import release
-from app.k8s.resources import POD
+from app.k8s.resources import CONFIG_MAP, POD
 from app.loops.leadership import Leadership
 from app.loops.mirror import Mirror
 
 log = structlog.get_logger()
 
-BATCH = 500
-IDEMPOTENCY_KEPT = timedelta(hours=24)
-FEED_KEPT = timedelta(hours=24)
-FEED_ROWS_KEPT = 10_000  # however old, so that a client which was away over a quiet night need not start anew
-FEED_BATCH = 5_000
-RUNS_KEPT = 500  # of the autoscaler; those that changed something for RUNS_KEPT_FOR
-RUNS_KEPT_FOR = timedelta(days=7)
+BATCH = 500  # jobs that one query asks for
 
 
 class Janitor:
-    """`timeout` is seconds a cluster request; `every` seconds between rounds."""
+    """`timeout` is seconds a cluster request."""
 
     def __init__(
         self,
@@ -43,7 +36,6 @@ class Janitor:
         db: Database,
         leadership: Leadership,
         mirror: Mirror,
-        clock: Clock,
         *,
         timeout: float,
         served: NamespaceSet = EVERY_NAMESPACE,
@@ -52,15 +44,17 @@ class Janitor:
         self._db = db
         self._leadership = leadership
         self._mirror = mirror
-        self._clock = clock
         self._timeout = timeout
         self._served = served
 
-    async def keep_clean(self, every: float) -> None:
-        await _repeat(every, self.free_strangers)
-
-    async def keep_small(self, every: float) -> None:
-        await _repeat(every, self._forget_old_rows)
+    async def run(self, every: float) -> None:
+        """Look for such pods every so many seconds until cancelled."""
+        for _ in rounds():
+            try:
+                await self.free_strangers()
+            except DatabaseUnavailable as error:
+                log.warning("janitor.database_unavailable", error=str(error))
+            await asyncio.sleep(every)
 
     async def free_strangers(self) -> None:
         """Delete and let go of pods of this installation whose job Postgres does not know, in served namespaces."""
@@ -79,29 +73,34 @@ class Janitor:
             known |= {str(uid) for uid in found}
         return known
 
+    async def _is_ours(self, pod: Pod) -> bool:
+        """Whether the anchor of the job that the pod's label names controls it; a label alone proves nothing.
+
+        Where the anchor is gone, the cluster deletes what it controlled: a pod that is being deleted for that is only
+        held by our finalizer.
+        """
+        metadata = pod.metadata
+        job = metadata.labels.get(labels.JOB_UID, "")
+        if not names_anchor(metadata, job):
+            return False
+        try:
+            anchor = await self._api.get(
+                CONFIG_MAP, labels.anchor_name(job), metadata.namespace, codec=OBJECT, timeout=self._timeout
+            )
+        except NotFound:
+            return metadata.deletion_timestamp is not None
+        return is_owned(metadata, job, {anchor.metadata.uid})
+
     async def _free(self, pod: Pod) -> None:
         metadata = pod.metadata
+        if not await self._is_ours(pod):
+            return
         log.warning("janitor.unknown_pod", namespace=metadata.namespace, pod=metadata.name)
         self._leadership.guard(self._timeout)
         if metadata.deletion_timestamp is None:
             with suppress(NotFound, Conflict):
                 await self._api.delete(POD, metadata.name, metadata.namespace, uid=metadata.uid, timeout=self._timeout)
         await release(self._api, POD, metadata, labels.EVIDENCE_FINALIZER, request_seconds=self._timeout)
-
-    async def _forget_old_rows(self) -> None:
-        now = self._clock.now()
-        await idempotency.forget(self._db, now - IDEMPOTENCY_KEPT, BATCH)
-        await feed.forget(self._db, before=now - FEED_KEPT, keep=FEED_ROWS_KEPT, limit=FEED_BATCH)
-        await autoscaler_runs.forget(self._db, before=now - RUNS_KEPT_FOR, keep=RUNS_KEPT, limit=BATCH)
-
-
-async def _repeat(every: float, action: Callable[[], Awaitable[None]]) -> None:
-    for _ in rounds():
-        try:
-            await action()
-        except DatabaseUnavailable as error:
-            log.warning("janitor.database_unavailable", error=str(error))
-        await asyncio.sleep(every)
 
 
 def _is_uuid(text: str) -> bool:

@@ -28,6 +28,7 @@ from app.loops.parts import ControllerState, Parts
 from app.loops.plans import PlanCache
 from app.loops.reconciler import Reconciler
 from app.loops.sample_sets import SampleSets
+from app.loops.sweeper import Sweeper
 from app.loops.workqueue import WorkQueue
 
 INTENT_BATCH = 1000
@@ -90,10 +91,10 @@ class Term:
             parts.db,
             leadership,
             self._mirror,
-            clock,
             timeout=settings.request_timeout,
             served=settings.served,
         )
+        self._sweeper = Sweeper(parts.db, clock)
         self._autoscaler = Autoscaler(parts, leadership, self._identity.verify)
         self._samples = SampleSets(parts, leadership, self._identity.verify)
 
@@ -121,8 +122,8 @@ class Term:
             group.create_task(self._repeat(self._settings.poll_every, self._enqueue_due))
             group.create_task(self._autoscaler.run())
             group.create_task(self._samples.run())
-            group.create_task(self._janitor.keep_clean(self._settings.clean_every))
-            group.create_task(self._janitor.keep_small(self._settings.sweep_every))
+            group.create_task(self._janitor.run(self._settings.clean_every))
+            group.create_task(self._sweeper.run(self._settings.sweep_every))
 
     def _changed(self, uid: str) -> None:
         self._queue.add_after(uid, self._settings.coalesce)
