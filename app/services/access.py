@@ -20,20 +20,13 @@ from app.db.engine import Database
 from app.domain import names
 from app.domain.errors import Forbidden, NotFound, Unauthenticated, shorten
 from app.domain.namespaces import NamespaceSet
+from app.domain.roles import Role
 
 # A revoked token works for this long at most, and a polling client costs one look-up in this time.
 _TRUSTED_SECONDS: Final = 5.0
 _MAX_REMEMBERED: Final = 4096
 _MAX_TOKEN_LENGTH: Final = 512
 ANY_NAMESPACE: Final = "*"  # in a stored token
-
-
-class Role(StrEnum):
-    """What a token allows. Each role includes the one before it; docs/operations.md has the table."""
-
-    VIEWER = "viewer"
-    SUBMITTER = "submitter"
-    ADMIN = "admin"
 
 
 class Verb(StrEnum):

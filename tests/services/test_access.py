@@ -9,7 +9,8 @@ import pytest_asyncio
 from app.db import tokens
 from app.db.engine import Database
 from app.domain.errors import Forbidden, NotFound, Unauthenticated
-from app.services.access import OpenAccess, Principal, Role, TokenAccess, Verb, may, require
+from app.domain.roles import Role
+from app.services.access import OpenAccess, Principal, TokenAccess, Verb, may, require
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -45,7 +45,7 @@ STEADY = {"JOBGATE_LEASE_SECONDS": "15", "JOBGATE_REQUEST_TIMEOUT": "3"}
 
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["__main__", "app.cli"])
+_context.set_forkserver_preload(["__main__", "app.cli", "app.bootstrap", "app.dev"])
 
 
 def _serve(port: str, environment: Mapping[str, str], log: str, descriptors: int | None) -> None:

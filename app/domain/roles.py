@@ -1,0 +1,11 @@
+"""What a token allows."""
+
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """Each role includes the one before it; docs/operations.md has the table."""
+
+    VIEWER = "viewer"
+    SUBMITTER = "submitter"
+    ADMIN = "admin"
