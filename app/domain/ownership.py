@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from app.domain import labels
-from app.domain.name_ranges import split
 from app.domain.objects import Metadata, OwnerReference, Pod
 from app.domain.plan import JobPlan, Rank
 from app.domain.status.observed import ObservedPod
@@ -78,6 +77,4 @@ def _name_of(plan: JobPlan, recorded: Recorded, key: Rank) -> str | None:
     if known is not None or key.rank < 0:
         return known
     task = next((task for task in plan.tasks if task.name == key.task), None)
-    if task is None or not task.replicas:
-        return None
-    return f"{split(task.replicas[0].pod_name)[0]}{key.rank}"
+    return None if task is None else task.pod_name(key.rank)
