@@ -124,7 +124,7 @@ async def foundation(settings: Settings, *, migrate: bool) -> AsyncIterator[Foun
         if migrate:
             await asyncio.to_thread(migrations.migrate, url)
         elif pending := await asyncio.to_thread(migrations.check, url):
-            raise NotConfigured(f"the database's schema is not current ({'; '.join(pending)}): run `jobgate migrate`")
+            raise NotConfigured("; ".join(pending))
         db = await _open(stack, url, pool_size=settings.database_pool_size, timeouts=settings.database_timeouts())
         # Apart from that of requests, and opened when they are first used: a process without a controller has none.
         controller_db = await _open(

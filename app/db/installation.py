@@ -24,7 +24,6 @@ class Installation:
     id: UUID
     key: bytes = field(repr=False)
     cluster_uid: str | None
-    cluster_epoch: int
     created_at: datetime
 
 
@@ -33,12 +32,11 @@ _KEY_BYTES = 32
 _CREATE = """
 INSERT INTO installation (id, key, created_at) VALUES ($1, $2, $3) ON CONFLICT (singleton) DO NOTHING
 """
-_READ = "SELECT id, key, cluster_uid, cluster_epoch, created_at FROM installation"
+_READ = "SELECT id, key, cluster_uid, created_at FROM installation"
 _BIND = """
 UPDATE installation SET cluster_uid = COALESCE(cluster_uid, $1)
-RETURNING id, key, cluster_uid, cluster_epoch, created_at
+RETURNING id, key, cluster_uid, created_at
 """
-_ADVANCE = "UPDATE installation SET cluster_epoch = GREATEST(cluster_epoch, $1) RETURNING cluster_epoch"
 
 
 async def get_or_create(db: Database, new_id: UUID, now: datetime) -> Installation:
@@ -60,15 +58,3 @@ async def bind_cluster(db: Database, lease: Lease, cluster_uid: str) -> Installa
     async with db.begin() as connection:
         await leases.fence(connection, lease)
         return Installation(**await connection.fetchrow(_BIND, cluster_uid))
-
-
-async def advance_epoch(db: Database, lease: Lease, epoch: int) -> int:
-    """Remember that the cluster has seen `epoch`; it never falls.
-
-    Raises:
-        LeaseLost: the caller is not the controller any more.
-    """
-    async with db.begin() as connection:
-        await leases.fence(connection, lease)
-        reached = await connection.fetchval(_ADVANCE, epoch)
-    return int(reached)

@@ -24,8 +24,6 @@ class JobFilter:
     namespaces: NamespaceSet = EVERY_NAMESPACE
     phases: Sequence[JobPhase] = ()
     kinds: Sequence[str] = ()
-    name: str | None = None
-    prefix: str | None = None
     search: str | None = None
     labels: Sequence[Requirement] = ()
     created_after: datetime | None = None
@@ -95,9 +93,5 @@ def _restrict_identity(query: Query, where: JobFilter) -> None:
         query.add("j.uid = ANY({}::uuid[])", list(where.uids))
     elif not where.deleted:
         query.add("j.deleted_at IS NULL")
-    if where.name is not None:
-        query.add("j.name = {}", where.name)
-    if where.prefix is not None:
-        query.add("starts_with(j.name, {})", where.prefix)
     if where.search is not None:
         query.add("strpos(j.name, {}) > 0", where.search)

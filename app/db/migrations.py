@@ -86,7 +86,10 @@ def _known(configuration: Config) -> set[str]:
 
 
 def _newer(unknown: set[str]) -> str:
-    return f"the database has {', '.join(sorted(unknown))}, which this version does not know: a newer one migrated it"
+    return (
+        f"the database has {', '.join(sorted(unknown))}, which this version does not know: a newer version of jobgate "
+        "has migrated it; replace this process by one of that version"
+    )
 
 
 def _differences(connection: Connection) -> list[str]:

@@ -15,9 +15,7 @@
 Nothing of aiohttp or kubernetes_asyncio leaves this package.
 """
 
-import re
 from dataclasses import dataclass
-from enum import StrEnum, unique
 from typing import ClassVar
 
 
@@ -98,65 +96,12 @@ class Unauthorized(ApiError):
     """401: the credentials are not, or no longer, valid."""
 
 
-@unique
-class Refusal(StrEnum):
-    """Why a request was forbidden. All these are 403; what they mean for a job differs."""
-
-    QUOTA = "quota"
-    NAMESPACE_TERMINATING = "namespaceTerminating"
-    RBAC = "rbac"
-    SERVICE_ACCOUNT = "serviceAccount"
-    POD_SECURITY = "podSecurity"
-    ADMISSION = "admission"
-
-
-_RBAC = re.compile(r'(?:^|forbidden: )User "[^"]*" cannot \S+ (?:resource|path) "')
-_SERVICE_ACCOUNT = re.compile(r'error looking up service account \S+: serviceaccount "[^"]*" not found')
-
-
 class Forbidden(ApiError):
-    """403: not allowed to the user, by quota, or by an admission controller. The texts are those of Kubernetes 1.36."""
-
-    @property
-    def refusal(self) -> Refusal:
-        """Which of the many reasons for a 403 this is."""
-        if any(cause.reason == "NamespaceTerminating" for cause in self.causes) or (
-            "because it is being terminated" in self.message
-        ):
-            return Refusal.NAMESPACE_TERMINATING
-        if _RBAC.search(self.message):
-            return Refusal.RBAC
-        if "forbidden: violates PodSecurity " in self.message:
-            return Refusal.POD_SECURITY
-        if "forbidden: exceeded quota: " in self.message:
-            return Refusal.QUOTA
-        if _SERVICE_ACCOUNT.search(self.message):
-            return Refusal.SERVICE_ACCOUNT
-        return Refusal.ADMISSION
-
-    @property
-    def is_quota(self) -> bool:
-        """A quota is used up; later it may not be."""
-        return self.refusal is Refusal.QUOTA
-
-    @property
-    def is_namespace_terminating(self) -> bool:
-        """The namespace is on its way out and takes nothing new."""
-        return self.refusal is Refusal.NAMESPACE_TERMINATING
-
-    @property
-    def is_rbac(self) -> bool:
-        """Our own permissions do not suffice: for the operator to mend, not the user."""
-        return self.refusal is Refusal.RBAC
+    """403: not allowed to the user, by quota, or by an admission controller."""
 
 
 class NotFound(ApiError):
     """404: no such object, or no such API."""
-
-    @property
-    def is_namespace(self) -> bool:
-        """A create failed because its namespace does not exist."""
-        return self.kind == "namespaces"
 
 
 class Conflict(ApiError):
@@ -165,11 +110,6 @@ class Conflict(ApiError):
 
 class AlreadyExists(Conflict):
     """409: the name is taken."""
-
-    @property
-    def is_terminating(self) -> bool:
-        """The holder of the name is being deleted and waits for its finalizers or grace period."""
-        return self.message.startswith("object is being deleted")
 
 
 class Gone(ApiError):

@@ -34,9 +34,7 @@ class AutoscalerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """Times are seconds. `coalesce` is how long changes of one job are gathered before a pass, and `coalesce_pod` is
-    added for each of its pods, since a large status costs more to write.
-    """
+    """Times are seconds. `coalesce` is how long changes of one job are gathered before a pass."""
 
     namespaces: tuple[str, ...] = ()
     reserved_namespaces: tuple[str, ...] = ()
@@ -45,7 +43,6 @@ class ControllerSettings:
     lease_renew_every: float = 3.0
     request_timeout: float = 5.0
     coalesce: float = 0.02
-    coalesce_pod: float = 0.0005
     poll_every: float = 1.0
     heartbeat_every: float = 1.0
     stale_after: float = 30.0

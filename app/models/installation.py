@@ -1,6 +1,7 @@
 """Who this database is, and which cluster it belongs to. One row.
 
-`key` is what the credentials of the jobs' own pods are derived from.
+`key` is what the credentials of the jobs' own pods are derived from. Nothing uses
+`cluster_epoch` any more; the version before reads it, so the column goes in a later release.
 """
 
 from sqlalchemy import Column, LargeBinary, Table

@@ -16,7 +16,6 @@ from app.k8s.errors import (
     Gone,
     Invalid,
     NotFound,
-    Refusal,
     ServerError,
     TooLarge,
     TooManyRequests,
@@ -55,69 +54,6 @@ def test_the_family(status: int, reason: str, message: str, expected: type[ApiEr
     error = answer(status, reason, message)
     assert type(error) is expected
     assert (error.status, error.message) == (status, message)
-
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        (
-            'pods "b" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=1, limited: pods=1',
-            Refusal.QUOTA,
-        ),
-        ('pods "c" is forbidden: failed quota: rq: must specify requests.cpu for: c', Refusal.ADMISSION),
-        (
-            'pods "b" is forbidden: error looking up service account default/nope: serviceaccount "nope" not found',
-            Refusal.SERVICE_ACCOUNT,
-        ),
-        (
-            'pods is forbidden: User "gateway" cannot create resource "pods" in API group "" in the namespace "d"',
-            Refusal.RBAC,
-        ),
-        (
-            'pods "a" is forbidden: User "system:serviceaccount:x:y" cannot get resource "pods/log" in API group ""',
-            Refusal.RBAC,
-        ),
-        ('forbidden: User "system:anonymous" cannot get path "/metrics"', Refusal.RBAC),
-        (
-            'pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true',
-            Refusal.POD_SECURITY,
-        ),
-        ('pods "a" is forbidden: maximum cpu usage per Container is 500m, but limit is 1', Refusal.ADMISSION),
-        ('pods "b" is forbidden: no PriorityClass with name nope was found', Refusal.ADMISSION),
-        (
-            'pods "a" is forbidden: unable to create new content in namespace term because it is being terminated',
-            Refusal.NAMESPACE_TERMINATING,
-        ),
-        ('admission webhook "w.example.com" denied the request: not today', Refusal.ADMISSION),
-    ],
-)
-def test_why_forbidden(message: str, expected: Refusal) -> None:
-    error = answer(403, "Forbidden", message)
-    assert isinstance(error, Forbidden)
-    assert error.refusal is expected
-    assert error.is_quota is (expected is Refusal.QUOTA)
-    assert error.is_rbac is (expected is Refusal.RBAC)
-    assert error.is_namespace_terminating is (expected is Refusal.NAMESPACE_TERMINATING)
-
-
-def test_a_cause_says_that_a_namespace_goes() -> None:
-    cause = {"reason": "NamespaceTerminating", "message": "m", "field": "metadata.namespace"}
-    error = answer(403, "Forbidden", "in other words", causes=[cause], kind="pods", name="a")
-    assert isinstance(error, Forbidden)
-    assert error.is_namespace_terminating
-    assert (error.kind, error.name, error.causes[0].field) == ("pods", "a", "metadata.namespace")
-
-
-def test_a_missing_namespace_is_told_from_a_missing_object() -> None:
-    missing = answer(404, "NotFound", 'namespaces "nope" not found', kind="namespaces", name="nope")
-    assert isinstance(missing, NotFound)
-    assert missing.is_namespace
-
-
-def test_a_name_that_waits_for_finalizers() -> None:
-    error = answer(409, "AlreadyExists", 'object is being deleted: pods "t" already exists')
-    assert isinstance(error, AlreadyExists)
-    assert error.is_terminating
 
 
 @pytest.mark.parametrize(

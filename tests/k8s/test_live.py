@@ -8,6 +8,8 @@ import pytest
 
 from app.clock import SystemClock
 from app.domain.objects import Pod
+from app.domain.status.refusals import judge
+from app.domain.vocabulary import PendingCode, Reason
 from app.k8s import resources
 from app.k8s.api import EventType, KubeApi
 from app.k8s.codec import OBJECT, POD
@@ -19,7 +21,6 @@ from app.k8s.errors import (
     Forbidden,
     Invalid,
     NotFound,
-    Refusal,
     TooLarge,
 )
 from app.k8s.logs import read_log
@@ -47,7 +48,7 @@ async def test_create_get_patch_delete(live: KubeApi, namespace: str) -> None:
     await live.delete(resources.POD, "a", namespace, uid=made.metadata.uid, grace_period=0)
     with pytest.raises(NotFound) as gone:
         await live.get(resources.POD, "a", namespace, codec=POD)
-    assert not gone.value.is_namespace
+    assert judged(gone.value) != PendingCode.NAMESPACE_NOT_FOUND
 
 
 async def test_a_dry_run_creates_nothing(live: KubeApi, namespace: str) -> None:
@@ -60,11 +61,11 @@ async def test_a_name_that_is_taken_or_on_its_way_out(live: KubeApi, namespace: 
     made = await live.create(pod_manifest("a", namespace, **HELD))
     with pytest.raises(AlreadyExists) as taken:
         await live.create(pod_manifest("a", namespace))
-    assert not taken.value.is_terminating
+    assert "object is being deleted" not in taken.value.message
     await live.delete(resources.POD, "a", namespace, uid=made.metadata.uid, grace_period=0)
     with pytest.raises(AlreadyExists) as leaving:
         await live.create(pod_manifest("a", namespace))
-    assert leaving.value.is_terminating
+    assert "object is being deleted" in leaving.value.message
     await live.merge_patch(resources.POD, "a", namespace, patch={"metadata": {"finalizers": None}})
 
 
@@ -105,12 +106,18 @@ async def test_discovery(live: KubeApi) -> None:
     assert (await live.get_raw("/version"))["major"] == "1"
 
 
-async def refusal(call: Callable[[], Awaitable[object]]) -> Refusal | None:
-    """The reason why the call is forbidden; None while it is not yet."""
+def judged(error: ApiError) -> str:
+    """The code that the refusal gets."""
+    causes = [(cause.reason, cause.message) for cause in error.causes]
+    return judge(error.status, error.reason, error.message, causes, seen_before=False)[1]
+
+
+async def refusal(call: Callable[[], Awaitable[object]]) -> str | None:
+    """The code of the refusal of the call; None while it is not forbidden yet."""
     try:
         await call()
     except Forbidden as error:
-        return error.refusal
+        return judged(error)
     except ApiError:
         return None
     return None
@@ -119,7 +126,7 @@ async def refusal(call: Callable[[], Awaitable[object]]) -> Refusal | None:
 async def test_why_a_create_is_forbidden(live: KubeApi, namespace: str) -> None:
     nobody = pod_manifest("a", namespace)
     nobody["spec"]["serviceAccountName"] = "nobody"
-    assert await refusal(lambda: live.create(nobody)) is Refusal.SERVICE_ACCOUNT
+    assert await refusal(lambda: live.create(nobody)) == PendingCode.SERVICE_ACCOUNT_NOT_FOUND
 
     await live._transport.request(
         "POST",
@@ -128,7 +135,9 @@ async def test_why_a_create_is_forbidden(live: KubeApi, namespace: str) -> None:
     )
 
     async def quota_is_used_up() -> bool:
-        return await refusal(lambda: live.create(pod_manifest("b", namespace), dry_run=True)) is Refusal.QUOTA
+        return (
+            await refusal(lambda: live.create(pod_manifest("b", namespace), dry_run=True)) == PendingCode.QUOTA_EXCEEDED
+        )
 
     await until(quota_is_used_up)
 
@@ -136,7 +145,9 @@ async def test_why_a_create_is_forbidden(live: KubeApi, namespace: str) -> None:
     await live.merge_patch(resources.NAMESPACE, namespace, patch=label)
 
     async def pod_security() -> bool:
-        return await refusal(lambda: live.create(pod_manifest("b", namespace), dry_run=True)) is Refusal.POD_SECURITY
+        return (
+            await refusal(lambda: live.create(pod_manifest("b", namespace), dry_run=True)) == Reason.REFUSED_BY_CLUSTER
+        )
 
     await until(pod_security)
 
@@ -149,13 +160,13 @@ async def test_a_namespace_that_goes_and_one_that_is_gone(live: KubeApi, namespa
 
     async def terminating() -> bool:
         why = await refusal(lambda: live.create(pod_manifest("a", namespace)))
-        return why is Refusal.NAMESPACE_TERMINATING
+        return why == Reason.NAMESPACE_TERMINATING
 
     await until(terminating)
     await live.merge_patch(resources.CONFIG_MAP, "held", namespace, patch={"metadata": {"finalizers": None}})
     with pytest.raises(NotFound) as missing:
         await live.create(pod_manifest("a", "no-such-namespace"))
-    assert missing.value.is_namespace
+    assert judged(missing.value) == PendingCode.NAMESPACE_NOT_FOUND
 
 
 async def test_what_the_server_will_not_read(live: KubeApi, namespace: str) -> None:
