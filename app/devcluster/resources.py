@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from app.devcluster.errors import ApiError, bad_request
 
 _COMMON_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
-WRITE_VERBS = ("create", "delete", "deletecollection", "patch", "update")
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 

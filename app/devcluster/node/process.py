@@ -17,7 +17,6 @@ from app.devcluster.node import launch
 from app.devcluster.node.leftovers import LINUX, descendants, remember
 
 DRAIN_SECONDS = 2.0
-CHUNK = 65536
 
 Sink = Callable[[str, bytes], None]
 
