@@ -39,8 +39,6 @@ class JobFilter:
             namespaces=self.namespaces,
             kinds=self.kinds,
             uids=self.uids,
-            name=self.name,
-            prefix=self.prefix,
             search=self.search,
             created_after=self.created_after,
             created_before=self.created_before,
