@@ -55,12 +55,19 @@ def _round(seed: int, jobs: str, paths: Sequence[str], seconds: float | None) ->
         try:
             return process.wait(seconds)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGINT)
-        try:
-            process.wait(STOPPING_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-    return None
+            return None
+        finally:
+            _stop(process)  # also when somebody interrupts this program, whose signals pytest does not get
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    os.killpg(process.pid, signal.SIGINT)
+    try:
+        process.wait(STOPPING_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _verdict(seed: int, paths: Sequence[str], status: int | None) -> int:
