@@ -6,13 +6,10 @@ Nothing below the composition root reads settings: values arrive as arguments.
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
-from app.api.browsers import LOOPBACK_HOSTS
-from app.api.settings import HttpSettings
 from app.db.engine import DatabaseTimeouts
 from app.domain.cache.limits import DEFAULT_CACHE_ROOTS, CacheLimits
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
@@ -25,16 +22,15 @@ from app.domain.pod_limits import PodLimits
 from app.domain.policy import Level, PodPolicy
 from app.domain.policy.table import NAMES
 from app.domain.timing import Timing
-from app.http_server.limits import ServerLimits
 from app.loops.evidence import EvidenceSettings
 from app.loops.parts import AutoscalerSettings, ControllerSettings, SampleSettings
-from app.services.lasting import LastingLimits
+from app.settings.serving import Names, ServingSettings
 
 ENV_PREFIX = "JOBGATE_"
 _DIRECTORY = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
 
 
-class Settings(BaseSettings):
+class Settings(ServingSettings):
     """Of one process. Times are seconds and sizes bytes unless the text says otherwise."""
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True)
@@ -56,16 +52,14 @@ class Settings(BaseSettings):
         None
     )
     namespaces: Annotated[
-        tuple[str, ...],
-        NoDecode,
+        Names,
         Field(description="comma-separated namespaces to serve and watch; empty for the whole cluster"),
     ] = ()
     system_namespace: Annotated[
         str, Field(description="where this installation keeps its ConfigMap, by which it knows its cluster again")
     ] = "jobgate-system"
     reserved_namespaces: Annotated[
-        tuple[str, ...],
-        NoDecode,
+        Names,
         Field(description="comma-separated namespaces never served, besides kube-* and the system namespace"),
     ] = ()
     scheduler_names: Annotated[
@@ -92,70 +86,10 @@ class Settings(BaseSettings):
         str, Field(pattern=_DIRECTORY, description="where a runtime server has its set's data")
     ] = DATA_MOUNT_PATH
 
-    host: Annotated[str, Field(description="address to serve on")] = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535, description="port to serve on; 0 takes a free one")] = 8080
-    server_url: Annotated[
-        str | None,
-        Field(description="where pods reach this gateway; by default the address that this process serves on"),
-    ] = None
-    shutdown_timeout: Annotated[
-        float,
-        Field(gt=0, description="from SIGTERM until the process ends, whatever hangs; Kubernetes kills it after 30 s"),
-    ] = 25.0
     role: Annotated[
         Literal["api", "controller", "all"], Field(description="what this process does: serve, control, or both")
     ] = "all"
-    cors_origins: Annotated[
-        tuple[str, ...], NoDecode, Field(description="comma-separated origins that browsers may call from")
-    ] = ()
-    open_access: Annotated[
-        bool, Field(description="serve without tokens, as an admin; refused on anything but a loopback address")
-    ] = False
-    allowed_hosts: Annotated[
-        tuple[str, ...],
-        NoDecode,
-        Field(description="comma-separated host names, beside loopback's, that open access answers to"),
-    ] = ()
-    max_body_bytes: Annotated[int, Field(ge=1024, description="largest request body")] = 3 * 1024 * 1024
-    max_open: Annotated[
-        int,
-        Field(ge=1, description="streams, long polls and logs that a process holds open; each is a socket and 100 KiB"),
-    ] = 5000
-    max_open_per_token: Annotated[
-        int, Field(ge=1, description="of these those of one token: half, so that no token keeps others out")
-    ] = 2500
-    max_open_logs: Annotated[
-        int, Field(ge=1, description="of these logs: each holds one of 100 connections to the API server")
-    ] = 50
-    max_header_bytes: Annotated[
-        int, Field(ge=8192, description="largest request line with headers; proxies commonly send 8 to 32 KiB at most")
-    ] = 64 * 1024
-    max_connections: Annotated[
-        int,
-        Field(ge=8, description="connections served at once: all that MAX_OPEN allows, and 1000 for other requests"),
-    ] = 6000
-    max_connections_per_address: Annotated[
-        int, Field(ge=1, description="connections of one client address: half; behind a proxy, as many as in total")
-    ] = 3000
-    header_timeout: Annotated[
-        float, Field(gt=0, description="for a request's headers; a working client sends them in one packet")
-    ] = 10.0
-    body_timeout: Annotated[
-        float, Field(gt=0, description="for a request's body; the largest one then needs 0.5 Mbit/s")
-    ] = 60.0
-    idle_timeout: Annotated[
-        float, Field(gt=0, description="between two requests of a connection; longer than proxies keep them, 60 s")
-    ] = 75.0
-    send_timeout: Annotated[
-        float, Field(gt=0, description="for a client to take what was sent, before its connection is cut off")
-    ] = 60.0
-    max_stall: Annotated[
-        float,
-        Field(ge=0, description="CPU time of one callback that is logged with its stack as loop.stalled; 0 for never"),
-    ] = 0.0
-    drain_seconds: Annotated[
-        float, Field(ge=0, description="served on after SIGTERM, not ready, until load balancers know")
-    ] = 5.0
+
     max_replicas: Annotated[int, Field(ge=1, description="largest number of replicas of a job")] = 10_000
     max_live_pods: Annotated[
         int, Field(ge=1, description="most pods of all jobs that have not ended; Kubernetes is tested with 150 000")
@@ -177,21 +111,18 @@ class Settings(BaseSettings):
         Level, Field(description="level of the Pod Security Standards that pod templates must meet")
     ] = Level.BASELINE
     pod_policy_allow: Annotated[
-        tuple[str, ...], NoDecode, Field(description="comma-separated controls of the pod policy that are not enforced")
+        Names, Field(description="comma-separated controls of the pod policy that are not enforced")
     ] = ()
     service_accounts: Annotated[
-        tuple[str, ...],
-        NoDecode,
+        Names,
         Field(description="comma-separated service accounts that pods may name besides default; * is any"),
     ] = ()
     cache_roots: Annotated[
-        tuple[str, ...],
-        NoDecode,
+        Names,
         Field(description="comma-separated directories of nodes in which the caches of SampleSets must be"),
     ] = DEFAULT_CACHE_ROOTS
     secret_namespaces: Annotated[
-        tuple[str, ...],
-        NoDecode,
+        Names,
         Field(description="comma-separated namespaces whose Secrets SampleSets of any namespace may name"),
     ] = ()
 
@@ -249,21 +180,6 @@ class Settings(BaseSettings):
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="least severity that is written")
     ] = "info"
-
-    @field_validator(
-        "namespaces",
-        "reserved_namespaces",
-        "cors_origins",
-        "allowed_hosts",
-        "pod_policy_allow",
-        "service_accounts",
-        "cache_roots",
-        "secret_namespaces",
-        mode="before",
-    )
-    @classmethod
-    def _split(cls, value: object) -> object:
-        return tuple(item.strip() for item in value.split(",") if item.strip()) if isinstance(value, str) else value
 
     @field_validator("accelerators_file")
     @classmethod
@@ -358,31 +274,6 @@ class Settings(BaseSettings):
 
     def evidence(self) -> EvidenceSettings:
         return EvidenceSettings(log_bytes=self.evidence_log_bytes, deadline=self.evidence_deadline)
-
-    def lasting(self) -> LastingLimits:
-        return LastingLimits(total=self.max_open, per_token=self.max_open_per_token, logs=self.max_open_logs)
-
-    def http(self) -> HttpSettings:
-        return HttpSettings(max_body_bytes=self.max_body_bytes, cors_origins=self.cors_origins, hosts=self._hosts())
-
-    def _hosts(self) -> tuple[str, ...]:
-        """With open access, the names of this gateway: any other one in a Host header is a web page's trick."""
-        if not self.open_access:
-            return ()
-        bound = f"[{self.host}]" if ":" in self.host else self.host
-        told = urlsplit(self.server_url).netloc if self.server_url else bound
-        return (*LOOPBACK_HOSTS, bound, told, *self.allowed_hosts)
-
-    def server_limits(self) -> ServerLimits:
-        return ServerLimits(
-            max_header_bytes=self.max_header_bytes,
-            max_connections=self.max_connections,
-            max_connections_per_address=self.max_connections_per_address,
-            header_timeout=self.header_timeout,
-            body_timeout=self.body_timeout,
-            idle_timeout=self.idle_timeout,
-            send_timeout=self.send_timeout,
-        )
 
     def controller(self) -> ControllerSettings:
         return ControllerSettings(
