@@ -58,11 +58,12 @@ class Result:
     latencies: Sequence[float]
     cpu: float
     told: int
+    failures: int
 
     def row(self) -> str:
         ordered = sorted(self.latencies)
         p50, p99 = (ordered[int(len(ordered) * share)] * 1000 for share in (0.5, 0.99))
-        return f"{p50:.1f} | {p99:.1f} | {ordered[-1] * 1000:.0f} | {self.cpu:.2f} | {self.told}"
+        return f"{p50:.1f} | {p99:.1f} | {ordered[-1] * 1000:.0f} | {self.cpu:.2f} | {self.told} | {self.failures}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,8 +107,9 @@ async def poll(target: Target, number: int, counts: dict[str, int]) -> None:
     """A list of its own: some label, a part of a name, and a phase."""
     selector = quote(f"team=t{number % 20}", safe="")
     path = f"/api/v1/jobs?labelSelector={selector}&search=-{number}&phase=Running&pageSize=50"
-    connection, tag = await Connection(target).open(), ""
+    tag = ""
     async with _FIRST_LOOKS:
+        connection = await Connection(target).open()
         while not tag:
             _, headers, _ = await connection.ask("GET", path)
             tag = headers.get("etag", "")
@@ -192,11 +194,12 @@ async def change(db: Database, side: Side, stop: asyncio.Event) -> None:
 
 async def measure(side: Side, kind: str, count: int, seconds: float) -> Result:
     latencies: list[float] = []
+    failures = 0
     target = side.target
     db = await Database.open(side.url, pool_size=2)
     try:
-        connection = await Connection(target).open()
         async with followers(target, kind, count) as counts, asyncio.TaskGroup() as group:
+            connection = await Connection(target).open()
             stop = asyncio.Event()
             group.create_task(change(db, side, stop))
             began, cpu = time.monotonic(), cpu_seconds(target.pids["jobgate"])
@@ -204,13 +207,12 @@ async def measure(side: Side, kind: str, count: int, seconds: float) -> Result:
                 asked = time.monotonic()
                 status, _, _ = await connection.ask("GET", f"/api/v1/namespaces/{NAMESPACE}/jobs/first/status")
                 latencies.append(time.monotonic() - asked)
-                if status != 200:
-                    raise MeasurementFailed(f"the poll was answered {status}")
+                failures += status != 200  # 503 where no database connection became free
                 await asyncio.sleep(PAUSE)
             spent = (cpu_seconds(target.pids["jobgate"]) - cpu) / (time.monotonic() - began)
             stop.set()
         connection.writer.close()
-        return Result(latencies=latencies, cpu=spent, told=counts["told"])
+        return Result(latencies=latencies, cpu=spent, told=counts["told"], failures=failures)
     finally:
         await db.close()
 
@@ -281,7 +283,9 @@ async def run(arguments: argparse.Namespace) -> None:
             for side in sides:
                 await stack.enter_async_context(prepared(side, arguments.jobs, place, postgres))
             print(
-                "| followers | side | p50 ms | p99 ms | longest ms | CPU of the gateway | told |\n" + "|---" * 7 + "|"
+                "| followers | side | p50 ms | p99 ms | longest ms | CPU of the gateway | told | failed |\n"
+                + "|---" * 8
+                + "|"
             )
             for kind, count in states:
                 for side in sides:
