@@ -1,0 +1,175 @@
+"""Parts that freeze: each with two databases, the kubeconfigs for two stacks of gateways, and a way to freeze it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from app.db.migrations import migrate
+from app.embedded_postgres.server import EmbeddedPostgres
+from tests.support.cluster import EmbeddedProcess, as_gateway
+from tests.support.freezing import frozen
+from tests.support.kube import Cluster
+from tests.support.nodes import some_node
+from tests.support.postgres import CAN_HANG, fresh_database, migrated_template, writes_hang
+from tests.support.tcp_proxy import Direction, TcpProxy, tcp_proxy
+
+STACKS = 2
+
+Freeze = Callable[[int], AbstractAsyncContextManager[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """`freeze` gets the number of the freeze. `blinds` says that gateways turn stale, others become unready.
+
+    The first of each pair is for the stack of one gateway, the second for that of two. `direct_urls` lead to the
+    databases past whatever freezes.
+    """
+
+    cluster: Cluster
+    database_urls: Sequence[str]
+    direct_urls: Sequence[str]
+    kubeconfigs: Sequence[Path]
+    freeze: Freeze
+    blinds: bool
+
+
+@asynccontextmanager
+async def _databases(directory: Path) -> AsyncIterator[tuple[EmbeddedPostgres, list[str]]]:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(EmbeddedPostgres(directory, settings=CAN_HANG))
+        template = await stack.enter_async_context(migrated_template(server.url, migrate))
+        yield (
+            server,
+            [await stack.enter_async_context(fresh_database(server.url, template=template)) for _ in range(STACKS)],
+        )
+
+
+@asynccontextmanager
+async def _in_a_thread(context: AbstractContextManager[object]) -> AsyncIterator[None]:
+    """Enter and leave a context that runs an event loop of its own."""
+    await asyncio.to_thread(context.__enter__)
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(context.__exit__, None, None, None)
+
+
+@asynccontextmanager
+async def _stopped(pid: int) -> AsyncIterator[None]:
+    with frozen(pid):
+        yield
+
+
+@asynccontextmanager
+async def _losing(proxies: Sequence[TcpProxy], number: int) -> AsyncIterator[None]:
+    """Each stack loses the other direction, and each direction is lost by turns."""
+    directions = list(Direction)
+    async with AsyncExitStack() as stack:
+        for place, proxy in enumerate(proxies):
+            stack.enter_context(proxy.losing(directions[(place + number) % len(directions)]))
+        yield
+
+
+@asynccontextmanager
+async def postgres(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
+    """All processes of PostgreSQL are stopped."""
+    async with _databases(directory / "postgres") as (server, urls):
+        assert server.pid is not None
+        yield _scene(cluster, urls, freeze=lambda _: _stopped(server.pid or 0))
+
+
+@asynccontextmanager
+async def disk(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
+    """Every commit of PostgreSQL that writes waits; reads are answered."""
+    async with _databases(directory / "postgres") as (server, urls):
+        yield _scene(cluster, urls, freeze=lambda _: writes_hang(server.url))
+
+
+@asynccontextmanager
+async def api_server(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
+    """The API server is stopped: its port takes connections and answers nothing."""
+    async with _databases(directory / "postgres") as (_, urls):
+        if cluster.real:
+            pid_file = cluster.kubeconfig.with_name("apiserver.pid")
+            if not pid_file.exists():
+                pytest.skip("the API server of this control plane is not a process that can be stopped from here")
+            pid = int(pid_file.read_text())
+            yield _scene(cluster, urls, freeze=lambda _: _stopped(pid), blinds=True)
+            return
+        process = EmbeddedProcess(directory / "cluster", "--nodes", "0", "--bookmark-period", "1")
+        try:
+            own = await asyncio.to_thread(process.start)
+            async with _in_a_thread(some_node(own, directory / "node")):
+                yield _scene(own, urls, freeze=lambda _: _stopped(process.pid), blinds=True)
+        finally:
+            await asyncio.to_thread(process.kill)
+
+
+@asynccontextmanager
+async def network_to_postgres(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
+    """What gateways say to PostgreSQL, or what it says to them, is lost without a word."""
+    async with _databases(directory / "postgres") as (server, urls), AsyncExitStack() as stack:
+        connect = partial(asyncio.open_unix_connection, str(server.socket))
+        proxies = [await stack.enter_async_context(tcp_proxy(connect)) for _ in urls]
+        yield Scene(
+            cluster=cluster,
+            database_urls=[_through(url, proxy) for url, proxy in zip(urls, proxies, strict=True)],
+            direct_urls=urls,
+            kubeconfigs=[cluster.kubeconfig] * STACKS,
+            freeze=partial(_losing, proxies),
+            blinds=False,
+        )
+
+
+@asynccontextmanager
+async def network_to_cluster(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
+    """What gateways say to the API server, or what it says to them, is lost without a word."""
+    async with _databases(directory / "postgres") as (_, urls), AsyncExitStack() as stack:
+        target = urlsplit(cluster.url)
+        connect = partial(asyncio.open_connection, target.hostname, target.port)
+        proxies = [await stack.enter_async_context(tcp_proxy(connect)) for _ in urls]
+        yield Scene(
+            cluster=cluster,
+            database_urls=urls,
+            direct_urls=urls,
+            kubeconfigs=[_leading_to(proxy, cluster, directory / f"kubeconfig-{proxy.port}") for proxy in proxies],
+            freeze=partial(_losing, proxies),
+            blinds=True,
+        )
+
+
+def _scene(cluster: Cluster, urls: Sequence[str], *, freeze: Freeze, blinds: bool = False) -> Scene:
+    return Scene(
+        cluster=cluster,
+        database_urls=urls,
+        direct_urls=urls,
+        kubeconfigs=[cluster.kubeconfig] * STACKS,
+        freeze=freeze,
+        blinds=blinds,
+    )
+
+
+def _through(url: str, proxy: TcpProxy) -> str:
+    parts = urlsplit(url)
+    return f"postgresql://{parts.username}@127.0.0.1:{proxy.port}{parts.path}"
+
+
+def _leading_to(proxy: TcpProxy, cluster: Cluster, path: Path) -> Path:
+    """The gateway's kubeconfig with the proxy's port: the certificate is the server's own, and names the address."""
+    document = yaml.safe_load(as_gateway(cluster.kubeconfig).read_text())
+    for each in document["clusters"]:
+        parts = urlsplit(each["cluster"]["server"])
+        each["cluster"]["server"] = f"{parts.scheme}://127.0.0.1:{proxy.port}"
+        authority = each["cluster"].get("certificate-authority")
+        if authority:
+            each["cluster"]["certificate-authority"] = str(cluster.kubeconfig.parent / authority)
+    path.write_text(yaml.safe_dump(document))
+    return path
