@@ -5,7 +5,7 @@ the stored spec, the job's identity and whether it has been resumed, so it is ne
 spec and not on the number of replicas: a replica is rendered each time it is asked for, and nobody keeps it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -119,14 +119,18 @@ class TaskPlan:
 class Ranks(AbstractSet[Rank]):
     """A set of replicas, kept as the ranks of each task in ascending order."""
 
-    __slots__ = ("_by_task",)
+    __slots__ = ("_by_task", "_members")
 
     def __init__(self, by_task: Mapping[str, Sequence[int]]) -> None:
         self._by_task = dict(by_task)
+        # A rule may list ten thousand ranks, and each replica of the job is looked up among them.
+        self._members: dict[str, Container[int]] = {
+            task: ranks if isinstance(ranks, range) else frozenset(ranks) for task, ranks in by_task.items()
+        }
 
     @override
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, Rank) and key.rank in self._by_task.get(key.task, ())
+        return isinstance(key, Rank) and key.rank in self._members.get(key.task, ())
 
     @override
     def __iter__(self) -> Iterator[Rank]:

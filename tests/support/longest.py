@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-LONGEST: Final = ("tests/test_wheel.py", "tests/crash/test_kills.py")
+LONGEST: Final = ("tests/test_wheel.py", "tests/crash/test_kills.py", "tests/crash/test_freezes.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -230,7 +230,7 @@ def _rules(spec: GenericJobSpec) -> tuple[FinishRule, ...]:
 
 
 def _rule(field: str, outcome: RuleOutcome, index: int, rule: Mapping[str, Sequence[int]]) -> FinishRule:
-    ranks = Ranks({task: sorted(members) for task, members in rule.items()})
+    ranks = Ranks({task: sorted(set(members)) for task, members in rule.items()})
     return FinishRule(name=f"{field}[{index}]", outcome=outcome, quantifier=Quantifier.ALL, ranks=ranks)
 
 
