@@ -19,7 +19,8 @@ from app.domain.pod_limits import PodLimits, PodRoom
 
 STRIPES: Final = 8
 _LOCK: Final = 0x706F6473  # the first key of these advisory locks
-# Rows above which a reader folds them into one a namespace.
+# Rows above which a reader folds them into one a namespace. Of the total, `entries` leaves out two rows a namespace: a
+# fold cannot go below one, and must not be repeated by each submission where there are many namespaces.
 _MANY_ROWS: Final = 256
 
 _T = TypeVar("_T")
@@ -29,7 +30,7 @@ _TAKE_ALL = "SELECT pg_advisory_xact_lock($1::int, stripe) FROM generate_series(
 _PLANNED = """
 SELECT namespace, sum(pods)::bigint AS pods, count(*) AS entries FROM planned_pods
 WHERE namespace = ANY($1::text[]) GROUP BY namespace
-UNION ALL SELECT NULL, COALESCE(sum(pods), 0)::bigint, count(*) FROM planned_pods
+UNION ALL SELECT NULL, COALESCE(sum(pods), 0)::bigint, count(*) - 2 * count(DISTINCT namespace) FROM planned_pods
 """
 _FOLD = """
 WITH old AS (
@@ -38,6 +39,13 @@ WITH old AS (
 )
 INSERT INTO planned_pods (namespace, pods)
 SELECT namespace, sum(pods) FROM old GROUP BY namespace HAVING sum(pods) <> 0
+"""
+# One statement, so that the jobs and the rows that it replaces are those of one snapshot.
+_RECOUNT = """
+WITH old AS (DELETE FROM planned_pods)
+INSERT INTO planned_pods (namespace, pods)
+SELECT namespace, sum(planned_pods) FROM jobs
+WHERE NOT quiet AND finished_at IS NULL GROUP BY namespace HAVING sum(planned_pods) <> 0
 """
 _APPEND = "INSERT INTO planned_pods (namespace, pods) VALUES ($1, $2)"
 _ENDED = """
@@ -88,6 +96,19 @@ async def _read(connection: Connection, namespaces: Sequence[str], limits: PodLi
         await connection.execute(_FOLD)
     by_namespace = {namespace: row["pods"] for namespace, row in rows.items()}
     return PodRoom(limits, planned=total["pods"], by_namespace=by_namespace)
+
+
+async def recount(db: Database) -> None:
+    """Replace the sums by those of the jobs that have not ended.
+
+    A controller of an earlier version ends jobs without giving their pods back, during a rolling upgrade for instance.
+
+    Raises:
+        DatabaseContended: submissions hold the locks; the sums are as before.
+    """
+    async with db.begin() as connection:
+        await connection.execute(_TAKE_ALL, _LOCK, STRIPES)
+        await connection.execute(_RECOUNT)
 
 
 async def append(connection: Connection, namespace: str, pods: int) -> None:

@@ -66,7 +66,8 @@ class GroupCommit:
         self._arrived.set()
 
     async def run(self) -> None:
-        """Commit until cancelled; then those who still wait are told so."""
+        """Commit until cancelled; then those who still wait are told so. It may be run again after it has ended."""
+        self._closed = False
         batch: list[_Waiting | _Together] = []
         try:
             for _ in rounds():
@@ -82,7 +83,11 @@ class GroupCommit:
         finally:
             self._closed = True
             stopping = DatabaseUnavailable("this process stopped before the job was known to be stored")
-            _refuse([*batch, *self._waiting], stopping)
+            # What is refused here must never be stored by a later run: its client submits it again.
+            left = [*batch, *self._waiting]
+            self._waiting.clear()
+            self._arrived.clear()
+            _refuse(left, stopping)
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
         """One transaction for all; where something in it cannot be stored, one each, so that only that one fails."""

@@ -19,7 +19,9 @@ MAX_HEADER_FIELDS: Final = 200
 # The parser cannot be interrupted within a piece; a piece bounds what it makes of pipelined requests and tiny chunks.
 _PIECE: Final = 4096
 _READ_BYTES: Final = 64 * 1024
-_DISCARDED_BYTES: Final = 1024 * 1024  # that a client may still send after its answer before it is cut off
+# What a client may still send after its answer before it is cut off: a whole body, since many clients read the answer
+# only when they have sent everything.
+_DISCARDED_BYTES: Final = 4 * 1024 * 1024
 _UPGRADE_FIELDS: Final = frozenset({b"upgrade", b"http2-settings"})
 
 
@@ -63,6 +65,8 @@ class GuardedProtocol(HttpToolsProtocol):
             return Stage.CLOSING
         if self._refusal is not None:
             return Stage.ANSWER if self._answers() else Stage.REFUSED
+        if self._reading is Stage.BODY and not self._answers():
+            return Stage.IDLE  # answered without its body: the slot can be given to another client
         if self._reading is not None:
             return self._reading
         if self._latest is None:
@@ -242,8 +246,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._unset_keepalive_if_required()  # the owner ends idle connections
-        if self._reading is None:
-            self._since = self.loop.time()
+        self._since = self.loop.time()
         if self._refusal is not None and not self._answers():
             self.transport.close()
         elif self._unparsed:

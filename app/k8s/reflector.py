@@ -36,6 +36,9 @@ from app.k8s.resources import Resource
 PAGE_SIZE = 500  # client-go's pager
 VERY_SHORT = 1.0  # client-go: a watch that ends sooner and without an event saw nothing, which proves nothing
 MAX_SILENT = 2  # a watch ahead of a restored server is accepted and stays silent for ever
+# Seconds without an event or a bookmark, over however many watches, after which only a list is believed: twice the time
+# in which a healthy server sends a bookmark. A watch ahead of a restored server may also end in order, again and again.
+MAX_QUIET = 140.0
 MAX_VAIN = 5  # an event that cannot be got past (too long, cut by a proxy) is got past by a list
 MAX_RETRY_AFTER = 120.0
 TOMBSTONES = 65_536  # deleted uids remembered until the next list, against a state that comes after its deletion
@@ -225,8 +228,11 @@ class Reflector(Generic[T]):
     async def _follow(self) -> None:
         """Watches until only a list helps; the error that it raises says why."""
         silent = vain = 0
+        quiet_since = self._clock.monotonic()
         for _ in rounds():
             started, heard = self._clock.monotonic(), self._heard_so_far()
+            if started - quiet_since > MAX_QUIET:
+                raise BrokenAnswer("several watches brought neither an event nor a bookmark")
             try:
                 await self._watch()
             except TooManyRequests as error:
@@ -235,6 +241,7 @@ class Reflector(Generic[T]):
             except (Unreachable, ServerError) as error:
                 if self._heard_so_far() > heard:
                     silent = vain = 0
+                    quiet_since = self._clock.monotonic()
                 vain += 1
                 silent += isinstance(error, SilentStream)
                 if vain >= MAX_VAIN or silent >= MAX_SILENT or _is_ahead(error):
@@ -242,6 +249,8 @@ class Reflector(Generic[T]):
                 await self._wait_after(error)
                 continue
             silent = vain = 0
+            if self._heard_so_far() > heard:
+                quiet_since = self._clock.monotonic()
             if self._clock.monotonic() - started < VERY_SHORT:
                 await self._ended_at_once(idle=self._heard_so_far() == heard)
 

@@ -267,6 +267,8 @@ def _claim(manifest: Manifest, found: Metadata, work: Work) -> None:
         raise NameTaken(
             Verdict.WAIT, PendingCode.PREVIOUS_OBJECTS, f"{what} of a former job with this name is not gone yet"
         )
+    if found.deletion_timestamp is not None:
+        raise NameTaken(Verdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet")
     if has_owner and not is_owned(found, former, {*work.anchors, *work.facts.anchors}):
         owner = controller_of(found)
         raise NameTaken(
@@ -275,5 +277,5 @@ def _claim(manifest: Manifest, found: Metadata, work: Work) -> None:
             f"{what} exists and is controlled by {owner.kind if owner else 'nobody'} "
             f"{owner.uid if owner else ''}, which is not this job's; it is left alone",
         )
-    if found.deletion_timestamp is not None or found.labels.get(labels.ATTEMPT) != wanted.get(labels.ATTEMPT):
+    if found.labels.get(labels.ATTEMPT) != wanted.get(labels.ATTEMPT):
         raise NameTaken(Verdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet")

@@ -58,10 +58,11 @@ class Janitor:
 
     async def free_strangers(self) -> None:
         """Delete and let go of pods of this installation whose job Postgres does not know, in served namespaces."""
-        uids = {uid for uid in self._mirror.job_uids() if _is_uuid(uid)}
-        known = await self._known(uids)
-        for pod in list(self._mirror.pods()):
-            if pod.metadata.labels.get(labels.JOB_UID) not in known and pod.metadata.namespace in self._served:
+        # The pods come first: a job is stored before it has a pod, so the queries that follow know the job of each.
+        pods = [pod for pod in self._mirror.pods() if pod.metadata.namespace in self._served]
+        known = await self._known({uid for pod in pods if _is_uuid(uid := pod.metadata.labels.get(labels.JOB_UID, ""))})
+        for pod in pods:
+            if pod.metadata.labels.get(labels.JOB_UID) not in known:
                 with suppress(KubeError):
                     await self._free(pod)
 

@@ -51,19 +51,31 @@ def portions(
 
 
 class Room:
-    """A bound on the sum of what is taken at once. One that is larger than the bound waits until it is alone."""
+    """A bound on the sum of what is taken at once, apart for ordinary and for large amounts.
+
+    An ordinary amount waits for room. A large one (over an eighth of the bound) is refused instead, so that those who
+    come after it need not wait until large ones are done; alone it may exceed the bound.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._taken = 0
+        self._taken = {False: 0, True: 0}
         self._changed = asyncio.Event()
 
-    async def take(self, amount: int) -> None:
-        while self._taken and self._taken + amount > self._limit:
+    async def take(self, amount: int) -> bool:
+        """Take it, or return False: try again later."""
+        is_large = self._is_large(amount)
+        while self._taken[is_large] and self._taken[is_large] + amount > self._limit:
+            if is_large:
+                return False
             self._changed.clear()
             await self._changed.wait()
-        self._taken += amount
+        self._taken[is_large] += amount
+        return True
 
     def give_back(self, amount: int) -> None:
-        self._taken -= amount
+        self._taken[self._is_large(amount)] -= amount
         self._changed.set()
+
+    def _is_large(self, amount: int) -> bool:
+        return amount > self._limit // 8

@@ -37,6 +37,7 @@ from app.loops.workqueue import WorkQueue
 log = structlog.get_logger()
 
 BATCH = 64
+ROOM_PAUSE = 0.5  # seconds before a large job is tried again while others of its size are acted upon
 DATABASE_PAUSE = 1.0  # seconds before a batch is tried again while Postgres is away
 LONGEST_SLEEP = 3600.0
 UNWRITABLE_PAUSE = timedelta(minutes=1)
@@ -120,8 +121,11 @@ class Reconciler:
             await self._pause([str(uid) for uid in uids], error)
             return
         for task in tasks:
-            await self._room.take(task.room)
-            group.create_task(self._act(task))
+            if await self._room.take(task.room):
+                group.create_task(self._act(task))
+            else:
+                self._queue.add_after(task.key, ROOM_PAUSE)
+                self._finish(task.key)
 
     async def _pause(self, keys: Sequence[str], error: DatabaseUnavailable) -> None:
         log.warning("reconcile.database_unavailable", error=str(error))

@@ -7,9 +7,9 @@ from datetime import timedelta
 from functools import partial
 
 from app.cancellation import TaskGroup, rounds
-from app.db import controller, heartbeats
+from app.db import controller, heartbeats, pod_room
 from app.db.controller import LiveJob
-from app.db.errors import DatabaseUnavailable
+from app.db.errors import DatabaseContended, DatabaseUnavailable
 from app.db.notifications import INTENT
 from app.k8s.errors import KubeError
 from app.k8s.reflector import Pace
@@ -113,6 +113,7 @@ class Term:
             group.create_task(self._repeat(self._settings.stale_after / 6, partial(self._probe, contact)))
             group.create_task(self._repeat(self._settings.heartbeat_every, partial(self._beat, contact)))
             await self._mirror.wait_synced()
+            await self._recount_pods()
             self._enqueue(await controller.live(self._parts.db, self._settings.served))
             self._state.set("Running")
             group.create_task(self._queue.run())
@@ -124,6 +125,10 @@ class Term:
             group.create_task(self._samples.run())
             group.create_task(self._janitor.run(self._settings.clean_every))
             group.create_task(self._sweeper.run(self._settings.sweep_every))
+
+    async def _recount_pods(self) -> None:
+        with suppress(DatabaseContended):  # the next term tries again
+            await pod_room.recount(self._parts.db)
 
     def _changed(self, uid: str) -> None:
         self._queue.add_after(uid, self._settings.coalesce)

@@ -59,7 +59,11 @@ class Principal:
 
     @property
     def administers(self) -> bool:
-        return Verb.ADMINISTER in _ALLOWED[self.role]
+        """Whether the caller may decide for the whole installation: an admin of all namespaces.
+
+        What an admin exempts from the pod policy can take over a node, and with it every namespace.
+        """
+        return self.namespaces is None and Verb.ADMINISTER in _ALLOWED[self.role]
 
 
 def may(principal: Principal, verb: Verb, namespace: str) -> bool:

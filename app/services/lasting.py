@@ -91,6 +91,7 @@ class Lasting:
         self._limits = limits
         self._held: set[Held] = set()
         self._of_token: Counter[str] = Counter()
+        self._logs_of_token: Counter[str] = Counter()
         self._of_kind: Counter[Kind] = Counter()
         self._closing = False
 
@@ -178,14 +179,17 @@ class Lasting:
             raise _too_many(f"this token has {limits.per_token} streams, long polls and logs open here", "this token")
         if self._of_kind.total() >= limits.total:
             raise _too_many(f"{limits.total} streams, long polls and logs are open here", "anybody")
+        if kind is Kind.LOG and self._logs_of_token[principal.id] >= max(1, limits.logs // 2):
+            raise _too_many(f"this token reads {max(1, limits.logs // 2)} logs here", "this token")
         if kind is Kind.LOG and self._of_kind[kind] >= limits.logs:
             raise _too_many(f"{limits.logs} logs are being read here", "anybody")
 
     def _count(self, held: Held, kind: Kind, change: int) -> None:
         self._of_kind[kind] += change
-        self._of_token[held.principal.id] += change
-        if not self._of_token[held.principal.id]:
-            del self._of_token[held.principal.id]
+        for of_token in (self._of_token, self._logs_of_token) if kind is Kind.LOG else (self._of_token,):
+            of_token[held.principal.id] += change
+            if not of_token[held.principal.id]:
+                del of_token[held.principal.id]
 
 
 def refusal(reason: Ending) -> DomainError:

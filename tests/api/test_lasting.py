@@ -257,14 +257,17 @@ async def test_one_token_cannot_hold_more_than_its_share(world: tuple[Gateway, s
     await until_open(gateway, 0)
 
 
-async def test_logs_have_a_limit_of_their_own(world: tuple[Gateway, str]) -> None:
+async def test_logs_have_a_limit_of_their_own_and_one_token_may_have_half(world: tuple[Gateway, str]) -> None:
     gateway, uid = world
-    headers = await gateway.token("viewer", NAMESPACE)
-    log = next(route for route in ROUTES if route.kind == "log")
+    first, second = [await gateway.token("viewer", NAMESPACE) for _ in range(2)]
+    log, share = next(route for route in ROUTES if route.kind == "log"), QUICK.logs // 2
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        held = [group.create_task(_hold(gateway, log, uid, headers)) for _ in range(QUICK.logs)]
-        await until_open(gateway, QUICK.logs)
-        assert (await _ask(gateway, log, uid, headers)).status_code == 429
+        held = [group.create_task(_hold(gateway, log, uid, first)) for _ in range(share)]
+        await until_open(gateway, share)
+        assert (await _ask(gateway, log, uid, first)).status_code == 429
+        held += [group.create_task(_hold(gateway, log, uid, second)) for _ in range(share)]
+        await until_open(gateway, 2 * share)
+        assert (await _ask(gateway, log, uid, second)).status_code == 429
         for task in held:
             task.cancel()
     await until_open(gateway, 0)

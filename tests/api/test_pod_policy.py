@@ -107,13 +107,14 @@ async def test_all_jobs_of_a_request_are_told_and_none_is_stored(gateway: Gatewa
     assert [item["status"] for item in answer.json()["items"]] == [201, 403, 403, 422]
 
 
-async def test_only_an_admin_exempts_a_job(closed_gateway: Gateway) -> None:
-    submitter = await closed_gateway.token("submitter", NAMESPACE)
-    admin = await closed_gateway.token("admin", NAMESPACE)
+async def test_only_an_admin_of_all_namespaces_exempts_a_job(closed_gateway: Gateway) -> None:
+    admin = await closed_gateway.token("admin", "*")
     client = closed_gateway.client
-    refused = await client.post(jobs_path(), json=on_host(allow="HostNetwork"), headers=submitter)
-    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (403, ANNOTATION)
-    assert refused.json()["errors"][0]["code"] == "AdminOnly"
+    for role in ("submitter", "admin"):
+        local = await closed_gateway.token(role, NAMESPACE)
+        refused = await client.post(jobs_path(), json=on_host(allow="HostNetwork"), headers=local)
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (403, ANNOTATION)
+        assert refused.json()["errors"][0]["code"] == "AdminOnly"
     without = await client.post(jobs_path(), json=on_host(), headers=admin)
     assert (without.status_code, without.json()["errors"][0]["code"]) == (403, "HostNetwork")
     other = await client.post(jobs_path(), json=on_host(allow="HostPID"), headers=admin)
@@ -126,7 +127,7 @@ async def test_only_an_admin_exempts_a_job(closed_gateway: Gateway) -> None:
 
 async def test_an_exemption_is_kept_by_edits_and_given_by_admins(closed_gateway: Gateway) -> None:
     submitter = await closed_gateway.token("submitter", NAMESPACE)
-    admin = await closed_gateway.token("admin", NAMESPACE)
+    admin = await closed_gateway.token("admin", "*")
     client, one = closed_gateway.client, jobs_path(NAMESPACE, "hello")
     job = (await client.post(jobs_path(), json=on_host(allow="HostNetwork"), headers=admin)).json()
     labelled = await client.patch(one, json={"metadata": {"labels": {"a": "b"}}}, headers=submitter | PATCH)

@@ -12,6 +12,7 @@ from app.db.controller import load, persist
 from app.db.engine import Database
 from app.db.errors import DatabaseContended
 from app.db.job_edits import Edit, edit
+from app.db.pod_room import recount
 from app.db.submit import NameTaken, NewJob, Submitted, submit, submit_together
 from app.domain.errors import Conflict
 from app.domain.name_ranges import NameRange
@@ -122,3 +123,22 @@ async def test_many_changes_are_folded(db: Database) -> None:
     async with db.read() as connection:
         rows = await connection.fetch("SELECT namespace, pods FROM planned_pods ORDER BY id")
     assert [tuple(row) for row in rows] == [("team-a", 3), ("team-a", 1)]
+
+
+async def test_a_fold_is_not_repeated_where_many_namespaces_have_pods(db: Database) -> None:
+    async with db.begin() as connection:
+        await connection.execute(
+            "INSERT INTO planned_pods (namespace, pods) SELECT 'team-' || x, 1 FROM generate_series(1, 400) AS x"
+        )
+    for number in range(3):
+        await submit(db, jobs(1, 1, prefix=f"job-{number}"), WIDE)
+    async with db.read() as connection:
+        assert await connection.fetchval("SELECT count(*) FROM planned_pods") == 403
+
+
+async def test_a_recount_corrects_what_an_earlier_version_did_not_give_back(db: Database) -> None:
+    await submit(db, [*jobs(2, 20), *jobs(1, 5, namespace="team-b")], TIGHT)
+    async with db.begin() as connection:
+        await connection.execute("UPDATE jobs SET finished_at = created_at, quiet = true WHERE name = 'job-1'")
+    await recount(db)
+    assert await planned(db) == {"team-a": 20, "team-b": 5}

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Awaitable
 from dataclasses import replace
 from uuid import uuid4
 
@@ -250,3 +251,24 @@ async def test_a_stopped_group_commit_refuses(db: Database) -> None:
         running.cancel()
     with pytest.raises(DatabaseUnavailable):
         await commits.submit(replace(new_job("late")))
+
+
+async def test_a_group_commit_that_runs_again_stores_nothing_that_it_has_refused(db: Database) -> None:
+    commits, refused, late = GroupCommit(db), new_job("refused"), new_job("late")
+    async with asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(outcome(commits.submit(refused)))
+        await asyncio.sleep(0)
+        ended = tasks.create_task(commits.run())
+        await asyncio.sleep(0)
+        ended.cancel()
+        assert isinstance(await asking, DatabaseUnavailable)
+        again = tasks.create_task(commits.run())
+        await asyncio.sleep(0)
+        assert await commits.submit(late) == Submitted(uid=late.uid)
+        again.cancel()
+    assert await rows(db, "jobs") == 1
+
+
+async def outcome(submitting: Awaitable[Answer]) -> Answer | BaseException:
+    (answer,) = await asyncio.gather(submitting, return_exceptions=True)
+    return answer

@@ -232,6 +232,12 @@ async def test_what_fails_again_and_again_in_vain_is_listed() -> None:
     assert [what for what, *_ in source.asked] == ["list", *["watch"] * 5, "list", "watch"]
 
 
+async def test_watches_that_end_in_order_and_bring_nothing_are_listed_in_the_end() -> None:
+    """As those do that are ahead of a server whose database was restored."""
+    _, source, _, _ = await play([page(99), page(7)], [[50.0] for _ in range(3)])
+    assert [what for what, *_ in source.asked] == ["list", *["watch"] * 3, "list", "watch"]
+
+
 async def test_a_version_ahead_of_the_server_is_listed_at_once() -> None:
     ahead = ServerError(504, "Timeout", "Timeout: Too large resource version: 99, current: 7")
     _, source, _, _ = await play([page(99), page(7)], [[ahead]])

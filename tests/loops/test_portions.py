@@ -43,19 +43,25 @@ def test_no_more_than_64_jobs_fit_while_their_actions_are_carried_out() -> None:
     assert acting_bytes(JobSize(1, 2000)) >= MIB
 
 
-async def test_room_is_taken_within_its_bound_and_by_one_that_is_larger_alone() -> None:
-    room = Room(10)
-    await room.take(6)
+async def test_ordinary_amounts_wait_for_room() -> None:
+    room = Room(16)
+    for _ in range(8):
+        assert await room.take(2)
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        waiting = group.create_task(room.take(20))
+        waiting = group.create_task(room.take(1))
         await asyncio.sleep(0)
         assert not waiting.done()
-        room.give_back(6)
-        await waiting
-        late = group.create_task(room.take(1))
-        await asyncio.sleep(0)
-        assert not late.done()
-        room.give_back(20)
+        room.give_back(2)
+        assert await waiting
+
+
+async def test_a_large_amount_is_refused_while_others_are_out_and_holds_up_no_ordinary_one() -> None:
+    room = Room(16)
+    assert await room.take(20)
+    assert not await room.take(3)
+    assert await room.take(2)
+    room.give_back(20)
+    assert await room.take(3)
 
 
 async def test_the_size_of_a_job_is_known_without_loading_it(database_url: str) -> None:
