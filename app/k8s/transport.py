@@ -171,7 +171,10 @@ class Transport:
             )
             with cancellation_first():
                 async with await self._send(send) as response:
-                    yield response
+                    try:
+                        yield response
+                    finally:
+                        _abort_unless_read(response)
         except aiohttp.SocketTimeoutError as error:
             raise SilentStream(f"{what}: nothing came for {limit.sock_read} s") from error
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
@@ -230,6 +233,16 @@ async def read_beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
     while len(found) < most and (piece := await response.content.read(most - len(found))):
         found += piece
     return bytes(found)
+
+
+def _abort_unless_read(response: aiohttp.ClientResponse) -> None:
+    """Close the connection of an answer that has not been read to its end, such as a watch, at once.
+
+    A TLS connection otherwise waits up to 30 s for the server to say goodbye. A frozen server never does, and the
+    socket outlives its event loop.
+    """
+    if (connection := response.connection) is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 def _words(error: BaseException) -> str:

@@ -13,7 +13,6 @@ import aiohttp
 from tests.support.kube import Cluster, connect
 
 SEEN_WITHIN = 60.0
-TLS_CLOSES = 0.25  # seconds that connections get to say goodbye before their loop is gone, as aiohttp advises
 JOB_UID = "jobgate.dev/job-uid"
 
 
@@ -70,7 +69,7 @@ class PodWatcher:
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._until_stopped())
-            self._loop.run_until_complete(asyncio.sleep(TLS_CLOSES))
+            self._loop.run_until_complete(asyncio.sleep(0))  # sockets close one turn after their transports
         except BaseException as error:  # noqa: BLE001 - carried to the test's thread
             self._error = error
         finally:

@@ -133,7 +133,11 @@ class KubeClient:
         headers = {"Accept": accept}
         async with self._session.get(self.cluster.url + path, params=query, headers=headers) as response:
             assert response.status == 200, await response.text()
-            yield Watch(response)
+            try:
+                yield Watch(response)
+            finally:  # without a TLS goodbye: a busy server answers it after this event loop has been closed
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
 
     async def eventually(self, path: str, wanted: Callable[[Any], object], *, within: float = DEADLINE) -> Any:
         """Read until the body is as wanted; the last one seen is in the failure."""

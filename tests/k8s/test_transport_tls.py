@@ -1,0 +1,66 @@
+"""Leaving a TLS stream whose server does not answer, over a real socket."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from app.devcluster import clock
+from app.devcluster.certificates import Certificates
+from app.k8s.transport import Endpoint, Limits, Transport
+from tests.support.kube import Cluster, connect
+
+DEADLINE = 20.0  # seconds; less than the 30 s for which asyncio waits for a TLS goodbye
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n"
+
+Leave = Callable[[str, ssl.SSLContext], Awaitable[None]]
+
+
+async def leave_stream(url: str, trust: ssl.SSLContext) -> None:
+    async with (
+        Transport(Endpoint(url=url, tls=trust), Limits()) as transport,
+        transport.stream("/watch", idle=DEADLINE) as pieces,
+    ):
+        assert await anext(pieces) == b"{}\n"
+
+
+async def leave_watch_of_tests(url: str, trust: ssl.SSLContext) -> None:
+    cluster = Cluster(kubeconfig=Path("unused"), url=url, token="token", tls=trust, real=False)
+    async with connect(cluster) as api, api.watch("/watch") as watch:
+        assert await watch.next() == {}
+
+
+@asynccontextmanager
+async def silent_server(certificates: Certificates) -> AsyncIterator[tuple[str, asyncio.Task[None]]]:
+    """A server that answers one request and then does nothing but see its client hang up."""
+
+    def serve() -> None:
+        accepted, _ = listener.accept()
+        with certificates.server_context().wrap_socket(accepted, server_side=True) as stream:
+            stream.settimeout(DEADLINE)
+            stream.recv(65536)
+            stream.sendall(ANSWER)
+            with socket.socket(fileno=socket.dup(stream.fileno())) as raw:
+                raw.settimeout(DEADLINE)
+                with suppress(ConnectionResetError):
+                    while raw.recv(65536):  # reads TLS records, a goodbye among them, without answering
+                        pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        async with asyncio.TaskGroup() as group:
+            hung_up = group.create_task(asyncio.to_thread(serve))
+            yield f"https://127.0.0.1:{listener.getsockname()[1]}", hung_up
+
+
+@pytest.mark.parametrize("leave", [leave_stream, leave_watch_of_tests])
+async def test_a_stream_that_is_left_hangs_up_without_waiting_for_the_server(leave: Leave, tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path, "127.0.0.1")
+    certificates.renew(clock.now())
+    trust = ssl.create_default_context(cadata=certificates.authority_pem().decode())
+    async with silent_server(certificates) as (url, hung_up):
+        await leave(url, trust)
+        await hung_up
