@@ -68,10 +68,12 @@ def test_the_pod_policy_is_baseline_unless_told_otherwise(monkeypatch: pytest.Mo
     monkeypatch.setenv("JOBGATE_POD_POLICY", "restricted")
     monkeypatch.setenv("JOBGATE_POD_POLICY_ALLOW", "HostNetwork, NodeName")
     monkeypatch.setenv("JOBGATE_SERVICE_ACCOUNTS", "trainer")
+    monkeypatch.setenv("JOBGATE_POD_POLICY_USER_NAMESPACES", "true")
     assert Settings().policy() == PodPolicy(
         level=Level.RESTRICTED,
         allow=frozenset({"HostNetwork", "NodeName"}),
         service_accounts=frozenset({"trainer"}),
+        user_namespaces=True,
     )
     monkeypatch.setenv("JOBGATE_POD_POLICY_ALLOW", "HostNet")
     with pytest.raises(ValueError, match="there is no control HostNet; the controls are Annotations, AppArmor"):

@@ -113,6 +113,10 @@ class Settings(ServingSettings):
     pod_policy_allow: Annotated[
         Names, Field(description="comma-separated controls of the pod policy that are not enforced")
     ] = ()
+    pod_policy_user_namespaces: Annotated[
+        bool,
+        Field(description="whether hostUsers: false lifts controls; off, as a cluster without support drops the field"),
+    ] = False
     service_accounts: Annotated[
         Names,
         Field(description="comma-separated service accounts that pods may name besides default; * is any"),
@@ -215,6 +219,7 @@ class Settings(ServingSettings):
             level=self.pod_policy,
             allow=frozenset(self.pod_policy_allow),
             service_accounts=frozenset(self.service_accounts),
+            user_namespaces=self.pod_policy_user_namespaces,
         )
 
     def database_timeouts(self) -> DatabaseTimeouts:

@@ -35,7 +35,10 @@ _INIT: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodCase:
-    """Fields that are set, and the control violated at each level; an empty name says that the level allows them."""
+    """Fields that are set, and the control violated at each level; an empty name says that the level allows them.
+
+    The controls are those of a cluster that runs pods with `hostUsers: false` in a user namespace of their own.
+    """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     baseline: str = ""
@@ -285,4 +288,10 @@ CASES: Final[Mapping[str, PodCase]] = {
             _CONTEXT: {},
         }
     ),
+}
+# Cases that violate other controls, at (baseline, restricted), if the policy does not rely on `hostUsers: false`.
+WITHOUT_USER_NAMESPACES: Final[Mapping[str, tuple[str, str]]] = {
+    "unmasked proc": ("ProcMount", "ProcMountRestricted"),
+    "root in a user namespace": ("", "RunAsNonRoot RunAsUser"),
+    "root allowed in a user namespace": ("", "RunAsNonRoot RunAsUser"),
 }

@@ -50,11 +50,16 @@ Check: TypeAlias = Callable[["Pod"], Iterator[Finding]]
 
 
 class Pod:
-    """`contexts` are the security contexts that are given: that of the pod first, then `container_contexts`."""
+    """`contexts` are the security contexts that are given: that of the pod first, then `container_contexts`.
 
-    __slots__ = ("annotations", "container_contexts", "containers", "context", "contexts", "spec", "volumes")
+    `has_own_users` says whether the pod has a user namespace of its own, in which root is not root of the node.
+    """
 
-    def __init__(self, template: Manifest) -> None:
+    __slots__ = (
+        "annotations", "container_contexts", "containers", "context", "contexts", "has_own_users", "spec", "volumes",
+    )  # fmt: skip
+
+    def __init__(self, template: Manifest, *, user_namespaces: bool) -> None:
         self.spec = Place(mapping(template.get("spec")), SPEC)
         self.annotations = mapping(mapping(template.get("metadata")).get("annotations"))
         self.volumes = tuple(self.spec.items("volumes"))
@@ -63,14 +68,10 @@ class Pod:
         self.container_contexts = tuple(
             container.child(_CONTEXT) for container in self.containers if container.value.get(_CONTEXT)
         )
+        self.has_own_users = user_namespaces and self.spec.value.get("hostUsers") is False
         self.contexts = (self.context, *self.container_contexts) if self.context.value else self.container_contexts
 
     @property
     def is_windows(self) -> bool:
         """Whether the pod says so itself; Linux controls have no meaning for it."""
         return text(self.spec.child("os").value, "name") == "windows"
-
-    @property
-    def has_own_users(self) -> bool:
-        """Whether the pod has a user namespace of its own, in which root is no root of the node."""
-        return self.spec.value.get("hostUsers") is False

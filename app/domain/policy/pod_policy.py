@@ -13,11 +13,17 @@ from app.domain.policy.table import SERVICE_ACCOUNT, Level, checks_of
 
 @dataclass(frozen=True, kw_only=True)
 class PodPolicy:
-    """`allow` names controls that are not enforced. `service_accounts` may be named besides `default`; * is any."""
+    """`allow` names controls that are not enforced. `service_accounts` may be named besides `default`; * is any.
+
+    `user_namespaces` says that the cluster runs each pod with `hostUsers: false` in a user namespace of its own, so
+    such a pod may run as root. A cluster without this feature drops the field and runs the pod with the users of the
+    node, so without this promise the field lifts no control.
+    """
 
     level: Level = Level.BASELINE
     allow: frozenset[str] = frozenset()
     service_accounts: frozenset[str] = frozenset()
+    user_namespaces: bool = False
 
     @cached_property
     def checks(self) -> dict[str, Check]:
@@ -30,7 +36,7 @@ class PodPolicy:
         """What violates the controls, except those that are exempt. Fields that several templates share come once."""
         told: set[FieldError] = set()
         for declared in templates:
-            pod = Pod(declared.template)
+            pod = Pod(declared.template, user_namespaces=self.user_namespaces)
             for name, check in self.checks.items():
                 if name in exempt:
                     continue

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.domain.errors import Forbidden
 from app.domain.policy import CONTROLS, JOBGATE_CONTROLS, DeclaredTemplate, Level, PodPolicy
 from tests.support.json_values import JSON_VALUES, UNHURRIED
-from tests.support.pod_security import CASES, RESTRICTED_POD, PodCase
+from tests.support.pod_security import CASES, RESTRICTED_POD, WITHOUT_USER_NAMESPACES, PodCase
 
 AT = "/spec/replicaSpecs/3/template"
 
@@ -25,24 +25,41 @@ def violated(template: dict[str, Any], **policy: Any) -> list[tuple[str, str]]:
     return [(error.code, error.pointer.removeprefix(AT)) for error in errors]
 
 
+def codes(template: dict[str, Any], **policy: Any) -> set[str]:
+    return {code for code, _ in violated(template, **policy)}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_levels_agree_with_the_table(name: str) -> None:
     case = CASES[name]
     template = case.template()
-    assert {code for code, _ in violated(template)} == set(case.baseline.split())
-    restricted = {code for code, _ in violated(template, level=Level.RESTRICTED)}
-    assert restricted == set(case.violates_restricted.split())
+    assert codes(template, user_namespaces=True) == set(case.baseline.split())
+    assert codes(template, level=Level.RESTRICTED, user_namespaces=True) == set(case.violates_restricted.split())
     assert violated(template, level=Level.PRIVILEGED) == []
 
 
-def test_the_table_has_a_violation_of_every_control() -> None:
-    found = {code for case in CASES.values() for code in f"{case.baseline} {case.violates_restricted}".split()}
-    assert found | {"ProcMount"} == set(CONTROLS)
+@pytest.mark.parametrize("name", CASES)
+def test_levels_agree_with_the_table_without_user_namespaces(name: str) -> None:
+    case = CASES[name]
+    baseline, restricted = WITHOUT_USER_NAMESPACES.get(name, (case.baseline, case.violates_restricted))
+    assert codes(case.template()) == set(baseline.split())
+    assert codes(case.template(), level=Level.RESTRICTED) == set(restricted.split())
 
 
-def test_proc_is_masked_unless_the_pod_has_users_of_its_own() -> None:
-    unmasked = {"/spec/containers/0/securityContext/procMount": "Unmasked"}
-    assert {code for code, _ in violated(PodCase(fields=unmasked).template())} == {"ProcMount"}
+@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize("name", CASES)
+def test_host_users_lifts_no_control_by_default(name: str, level: Level) -> None:
+    """A cluster may drop the field, so the pod is checked as if it did not have it."""
+    template = CASES[name].template()
+    shared = {**template, "spec": {key: value for key, value in template["spec"].items() if key != "hostUsers"}}
+    own = {**template, "spec": {**template["spec"], "hostUsers": False}}
+    assert violated(own, level=level) == violated(shared, level=level)
+
+
+def test_the_tables_have_a_violation_of_every_control() -> None:
+    told = [(case.baseline, case.violates_restricted) for case in CASES.values()]
+    found = {code for levels in (*told, *WITHOUT_USER_NAMESPACES.values()) for code in " ".join(levels).split()}
+    assert found == set(CONTROLS)
 
 
 @pytest.mark.parametrize(
