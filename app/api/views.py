@@ -299,6 +299,8 @@ class KindView(View):
     kind: str
     api_versions: list[str]
     """The canonical one first."""
+    resource: str
+    """The collection that its manifests are posted to, as `jobs`."""
     mutable_fields: list[str]
     """JSON pointers below the manifest that PUT and PATCH may change."""
     supports_pause: bool

@@ -12,12 +12,13 @@ from app.domain.dialects import registry
 from app.domain.dialects.base import Dialect, Given, Limits, Site
 from app.domain.dialects.envelope import allowed_controls
 from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to
+from app.domain.kinds import JOBS
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.names import DNS_LABEL_MAX
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.policy import PodPolicy
 from app.domain.policy.pod_policy import violation
-from app.services.wrong_route import JOBS, refuse_wrong_route
+from app.services.wrong_route import refuse_wrong_route
 
 # Validation takes about 10 microseconds a value: what has fewer values than this takes less than 20 ms.
 _SMALL: Final = 2000

@@ -10,8 +10,7 @@ from app.api.metrics import HttpMetrics
 from app.api.parameters import refuse_unknown_query
 from app.api.polling import JSON
 from app.api.views import KindList, KindView
-from app.domain.dialects.base import Dialect
-from app.domain.dialects.registry import DIALECTS
+from app.domain.kinds import registered
 
 router = APIRouter(tags=["system"])
 # Without a token, and as strict about parameters as all others: `?verbos` is not to be taken for a short answer.
@@ -21,16 +20,16 @@ _OPEN: Final = [Depends(refuse_unknown_query)]
 @router.get("/api/v1/kinds", response_model=None, responses={200: {"model": KindList}}, dependencies=[Depends(caller)])
 async def list_kinds() -> Response:
     """The kinds that are spoken here, with the JSON schemas of their manifests."""
-    distinct: dict[str, Dialect] = {dialect.kind: dialect for dialect in DIALECTS.values()}
     items = [
         KindView(
-            kind=dialect.kind,
-            api_versions=list(dialect.api_versions),
-            mutable_fields=list(dialect.mutable_fields),
-            supports_pause=dialect.supports_pause,
-            json_schema=dialect.json_schema(),
+            kind=kind.kind,
+            api_versions=list(kind.api_versions),
+            resource=kind.resource,
+            mutable_fields=list(kind.mutable_fields),
+            supports_pause=kind.supports_pause,
+            json_schema=kind.json_schema(),
         )
-        for dialect in distinct.values()
+        for kind in registered().values()
     ]
     return Response(
         KindList(items=items).model_dump_json(by_alias=True),

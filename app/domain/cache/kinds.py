@@ -55,6 +55,7 @@ class CacheKind:
     mutable_fields: tuple[str, ...]
     spec: type[SpecModel]
     check: Check
+    supports_pause: bool = False
 
     def accept(self, manifest: Manifest, limits: CacheLimits) -> Manifest:
         """The manifest as it is stored, defaults filled in.

@@ -100,6 +100,7 @@ class Dialect(ABC):
     api_versions: ClassVar[tuple[str, ...]]  # spoken ones, the canonical one first
     mutable_fields: ClassVar[tuple[str, ...]]  # JSON pointers that PUT and PATCH may change; a step * is any one
     supports_pause: ClassVar[bool] = False
+    resource: ClassVar[str] = "jobs"  # the collection of the API
 
     @abstractmethod
     def accept(self, manifest: Manifest, limits: Limits, given: Given) -> Manifest:
