@@ -1,7 +1,8 @@
-"""What is public in the product is used by the product: functions, classes, constants, fields and properties.
+"""What is public in the product is used by the product: functions, classes, constants, fields, methods and settings.
 
 Names are compared, not objects, so a name that is used anywhere counts as used everywhere. That finds what is left
-behind when its last use goes, and never asks for what is needed.
+behind when its last use goes, and never asks for what is needed. Settings are compared more strictly: a field counts
+as read if it is read from an object of Settings, so a field of the same name elsewhere does not hide it.
 """
 
 import ast
@@ -10,24 +11,31 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Fields of these are read as a whole: sent, stored, or given to a library.
+SETTINGS = ROOT / "app" / "settings"
+# Fields of these, and of what is derived from them, are read as a whole: sent, stored, or given to a library.
 WHOLE = frozenset(
-    {"Settings", "BaseModel", "StrEnum", "IntEnum", "Enum", "NamedTuple", "Protocol", "TypedDict", "Struct"}
+    {"BaseSettings", "BaseModel", "StrEnum", "IntEnum", "Enum", "NamedTuple", "Protocol", "TypedDict", "Struct"}
 )
 # What is used in another way than by its name, with the reason.
 _UPSTREAM = (
     "an answer of upstream's type that the specification of TrainingJob lists; tests hold it to upstream's values"
 )
+_DRIVER = (
+    "a name of upstream's driver interface that the specification of SampleSet lists; a test holds it to upstream's"
+)
 _INVERSE = "the inverse of the parser, by which properties test that"
 EXCEPTIONS: dict[str, str] = {
+    "app/db/engine.py:connections_in_use": "a test waits until the tasks that it cancels hold connections",
     "app/db/migrations.py:drift": "tools/check_generated.py asks",
+    "app/domain/cache/juicefs.py:get_label": _DRIVER,
+    "app/domain/cache/juicefs.py:get_runtime_name": _DRIVER,
     "app/domain/dialects/training_job/elasticity.py:to_text": _UPSTREAM,
     "app/domain/dialects/training_job/elasticity.py:trainer_cpu_request_milli": _UPSTREAM,
     "app/domain/dialects/training_job/elasticity.py:trainer_gpu_limit": _UPSTREAM,
     "app/domain/dialects/training_job/elasticity.py:trainer_mem_request_mega": _UPSTREAM,
-    "app/domain/manifests/rendered.py:largest_pod_bytes": "tests bound the golden pods by it",
     "app/domain/quantity.py:format_quantity": _INVERSE,
     "app/domain/selectors.py:format_selector": _INVERSE,
+    "app/http_server/listener.py:wait_closed": "uvicorn calls it, as of any asyncio.Server",
 }
 
 
@@ -37,10 +45,16 @@ def trees() -> dict[Path, ast.Module]:
 
 
 def names_used() -> set[str]:
-    """Every name that is read, imported, or spelt in a string; a definition does not use what it defines."""
+    """Every name that is read, imported, or spelt in a string; a definition does not use what it defines.
+
+    What Settings read from themselves is left out: it would hide a field of the same name that they fill.
+    """
     used: set[str] = set()
-    for tree in trees().values():
+    for path, tree in trees().items():
+        of_settings = path.is_relative_to(SETTINGS)
         for node in ast.walk(tree):
+            if of_settings and isinstance(node, ast.Attribute) and is_name(node.value, "self"):
+                continue
             match node:
                 case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name, ctx=ast.Load()):
                     used.add(name)
@@ -55,10 +69,11 @@ def names_used() -> set[str]:
 
 def definitions() -> Iterator[tuple[Path, str]]:
     """Public functions, classes and constants of modules, and public methods and fields of their classes."""
+    whole = derived_from(WHOLE, trees())
     for path, tree in trees().items():
         for node in tree.body:
             yield from ((path, name) for name in defined_by(node))
-            if isinstance(node, ast.ClassDef) and not (bases(node) & WHOLE or node.decorator_list == []):
+            if isinstance(node, ast.ClassDef) and node.name not in whole:
                 yield from ((path, name) for inner in node.body for name in defined_by(inner))
 
 
@@ -76,8 +91,59 @@ def defined_by(node: ast.stmt) -> Iterator[str]:
                 yield name
 
 
+def derived_from(names: frozenset[str], modules: dict[Path, ast.Module]) -> frozenset[str]:
+    """The names of these classes and of all classes that are derived from them."""
+    classes = [node for tree in modules.values() for node in tree.body if isinstance(node, ast.ClassDef)]
+    found = names
+    while more := {node.name for node in classes if bases(node) & found} - found:
+        found |= more
+    return found
+
+
 def bases(node: ast.ClassDef) -> set[str]:
     return {base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "") for base in node.bases}
+
+
+def is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def unread_settings(modules: dict[Path, ast.Module]) -> set[str]:
+    """Fields and methods of Settings that no module reads, directly or by a method that is itself read."""
+    families = derived_from(frozenset({"BaseSettings"}), modules)
+    settings = [
+        node
+        for path, tree in modules.items()
+        if path.is_relative_to(SETTINGS)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name in families
+    ]
+    members = [inner for node in settings for inner in node.body]
+    public = {name for inner in members for name in defined_by(inner)} - {"model_config"}
+    methods = [inner for inner in members if isinstance(inner, ast.FunctionDef)]
+    read = {name for tree in modules.values() if takes_settings(tree) for name in read_from("settings", tree)}
+    # pydantic calls the validators.
+    read |= {name for method in methods if method.decorator_list for name in read_from("self", method)}
+    while more := {n for method in methods if method.name in read for n in read_from("self", method)} - read:
+        read |= more
+    return public - read
+
+
+def takes_settings(tree: ast.Module) -> bool:
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "app.settings")
+    return any(alias.name == "Settings" for node in imports for alias in node.names)
+
+
+def read_from(name: str, tree: ast.AST) -> Iterator[str]:
+    """The attributes that are read from the variable or attribute of this name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner) | ast.Attribute(attr=owner), attr=attr, ctx=ast.Load()):
+                if owner == name:
+                    yield attr
+            case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id=owner), ast.Constant(value=str(attr)), *_]):
+                if owner == name:
+                    yield attr
 
 
 def test_what_is_public_is_used() -> None:
@@ -85,3 +151,39 @@ def test_what_is_public_is_used() -> None:
     unused = {f"{path.relative_to(ROOT)}:{name}" for path, name in definitions() if name not in used}
     assert sorted(unused - EXCEPTIONS.keys()) == []
     assert sorted(EXCEPTIONS.keys() - unused) == [], "exceptions that are not needed any more"
+
+
+def test_every_setting_is_read() -> None:
+    assert sorted(unread_settings(trees())) == []
+
+
+def test_a_setting_that_nobody_reads_would_be_found() -> None:
+    settings = """
+class Settings(BaseSettings):
+    direct: int = 1
+    by_method: int = 1
+    by_unread_method: int = 1
+    by_validator: int = 1
+    by_nobody: int = 1
+
+    def method(self) -> int:
+        return self._private()
+
+    def _private(self) -> int:
+        return self.by_method
+
+    def unread_method(self) -> int:
+        return self.by_unread_method
+
+    @model_validator(mode="after")
+    def _valid(self) -> Self:
+        return self.by_validator
+"""
+    user = "from app.settings import Settings\nsettings.direct + parts.settings.method() + other.by_nobody"
+    stranger = "from app.loops import Settings\nsettings.by_nobody"
+    modules = {
+        SETTINGS / "made_up.py": ast.parse(settings),
+        ROOT / "app" / "user.py": ast.parse(user),
+        ROOT / "app" / "stranger.py": ast.parse(stranger),
+    }
+    assert unread_settings(modules) == {"by_nobody", "unread_method", "by_unread_method"}

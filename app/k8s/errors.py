@@ -16,14 +16,10 @@ Nothing of aiohttp or kubernetes_asyncio leaves this package.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 
 class KubeError(Exception):
     """The base of the family."""
-
-    may_have_happened: ClassVar[bool] = False
-    """Whether a write that failed like this may have been carried out all the same."""
 
 
 class ClusterNotConfigured(KubeError):
@@ -36,8 +32,6 @@ class Unreachable(KubeError):
 
 class AmbiguousResult(Unreachable):
     """A write was sent and no answer came back: look before you repeat it."""
-
-    may_have_happened = True
 
 
 class BrokenAnswer(Unreachable):
@@ -130,8 +124,6 @@ class TooManyRequests(ApiError):
 
 class ServerError(ApiError):
     """5xx: the server, etcd or a webhook is unwell; a time-out inside may come after the deed."""
-
-    may_have_happened = True
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {

@@ -40,10 +40,6 @@ class CreateLimiter:
         """How many may be under way now."""
         return int(self._window)
 
-    @property
-    def in_flight(self) -> int:
-        return self._in_flight
-
     def slow_down(self, retry_after: float | None) -> None:
         """The server was asked too much: half as many, and none before it said so."""
         now = self._clock.monotonic()

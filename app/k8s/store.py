@@ -42,10 +42,6 @@ class Store(Generic[T]):
         """The objects whose label has this value."""
         return [self._by_uid[uid] for uid in self._uids_by_label.get(value, ())]
 
-    def label_values(self) -> Collection[str]:
-        """The values that the label has on any object; a live view."""
-        return self._uids_by_label.keys()
-
     def replaced(self, objects: Sequence[T]) -> None:
         before = self._by_uid
         changed = {self._value(obj) for obj in _difference(before, objects)}

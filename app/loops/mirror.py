@@ -155,10 +155,6 @@ class Mirror:
         """Every pod of this installation."""
         return chain.from_iterable(store.all() for store in self._stores.values())
 
-    def job_uids(self) -> set[str]:
-        """The jobs that have pods, as their labels say."""
-        return {uid for store in self._stores.values() for uid in store.label_values()}
-
     def adopt(self, pod: Pod) -> None:
         """Take in what a create or a quorum read has just shown, without waiting for the watch."""
         reflector = self._pod_reflectors.get(pod.metadata.namespace) or self._pod_reflectors.get(None)

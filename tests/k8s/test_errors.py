@@ -8,7 +8,6 @@ import pytest
 from app.k8s.answers import error_from_answer, error_from_status
 from app.k8s.errors import (
     AlreadyExists,
-    AmbiguousResult,
     ApiError,
     BadRequest,
     Conflict,
@@ -20,7 +19,6 @@ from app.k8s.errors import (
     TooLarge,
     TooManyRequests,
     Unauthorized,
-    Unreachable,
 )
 
 
@@ -92,11 +90,3 @@ def test_a_version_ahead_of_the_server() -> None:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     assert answer(504, "Timeout", "Timeout", causes=[cause]).is_version_too_large
     assert not answer(504, "Timeout", "Timeout").is_version_too_large
-
-
-def test_which_writes_may_have_been_carried_out() -> None:
-    assert AmbiguousResult("x").may_have_happened
-    assert answer(504, "Timeout", "x").may_have_happened
-    assert not Unreachable("x").may_have_happened
-    assert not answer(500, "", "etcdserver: request is too large").may_have_happened
-    assert not answer(422, "Invalid", "x").may_have_happened

@@ -31,7 +31,7 @@ def test_what_vanishes_is_told(store: Store[Pod], told: list[str]) -> None:
     store.replaced([])
     assert sorted(told) == ["x", "y"]
     assert len(store) == 0
-    assert list(store.label_values()) == []
+    assert store.labelled("x") == store.labelled("y") == []
 
 
 def test_a_change_of_label_is_told_to_both(store: Store[Pod], told: list[str]) -> None:

@@ -71,11 +71,6 @@ def _shared_objects(plan: JobPlan, anchor_uid: str | None) -> list[Manifest]:
     return objects
 
 
-def largest_pod_bytes(plan: JobPlan) -> int:
-    """Size of the largest pod of the job."""
-    return max(pod_bytes(plan).values(), default=0)
-
-
 def pod_bytes(plan: JobPlan) -> dict[str, int]:
     """Size of the largest pod of each task that has replicas: the last rank's, whose numbers are the longest."""
     no_uid = "00000000-0000-0000-0000-000000000000"

@@ -8,7 +8,7 @@ import yaml
 
 from app.domain.dialects.base import Limits, Site
 from app.domain.dialects.registry import find
-from app.domain.manifests.rendered import largest_pod_bytes, objects_of
+from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from tests.support.golden import Golden
 from tests.support.plans import GIVEN
@@ -55,7 +55,7 @@ def test_what_is_made(case: str, golden: Golden) -> None:
     plan = plan_of(load(case), resumed=case == "resume")
     golden(DATA / case / "objects.yaml", list(objects_of(plan, "00000000-0000-4000-8000-0000000a11c0")))
     golden(DATA / case / "plan.json", summary(plan))
-    assert largest_pod_bytes(plan) < Limits().max_rendered_pod_bytes
+    assert max(pod_bytes(plan).values()) < Limits().max_rendered_pod_bytes
 
 
 def summary(plan: JobPlan) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from app.domain import labels
 from app.domain.manifests.config import anchor_manifest
 from app.domain.manifests.pods import pod_manifest
-from app.domain.manifests.rendered import largest_pod_bytes, objects_of
+from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.manifests.services import service_manifest
 from app.domain.plan import JobPlan, Rank, ServicePlan
 from app.domain.vocabulary import JobPhase
@@ -83,5 +83,5 @@ def test_the_largest_pod_is_measured_as_it_is_sent(plan: JobPlan) -> None:
 
     uid = "00000000-0000-0000-0000-000000000000"
     sizes = [size(manifest) for manifest in objects_of(plan, uid) if manifest["kind"] == "Pod"]
-    assert largest_pod_bytes(plan) == max(sizes)
-    assert largest_pod_bytes(replace(plan, tasks=())) == 0
+    assert max(pod_bytes(plan).values()) == max(sizes)
+    assert pod_bytes(replace(plan, tasks=())) == {}
