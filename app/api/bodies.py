@@ -9,7 +9,7 @@ from app.domain import several
 from app.domain.decoding import JsonValue, decode_json, decode_yaml
 from app.domain.dialects.spec_model import SpecModel, read_spec
 from app.domain.errors import FieldError, InvalidManifest, MalformedDocument, Problems, UnsupportedMediaType
-from app.offload import offloaded
+from app.offload import offloaded, offloaded_if_large
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -55,13 +55,18 @@ async def _documents(request: Request) -> Sequence[JsonValue]:
     return decode_yaml(body) if soon else await offloaded(decode_yaml, body)
 
 
+async def read_json(request: Request) -> JsonValue:
+    """The body, which is JSON whatever its Content-Type says. It raises MalformedDocument."""
+    return await _decoded_json(await request.body())
+
+
 async def _decoded_json(body: bytes) -> JsonValue:
     return decode_json(body) if len(body) <= _SHORT_JSON else await offloaded(decode_json, body)
 
 
 async def read_merge_patch(request: Request) -> dict[str, Any]:
     _media_type(request, (MERGE_PATCH,))
-    return _an_object(await _decoded_json(await request.body()))
+    return _an_object(await read_json(request))
 
 
 async def read_options(request: Request, model: type[_Model]) -> _Model:
@@ -75,8 +80,21 @@ async def read_options(request: Request, model: type[_Model]) -> _Model:
         _media_type(request, (JSON,))
     if not body:
         return model()
+    return await fields_of(_an_object(await _decoded_json(body)), model)
+
+
+async def fields_of(body: dict[str, Any], model: type[_Model]) -> _Model:
+    """The decoded body as a value of this type.
+
+    Raises:
+        InvalidManifest: with every error there is.
+    """
+    return await offloaded_if_large(body, _fields, body, model)
+
+
+def _fields(body: dict[str, Any], model: type[_Model]) -> _Model:
     problems = Problems()
-    options = read_spec(model, _an_object(await _decoded_json(body)), "", problems)
+    options = read_spec(model, body, "", problems)
     problems.raise_if_any("the body is not valid")
     assert options is not None, "without problems there is a value"
     return options

@@ -4,7 +4,6 @@ version (one small statement) ─▶ cached bytes?  ─▶ 304 or 200
                                  └ no: read and render once a version
 """
 
-import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,9 +15,9 @@ from fastapi import Response
 from app.api.conditional import job_tag, status_tag, unchanged
 from app.api.rendering import RenderCache, job_bytes, status_bytes
 from app.db.job_rows import JobRow
+from app.offload import is_large, offloaded
 from app.services.freshness import Freshness
 from app.services.gateway import Services
-from app.services.planning import is_large
 from app.services.reading import Address, Belongings
 from app.services.submitting import LARGE_JOB
 
@@ -72,7 +71,7 @@ class Poller:
         if kept is not None:
             return kept
         if len(belongings.replicas) + len(belongings.attempts) > LARGE_JOB or is_large(row.manifest):
-            body = await asyncio.to_thread(job_bytes, row, belongings)
+            body = await offloaded(job_bytes, row, belongings)
         else:
             body = job_bytes(row, belongings)
         return self._keep(Shown.JOB, row, job_tag(row.uid, row.version), body)

@@ -14,6 +14,7 @@ from app.domain.dialects.envelope import as_posted
 from app.domain.errors import Conflict, FieldError, InvalidManifest, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
 from app.domain.vocabulary import JobPhase
+from app.offload import offloaded_if_large
 from app.services.planning import Planner
 from app.services.scaling import Growth, SizesWanted, growth, resized, scaling_of, shifted_sizes, wanted_sizes
 from app.services.submitting import Hint
@@ -39,7 +40,7 @@ class Changed:
 class _Request:
     """An edit that was asked for. `keeps_objects`: it changes neither how many replicas there are nor what they need.
 
-    `reason` and `message` are for the job's history.
+    `reason` and `message` are for the job's history. `document` is what the caller sent, if anything.
     """
 
     namespace: str
@@ -50,6 +51,7 @@ class _Request:
     message: str = ""
     precondition: Precondition
     keeps_objects: bool = False
+    document: Any = None
 
 
 class JobControl:
@@ -77,7 +79,14 @@ class JobControl:
             return self._revised(stored, document, administers=administers)
 
         return await self._edit(
-            _Request(namespace=namespace, name=name, change=change, actor=actor, precondition=precondition)
+            _Request(
+                namespace=namespace,
+                name=name,
+                change=change,
+                actor=actor,
+                precondition=precondition,
+                document=document,
+            )
         )
 
     async def merge(
@@ -96,7 +105,9 @@ class JobControl:
             return self._revised(stored, merge_patch(as_posted(stored), patch), administers=administers)
 
         return await self._edit(
-            _Request(namespace=namespace, name=name, change=change, actor=actor, precondition=precondition)
+            _Request(
+                namespace=namespace, name=name, change=change, actor=actor, precondition=precondition, document=patch
+            )
         )
 
     async def scale(
@@ -206,7 +217,7 @@ class JobControl:
             job = await self.current(request.namespace, request.name)
             request.precondition(job)
             _refuse_if_over(job)
-            edit = self._decide(job, request)
+            edit = await offloaded_if_large((job.manifest, request.document), self._decide, job, request)
             if edit is None:
                 return Changed(job=job, pending=job.status.observed_generation < job.generation)
             try:

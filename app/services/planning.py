@@ -20,9 +20,6 @@ from app.domain.policy import PodPolicy
 from app.domain.policy.pod_policy import violation
 from app.services.wrong_route import refuse_wrong_route
 
-# Validation takes about 10 microseconds a value: what has fewer values than this takes less than 20 ms.
-_SMALL: Final = 2000
-_LONG_TEXT: Final = 512  # characters that count as one more value
 SUFFIX_LENGTH: Final = 5
 # Kubernetes' own alphabet for generated names: no vowels and nothing that looks like one.
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -138,21 +135,6 @@ def _refuse_exemption(manifest: Manifest, stored: Manifest | None) -> None:
         "leave it out, or ask an administrator to submit the job",
     )
     raise violation("the role does not allow to exempt a job from the pod policy", problems)
-
-
-def is_large(document: object) -> bool:
-    """Whether work on the document may hold up others for long: it has many values, or long texts."""
-    left, stack = _SMALL, [document]
-    while stack and left > 0:
-        value = stack.pop()
-        left -= 1
-        if isinstance(value, dict):
-            stack += value.values()
-        elif isinstance(value, list):
-            stack += value[:_SMALL]
-        elif isinstance(value, str):
-            left -= len(value) // _LONG_TEXT
-    return left <= 0
 
 
 def generated_name(base: str, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> str:

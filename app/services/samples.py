@@ -21,6 +21,7 @@ from app.domain.cache.kinds import CacheKind
 from app.domain.cache.limits import CacheLimits
 from app.domain.errors import Conflict, FieldError, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
+from app.offload import offloaded_if_large
 from app.services.control import merge_patch
 from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from app.services.sample_drafts import SampleDraft, drafted, redrafted
@@ -52,6 +53,14 @@ class SampleChanged:
     pending: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """An edit: the document that the caller sent, and the manifest that it makes of the stored one."""
+
+    document: Manifest
+    change: Callable[[Manifest], Manifest]
+
+
 class Samples:
     """One transaction each. The controller learns of a change by the intent that is left in the row."""
 
@@ -62,13 +71,13 @@ class Samples:
         self._limits = limits
         self._random = randomness
 
-    def prepare(self, kind: CacheKind, document: Manifest, namespace: str) -> SampleDraft:
+    async def prepare(self, kind: CacheKind, document: Manifest, namespace: str) -> SampleDraft:
         """All that can be said of a document without the database.
 
         Raises:
             InvalidManifest: with every error there is.
         """
-        return drafted(kind, document, namespace, self._limits, self._suffix)
+        return await offloaded_if_large(document, drafted, kind, document, namespace, self._limits, self._suffix)
 
     async def submit(
         self,
@@ -87,9 +96,9 @@ class Samples:
             Conflict: the name is in use (NameTaken, BeingDeleted), or the key is.
         """
         for draws_left in range(NAME_DRAWS - 1, -1, -1):
-            draft = self.prepare(kind, document, namespace)
+            draft = await self.prepare(kind, document, namespace)
             new = self._new(draft, namespace, actor)
-            body = render(samples.first_row(new))
+            body = await offloaded_if_large(new.manifest, render, samples.first_row(new))
             keyed = None if key is None else kept_answer(key, body)
             answer = await decided(self._clock, partial(samples.insert, self._db, new, keyed), _is_in_flight)
             if isinstance(answer, SampleTaken) and draft.generated and draws_left:
@@ -107,7 +116,8 @@ class Samples:
             InvalidManifest: it is not valid, or changes what cannot be changed.
             Conflict: it is being deleted (BeingDeleted), has been (Deleted), or has succeeded (AlreadyFinished).
         """
-        return await self._edit(kind, namespace, name, lambda _: document, actor, precondition)
+        asked = _Asked(document=document, change=lambda _: document)
+        return await self._edit(kind, namespace, name, asked, actor, precondition)
 
     async def merge(
         self, kind: CacheKind, namespace: str, name: str, patch: dict[str, Any], *, actor: str,
@@ -119,7 +129,8 @@ class Samples:
             document: Manifest = merge_patch(stored, patch)
             return document
 
-        return await self._edit(kind, namespace, name, merged, actor, precondition)
+        asked = _Asked(document=patch, change=merged)
+        return await self._edit(kind, namespace, name, asked, actor, precondition)
 
     async def delete(
         self, kind: CacheKind, namespace: str, name: str, *, actor: str, reason: str = "",
@@ -196,7 +207,7 @@ class Samples:
         kind: CacheKind,
         namespace: str,
         name: str,
-        change: Callable[[Manifest], Manifest],
+        asked: _Asked,
         actor: str,
         precondition: SamplePrecondition,
     ) -> SampleChanged:
@@ -204,7 +215,7 @@ class Samples:
             row = await self.row(kind, namespace, name)
             precondition(row)
             samples.refuse_leaving(row)
-            draft = redrafted(row, change(row.manifest), self._limits)
+            draft = await offloaded_if_large((row.manifest, asked.document), self._redrafted, row, asked)
             if draft.manifest == row.manifest:
                 return SampleChanged(row=row, pending=row.observed_generation < row.generation)
             try:
@@ -214,6 +225,9 @@ class Samples:
             self._hint()
             return SampleChanged(row=changed, pending=True)
         raise Conflict(f"the {kind.kind} changes faster than it can be edited: repeat it", code="Contended")
+
+    def _redrafted(self, row: SampleRow, asked: _Asked) -> SampleDraft:
+        return redrafted(row, asked.change(row.manifest), self._limits)
 
     def _edit_of(self, row: SampleRow, draft: SampleDraft, actor: str) -> SampleEdit:
         return SampleEdit(

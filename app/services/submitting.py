@@ -31,7 +31,8 @@ from app.domain.plan import JobPlan, Manifest
 from app.domain.pod_limits import OverLimit
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
-from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Draft, Planner, is_large
+from app.offload import is_large, offloaded, offloaded_if_large
+from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Draft, Planner
 
 Render: TypeAlias = Callable[[JobRow], bytes]
 Hint: TypeAlias = Callable[[], None]
@@ -134,9 +135,7 @@ class Submitter:
 
         `administers` says that it may have exemptions from the pod policy.
         """
-        if is_large(document):
-            return await asyncio.to_thread(self._prepare, document, namespace, administers=administers)
-        return self._prepare(document, namespace, administers=administers)
+        return await offloaded_if_large(document, self._prepare, document, namespace, administers=administers)
 
     def _prepare(self, document: Manifest, namespace: str, *, administers: bool) -> Prepared:
         draft = self._planner.draft(document, namespace, self.suffix, administers=administers)
@@ -184,7 +183,7 @@ async def rendered(render: Render, new: NewJob) -> bytes:
     """The answer to a submission; rendered in another thread if the job is large."""
     row = as_stored(new)
     if sum(new.status.aggregate.values()) > LARGE_JOB or is_large(new.manifest):
-        return await asyncio.to_thread(render, row)
+        return await offloaded(render, row)
     return render(row)
 
 

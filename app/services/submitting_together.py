@@ -12,12 +12,13 @@ from typing import TypeAlias
 
 from app.clock import Clock
 from app.db.submissions import GroupCommit
-from app.db.submit import Answer, KeyConflict, KeyInFlight, NameTaken, Replayed
+from app.db.submit import Answer, KeyConflict, KeyInFlight, NameTaken, NewJob, Replayed
 from app.domain.errors import Conflict, DomainError, FieldError, Forbidden, InvalidManifest, Problems
 from app.domain.name_ranges import NameRange, split
 from app.domain.plan import Manifest
 from app.domain.pod_limits import OverLimit
 from app.domain.policy.pod_policy import violation
+from app.offload import offloaded
 from app.services.submitting import (
     NAME_DRAWS,
     Hint,
@@ -25,12 +26,12 @@ from app.services.submitting import (
     Render,
     RequestKey,
     Submitter,
+    as_stored,
     decided,
     kept_answer,
     key_in_flight,
     key_reused,
     name_taken,
-    rendered,
 )
 
 Join: TypeAlias = Callable[[Iterable[bytes]], bytes]
@@ -66,7 +67,7 @@ class TogetherSubmitter:
         """
         for draws_left in range(NAME_DRAWS - 1, -1, -1):
             prepared = await self._prepare_each(documents, namespace, administers=administers)
-            clashes = _clashes(prepared)
+            clashes = await offloaded(_clashes, prepared)
             if not clashes:
                 return prepared
             if not draws_left or not all(prepared[place].draft.generated for place in clashes):
@@ -92,8 +93,8 @@ class TogetherSubmitter:
         """
         for draws_left in range(NAME_DRAWS - 1, -1, -1):
             prepared = await self.prepare(documents, namespace, administers=administers)
-            jobs = [self._submitter.new_job(one, actor) for one in prepared]
-            body = join([await rendered(render, job) for job in jobs])
+            jobs = await offloaded(self._new_jobs, prepared, actor)
+            body = await offloaded(_rendered, jobs, render, join)
             if key is not None:
                 jobs[0] = replace(jobs[0], idempotency=kept_answer(key, body))
             refused = await decided(self._clock, partial(self._commit.submit_together, jobs), _is_in_flight)
@@ -103,6 +104,9 @@ class TogetherSubmitter:
             if not (draws_left and _is_luck(refused, prepared)):
                 return _refused(refused, prepared)
         raise AssertionError("the last draw is answered")
+
+    def _new_jobs(self, prepared: Sequence[Prepared], actor: str) -> list[NewJob]:
+        return [self._submitter.new_job(one, actor) for one in prepared]
 
     async def _prepare_each(
         self, documents: Sequence[Manifest], namespace: str, *, administers: bool
@@ -135,6 +139,10 @@ class TogetherSubmitter:
         accepted = f"{self._max_replicas} replicas or fewer in one List"
         error = FieldError(pointer="/items", code="TooManyReplicas", detail=detail, accepted=accepted)
         raise InvalidManifest("the List has too many replicas; none was stored", errors=[error])
+
+
+def _rendered(jobs: Iterable[NewJob], render: Render, join: Join) -> bytes:
+    return join([render(as_stored(job)) for job in jobs])
 
 
 def _below(place: int, refused: DomainError) -> Iterable[FieldError]:

@@ -175,7 +175,7 @@ async def test_what_is_wrong_is_told_with_all_its_places(
 
 @pytest.mark.parametrize("namespace", ["", TEAM, "shared"])
 async def test_secrets_of_the_own_and_of_shared_namespaces_may_be_named(service: Service, namespace: str) -> None:
-    draft = service.samples.prepare(SAMPLE_SET, a_set(secretRef={"name": "s", "namespace": namespace}), TEAM)
+    draft = await service.samples.prepare(SAMPLE_SET, a_set(secretRef={"name": "s", "namespace": namespace}), TEAM)
     assert (draft.name, draft.set_name, draft.generated) == ("imagenet", "imagenet", False)
     with pytest.raises(NotFound):
         await service.row()

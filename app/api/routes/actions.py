@@ -131,7 +131,7 @@ async def retry_job(
     """Submit the manifest of a job that has ended again, as a new job with retryOf."""
     caller.require(Verb.SUBMIT, namespace)
     options = await read_options(request, RetryOptions)
-    key = request_key(caller, idempotency_key, {"name": options.name})
+    key = await request_key(caller, idempotency_key, {"name": options.name})
     services = caller.services
     job = await services.control.current(namespace, name)
     created = await services.submitter.submit(

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import Field
 
-from app.api.bodies import JSON
+from app.api.bodies import JSON, fields_of, read_json
 from app.api.dependencies import api_of
 from app.api.envelope import succeeded
 from app.api.errors import refuse_parameter
@@ -17,9 +17,8 @@ from app.api.parameters import check_namespace, refuse_unknown_query
 from app.api.views import View
 from app.db.job_rows import JobRow
 from app.domain import names
-from app.domain.decoding import decode_json
-from app.domain.dialects.spec_model import SpecModel, read_spec
-from app.domain.errors import InvalidManifest, NotFound, Problems, TooLarge
+from app.domain.dialects.spec_model import SpecModel
+from app.domain.errors import InvalidManifest, NotFound, TooLarge
 from app.services.di_server import DiServer
 
 TAG: Final = "di-server"
@@ -192,19 +191,14 @@ def _answer(message: str, data: object = None) -> Response:
 
 
 async def _read_replicas(request: Request) -> ReplicasRequest:
-    problems = Problems()
-    asked = read_spec(ReplicasRequest, await _read_object(request), "", problems)
-    problems.raise_if_any("the body is not valid")
-    assert asked is not None, "without problems there is a value"
-    return asked
+    return await fields_of(await _read_object(request), ReplicasRequest)
 
 
 async def _read_object(request: Request) -> dict[str, Any]:
     """The body, whatever its Content-Type: upstream's server never looked at it."""
-    body = await request.body()
-    if len(body) > MAX_BODY_BYTES:
+    if len(await request.body()) > MAX_BODY_BYTES:
         raise TooLarge(f"the body is larger than {MAX_BODY_BYTES} bytes")
-    value = decode_json(body)
+    value = await read_json(request)
     if not isinstance(value, dict):
         raise InvalidManifest("the body must be one object")
     return value

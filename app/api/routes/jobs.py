@@ -17,6 +17,7 @@ from app.cancellation import TaskGroup
 from app.db.job_rows import JobRow
 from app.domain.errors import DomainError
 from app.domain.plan import Manifest
+from app.offload import offloaded_if_large
 from app.services.access import Verb
 from app.services.control import Changed, Precondition
 from app.services.manifests import Sampler
@@ -79,7 +80,7 @@ async def submit(caller: Caller, namespace: str, idempotency_key: str | None) ->
     """Answers once the job is durable, or all of several are."""
     caller.require(Verb.SUBMIT, namespace)
     asked = await read_submission(caller.request)
-    key = request_key(caller, idempotency_key, asked)
+    key = await request_key(caller, idempotency_key, asked)
     services, actor, administers = caller.services, caller.name, caller.administers
     if isinstance(asked, dict):
         created = await services.submitter.submit(
@@ -104,7 +105,7 @@ async def submit_batch(
     caller.require(Verb.SUBMIT, namespace)
     asked = await read_submission(request)
     documents = [asked] if isinstance(asked, dict) else asked
-    keys = [_key_of_item(caller, idempotency_key, document, place) for place, document in enumerate(documents)]
+    keys = [await _key_of_item(caller, idempotency_key, document, place) for place, document in enumerate(documents)]
     async with TaskGroup() as group:  # together they share a commit
         tasks = [
             group.create_task(_one_of_batch(caller, namespace, document, key))
@@ -114,8 +115,8 @@ async def submit_batch(
     return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
-def _key_of_item(caller: Caller, key: str | None, document: Manifest, place: int) -> RequestKey | None:
-    of_all = request_key(caller, key, document)
+async def _key_of_item(caller: Caller, key: str | None, document: Manifest, place: int) -> RequestKey | None:
+    of_all = await request_key(caller, key, document)
     return of_all and replace(of_all, scope=f"{of_all.scope} {place}")
 
 
@@ -183,13 +184,14 @@ async def delete_job(
     return await changed_response(caller, changed)
 
 
-def request_key(caller: Caller, key: str | None, body: object) -> RequestKey | None:
+async def request_key(caller: Caller, key: str | None, body: object) -> RequestKey | None:
     """Whose key it is, for which request."""
     if key is None:
         return None
     request = caller.request
     scope = f"{caller.principal.id} {request.method} {request.url.path}"
-    return RequestKey(scope=scope, key=key, fingerprint=fingerprint(body, dict(request.query_params)))
+    print_of_body = await offloaded_if_large(body, fingerprint, body, dict(request.query_params))
+    return RequestKey(scope=scope, key=key, fingerprint=print_of_body)
 
 
 def precondition(if_match: str | None) -> Precondition:

@@ -1,5 +1,6 @@
 """Lists of jobs: filters, pages, and bytes that are joined rather than rendered."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
@@ -173,7 +174,10 @@ async def _items(api: Api, page: JobPage) -> list[Rendered]:
     for rows in _portions(page.rows):
         belongings = await api.services.reading.belongings_of([row for row in rows if poller.kept(row) is None])
         for row in rows:
-            item = poller.kept(row) or await poller.of_row(row, belongings[row.uid])
+            item = poller.kept(row)
+            if item is None:
+                item = await poller.of_row(row, belongings[row.uid])
+                await asyncio.sleep(0)  # a page of 500 jobs takes longer to render than others should wait
             size += len(item.body)
             if items and size > PAGE_BYTES:
                 return items

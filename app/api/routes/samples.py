@@ -61,10 +61,10 @@ def _add_submission(router: APIRouter, kind: SampleKind) -> None:
         document = await read_manifest(request)
         refuse_wrong_route(document, kind.resource, namespace)
         if dry_run:
-            draft = caller.services.samples.prepare(kind.kind, document, namespace)
+            draft = await caller.services.samples.prepare(kind.kind, document, namespace)
             view = SampleDryRunView(dry_run=True, manifest=draft.manifest)
             return Response(view.model_dump_json(by_alias=True), media_type=JSON, headers={"Cache-Control": "no-store"})
-        key = request_key(caller, idempotency_key, document)
+        key = await request_key(caller, idempotency_key, document)
         created = await caller.services.samples.submit(
             kind.kind, document, namespace, actor=caller.name, key=key, render=sample_bytes
         )

@@ -121,7 +121,7 @@ def nearest(name: str, known: Sequence[str]) -> str | None:
 
 def add_unknown_field(problems: Problems, pointer: str, name: str, known: Sequence[str]) -> None:
     """Refuse the field `name` at this pointer (its own, not its parent's), suggesting the one that was meant."""
-    meant = nearest(name, known)
+    meant = None if problems.full else nearest(name, known)  # it takes long, and nobody would read it
     hint = f'; did you mean "{meant}"?' if meant else ""
     problems.add(pointer, "UnknownField", f'unknown field "{shorten(name)}"{hint}', "one of " + ", ".join(known))
 
