@@ -8,7 +8,9 @@ from typing import Final, Generic, TypeVar
 
 # The database pools, cluster connections, logs, the event loop itself and the files of a thread pool need descriptors.
 RESERVED_DESCRIPTORS: Final = 96
-LINGER_SECONDS: Final = 2.0  # for a refused client to read its answer, and for a closed connection to flush
+LINGER_SECONDS: Final = 2.0  # for a refused client to read its answer, and for a closed transport to end
+# What a client has to take of an answer within the send timeout: at 60 s a rate of 273 B/s, far below any modem's.
+MIN_TAKEN: Final = 16 * 1024
 _T = TypeVar("_T")
 
 
@@ -23,7 +25,7 @@ class ServerLimits:
         header_timeout: from the connection, or the first byte of a later request, to the end of the headers.
         body_timeout: from the end of the headers to the end of the body.
         idle_timeout: between two requests of a connection.
-        send_timeout: for a client to take what was sent to it.
+        send_timeout: for a client to take the next `MIN_TAKEN` bytes of an answer, or the rest if that is less.
     """
 
     max_header_bytes: int = 64 * 1024
@@ -56,25 +58,48 @@ class Stage(enum.Enum):
     HEAD = "head"  # the client sends the request line and headers
     BODY = "body"  # the client sends the body
     ANSWER = "answer"  # the application works on the request
+    SENDING = "sending"  # answered; the client takes the answer
     IDLE = "idle"  # answered; the next request may come
     REFUSED = "refused"  # refused; the client may still read why
-    CLOSING = "closing"  # closed; what was sent is being flushed
+    CLOSING = "closing"  # closed; the transport has not ended yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing(Generic[_T]):
-    """A connection as the decisions below see it; `waited` and `blocked` are seconds.
+    """A connection as the decisions below see it; `waited` and `behind` are seconds.
 
     Args:
         waited: in this stage, for the client.
-        blocked: since the client stopped taking what is sent to it; 0 while it takes it.
+        behind: since the client last had taken enough of what was sent to it; 0 if it has to take nothing.
     """
 
     connection: _T
     address: str
     stage: Stage
     waited: float
-    blocked: float = 0.0
+    behind: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SendWindow:
+    """The time since which a client has taken less than `MIN_TAKEN` of what was sent to it.
+
+    Nothing is sent within a window, so that the client has taken whatever the write buffer loses.
+
+    Args:
+        began: when the client had last taken enough.
+        unsent: size of the write buffer at the last look.
+        taken: bytes taken since `began`.
+    """
+
+    began: float
+    unsent: int
+    taken: int = 0
+
+    def at(self, now: float, unsent: int) -> "SendWindow":
+        """The window after another look; a new one if the client has taken enough."""
+        taken = self.taken + max(0, self.unsent - unsent)
+        return SendWindow(now, unsent) if taken >= MIN_TAKEN else SendWindow(self.began, unsent, taken)
 
 
 class Overdue(enum.Enum):
@@ -89,7 +114,7 @@ class Overdue(enum.Enum):
 
 def overdue(standing: Standing[_T], limits: ServerLimits) -> Overdue | None:
     """Which limit of time the connection has passed, if any."""
-    if standing.blocked > limits.send_timeout:
+    if standing.behind > limits.send_timeout:
         return Overdue.SEND
     allowed, finding = {
         Stage.NEW: (limits.header_timeout, Overdue.IDLE),

@@ -6,13 +6,14 @@ from typing import Final
 
 import httptools
 from typing_extensions import override
+from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from app.http_server import answers
 from app.http_server.answers import Refusal
-from app.http_server.limits import Overdue, ServerLimits, Stage, Standing
+from app.http_server.limits import Overdue, SendWindow, ServerLimits, Stage, Standing
 from app.http_server.metrics import REFUSALS
 
 MAX_HEADER_FIELDS: Final = 200
@@ -22,6 +23,8 @@ _READ_BYTES: Final = 64 * 1024
 # What a client may still send after its answer before it is cut off: a whole body, since many clients read the answer
 # only when they have sent everything.
 _DISCARDED_BYTES: Final = 4 * 1024 * 1024
+# What a client may send ahead of an answer before the server stops reading. While it reads, it sees the client leave.
+_AHEAD_BYTES: Final = 16 * 1024
 _UPGRADE_FIELDS: Final = frozenset({b"upgrade", b"http2-settings"})
 
 
@@ -52,7 +55,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._reading: Stage | None = None  # HEAD or BODY while a request is incomplete
         self._since = self.loop.time()  # when the present stage began
         self._closing_since: float | None = None
-        self._blocked_since: float | None = None
+        self._active: RequestResponseCycle | None = None  # the request whose handler was started last
+        self._sending: SendWindow | None = None  # while the client has to take what was sent to it
         self._refusal: Refusal | None = None
         self._upgrading = False
         self._unparsed = b""
@@ -61,36 +65,48 @@ class GuardedProtocol(HttpToolsProtocol):
 
     @property
     def stage(self) -> Stage:
-        if self.transport.is_closing():
+        closing = self.transport.is_closing()
+        if self._answers() and not closing:
+            is_own_body = self._reading is Stage.BODY and not self.pipeline and self._refusal is None
+            return Stage.BODY if is_own_body else Stage.ANSWER
+        if self.transport.get_write_buffer_size():
+            return Stage.SENDING
+        if closing:
             return Stage.CLOSING
         if self._refusal is not None:
-            return Stage.ANSWER if self._answers() else Stage.REFUSED
-        if self._reading is Stage.BODY and not self._answers():
-            return Stage.IDLE  # answered without its body: the slot can be given to another client
-        if self._reading is not None:
-            return self._reading
-        if self._latest is None:
-            return Stage.NEW
-        return Stage.ANSWER if self._answers() else Stage.IDLE
-
-    @property
-    def _latest(self) -> RequestResponseCycle | None:
-        """The latest request; uvicorn declares that there always is one."""
-        return self.cycle
+            return Stage.REFUSED
+        if self._reading is Stage.HEAD:
+            return Stage.HEAD
+        return Stage.NEW if self._active is None else Stage.IDLE  # also when answered before the end of the body
 
     def _answers(self) -> bool:
         """Whether the application still has an answer to give."""
-        latest = self._latest
-        return latest is not None and not latest.response_complete and not latest.disconnected
+        if self.pipeline and not self.transport.is_closing():
+            return True
+        active = self._active
+        return active is not None and not active.response_complete and not active.disconnected
 
     def standing(self, now: float) -> Standing["GuardedProtocol"]:
         stage, since = self.stage, self._since
         if stage is Stage.CLOSING:
             since = self._closing_since = self._closing_since or now
-        elif stage in (Stage.HEAD, Stage.BODY) and self.flow.read_paused:
-            since = self._since = now  # it is not the client that is slow
-        blocked = 0.0 if self._blocked_since is None else now - self._blocked_since
-        return Standing(connection=self, address=self.address, stage=stage, waited=now - since, blocked=blocked)
+        elif stage is Stage.SENDING or (stage is Stage.BODY and self.flow.read_paused):
+            since = self._since = now  # the time of the next stage begins later
+        return Standing(
+            connection=self, address=self.address, stage=stage, waited=now - since, behind=self._behind(stage, now)
+        )
+
+    def _behind(self, stage: Stage, now: float) -> float:
+        """How long the client has been taking too little of what was sent to it; 0 if it has to take nothing.
+
+        A handler that may still write hides what the client takes. It is therefore judged only while it is paused.
+        """
+        unsent = self.transport.get_write_buffer_size()
+        if not unsent or not (self.flow.write_paused or stage is Stage.SENDING):
+            self._sending = None
+            return 0.0
+        self._sending = SendWindow(now, unsent) if self._sending is None else self._sending.at(now, unsent)
+        return now - self._sending.began
 
     def end_overdue(self, finding: Overdue) -> None:
         """Answer 408 where a request is incomplete, and close the connection."""
@@ -106,25 +122,50 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def refuse(self, refusal: Refusal) -> None:
-        """Answer what can still be answered, take no further request, and close once the client has read it."""
+        """Take no further request, answer the earlier ones and then this one, and close once the client has read it."""
         if self._refusal is not None or self.transport.is_closing():
             return
         REFUSALS.labels(refusal.reason).inc()
-        within_body = self._reading is Stage.BODY
         self._refusal, self._unparsed, self._since = refusal, b"", self.loop.time()
-        if self._answers():
-            self.cycle.keep_alive = False
-            if not within_body:
-                return  # an earlier request is being answered, and its answer closes the connection
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-            if self.cycle.response_started:
-                self.transport.close()
-                return
         self.flow.resume_reading()
-        self.transport.write(refusal.wire(self.server_state.default_headers))
+        if self._reading is Stage.BODY:
+            if self.cycle.response_complete:
+                self._send_last(b"")  # a request gets one answer
+                return
+            self._withdraw()
+        if not self._answers():
+            self._send_last(self._wire(refusal))
+
+    def _withdraw(self) -> None:
+        """Take the latest request from the application; its body is at fault."""
+        if self.pipeline:
+            self.pipeline.popleft()
+            return
+        self._tell_disconnected(self.cycle)
+        if self.cycle.response_started:
+            self.transport.close()
+
+    def _wire(self, refusal: Refusal) -> bytes:
+        return refusal.wire(self.server_state.default_headers)
+
+    def _send_last(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        self._since = self.loop.time()
+        self.transport.write(data)
         if self.transport.can_write_eof():
             self.transport.write_eof()
+
+    @staticmethod
+    def _tell_disconnected(cycle: RequestResponseCycle) -> None:
+        if not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+    @override
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._active = cycle
+        super()._start_asgi_task(cycle, app)
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -134,19 +175,17 @@ class GuardedProtocol(HttpToolsProtocol):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._active is not None:
+            self._tell_disconnected(self._active)  # uvicorn tells only the latest request, which may be a pending one
+        self.pipeline.clear()
         super().connection_lost(exc)
         self._unparsed = b""
         self._on_lost(self)
 
     @override
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._blocked_since = self.loop.time()
-
-    @override
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._blocked_since = None
+        self._sending = None  # the client took more than a window asks for
 
     @override
     def data_received(self, data: bytes) -> None:
@@ -155,7 +194,7 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         self._unparsed += data
         self._parse()
-        if self._unparsed:
+        if len(self._unparsed) > _AHEAD_BYTES:
             self.flow.pause_reading()
 
     def _parse(self) -> None:
@@ -208,6 +247,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._reading, self._since, self._span = Stage.HEAD, self.loop.time(), 0
+        self._discarded = 0
 
     @override
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -225,8 +265,10 @@ class GuardedProtocol(HttpToolsProtocol):
             self.scope["method"] = self.parser.get_method().decode("ascii")
             self._upgrading = True
             return
-        self._reading, self._since, self._span = Stage.BODY, self.loop.time(), 0
         super().on_headers_complete()
+        self._reading, self._since, self._span = Stage.BODY, self.loop.time(), 0
+        if self.pipeline:
+            self.flow.resume_reading()  # uvicorn pauses it, and then nobody sees the client leave
         if self.last_request:
             self.cycle.keep_alive = False
 
@@ -246,9 +288,9 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._unset_keepalive_if_required()  # the owner ends idle connections
-        self._since = self.loop.time()
+        self._since, self._sending = self.loop.time(), None
         if self._refusal is not None and not self._answers():
-            self.transport.close()
+            self._send_last(self._wire(self._refusal))
         elif self._unparsed:
             self.loop.call_soon(self._parse)
 

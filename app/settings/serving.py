@@ -72,7 +72,8 @@ class ServingSettings(BaseSettings):
         float, Field(gt=0, description="between two requests of a connection; longer than proxies keep them, 60 s")
     ] = 75.0
     send_timeout: Annotated[
-        float, Field(gt=0, description="for a client to take what was sent, before its connection is cut off")
+        float,
+        Field(gt=0, description="for a client to take the next 16 KiB of an answer: 273 B/s, which any link can do"),
     ] = 60.0
     max_stall: Annotated[
         float,

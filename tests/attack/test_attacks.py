@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.attack.victim import BODY_SECONDS, DESCRIPTORS, HEADER_SECONDS, Connection, Victim, chunked, request
+from tests.attack.victim import BODY_SECONDS, DESCRIPTORS, HEADER_SECONDS, Victim
 from tests.support.gateway import jobs_path, manifest
+from tests.support.raw_http import Connection, chunked, request
 
 Prove = Callable[[str], None]
 

@@ -11,10 +11,11 @@ import pytest_asyncio
 
 from app.db.engine import Database
 from app.domain.credentials import credential_of
-from tests.attack.victim import Victim, request, running_victim
+from tests.attack.victim import Victim, running_victim
 from tests.support.di_jobs import at, di_job
 from tests.support.gateway import jobs_path, manifest
 from tests.support.postgres import fresh_database
+from tests.support.raw_http import request
 from tests.support.samples import RESOURCES, sample
 from tests.support.samples import path as samples_path
 

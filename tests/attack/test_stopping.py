@@ -6,7 +6,8 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.attack.victim import PATIENCE, request, running_victim
+from tests.attack.victim import running_victim
+from tests.support.raw_http import PATIENCE, request
 
 READY = request("GET", "/readyz", "Connection: close")
 

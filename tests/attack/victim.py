@@ -1,23 +1,21 @@
-"""The process under attack, raw connections to it, and the client whose answers must keep coming."""
+"""The process under attack, and the client whose answers must keep coming."""
 
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
 from tests.support.gateway_process import GatewayProcess, gateway_process
+from tests.support.raw_http import PATIENCE, Connection
 
 DESCRIPTORS = 256
 HEADER_SECONDS = 2.0
 BODY_SECONDS = 3.0
 SEND_SECONDS = 3.0
-PATIENCE = 120.0  # seconds; the machine may be busy
 LOG_BYTES = 64 * 1024  # that no attack may exceed
 LIMITS = {
     "JOBGATE_ROLE": "api",
@@ -28,55 +26,6 @@ LIMITS = {
 }
 
 
-class Connection:
-    """A raw TCP connection to the gateway."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.writer.transport.abort()
-        with suppress(OSError):
-            await self.writer.wait_closed()
-
-    async def send(self, data: bytes) -> bool:
-        """Whether the gateway still takes it."""
-        if self.writer.is_closing():
-            return False
-        self.writer.write(data)
-        try:
-            await self.writer.drain()
-        except OSError:
-            return False
-        return True
-
-    async def rest(self) -> bytes:
-        """All that the gateway still says until it closes the connection."""
-        heard = b""
-        async with asyncio.timeout(PATIENCE):
-            with suppress(ConnectionError):
-                while data := await self.reader.read(2**16):
-                    heard += data
-        return heard
-
-    async def answer(self) -> tuple[int, bytes]:
-        """The status and body of the next answer; 0 when the connection ended without one."""
-        async with asyncio.timeout(PATIENCE):
-            try:
-                head = await self.reader.readuntil(b"\r\n\r\n")
-                length = next(
-                    (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
-                )
-                return int(head.split(b" ", 2)[1]), await self.reader.readexactly(length)
-            except (asyncio.IncompleteReadError, ConnectionError):
-                return 0, b""
-
-
 @dataclass
 class Victim:
     """The gateway process."""
@@ -85,9 +34,7 @@ class Victim:
     address: tuple[str, int]
 
     async def connect(self, source: str | None = None) -> Connection:
-        local = (source, 0) if source else None
-        async with asyncio.timeout(PATIENCE):
-            return Connection(*await asyncio.open_connection(*self.address, local_addr=local, limit=2**20))
+        return await Connection.open(self.address, source=source)
 
     def cpu_seconds(self) -> float:
         """CPU time that the process has used."""
@@ -161,19 +108,6 @@ class Bystander:
         async with asyncio.timeout(PATIENCE):
             while len(self.seconds) < wanted and not self.failures:
                 await asyncio.sleep(0.01)
-
-
-def request(
-    method: str, path: str, *headers: str, body: bytes = b"", host: str = "localhost", length: bool = True
-) -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *headers]
-    if length and (body or method != "GET"):
-        lines.append(f"Content-Length: {len(body)}")
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
-
-
-def chunked(pieces: Iterator[bytes], extension: bytes = b"") -> bytes:
-    return b"".join(b"%x%b\r\n%b\r\n" % (len(piece), extension, piece) for piece in pieces) + b"0\r\n\r\n"
 
 
 @asynccontextmanager

@@ -1,0 +1,222 @@
+"""Connections that pipeline, leave, read slowly or send no body, over real sockets against a small application."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from uvicorn.server import ServerState
+
+from app.http_server.limits import Overdue, ServerLimits, Stage, overdue
+from app.http_server.protocol import GuardedProtocol
+from app.http_server.server import Server, configured
+from app.http_server.sockets import bind
+from tests.support.raw_http import PATIENCE, Connection, request
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Address = tuple[str, int]
+
+BUFFER = 32 * 1024  # of the sockets: what the client does not read then stays in the server
+PAGE = b"x" * 4 * 2**20
+BAD_CHUNK = request("POST", "/bad", "Transfer-Encoding: chunked", length=False) + b"nonsense\r\n"
+
+
+async def answer(send: Send, status: int, body: bytes) -> None:
+    fields = [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": fields})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def echo_path(scope: Scope, _receive: Receive, send: Send) -> None:
+    """Answer with the path. The body is not read."""
+    await answer(send, 200, scope["path"].encode())
+
+
+async def page(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await answer(send, 200, PAGE)
+
+
+@asynccontextmanager
+async def served(app: App, limits: ServerLimits | None = None) -> AsyncIterator[Address]:
+    """The whole server, with its listener."""
+    listening = bind("127.0.0.1", 0)
+    server = Server(configured(app, graceful_seconds=1), listening, limits or ServerLimits())
+    async with asyncio.TaskGroup() as group:
+        group.create_task(server.run_until_told())
+        await server.accepts.wait()
+        try:
+            yield listening.getsockname()
+        finally:
+            server.should_exit = True
+
+
+@asynccontextmanager
+async def one_connection(app: App) -> AsyncIterator[tuple[GuardedProtocol, Connection]]:
+    """A connection with small buffers and without a listener, so that the test looks at it instead, with its own clock.
+
+    The server's end comes first.
+    """
+    listening = bind("127.0.0.1", 0)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+    config = configured(app, graceful_seconds=1)
+    protocol = GuardedProtocol(
+        config, ServerState(), limits=ServerLimits(), address="127.0.0.1", on_lost=lambda _: lost.set()
+    )
+    lost = asyncio.Event()
+    async with await asyncio.get_running_loop().create_server(lambda: protocol, sock=listening):
+        async with await Connection.open(listening.getsockname(), receive_buffer=BUFFER) as client:
+            yield protocol, client
+        async with asyncio.timeout(PATIENCE):
+            await lost.wait()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [(request("GET", "/stream") + request("GET", "/next"),), (request("GET", "/stream"), request("GET", "/next"))],
+    ids=["in one packet", "later"],
+)
+async def test_a_pipelined_request_does_not_hide_that_the_client_left(sent: tuple[bytes, ...]) -> None:
+    begun: list[str] = []
+    told: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, _send: Send) -> None:
+        begun.append(scope["path"])
+        await receive()
+        told.append((await receive())["type"])
+
+    async with served(app) as address:
+        async with await Connection.open(address) as client:
+            for packet in sent:
+                await client.send(packet)
+                await until(lambda: bool(begun))
+        await until(lambda: bool(told))
+    assert (begun, told) == (["/stream"], ["http.disconnect"])
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (request("GET", "/a") + BAD_CHUNK, [(200, "/a"), (400, "MalformedRequest")]),
+        (
+            request("GET", "/a") + request("GET", "/b") + BAD_CHUNK,
+            [(200, "/a"), (200, "/b"), (400, "MalformedRequest")],
+        ),
+        (request("GET", "/a") + b"nonsense\r\n\r\n", [(200, "/a"), (400, "MalformedRequest")]),
+        (request("GET", "/a") + request("GET", "http://a:b/"), [(200, "/a"), (400, "MalformedRequest")]),
+        (request("GET", "http://a:b/"), [(400, "MalformedRequest")]),
+        (request("GET", "/a") + request("CONNECT", "a:1"), [(200, "/a"), (405, "MethodNotAllowed")]),
+        (request("GET", "/a", "Connection: close") + BAD_CHUNK, [(200, "/a")]),
+        (BAD_CHUNK + request("GET", "/a"), [(400, "MalformedRequest")]),
+    ],
+    ids=["second", "third", "no request", "bad target", "bad target first", "CONNECT", "after the last", "first"],
+)
+async def test_a_refusal_takes_its_turn_and_ends_the_connection(sent: bytes, expected: list[tuple[int, str]]) -> None:
+    async with served(echo_path) as address, await Connection.open(address) as client:
+        await client.send(sent)
+        got = [await client.answer() for _ in expected]
+        heard = [(status, body.decode() if status == 200 else json.loads(body)["code"]) for status, body in got]
+        assert heard == expected
+        assert await client.rest() == b""
+
+
+async def test_a_bad_body_after_its_answer_gets_no_second_answer() -> None:
+    async with served(echo_path) as address, await Connection.open(address) as client:
+        await client.send(request("POST", "/a", "Transfer-Encoding: chunked", length=False))
+        assert await client.answer() == (200, b"/a")
+        await client.send(b"nonsense\r\n")
+        assert await client.rest() == b""
+
+
+async def test_a_connection_that_still_owes_its_body_makes_room() -> None:
+    limits = ServerLimits(max_connections=1)
+    async with served(echo_path, limits) as address, await Connection.open(address) as early:
+        await early.send(request("POST", "/early", body=b"x" * 100)[:-50])
+        assert await early.answer() == (200, b"/early")
+        async with await Connection.open(address) as late:
+            await late.send(request("GET", "/late"))
+            assert await late.answer() == (200, b"/late")
+        assert await early.rest() == b""
+
+
+async def test_a_connection_that_still_owes_its_body_is_closed_when_idle() -> None:
+    async with served(echo_path, ServerLimits(idle_timeout=0.2)) as address, await Connection.open(address) as client:
+        await client.send(request("POST", "/early", body=b"x" * 100)[:-50])
+        assert await client.answer() == (200, b"/early")
+        assert await client.rest() == b""
+
+
+async def test_a_connection_outlives_many_bodies_that_nobody_read() -> None:
+    body = b"x" * 3 * 2**20
+    async with served(echo_path) as address, await Connection.open(address) as client:
+        for _ in range(3):
+            await client.send(request("POST", "/early", body=body))
+            assert await client.answer() == (200, b"/early")
+
+
+@pytest.mark.parametrize("fields", [(), ("Connection: close",)], ids=["kept", "closed"])
+async def test_a_slow_reader_gets_its_answer(fields: tuple[str, ...]) -> None:
+    """The client takes 32 KiB between two looks, which are 10 s apart by the clock of the test."""
+    began = now = asyncio.get_running_loop().time()
+    got = 0
+    async with one_connection(page) as (server, client):
+        await client.send(request("GET", "/", *fields))
+        await client.reader.readuntil(b"\r\n\r\n")
+        while server.transport.get_write_buffer_size():
+            assert overdue(server.standing(now), ServerLimits()) is None
+            got += len(await client.reader.readexactly(BUFFER))
+            now += 10
+        await client.reader.readexactly(len(PAGE) - got)
+        assert now - began > 10 * ServerLimits().send_timeout
+
+
+@pytest.mark.parametrize("fields", [(), ("Connection: close",)], ids=["kept", "closed"])
+async def test_a_dribbling_reader_is_overdue(fields: tuple[str, ...]) -> None:
+    async with one_connection(page) as (server, client):
+        await client.send(request("GET", "/", *fields))
+        await client.reader.readuntil(b"\r\n\r\n")
+        began = asyncio.get_running_loop().time()
+        for seconds in range(0, 70, 10):
+            assert overdue(server.standing(began + seconds), ServerLimits()) is None
+            await client.reader.readexactly(100)
+        assert overdue(server.standing(began + 70), ServerLimits()) is Overdue.SEND
+
+
+async def test_a_stream_is_judged_while_it_is_paused() -> None:
+    """A stream that its client takes in time is never overdue, however much of it is sent."""
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(120):
+            await send({"type": "http.response.body", "body": b"x" * 2**17, "more_body": True})
+
+    async with one_connection(app) as (server, client):
+        await client.send(request("GET", "/"))
+        began = asyncio.get_running_loop().time()
+        for seconds in range(0, 1000, 20):
+            await client.reader.readexactly(2**18 - 2**12)
+            await until(lambda: server.flow.write_paused)
+            assert overdue(server.standing(began + seconds), ServerLimits()) is None
+        assert overdue(server.standing(began + 1100), ServerLimits()) is Overdue.SEND
+
+
+async def test_the_idle_time_begins_when_the_client_has_its_answer() -> None:
+    async with one_connection(page) as (server, client):
+        await client.send(request("GET", "/"))
+        await client.reader.readuntil(b"\r\n\r\n")
+        later = asyncio.get_running_loop().time() + 1000
+        assert server.standing(later).waited == 0
+        await client.reader.readexactly(len(PAGE))
+        await until(lambda: server.stage is Stage.IDLE)
+        assert server.standing(later + 1).waited == pytest.approx(1)
