@@ -55,7 +55,7 @@ class _Named(View):
     name: str
     kind: str
     generation: int
-    """Rises with every edit of the spec."""
+    """Rises with every edit of the spec, not with those of labels and annotations."""
     observed_generation: int
     """The generation that phase, reason and message are about."""
 

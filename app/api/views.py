@@ -99,7 +99,7 @@ class JobView(View):
     labels: dict[str, str]
     annotations: dict[str, str]
     generation: int
-    """Rises with every edit of the manifest."""
+    """Rises with every edit of the spec, not with those of labels and annotations."""
     created_at: datetime
     created_by: str
     retry_of: UUID | None

@@ -17,6 +17,7 @@ from app.db.job_rows import COLUMNS, JobRow, job_row
 from app.db.names import reserve_more, settle_more
 from app.db.pod_room import append, with_room
 from app.db.reasons import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_REQUESTED
+from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.name_ranges import NameRange
 from app.domain.plan import Manifest
@@ -37,10 +38,10 @@ class ScaleChange:
 
 _TERMINAL = sorted(TERMINAL_PHASES)
 
-_LOCK = f"SELECT {COLUMNS} FROM jobs AS j WHERE j.uid = $1 FOR UPDATE"  # noqa: S608  columns of our own
+_LOCK = f"SELECT j.intent_version, {COLUMNS} FROM jobs AS j WHERE j.uid = $1 FOR UPDATE"  # noqa: S608  columns of our own
 _EDIT = f"""
 UPDATE jobs AS j
-SET manifest = $2, labels = $3, generation = generation + 1, version = version + 1,
+SET manifest = $2, labels = $3, generation = generation + $7::int, version = version + 1,
     intent_version = intent_version + 1, intent_at = $5, history_count = history_count + 1,
     scale_count = scale_count + $4, planned_pods = planned_pods + $6
 WHERE uid = $1 RETURNING j.history_count, j.scale_count, {COLUMNS}
@@ -86,6 +87,9 @@ FROM unnest($5::text[], $6::int[], $7::int[], $8::text[]) WITH ORDINALITY
 class Edit:
     """What is edited, by whom, and what the caller has seen: `expected_…` of None does not care.
 
+    `expected_version` refuses the edit after any change of the job, `expected_intent_version` after another edit, a
+    cancel or a delete only: what the controller concludes meanwhile does not matter to it.
+
     `names` are those that the job may use from now on beside the ones it has. `added_pods` is how many more pods the
     job in `namespace` would have; how many fewer, if it is negative.
     """
@@ -95,7 +99,7 @@ class Edit:
     actor: str
     at: datetime
     expected_version: int | None = None
-    expected_generation: int | None = None
+    expected_intent_version: int | None = None
     reason: str = EDITED
     message: str = ""
     scales: Sequence[ScaleChange] = ()
@@ -125,23 +129,25 @@ async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: Edit
     """`edit` inside the caller's transaction, which has the room for what the edit adds."""
     await reserve_more(connection, uid, change.names)
     before = await connection.fetchrow(_LOCK, uid)
-    job = _require(uid, None if before is None else job_row(before), change)
+    job = _require(uid, before, change)
     over = room.take(job.namespace, change.added_pods)
     if over is not None:
         raise Conflict("the job cannot grow so far now", code="TooManyPods", errors=[over.error("/spec")])
     await settle_more(connection, uid, job.namespace, change.names)
-    after = await connection.fetchrow(
-        _EDIT, uid, change.manifest, dict(change.labels), len(change.scales), change.at, change.added_pods
-    )
+    respecified = int(is_respecified(job.manifest, change.manifest))
+    values = (change.manifest, dict(change.labels), len(change.scales), change.at, change.added_pods, respecified)
+    after = await connection.fetchrow(_EDIT, uid, *values)
     await append(connection, job.namespace, change.added_pods)
     await _scale(connection, uid, after["scale_count"] - len(change.scales), change)
     return await _told(connection, after, events.EDITED, (change.at, change.reason, change.message, change.actor))
 
 
-def _require(uid: UUID, job: JobRow | None, change: Edit) -> JobRow:
-    if job is None:
+def _require(uid: UUID, locked: Any, change: Edit) -> JobRow:
+    if locked is None:
         raise NotFound(f"there is no job {uid}")
-    if change.expected_version not in (None, job.version) or change.expected_generation not in (None, job.generation):
+    job = job_row(locked)
+    expected = (change.expected_version, job.version), (change.expected_intent_version, locked["intent_version"])
+    if any(wanted not in (None, present) for wanted, present in expected):
         raise PreconditionFailed("the job has changed since it was read: read it again and repeat the edit")
     if job.deleted_at is not None or job.remove_requested_at is not None:
         raise Conflict("the job is being deleted and cannot be edited", code="Deleted")

@@ -18,14 +18,14 @@ _GOES_ON = """
 NOT j.quiet AND j.phase <> ALL($1::text[]) AND j.cancel_requested_at IS NULL AND j.remove_requested_at IS NULL
 """
 _LIVE = f"""
-SELECT j.uid, j.namespace, j.name, j.kind, j.api_version, j.generation, j.phase,
+SELECT j.uid, j.namespace, j.name, j.kind, j.api_version, j.generation, j.intent_version, j.phase,
        j.observed_generation >= j.generation AS seen,
        (SELECT max(s.requested_at) FROM scale_records AS s WHERE s.job_uid = j.uid) AS scaled_at
 FROM jobs AS j
 WHERE {_GOES_ON} AND j.kind = ANY($2::text[]) AND {in_namespaces(3, "j.namespace")}
 ORDER BY j.namespace, j.name
 """  # noqa: S608  conditions of our own
-_MANIFESTS = "SELECT uid, generation, manifest FROM jobs WHERE uid = ANY($1::uuid[])"
+_MANIFESTS = "SELECT uid, intent_version, manifest FROM jobs WHERE uid = ANY($1::uuid[])"
 # A reason lists its replicas, as task[rank], but not all of them if they are many.
 _WAITING = f"""
 WITH stuck AS (
@@ -55,14 +55,17 @@ class LiveRow(NamedTuple):
     kind: str
     api_version: str
     generation: int
+    intent_version: int
     phase: JobPhase
     seen: bool
     scaled_at: datetime | None
 
 
 class StoredManifest(NamedTuple):
+    """Every edit of the manifest, its metadata included, makes another `intent_version`."""
+
     uid: UUID
-    generation: int
+    intent_version: int
     manifest: Manifest
 
 

@@ -1,8 +1,9 @@
 """Looks at cluster and jobs every period, keeps what it saw and would do, and does it where it is turned on.
 
 A run is recorded whether it changes anything or not, and also when the cluster could not be read: then nothing is
-decided. A change is an edit like anybody's, fenced by the lease and bound to the generation that was decided on, so
-that a person's edit in between wins.
+decided. A change is an edit like anybody's, fenced by the lease and bound to the intent version that was decided on, so
+that a person's edit in between wins. The generation would not do: it does not count edits of labels and annotations,
+and a change that is bound to it would write the former ones back.
 """
 
 import asyncio
@@ -49,7 +50,7 @@ class _Known:
     shapes: dict[tuple[UUID, int], Shape | None] = field(default_factory=dict)
 
     def shape(self, row: LiveRow) -> Shape | None:
-        return self.shapes.get((row.uid, row.generation))
+        return self.shapes.get((row.uid, row.intent_version))
 
 
 class Autoscaler:
@@ -117,16 +118,18 @@ class Autoscaler:
         return run
 
     async def _look_at_jobs(self) -> None:
-        """Manifests are read and planned once a generation."""
+        """Manifests are read and planned once an intent version: annotations are settings, too."""
         rows = await scaling_jobs.live(self._db, self._kinds, self._parts.settings.served) if self._kinds else []
         self._known.rows = {str(row.uid): row for row in rows}
         kept = {
-            key: self._known.shapes[key] for row in rows if (key := (row.uid, row.generation)) in self._known.shapes
+            key: self._known.shapes[key] for row in rows if (key := (row.uid, row.intent_version)) in self._known.shapes
         }
-        missing = [row.uid for row in rows if (row.uid, row.generation) not in kept]
+        missing = [row.uid for row in rows if (row.uid, row.intent_version) not in kept]
         for start in range(0, len(missing), BATCH):
             for stored in await scaling_jobs.manifests(self._db, missing[start : start + BATCH]):
-                kept[stored.uid, stored.generation] = self._shape(self._known.rows[str(stored.uid)], stored.manifest)
+                kept[stored.uid, stored.intent_version] = self._shape(
+                    self._known.rows[str(stored.uid)], stored.manifest
+                )
                 await asyncio.sleep(0)  # a plan may be large, and others wait
         self._known.shapes = kept
 
@@ -187,7 +190,7 @@ class Autoscaler:
 
     async def _edit(self, row: LiveRow, decision: ScalingDecision) -> None:
         found = await scaling_jobs.manifests(self._db, [row.uid])
-        if not found or found[0].generation != row.generation:
+        if not found or found[0].intent_version != row.intent_version:
             raise PreconditionFailed("the job has been edited since it was looked at")
         before = found[0].manifest
         manifest = self._dialects[row.api_version, row.kind].resized(before, {decision.task: decision.to_replicas})
@@ -202,7 +205,7 @@ class Autoscaler:
             labels=manifest["metadata"].get("labels", {}),
             actor=ACTOR,
             at=self._parts.clock.now(),
-            expected_generation=row.generation,
+            expected_intent_version=row.intent_version,
             reason=REASON,
             message=decision.message,
             scales=(change,),

@@ -1,5 +1,6 @@
-"""Plans of jobs that are being worked on, made once a generation.
+"""Plans of jobs that are being worked on, made once an intent version.
 
+The generation would not do: annotations are settings of the plan, and editing them makes no other generation.
 A plan is as large as its manifest, whatever the number of replicas, so the bound is the size of the manifests.
 """
 
@@ -33,7 +34,7 @@ class PlanCache:
         self._plans: OrderedDict[tuple[UUID, int, bool], tuple[JobPlan, int]] = OrderedDict()
 
     def plan(self, job: StoredJob) -> JobPlan:
-        key = (job.uid, job.generation, job.recorded.status.resumes > 0)
+        key = (job.uid, job.intent_version, job.recorded.status.resumes > 0)
         kept = self._plans.get(key)
         if kept is not None:
             self._plans.move_to_end(key)

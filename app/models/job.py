@@ -1,10 +1,10 @@
 """A job: what was asked for, what has been asked since, and what the controller concluded.
 
-`version` rises with every change and makes the ETag; `generation` with the spec; `intent_version` with everything
-people ask for; `status_version` with what the controller and evidence write. `intent_at` is since when the controller
-has something to look at, null once a decision has known it. `reported` is what the job's own pods have told. The
-indexes' columns change a handful of times in a job's life, `wake_at` excepted, so that a status update stays on its
-page.
+`version` rises with every change and makes the ETag; `generation` with the manifest but for its metadata, as in
+Kubernetes; `intent_version` with everything people ask for; `status_version` with what the controller and evidence
+write. `intent_at` is since when the controller has something to look at, null once a decision has known it. `reported`
+is what the job's own pods have told. The indexes' columns change a handful of times in a job's life, `wake_at`
+excepted, so that a status update stays on its page.
 """
 
 from sqlalchemy import Column, Index, Table, desc, text

@@ -19,6 +19,7 @@ from app.db.samples import NewSample, SampleAnswer, SampleEdit, SampleFilter, Sa
 from app.db.submit import KeyConflict, KeyInFlight, Replayed, Submitted
 from app.domain.cache.kinds import CacheKind
 from app.domain.cache.limits import CacheLimits
+from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict, FieldError, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
 from app.offload import offloaded_if_large
@@ -236,7 +237,7 @@ class Samples:
             set_name=draft.set_name,
             actor=actor,
             at=self._clock.now(),
-            is_respecified=draft.manifest["spec"] != row.manifest["spec"],
+            is_respecified=is_respecified(row.manifest, draft.manifest),
             expected_version=row.version,
         )
 

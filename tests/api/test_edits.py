@@ -49,6 +49,45 @@ async def test_what_a_kind_lets_be_changed(gateway: Gateway) -> None:
     assert (put.json()["labels"], put.json()["spec"]["cleanUpPolicy"]) == ({"a": "b"}, "None")
 
 
+_SPEC = {"cleanUpPolicy": "All"}
+_LABELS = {"team": "vision"}
+_DEADLINE = {"jobgate.dev/active-deadline-seconds": "60"}
+
+
+@pytest.mark.parametrize(
+    ("patch", "generation", "edited"),
+    [
+        pytest.param({"spec": _SPEC}, 2, True, id="spec"),
+        pytest.param({"metadata": {"labels": _LABELS}}, 1, True, id="labels"),
+        pytest.param({"metadata": {"annotations": _DEADLINE}}, 1, True, id="annotations"),
+        pytest.param({"spec": _SPEC, "metadata": {"labels": _LABELS}}, 2, True, id="spec and labels"),
+        pytest.param({"spec": {"cleanUpPolicy": "None"}}, 1, False, id="nothing new"),
+    ],
+)
+async def test_only_an_edit_of_the_spec_raises_the_generation(
+    patch: dict[str, Any],
+    generation: int,
+    edited: bool,  # noqa: FBT001
+    gateway: Gateway,
+) -> None:
+    created = await gateway.submit()
+    await gateway.conclude(created["uid"], {"phase": JobPhase.RUNNING, "observed_generation": 1})
+    before = await gateway.client.get(HELLO)
+    answer = await gateway.client.patch(HELLO, json=patch, headers=PATCH)
+    after = await gateway.client.get(HELLO)
+    metadata = patch.get("metadata", {})
+    assert (answer.status_code, answer.json()) == (202 if edited else 200, after.json())
+    assert (after.headers["ETag"] != before.headers["ETag"]) is edited
+    assert (after.json()["generation"], after.json()["status"]["observedGeneration"]) == (generation, 1)
+    assert (await gateway.client.get(HELLO + "/status")).json()["generation"] == generation
+    assert after.json()["labels"] == metadata.get("labels", {})
+    assert after.json()["annotations"] == metadata.get("annotations", {})
+    assert after.json()["spec"] == created["spec"] | patch.get("spec", {})
+    selected = await gateway.client.get("/api/v1/jobs?labelSelector=team%3Dvision")
+    assert len(selected.json()["items"]) == int("labels" in metadata)
+    assert ("Edited", "", "anonymous") in await history(gateway) or not edited
+
+
 @pytest.mark.parametrize(
     ("patch", "pointer", "code"),
     [

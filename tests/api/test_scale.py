@@ -225,7 +225,7 @@ async def test_a_scale_that_meets_an_edit_keeps_both(gateway: Gateway) -> None:
     )
     assert [answer.status_code for answer in answers] == [202, 202]
     job = (await gateway.client.get(HELLO)).json()
-    assert (job["labels"], sizes(job), job["generation"]) == ({"a": "b"}, {"worker": 5}, 3)
+    assert (job["labels"], sizes(job), job["generation"]) == ({"a": "b"}, {"worker": 5}, 2)
 
 
 async def test_native_status_knows_records_and_reports_alone_and_in_lists(gateway: Gateway) -> None:

@@ -166,6 +166,15 @@ async def test_a_job_past_its_active_deadline_times_out_with_nothing_running(job
     assert (conditions["Failed"]["status"], conditions["Completed"]["status"]) == ("True", "False")
 
 
+async def test_a_deadline_that_an_edit_sets_holds_for_a_job_that_runs(jobs: Jobs) -> None:
+    await jobs.submit(job("edited"))
+    await jobs.until("edited", "Running")
+    deadline = {"jobgate.dev/active-deadline-seconds": "1"}
+    edited = await jobs.ask("PATCH", "edited", json={"metadata": {"annotations": deadline}})
+    assert edited["generation"] == 1
+    assert (await jobs.until("edited", "TimedOut"))["reason"] == "DeadlineExceeded"
+
+
 async def test_a_job_past_its_pending_deadline_fails_and_says_what_it_waited_for(jobs: Jobs) -> None:
     waiting = task(nodeSelector={"no": "such-node"})
     uid = (await jobs.submit(job("late", waiting, annotations={"pending-deadline-seconds": "12"})))["uid"]

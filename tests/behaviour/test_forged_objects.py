@@ -93,7 +93,8 @@ async def seen_by_the_controller(jobs: Jobs, *names: str) -> None:
     await jobs.submit(job("marker", task("exit 0")))
     await jobs.until("marker", "Succeeded")
     for name in names:
-        changed = await jobs.ask("PATCH", name, json={"metadata": {"annotations": {"example.com/look": "again"}}})
+        changed = await jobs.ask("PATCH", name, json={"spec": {"cleanUpPolicy": "All"}})
+        assert changed["status"]["observedGeneration"] < changed["generation"], "the edit asks for a pass"
         await jobs.until_observed(name, int(changed["generation"]))
 
 

@@ -162,6 +162,25 @@ def edit(**changes: object) -> Edit:
     return replace(Edit(manifest={"spec": 2}, labels={"b": "c"}, actor="bob", at=later(5)), **changes)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("change", "generation"),
+    [
+        ({}, 1),
+        ({"metadata": {"labels": {"b": "c"}}}, 1),
+        ({"spec": 2}, 2),
+        ({"spec": 2, "metadata": {"labels": {"b": "c"}}}, 2),
+        ({"assigned": {"sizes": {"worker": 3}}}, 2),
+    ],
+)
+async def test_the_generation_counts_changes_of_everything_but_metadata(
+    db: Database, change: dict[str, object], generation: int
+) -> None:
+    manifest = {"spec": 1, "assigned": {"sizes": {"worker": 2}}, "metadata": {"labels": {"a": "b"}}}
+    (uid,) = await submitted(db, new_job(manifest=manifest))
+    row = await jobs.edit(db, uid, edit(manifest=manifest | change))
+    assert (row.generation, row.version, (await stored(db, uid)).intent_version) == (generation, 2, 2)
+
+
 async def test_an_edit_raises_generation_and_version_and_says_who(db: Database) -> None:
     (uid,) = await submitted(db, new_job())
     scale = ScaleChange(task="worker", from_replicas=2, to_replicas=5, reason="more")
@@ -170,7 +189,7 @@ async def test_an_edit_raises_generation_and_version_and_says_who(db: Database) 
     assert row == await jobs.get(db, uid)
     line = (await history.page(db, uid, after_seq=1, limit=10))[0]
     assert (line.seq, line.entry.reason, line.entry.actor, line.entry.message) == (2, "Edited", "bob", "m")
-    again = await jobs.edit(db, uid, edit(expected_generation=2, scales=[scale]))
+    again = await jobs.edit(db, uid, edit(manifest={"spec": 3}, expected_intent_version=2, scales=[scale]))
     assert again.generation == 3
     records = await scale_records.page(db, uid, limit=10)
     assert [(one.seq, one.task, one.to_replicas, one.actor) for one in records] == [
@@ -185,7 +204,7 @@ async def test_an_edit_raises_generation_and_version_and_says_who(db: Database) 
     ("phase", "changes", "refusal", "code"),
     [
         (JobPhase.RUNNING, {"expected_version": 1}, PreconditionFailed, "PreconditionFailed"),
-        (JobPhase.RUNNING, {"expected_generation": 2}, PreconditionFailed, "PreconditionFailed"),
+        (JobPhase.RUNNING, {"expected_intent_version": 2}, PreconditionFailed, "PreconditionFailed"),
         (JobPhase.FAILED, {}, Conflict, "AlreadyFinished"),
     ],
 )

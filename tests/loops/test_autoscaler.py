@@ -2,114 +2,32 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from types import SimpleNamespace
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
-import msgspec
 import pytest
 
 from app.db import autoscaler_runs, jobs, leases, scale_records
 from app.db.autoscaler_runs import AutoscalerRun
-from app.db.engine import Database
 from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
-from app.domain.dialects.base import Site
 from app.domain.name_ranges import NameRange
-from app.domain.objects import Node
-from app.domain.scaling.inventory import CountedPod
 from app.domain.scaling.values import Inventory, ScalingDecision, Verdict
 from app.domain.status.records import Attempt, JobPendingReason, JobStatus
 from app.domain.vocabulary import JobPhase, PendingCode, ReplicaPhase
-from app.k8s.codec import Page
 from app.k8s.errors import Forbidden
-from app.k8s.resources import NODE
-from app.loops.autoscaler import ACTOR, Autoscaler
+from app.loops.autoscaler import ACTOR
 from app.loops.identity import WrongCluster
-from app.loops.parts import AutoscalerSettings, ControllerSettings
 from tests.db import factories
 from tests.db.factories import NOW, later
-from tests.support.elastic import API_VERSION, KIND, ElasticDialect, elastic_manifest
-
-ON = AutoscalerSettings(enabled=True, max_load=1.0)
-
-
-@dataclass
-class Cluster:
-    """One node of `cpu` CPUs, and pods that ask for one each."""
-
-    cpu: int = 8
-    pods: int = 0
-    error: Exception | None = None
-    asked: list[str | None] = field(default_factory=list)
-
-    async def list_all(self, resource: Any, **_: Any) -> list[Node]:
-        assert resource == NODE
-        if self.error:
-            raise self.error
-        status = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": str(self.cpu)}}
-        return [msgspec.convert({"metadata": {"name": "n1"}, "status": status}, Node)]
-
-    async def list_page(self, _: Any, namespace: str | None, *, continue_token: str, **__: Any) -> Page[CountedPod]:
-        """As many pages as there are pods, and an empty one."""
-        self.asked.append(namespace)
-        page = int(continue_token or 0)
-        spec = {"nodeName": "n1", "containers": [{"resources": {"requests": {"cpu": "1"}}}]}
-        items = (msgspec.convert({"spec": spec}, CountedPod),) if page < self.pods else ()
-        return Page(items=items, resource_version="1", continue_token=str(page + 1) if items else "")
-
-
-@dataclass
-class Stage:
-    db: Database
-    lease: leases.Lease
-    cluster: Cluster
-    now: datetime = NOW
-
-    def autoscaler(self, settings: AutoscalerSettings = ON, *namespaces: str) -> Autoscaler:
-        async def verify() -> None:
-            pass
-
-        parts: Any = SimpleNamespace(
-            api=self.cluster,
-            db=self.db,
-            clock=SimpleNamespace(now=lambda: self.now),
-            publisher=SimpleNamespace(hint=lambda: None),
-            installation_id=uuid4(),
-            site=Site(),
-            settings=ControllerSettings(autoscaler=settings, namespaces=namespaces),
-        )
-        leadership: Any = SimpleNamespace(lease=self.lease)
-        return Autoscaler(parts, leadership, verify, dialects={(API_VERSION, KIND): ElasticDialect()})
-
-    async def job(self, name: str, phase: JobPhase = JobPhase.RUNNING, **spec: Any) -> UUID:
-        new = factories.new_job(
-            name, kind=KIND, api_version=API_VERSION, manifest=elastic_manifest(**spec), names=(NameRange("job", name),)
-        )
-        await factories.submitted(self.db, new)
-        await self.seen(new.uid, phase)
-        return new.uid
-
-    async def seen(self, uid: UUID, phase: JobPhase = JobPhase.RUNNING) -> None:
-        """The controller knows the present manifest."""
-        job = await factories.stored(self.db, uid)
-        await factories.move(self.db, self.lease, uid, phase, observed_generation=job.generation)
-
-    async def size(self, uid: UUID) -> int:
-        job = await jobs.get(self.db, uid)
-        assert job is not None
-        size: int = job.manifest["spec"]["size"]
-        return size
+from tests.loops.autoscaler_stage import ON, Stage, a_stage
 
 
 @pytest.fixture
 async def stage(database_url: str) -> AsyncIterator[Stage]:
-    db = await Database.open(database_url, pool_size=4)
-    lease = await leases.acquire(db, "controller", "test", ttl=600)
-    assert lease is not None
-    yield Stage(db=db, lease=lease, cluster=Cluster())
-    await db.close()
+    async with a_stage(database_url) as found:
+        yield found
 
 
 def told(run: AutoscalerRun) -> dict[str, str]:
@@ -184,22 +102,6 @@ async def test_only_live_jobs_of_kinds_that_scale_are_looked_at(stage: Stage) ->
     await jobs.request_cancel(stage.db, going, actor="alice", at=NOW)
     await factories.submitted(stage.db, factories.new_job("other"))
     assert (await stage.autoscaler().run_once()).jobs == ()
-
-
-async def test_a_persons_edit_wins(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    uid = await stage.job("train")
-    real = autoscaler_runs.apply
-
-    async def apply(db: Database, lease: leases.Lease, job: UUID, change: jobs.Edit, *limits: Any) -> None:
-        mine = replace(change, manifest=elastic_manifest(size=2), actor="alice", scales=())
-        await jobs.edit(db, job, mine)
-        await real(db, lease, job, change, *limits)
-
-    monkeypatch.setattr(autoscaler_runs, "apply", apply)
-    run = await stage.autoscaler().run_once()
-    assert await stage.size(uid) == 2
-    assert not run.decisions[0].applied
-    assert "changed since it was read" in run.decisions[0].refusal
 
 
 async def test_names_that_a_job_grows_into_are_kept_for_it(stage: Stage) -> None:

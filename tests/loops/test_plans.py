@@ -1,16 +1,40 @@
-"""What is carried out has the job's own credential; what is only shown has none."""
+"""Plans that the controller keeps: whose credential they have, and when they are made anew."""
 
+from typing import Any
 from uuid import uuid4
 
+from app.db import jobs
 from app.db.engine import Database
 from app.domain.credentials import credential_of
 from app.domain.dialects.base import Site
 from app.loops.plans import PlanCache
 from app.services.planning import Planner
-from tests.db.factories import new_job, stored, submitted
+from tests.db.factories import NOW, new_job, stored, submitted
 from tests.support.gateway import manifest
 
 KEY = b"a key"
+
+
+DEADLINE = "jobgate.dev/active-deadline-seconds"
+
+
+def accepted(**annotations: str) -> Any:
+    document = manifest("train")
+    document["metadata"]["annotations"] = annotations
+    return Planner(installation="i").draft(document, "team-a", str).manifest
+
+
+async def test_an_edit_of_annotations_makes_another_plan_of_the_same_generation(database_url: str) -> None:
+    db = await Database.open(database_url)
+    (uid,) = await submitted(db, new_job(manifest=accepted()))
+    plans = PlanCache("i", KEY, Site())
+    before = plans.plan(await stored(db, uid))
+    edited = accepted(**{DEADLINE: "60"})
+    await jobs.edit(db, uid, jobs.Edit(manifest=edited, labels={}, actor="alice", at=NOW))
+    after = plans.plan(await stored(db, uid))
+    await db.close()
+    assert (before.active_deadline, after.active_deadline) == (None, 60)
+    assert (before.identity.generation, after.identity.generation) == (1, 1)
 
 
 async def test_only_a_plan_that_is_carried_out_has_the_credential(database_url: str) -> None:

@@ -1,4 +1,4 @@
-"""What differs between two accepted manifests and may not."""
+"""Differences between two accepted manifests: those that are not allowed, and those that make a new generation."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,6 +21,15 @@ def immutable_changes(stored: Manifest, new: Manifest, mutable: Sequence[str]) -
         if len(changes) == _MAX_CHANGES:
             break
     return changes
+
+
+def is_respecified(stored: Manifest, new: Manifest) -> bool:
+    """Whether more than the metadata differs between two accepted manifests: the condition for another generation."""
+    return _desired(stored) != _desired(new)
+
+
+def _desired(manifest: Manifest) -> Manifest:
+    return {name: value for name, value in manifest.items() if name != "metadata"}
 
 
 def _is_within(pointer: str, allowed: str) -> bool:

@@ -16,7 +16,7 @@ _SETTLING = (JobPhase.CREATING, JobPhase.SCALING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a job's manifest says of its elastic task: the same for a whole generation."""
+    """What a job's manifest says of its elastic task: the same until somebody edits it."""
 
     task: str
     size: int
@@ -29,7 +29,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """A job's present state. `seen` says that the controller knows the present manifest; `scaled_at` is when anybody
+    """A job's present state. `seen` says that the controller knows the present generation; `scaled_at` is when anybody
     last asked for another size.
     """
 
