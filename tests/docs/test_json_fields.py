@@ -1,0 +1,165 @@
+"""The JSON fields that the documentation names exist: in the OpenAPI document, or where the page says that it looks."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from app.cache_runtime.options import CacheStatus
+from app.domain.dialects import registry
+from tests.support.json_fields import Fields, named_on, of_example, of_json_schema, of_kubernetes
+
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+# Pages that name fields of other documents than requests and answers, by the source of those fields.
+SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    "docs/autoscaling.md": ("Kubernetes",),
+    "docs/cache-runtime.md": ("cache runtime",),
+    "docs/concepts.md": ("manifests",),
+    "docs/elasticity.md": ("Kubernetes",),
+    "docs/embedded-cluster.md": ("Kubernetes", "node scripts"),
+    "docs/operations.md": ("Kubernetes", "log events"),
+    "docs/pod-policy.md": ("Kubernetes",),
+    "docs/status.md": ("native status",),
+}
+_OF_KUBERNETES: Final = "a field of a Kubernetes object; fields of the API begin with the same name"
+# What is a field of a document without a schema, or looks like a field and is none, with the reason.
+EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
+    ("docs/api.md", "nativeStatus.profilings"): "what pods of a DIJob report, in a status that OpenAPI leaves open",
+    ("docs/elasticity.md", "hosts"): "a field of the file hosts.json",
+    ("docs/elasticity.md", "trainer"): "a task in the file hosts.json",
+    ("docs/embedded-cluster.md", "csi.juicefs.com"): "the name of a CSI driver",
+    ("docs/embedded-cluster.md", "spec.mountOptions"): _OF_KUBERNETES,
+    ("docs/embedded-cluster.md", "status.podIP"): _OF_KUBERNETES,
+    ("docs/glossary.md", "metadata.ownerReferences"): _OF_KUBERNETES,
+    ("docs/status.md", "metadata.ownerReferences"): _OF_KUBERNETES,
+}
+
+
+def load(path: str) -> Any:
+    return json.loads((ROOT / path).read_text(encoding="utf-8"))
+
+
+@cache
+def of_api() -> Fields:
+    return of_json_schema(load("openapi/openapi.json"))
+
+
+@cache
+def words_of_api() -> Fields:
+    """The names of query parameters and the values of enumerations, which look like fields."""
+    document = load("openapi/openapi.json")
+    operations = [one for path in document["paths"].values() for one in path.values() if isinstance(one, dict)]
+    words = {parameter["name"] for one in operations for parameter in one.get("parameters", ())}
+    words.update(*(schema.get("enum", ()) for schema in document["components"]["schemas"].values()))
+    return Fields(names=words)
+
+
+@cache
+def of_source(name: str) -> Fields:
+    fields = Fields()
+    match name:
+        case "Kubernetes":
+            fields |= of_kubernetes(load("app/devcluster/schema.json"))
+        case "manifests":
+            for dialect in registry.DIALECTS.values():
+                fields |= of_json_schema(dialect.json_schema())
+        case "native status":
+            for path in (ROOT / "tests" / "data").glob("*_native/*.json"):
+                example = json.loads(path.read_text(encoding="utf-8"))
+                fields |= of_example([step["status"] for step in example] if isinstance(example, list) else example)
+        case "cache runtime":
+            fields |= of_json_schema(msgspec.json.schema(CacheStatus))
+        case "node scripts":
+            source = (ROOT / "app" / "devcluster" / "node" / "script.py").read_text(encoding="utf-8")
+            fields.names.update(re.findall(r'"(\w+)"', source))
+        case "log events":
+            source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "app").rglob("*.py"))
+            for group, event in re.findall(r'"([a-z_]+)\.([a-z_]+)"', source):
+                fields.add(group, {event})
+        case _:
+            raise AssertionError(f"there is no source {name}")
+    return fields
+
+
+def unknown_on(page: str, api: Fields, *sources: Fields) -> set[str]:
+    """The fields that a page names and no document has.
+
+    A path that begins with a field of the API is one of the API, whatever the other sources have.
+    """
+    return {
+        ".".join(path)
+        for path in named_on(page)
+        if not api.has(path) and (path[0] in api.names or not any(source.has(path) for source in sources))
+    }
+
+
+def unknown_of(page: Path) -> set[str]:
+    sources = map(of_source, SOURCES.get(str(page.relative_to(ROOT)), ()))
+    return unknown_on(page.read_text(encoding="utf-8"), of_api(), words_of_api(), *sources)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_fields_that_a_page_names_exist(page: Path) -> None:
+    name = str(page.relative_to(ROOT))
+    excepted = {field for where, field in EXCEPTIONS if where == name}
+    unknown = unknown_of(page)
+    assert sorted(unknown - excepted) == []
+    assert sorted(excepted - unknown) == [], "exceptions that are not needed any more"
+
+
+def test_an_exception_has_a_page() -> None:
+    assert {where for where, _ in EXCEPTIONS} | SOURCES.keys() <= {str(page.relative_to(ROOT)) for page in PAGES}
+
+
+MADE_UP: Final = """
+A job's `madeUpWord`, `status.madeUp` and `errors[].madeUp: 1`, in `{"madeUpKey": 1}`; not `status.phase`,
+`pendingReasons[].code`, `metadata.labels.anything`, `plain`, `app/made.py`, `madeUp.json`.
+
+| field | meaning |
+|---|---|
+| `madeup_column` | `plain` |
+| `phase` | |
+
+```json
+{"status": {"madeUpInside": "…"}}
+{"madeUpLine": [{"uid": 1}]}
+```
+
+```sh
+curl -d '{"madeUpBody": 1}' | jq -r '.status.madeUpPath, (.madeUpList[0].name | select(. == "a.b"))'
+```
+"""
+
+
+def test_a_field_that_does_not_exist_would_be_found() -> None:
+    assert unknown_on(MADE_UP, of_api()) == {
+        "madeUpWord",
+        "status.madeUp",
+        "errors.madeUp",
+        "madeUpKey",
+        "madeup_column",
+        "status.madeUpInside",
+        "madeUpLine",
+        "madeUpLine.uid",
+        "madeUpBody",
+        "status.madeUpPath",
+        "madeUpList.name",
+    }
+
+
+def test_another_source_does_not_hide_a_field_that_the_api_lacks() -> None:
+    page = "`status.hostIP` `hostIP` `spec.hostUsers`"
+    api = of_example({"status": {"phase": ""}})
+    assert unknown_on(page, api, of_source("Kubernetes")) == {"status.hostIP"}
+
+
+def test_every_source_has_fields() -> None:
+    for name in {source for sources in SOURCES.values() for source in sources}:
+        assert len(of_source(name).names) > 5, name
+    assert len(of_api().names) > 100
+    assert sum(len(list(named_on(page.read_text(encoding="utf-8")))) for page in PAGES) > 100
