@@ -30,7 +30,7 @@ from app.http_server.sockets import bind, url_of
 from app.k8s.api import KubeApi
 from app.k8s.connection import connect
 from app.k8s.errors import ClusterNotConfigured
-from app.k8s.runtime_servers import PodAccess, PodAddress, PodProxy, RuntimeServers
+from app.loops.cache.runtime_servers import PodAccess, PodAddress, PodProxy, RuntimeServers
 from app.loops.controller import Controller
 from app.loops.leadership import Leadership, lease_timeouts
 from app.loops.parts import Parts

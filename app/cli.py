@@ -342,8 +342,8 @@ def uninstall(
 def devcluster(context: typer.Context) -> None:
     """The embedded cluster alone (prints KUBECONFIG=…); `devcluster node` is the node agent for any cluster."""
     with _embedded():
-        from app.devcluster import __main__ as cluster_command
-        from app.devcluster.node import __main__ as node_command
+        from devcluster import __main__ as cluster_command
+        from devcluster.node import __main__ as node_command
     if context.args[:1] == ["node"]:
         node_command.main(context.args[1:])
     else:

@@ -44,7 +44,7 @@ async def embedded_cluster(data_dir: Path, *, arguments: tuple[str, ...] = ()) -
     """An embedded cluster as a child process; yields its kubeconfig."""
     with _opened_log(data_dir) as log_file:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "app.devcluster", "--parent", str(os.getpid()), "--data-dir", str(data_dir)),
+            *(sys.executable, "-m", "devcluster", "--parent", str(os.getpid()), "--data-dir", str(data_dir)),
             *arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,

@@ -12,7 +12,7 @@ from app.api.broadcast import Broadcast
 from app.api.browsers import BrowserGuard
 from app.api.dependencies import Api
 from app.api.envelope import Enveloped
-from app.api.hot import HotPaths
+from app.api.fast_path import HotPaths
 from app.api.metrics import HttpMetrics, Measured
 from app.api.middleware import BodyLimit, RequestIds
 from app.api.openapi import TAGS, Documented

@@ -41,7 +41,10 @@ EXCEPTIONS: dict[str, str] = {
 
 @cache
 def trees() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "app").rglob("*.py"))}
+    return {
+        path: ast.parse(path.read_text(encoding="utf-8"))
+        for path in [*sorted((ROOT / "app").rglob("*.py")), *sorted((ROOT / "devcluster").rglob("*.py"))]
+    }
 
 
 def names_used() -> set[str]:

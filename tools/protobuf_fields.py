@@ -1,7 +1,7 @@
 """Make the table by which the embedded cluster reads protobuf, from the Go source of the Kubernetes API types.
 
     go mod download -json k8s.io/api@v0.36.0 k8s.io/apimachinery@v0.36.0      # prints the directories
-    python -m tools.protobuf_fields API_DIR APIMACHINERY_DIR > app/devcluster/protobuf.json
+    python -m tools.protobuf_fields API_DIR APIMACHINERY_DIR > devcluster/protobuf.json
 
 Each type maps field numbers to `name type`. `*` before the type marks a Go pointer: its zero value was set on
 purpose, while the zero value of another field means that it was left out. The name `=` stands for a Go struct that is
@@ -13,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-from app.devcluster.schema import TYPES
+from devcluster.schema import TYPES
 
 API_PACKAGES = ("core", "apps", "coordination", "authorization", "authentication", "policy", "autoscaling")
 # What requests carry besides the objects that schema.json describes.

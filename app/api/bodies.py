@@ -5,8 +5,7 @@ from typing import Any, Final, TypeVar
 
 from fastapi import Request
 
-from app.domain import several
-from app.domain.decoding import JsonValue, decode_json, decode_yaml
+from app.domain.decoding import JsonValue, decode_json, decode_yaml, lists
 from app.domain.dialects.spec_model import SpecModel, read_spec
 from app.domain.errors import FieldError, InvalidManifest, MalformedDocument, Problems, UnsupportedMediaType
 from app.offload import offloaded, offloaded_if_large
@@ -41,9 +40,9 @@ async def read_submission(request: Request) -> dict[str, Any] | list[dict[str, A
     """One manifest, or those of a List or of several YAML documents. It raises what `read_manifest` raises."""
     documents = await _documents(request)
     if len(documents) > 1:
-        return several.checked(documents)
+        return lists.checked(documents)
     document = _an_object(documents[0])
-    return several.items_of(document) if several.is_list(document) else document
+    return lists.items_of(document) if lists.is_list(document) else document
 
 
 async def _documents(request: Request) -> Sequence[JsonValue]:

@@ -16,7 +16,7 @@ from app.api.openapi_examples import MANIFEST, PROBLEM, SCALES
 from app.api.routes import di_server
 from app.api.sample_views import SampleJobWatchEventView, SampleSetWatchEventView
 from app.api.views import ProblemView, WatchEventView
-from app.domain.several import LIST_KIND, MAX_ITEMS
+from app.domain.decoding.lists import LIST_KIND, MAX_ITEMS
 
 TAGS: Final = [
     {"name": "jobs", "description": "Submit, list, read and edit jobs."},

@@ -19,9 +19,9 @@ from app.api.sample_views import (
 )
 from app.db.sample_controller import MountingJob
 from app.db.sample_rows import SampleEventRow, SampleHistoryRow, SampleRow
-from app.domain.sample_sets.native import native_job_status, native_set_status
-from app.domain.sample_sets.values import JobRecord, SetRecord
-from app.domain.sample_sets.vocabulary import SampleJobPhase, SetPhase, Stage
+from app.domain.cache.native import native_job_status, native_set_status
+from app.domain.cache.reconcile.values import JobRecord, SetRecord
+from app.domain.cache.vocabulary import SampleJobPhase, SetPhase, Stage
 
 SampleView: TypeAlias = SampleSetView | SampleJobView
 SampleStatusView: TypeAlias = SampleSetStatusView | SampleJobStatusView

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from app.api.views import View
-from app.domain.sample_sets.vocabulary import SampleJobPhase, SetPhase, Stage
+from app.domain.cache.vocabulary import SampleJobPhase, SetPhase, Stage
 
 
 class DeletionView(View):

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from app.db import codec, events, pod_room
 from app.db.engine import Connection
-from app.domain.decision import Decision
 from app.domain.plan import Manifest, Rank
+from app.domain.reconcile.decision import Decision
 from app.domain.status.records import Intent, Recorded
 
 

@@ -16,9 +16,9 @@ from app.db.leases import Lease
 from app.db.sample_rows import COLUMNS, SampleRecord, SampleRow, record_document, sample_row
 from app.db.served import in_namespaces, namespace_arguments
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.cache.reconcile.values import SetEvent
+from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
-from app.domain.sample_sets.values import SetEvent
-from app.domain.sample_sets.vocabulary import SampleJobPhase
 from app.domain.status.records import ACTOR_CONTROLLER
 from app.domain.vocabulary import TERMINAL_PHASES
 

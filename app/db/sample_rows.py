@@ -9,8 +9,8 @@ from uuid import UUID
 
 from app.db import codec
 from app.domain.cache.kinds import CACHE_KINDS, SAMPLE_JOB, SAMPLE_SET, CacheKind
+from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.plan import Manifest
-from app.domain.sample_sets.values import JobRecord, SetRecord
 
 SampleRecord: TypeAlias = SetRecord | JobRecord
 

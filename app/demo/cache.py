@@ -12,11 +12,11 @@ from app.cache_runtime.errors import JobFailed
 from app.demo.player import Ending, Say
 from app.demo.sample_story import Document, SampleStory
 from app.demo.second_node import TOLERATION, second_node
-from app.devcluster.node.fuse import why_no_fuse
 from app.k8s.connection import connect
 from app.k8s.errors import AlreadyExists
 from app.k8s.transport import Limits
 from app.settings import Settings
+from devcluster.node.fuse import why_no_fuse
 
 PARTITIONS = 2
 CONNECT = 30.0  # seconds; all stories begin at once, and a TLS handshake waits for a cluster that starts their pods

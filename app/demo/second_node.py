@@ -26,7 +26,7 @@ async def second_node(api: KubeApi, kubeconfig: Path, data_dir: Path) -> AsyncIt
     """It is gone after the block, as a Node too."""
     with _opened_log(data_dir) as log:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "app.devcluster.node", "--kubeconfig", str(kubeconfig), "--name", NAME),
+            *(sys.executable, "-m", "devcluster.node", "--kubeconfig", str(kubeconfig), "--name", NAME),
             *("--data-dir", str(data_dir), "--host-root", str(data_dir / "disk"), "--cordoned"),
             *("--parent", str(os.getpid())),
             stdin=asyncio.subprocess.DEVNULL,

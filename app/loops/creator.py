@@ -13,7 +13,6 @@ import structlog
 
 from app.clock import Clock
 from app.domain import labels
-from app.domain.actions import Action, CreatePod
 from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
 from app.domain.manifests.gang import gang_manifest
 from app.domain.manifests.pods import pod_manifest
@@ -21,6 +20,7 @@ from app.domain.manifests.services import service_manifest
 from app.domain.objects import Metadata, Object, Pod
 from app.domain.ownership import controller_of, is_owned, names_anchor
 from app.domain.plan import JobPlan, Manifest, Rank
+from app.domain.reconcile.actions import Action, CreatePod
 from app.domain.status.observed import Refusal, Verdict
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode, Reason
@@ -32,7 +32,7 @@ from app.k8s.errors import AlreadyExists, ApiError, KubeError, NotFound
 from app.k8s.limiter import CreateLimiter
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, Discovery, resource_for
 from app.loops import metrics
-from app.loops.facts import Facts
+from app.loops.expectations import Facts
 from app.loops.leadership import Leadership
 
 log = structlog.get_logger()

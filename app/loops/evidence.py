@@ -19,9 +19,9 @@ from app.clock import Clock
 from app.db import evidence as store
 from app.db.engine import Database
 from app.db.evidence import Capture, Log
-from app.domain.actions import CaptureEvidence
 from app.domain.objects import Event
 from app.domain.plan import JobIdentity
+from app.domain.reconcile.actions import CaptureEvidence
 from app.domain.vocabulary import Evidence
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
@@ -29,7 +29,7 @@ from app.k8s.codec import EVENT as EVENT_CODEC
 from app.k8s.errors import BadRequest, KubeError, NotFound, Unreachable
 from app.k8s.logs import read_log
 from app.k8s.resources import EVENT
-from app.loops.facts import Facts
+from app.loops.expectations import Facts
 from app.loops.leadership import Leadership
 
 log = structlog.get_logger()

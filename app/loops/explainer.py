@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from app.cancellation import rounds
 from app.clock import Clock
-from app.domain.actions import ReadEvents
 from app.domain.plan import JobIdentity
+from app.domain.reconcile.actions import ReadEvents
 from app.domain.status.diagnosis import diagnose_events
 from app.k8s.api import KubeApi
 from app.loops.evidence import read_events
-from app.loops.facts import Facts
+from app.loops.expectations import Facts
 
 READS_PER_SECOND = 20.0
 AGAIN = 15.0  # seconds; a scheduler or kubelet repeats what it has to say about this often

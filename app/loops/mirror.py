@@ -23,7 +23,7 @@ from app.k8s.errors import Forbidden
 from app.k8s.reflector import Pace, Reflector, ResourceSource, Source
 from app.k8s.resources import NODE, POD
 from app.k8s.store import Store
-from app.loops.facts import Facts
+from app.loops.expectations import Facts
 
 
 class GuardedSource:

@@ -14,9 +14,9 @@ from app.domain.cache.values import CacheSite
 from app.domain.dialects.base import Site
 from app.domain.namespaces import NamespaceSet
 from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits
-from app.domain.timing import Timing
+from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi
-from app.k8s.runtime_servers import RuntimeServers
+from app.loops.cache.runtime_servers import RuntimeServers
 from app.loops.evidence import EvidenceSettings
 
 log = structlog.get_logger()

@@ -1,7 +1,7 @@
 """The pass over jobs: take what is due from the queue, load it, decide, persist, and only then act.
 
-Jobs that are due together share a load and a transaction, as far as their memory allows (`app/loops/portions.py`); a
-batch that Postgres refuses is repeated job by job, so that one job that cannot be written does not hold the others up.
+Jobs that are due together share a load and a transaction, as far as their memory allows (`app/loops/memory_budget.py`).
+A batch that Postgres refuses is repeated job by job: one job that cannot be written does not hold up the others.
 """
 
 import asyncio
@@ -16,22 +16,22 @@ from app.cancellation import TaskGroup, rounds
 from app.db import controller
 from app.db.controller import StoredJob
 from app.db.errors import DatabaseUnavailable, NotStorable
-from app.domain.decision import Decision
-from app.domain.inputs import Inputs
-from app.domain.reconcile import reconcile
+from app.domain.reconcile.decision import Decision
+from app.domain.reconcile.inputs import Inputs
+from app.domain.reconcile.reconcile import reconcile
 from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import JobPhase, Reason
 from app.faultpoints import FaultPoint, reached
 from app.k8s.errors import KubeError
 from app.loops import metrics
+from app.loops.actuator import Hands
 from app.loops.creator import Creator, Work
-from app.loops.facts import FactBook
-from app.loops.hands import Hands
+from app.loops.expectations import FactBook
 from app.loops.leadership import Leadership
+from app.loops.memory_budget import ACTING_BYTES, Room, acting_bytes, portions
 from app.loops.mirror import Mirror
 from app.loops.parts import Parts
 from app.loops.plans import PlanCache
-from app.loops.portions import ACTING_BYTES, Room, acting_bytes, portions
 from app.loops.workqueue import WorkQueue
 
 log = structlog.get_logger()

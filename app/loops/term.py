@@ -14,12 +14,13 @@ from app.db.notifications import INTENT
 from app.k8s.errors import KubeError
 from app.k8s.reflector import Pace
 from app.loops import metrics
+from app.loops.actuator import Hands
 from app.loops.autoscaler import Autoscaler
+from app.loops.cache.reconciler import SampleSets
 from app.loops.contact import Contact
 from app.loops.creator import Creator
 from app.loops.evidence import EvidenceCapture
 from app.loops.explainer import Explainer
-from app.loops.hands import Hands
 from app.loops.identity import Identity
 from app.loops.janitor import Janitor
 from app.loops.leadership import Leadership
@@ -27,7 +28,6 @@ from app.loops.mirror import Mirror
 from app.loops.parts import ControllerState, Parts
 from app.loops.plans import PlanCache
 from app.loops.reconciler import Reconciler
-from app.loops.sample_sets import SampleSets
 from app.loops.sweeper import Sweeper
 from app.loops.workqueue import WorkQueue
 

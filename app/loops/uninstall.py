@@ -15,8 +15,8 @@ from app.k8s.codec import OBJECT
 from app.k8s.errors import Conflict, NotFound
 from app.k8s.finalizers import release
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, Resource
+from app.loops.cache.uninstall import SetRemoval
 from app.loops.leadership import Leadership
-from app.loops.uninstall_sets import SetRemoval
 
 
 async def uninstall(

@@ -21,7 +21,7 @@ from app.domain.namespaces import NamespaceSet
 from app.domain.pod_limits import PodLimits
 from app.domain.policy import Level, PodPolicy
 from app.domain.policy.table import NAMES
-from app.domain.timing import Timing
+from app.domain.reconcile.timing import Timing
 from app.loops.evidence import EvidenceSettings
 from app.loops.parts import AutoscalerSettings, ControllerSettings, SampleSettings
 from app.settings.serving import Names, ServingSettings

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from app.api.hot import HotPaths
+from app.api.fast_path import HotPaths
 from app.main import create_app
 from tests.support.gateway import NAMESPACE, jobs_path, manifest, running_gateway
 from tests.support.postgres import fresh_database

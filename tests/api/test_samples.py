@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from app.domain.sample_sets.vocabulary import SampleJobPhase, SetPhase, Stage
+from app.domain.cache.vocabulary import SampleJobPhase, SetPhase, Stage
 from tests.support.gateway import Gateway, jobs_path, manifest
 from tests.support.samples import JOBS, PATCH, RESOURCES, SETS, conclude, path, sample, submit
 

@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from app.domain.sample_sets.values import SetEvent
-from app.domain.sample_sets.vocabulary import EventType, SampleJobPhase, SetPhase
+from app.domain.cache.reconcile.values import SetEvent
+from app.domain.cache.vocabulary import EventType, SampleJobPhase, SetPhase
 from tests.support.gateway import Gateway
 from tests.support.samples import JOBS, RESOURCES, SETS, conclude, path, submit
 

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from app.api.sample_kinds import SAMPLE_KINDS
-from app.domain.sample_sets.vocabulary import Stage
+from app.domain.cache.vocabulary import Stage
 from app.main import create_app
 from tests.support.gateway import Gateway
 

@@ -14,9 +14,9 @@ from app.api.sample_rendering import Company, sample_bytes, sample_status_view, 
 from app.db.sample_rows import SampleRow
 from app.domain.cache.kinds import CACHE_KINDS, SAMPLE_JOB, SAMPLE_SET, CacheKind
 from app.domain.cache.limits import CacheLimits
+from app.domain.cache.reconcile.values import Complaint, JobRecord, SetRecord
+from app.domain.cache.vocabulary import SampleJobPhase, SetPhase, Stage
 from app.domain.errors import InvalidManifest
-from app.domain.sample_sets.values import Complaint, JobRecord, SetRecord
-from app.domain.sample_sets.vocabulary import SampleJobPhase, SetPhase, Stage
 from app.services.sample_drafts import drafted
 from tests.domain.cache.made import a_job, a_set
 

@@ -35,7 +35,7 @@ class NodeProcess:
 
     def __init__(self, cluster: Cluster, data_dir: Path, *arguments: str) -> None:
         self.name = f"node-{secrets.token_hex(4)}"
-        self._command = [sys.executable, "-m", "app.devcluster.node", "--kubeconfig", str(cluster.kubeconfig)]
+        self._command = [sys.executable, "-m", "devcluster.node", "--kubeconfig", str(cluster.kubeconfig)]
         self._command += ["--name", self.name, "--data-dir", str(data_dir), *QUICK_NODE, *arguments]
         self._process: subprocess.Popen[str] | None = None
 

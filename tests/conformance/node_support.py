@@ -22,7 +22,7 @@ class Node:
         self.name = f"node-{secrets.token_hex(4)}"
         self._environment = None if path is None else os.environ | {"PATH": path}
         self.data_dir = data_dir
-        self._command = [sys.executable, "-m", "app.devcluster.node", "--kubeconfig", str(cluster.kubeconfig)]
+        self._command = [sys.executable, "-m", "devcluster.node", "--kubeconfig", str(cluster.kubeconfig)]
         self._command += ["--name", self.name, "--data-dir", str(data_dir), *QUICK, *arguments]
         self.process: subprocess.Popen[str] | None = None
 

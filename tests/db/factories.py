@@ -11,9 +11,9 @@ from app.db.controller import StoredJob
 from app.db.engine import Database
 from app.db.leases import Lease
 from app.db.submit import NewJob, Submitted, submit
-from app.domain.decision import Decision
 from app.domain.name_ranges import NameRange
 from app.domain.plan import Rank
+from app.domain.reconcile.decision import Decision
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica
 from app.domain.vocabulary import JobPhase
 

@@ -17,9 +17,9 @@ from app.db.leases import Lease
 from app.db.sample_rows import SampleRecord, record_document, record_from
 from app.db.samples import SampleEdit
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.cache.reconcile.values import Complaint, JobRecord, RuntimeStatus, SetEvent, SetRecord
 from app.domain.cache.status import CacheStatus, CacheSummary
-from app.domain.sample_sets.values import Complaint, JobRecord, RuntimeStatus, SetEvent, SetRecord
-from app.domain.sample_sets.vocabulary import EventType, Resource, SampleJobPhase, SetPhase, Stage
+from app.domain.cache.vocabulary import EventType, Resource, SampleJobPhase, SetPhase, Stage
 from tests.db.factories import NOW, later
 from tests.db.samples_made import NAMESPACE, a_pass, new_job, new_set, stored, there
 

@@ -95,7 +95,7 @@ def calls_of_the_code() -> dict[str, set[str]]:
     verbs = {"get": "get", "list_page": "list", "list_all": "list", "watch": "watch", "merge_patch": "patch"}
     verbs |= {"json_patch": "patch", "release": "patch", "delete": "delete", "ResourceSource": "list"}
     found: dict[str, set[str]] = {}
-    for path in (ROOT / "app" / "loops").glob("*.py"):
+    for path in (ROOT / "app" / "loops").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call):
                 continue
@@ -121,7 +121,7 @@ def test_covers_every_call_of_the_code() -> None:
 
 def test_knows_every_resource_that_the_code_names() -> None:
     imported: set[str] = set()
-    for path in (ROOT / "app" / "loops").glob("*.py"):
+    for path in (ROOT / "app" / "loops").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module == "app.k8s.resources":
                 imported |= {alias.name for alias in node.names if isinstance(_resource(alias.name), Resource)}

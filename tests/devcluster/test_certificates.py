@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from app.devcluster import clock
-from app.devcluster.certificates import CA_VALID, RENEW_BEFORE, SERVER_VALID, Certificates
+from devcluster import clock
+from devcluster.certificates import CA_VALID, RENEW_BEFORE, SERVER_VALID, Certificates
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FILES = ("ca.crt", "ca.key", "server.crt", "server.key")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from openapi_spec_validator import OpenAPIV30SpecValidator
 
-from app.devcluster.resources import Catalog
-from app.devcluster.server.openapi import OpenApi
+from devcluster.resources import Catalog
+from devcluster.server.openapi import OpenApi
 
 CATALOG = Catalog(pod_groups=True)
 DOCUMENTS = OpenApi(CATALOG)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.devcluster.protobuf import ProtobufError, decode
+from devcluster.protobuf import ProtobufError, decode
 from tests.support.protobuf import body, field, varint
 
 

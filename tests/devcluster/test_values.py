@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.devcluster import patches, quantity, schema
-from app.devcluster.controllers import fit
-from app.devcluster.errors import ApiError
-from app.devcluster.selectors import Selector, parse_labels
+from devcluster import patches, quantity, schema
+from devcluster.controllers import fit
+from devcluster.errors import ApiError
+from devcluster.selectors import Selector, parse_labels
 
 LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["", "1", "2"]))
 JSON = st.recursive(

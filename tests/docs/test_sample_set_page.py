@@ -6,14 +6,14 @@ from pathlib import Path
 from app.domain import cache
 from app.domain.cache.mount_options import DEFAULT_CACHE_DIR, JuiceFSMountOptions
 from app.domain.cache.naming import NAME_MAX
+from app.domain.cache.reconcile.events import job_word
 from app.domain.cache.runtime import TOKEN_FILE
 from app.domain.cache.sample_job import JobType, SampleJobSpec, SyncOptions, WarmupOptions
 from app.domain.cache.sample_set import MUTABLE_FIELDS, SampleSetSpec
 from app.domain.cache.sources import STORAGES
 from app.domain.cache.status import CacheStatus
+from app.domain.cache.vocabulary import Resource, SampleJobPhase, SetPhase
 from app.domain.dialects.spec_model import SpecModel
-from app.domain.sample_sets.telling import job_word
-from app.domain.sample_sets.vocabulary import Resource, SampleJobPhase, SetPhase
 from tests.docs.test_docs import read, rows
 
 PAGE = "docs/kinds/sample-set.md"

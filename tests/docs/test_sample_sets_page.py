@@ -3,9 +3,9 @@
 import re
 from typing import get_args
 
-from app.domain.sample_sets.values import Action
-from app.domain.sample_sets.vocabulary import Stage
-from app.k8s.runtime_servers import TOKEN_HEADER
+from app.domain.cache.reconcile.values import Action
+from app.domain.cache.vocabulary import Stage
+from app.loops.cache.runtime_servers import TOKEN_HEADER
 from app.settings import Settings
 from tests.docs.test_docs import read, rows
 

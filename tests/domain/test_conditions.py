@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.domain.conditions import conclude
 from app.domain.plan import GangPlan
+from app.domain.reconcile.conditions import conclude
 from app.domain.status.records import Condition
 from app.domain.vocabulary import ConditionType
 from tests.support.plans import T0, a_plan, at, running_status

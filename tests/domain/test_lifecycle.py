@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from app.domain.lifecycle import NODE_LOST_WARNING, Budget, settle, track
 from app.domain.plan import RetryableExits
+from app.domain.reconcile.lifecycle import NODE_LOST_WARNING, Budget, settle, track
+from app.domain.reconcile.timing import Timing
 from app.domain.status.observed import ObservedContainer, ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, Transition
-from app.domain.timing import Timing
 from app.domain.vocabulary import (
     BudgetScope,
     Evidence,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from app.domain.actions import CreatePod, DeletePod, EnsureObjects, MarkAnchor, ReleasePod, RemoveObjects
-from app.domain.decision import Decision
+from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureObjects, MarkAnchor, ReleasePod, RemoveObjects
+from app.domain.reconcile.decision import Decision
+from app.domain.reconcile.timing import Timing
 from app.domain.status.observed import PendingReason, Refusal, Verdict
 from app.domain.status.records import Intent, JobPendingReason, JobStatus, Recorded, Replica
-from app.domain.timing import Timing
 from app.domain.vocabulary import (
     CleanUpPolicy,
     ConditionType,

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.domain.plan import Rank
-from app.domain.timing import Timing
+from app.domain.reconcile.timing import Timing
 from app.domain.vocabulary import JobPhase, ScaleOutcome
 from tests.support.kind_jobs import ANNOTATIONS, JOBS, KINDS, accepted, dialect_of
 from tests.support.kind_world import KindWorld, a_kind_world

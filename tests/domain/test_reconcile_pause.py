@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.domain.actions import CaptureEvidence, ConfirmGone, CreatePod, DeletePod, ReleasePod
+from app.domain.reconcile.actions import CaptureEvidence, ConfirmGone, CreatePod, DeletePod, ReleasePod
 from app.domain.status.observed import Refusal, Verdict
 from app.domain.status.records import Intent
 from app.domain.vocabulary import (

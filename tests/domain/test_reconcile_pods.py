@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.domain.actions import (
+from app.domain.plan import Rank
+from app.domain.reconcile.actions import (
     CaptureEvidence,
     ConfirmGone,
     CreatePod,
@@ -14,12 +15,11 @@ from app.domain.actions import (
     ReadEvents,
     ReleasePod,
 )
-from app.domain.lifecycle import NODE_LOST_WARNING
-from app.domain.plan import Rank
-from app.domain.reconcile import PODS_PER_PASS
+from app.domain.reconcile.lifecycle import NODE_LOST_WARNING
+from app.domain.reconcile.reconcile import PODS_PER_PASS
+from app.domain.reconcile.timing import Timing
 from app.domain.status.observed import ObservedContainer, PendingReason, Refusal, Verdict
 from app.domain.status.records import Recorded, Replica
-from app.domain.timing import Timing
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
 from tests.support.cluster_model import World
 from tests.support.pass_checks import check_pass

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.domain.plan import JobPlan
-from app.domain.timing import Timing
+from app.domain.reconcile.timing import Timing
 from app.domain.vocabulary import BudgetScope, CleanUpPolicy, JobPhase, Outcome, RestartPolicy, ScaleOutcome
 from tests.support.cluster_model import World
 from tests.support.pass_checks import check_pass

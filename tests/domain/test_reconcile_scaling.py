@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 
-from app.domain.actions import CaptureEvidence, ConfirmGone, CreatePod, DeletePod, EnsureObjects, ReleasePod, WriteHosts
 from app.domain.plan import HostsPlan, JobPlan, Rank
+from app.domain.reconcile.actions import (
+    CaptureEvidence,
+    ConfirmGone,
+    CreatePod,
+    DeletePod,
+    EnsureObjects,
+    ReleasePod,
+    WriteHosts,
+)
 from app.domain.status.observed import ObservedPod, Refusal, Verdict
 from app.domain.status.records import Intent, Recorded, Replica, ScaleRecord
 from app.domain.vocabulary import (

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from app.domain.actions import CreatePod, DeletePod, ReleasePod
 from app.domain.plan import Rank
-from app.domain.reconcile import PODS_PER_PASS
+from app.domain.reconcile.actions import CreatePod, DeletePod, ReleasePod
+from app.domain.reconcile.reconcile import PODS_PER_PASS
+from app.domain.reconcile.timing import Timing
 from app.domain.status.observed import Refusal, Verdict
 from app.domain.status.records import Intent
-from app.domain.timing import Timing
 from app.domain.vocabulary import (
     BudgetScope,
     CleanUpPolicy,

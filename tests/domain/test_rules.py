@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.domain.plan import FinishRule
-from app.domain.rules import evaluate
+from app.domain.reconcile.rules import evaluate
 from app.domain.vocabulary import JobPhase, Outcome, Quantifier, Reason, RuleOutcome
 from tests.support.plans import W0, W1, a_plan, a_replica, by_rank, ended, failure, success
 

@@ -14,7 +14,7 @@ import pytest
 
 from app.demo.sample_story import NAME, SampleStory
 from app.demo.second_node import TOLERATION
-from app.devcluster.node.fuse import mounts_below, why_no_fuse
+from devcluster.node.fuse import mounts_below, why_no_fuse
 from tests.e2e.user import User
 from tests.support.juicefs import needs_fuse
 from tests.support.kube import Cluster, KubeClient
@@ -47,9 +47,7 @@ def placed(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> 
 async def nothing_is_left_on(directory: Path) -> None:
     """Neither a mount nor a process, but for the nodes themselves."""
     assert mounts_below(directory) == []
-    await until_processes(
-        str(directory), lambda found: all("app.devcluster.node" in command for command in found.values())
-    )
+    await until_processes(str(directory), lambda found: all("devcluster.node" in command for command in found.values()))
 
 
 class Sets:

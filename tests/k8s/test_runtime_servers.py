@@ -10,14 +10,14 @@ import pytest_asyncio
 from aiohttp import web
 
 from app.domain.cache import manifests
+from app.domain.cache.reconcile.values import ServerAnswer
 from app.domain.cache.sample_job import JobType
 from app.domain.cache.status import ServerReport
-from app.domain.sample_sets.values import ServerAnswer
-from app.domain.sample_sets.vocabulary import ResultStatus
-from app.k8s import runtime_servers
+from app.domain.cache.vocabulary import ResultStatus
 from app.k8s.api import KubeApi
-from app.k8s.runtime_servers import NoAnswer, PodAccess, PodAddress, PodProxy, RuntimeServer, RuntimeServers
 from app.k8s.transport import Endpoint
+from app.loops.cache import runtime_servers
+from app.loops.cache.runtime_servers import NoAnswer, PodAccess, PodAddress, PodProxy, RuntimeServer, RuntimeServers
 
 R = ResultStatus
 PROXY = "/api/v1/namespaces/team/pods/s-runtime-1:7716/proxy"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app.devcluster import clock
-from app.devcluster.certificates import Certificates
 from app.k8s.transport import Endpoint, Limits, Transport
+from devcluster import clock
+from devcluster.certificates import Certificates
 from tests.support.kube import Cluster, connect
 
 DEADLINE = 20.0  # seconds; less than the 30 s for which asyncio waits for a TLS goodbye

@@ -27,9 +27,9 @@ from app.domain.cache.values import CacheSite
 from app.domain.credentials import runtime_token_of
 from app.k8s.api import KubeApi, PodRequest
 from app.k8s.connection import connect as connect_api
-from app.k8s.runtime_servers import NoAnswer, Reply, RuntimeServers
+from app.loops.cache.reconciler import SampleSets
+from app.loops.cache.runtime_servers import NoAnswer, Reply, RuntimeServers
 from app.loops.parts import ControllerSettings, SampleSettings
-from app.loops.sample_sets import SampleSets
 from app.services.samples import Samples
 from tests.support.kube import Cluster, KubeClient, connect
 

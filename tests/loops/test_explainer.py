@@ -4,14 +4,14 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
-from app.domain.actions import ReadEvents
 from app.domain.objects import Event
 from app.domain.plan import JobIdentity
+from app.domain.reconcile.actions import ReadEvents
 from app.domain.vocabulary import PendingCode
 from app.k8s.codec import Page
 from app.k8s.errors import Unreachable
+from app.loops.expectations import Facts
 from app.loops.explainer import AGAIN, Explainer
-from app.loops.facts import Facts
 
 JOB = JobIdentity(
     uid="job", kind="GenericJob", api_version="v1", namespace="team", name="n", generation=1, installation="here"

@@ -11,7 +11,7 @@ import pytest
 from app.db import controller
 from app.db.controller import JobSize
 from app.db.engine import Database
-from app.loops.portions import MIB, REPLICA_BYTES, Room, acting_bytes, portions
+from app.loops.memory_budget import MIB, REPLICA_BYTES, Room, acting_bytes, portions
 from bench.memory import paused_job, peak_mib
 from tests.db.factories import new_job, submitted
 from tests.support.cluster import running_embedded_cluster

@@ -7,14 +7,14 @@ import pytest
 
 from app.domain.cache.driver import get_driver
 from app.domain.cache.job_options import JobOptions
+from app.domain.cache.reconcile.values import Complaint
 from app.domain.cache.sample_job import SampleJobSpec
 from app.domain.cache.sample_set import SampleSetSpec
 from app.domain.cache.values import CacheSite, SetIdentity
 from app.domain.objects import Metadata, Object
-from app.domain.sample_sets.values import Complaint
 from app.k8s.errors import Forbidden, NotFound
+from app.loops.cache.observation import SampleReader, Subject
 from app.loops.parts import SampleSettings
-from app.loops.sample_observation import SampleReader, Subject
 
 S3 = {"uri": "s3://b.example.com/train"}
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from app.domain.sample_sets.values import SetRecord
-from app.domain.sample_sets.vocabulary import Stage as Leaving
+from app.domain.cache.reconcile.values import SetRecord
+from app.domain.cache.vocabulary import Stage as Leaving
 from tests.loops.sample_stage import KEYS, QUIET_CLUSTER, Stage, a_stage
 from tests.support.cluster import running_embedded_cluster
 from tests.support.kube import Cluster

@@ -39,7 +39,7 @@ def as_gateway(kubeconfig: Path) -> Path:
 
 
 class EmbeddedProcess:
-    """`python -m app.devcluster` with a data directory; may be killed and started again on the same port."""
+    """`python -m devcluster` with a data directory; may be killed and started again on the same port."""
 
     def __init__(self, data_dir: Path, *arguments: str) -> None:
         self._data_dir = data_dir
@@ -53,7 +53,7 @@ class EmbeddedProcess:
         return self._process.pid
 
     def start(self) -> Cluster:
-        command = [sys.executable, "-m", "app.devcluster", "--data-dir", str(self._data_dir), "--port", self._port]
+        command = [sys.executable, "-m", "devcluster", "--data-dir", str(self._data_dir), "--port", self._port]
         process = subprocess.Popen([*command, *self._arguments], stdout=subprocess.PIPE, text=True)
         self._process = process
         assert process.stdout is not None
@@ -88,7 +88,7 @@ class EmbeddedProcess:
 
 @contextmanager
 def running_embedded_cluster(data_dir: Path, *arguments: str) -> Iterator[Cluster]:
-    """An embedded cluster for as long as the block lasts; arguments are those of `python -m app.devcluster`."""
+    """An embedded cluster for as long as the block lasts; arguments are those of `python -m devcluster`."""
     process = EmbeddedProcess(data_dir, *arguments)
     try:
         yield process.start()

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from app.domain.actions import (
+from app.domain.plan import JobPlan, Rank, ReplicaPlan
+from app.domain.reconcile.actions import (
     Action,
     CaptureEvidence,
     ConfirmGone,
@@ -22,13 +23,12 @@ from app.domain.actions import (
     RemoveObjects,
     WriteHosts,
 )
-from app.domain.decision import Decision
-from app.domain.inputs import Inputs
-from app.domain.plan import JobPlan, Rank, ReplicaPlan
-from app.domain.reconcile import reconcile
+from app.domain.reconcile.decision import Decision
+from app.domain.reconcile.inputs import Inputs
+from app.domain.reconcile.reconcile import reconcile
+from app.domain.reconcile.timing import Timing
 from app.domain.status.observed import ObservedContainer, ObservedJob, ObservedPod, PendingReason, Refusal, Verdict
 from app.domain.status.records import Attempt, HistoryEntry, Intent, JobStatus, Recorded, ScaleRecord
-from app.domain.timing import Timing
 from app.domain.vocabulary import Evidence, PendingCode, ReplicaPhase
 from tests.support.cluster_faults import Exit, Facts, Faults
 from tests.support.plans import T0, an_elastic_plan, next_record

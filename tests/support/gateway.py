@@ -16,11 +16,11 @@ from app.db import controller, feed, leases, tokens
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.domain.credentials import credential_of
-from app.domain.decision import Decision
 from app.domain.dialects.base import Limits
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Rank
 from app.domain.policy import PodPolicy
+from app.domain.reconcile.decision import Decision
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
 from app.http_server import server as http_server
 from app.http_server.limits import ServerLimits

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from app.domain.decision import Decision
 from app.domain.dialects.base import Dialect, Scaling, Site, StatusFacts
 from app.domain.plan import JobIdentity, JobPlan, Manifest
-from app.domain.timing import Timing
+from app.domain.reconcile.decision import Decision
+from app.domain.reconcile.timing import Timing
 from tests.support.cluster_faults import Exit
 from tests.support.cluster_model import World
 from tests.support.kind_jobs import dialect_of

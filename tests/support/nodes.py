@@ -36,7 +36,7 @@ def some_node(cluster: Cluster, data_dir: Path) -> Iterator[str]:
 def running_node(cluster: Cluster, data_dir: Path, *arguments: str) -> Iterator[str]:
     """A node of our own; yields its name."""
     name = f"node-{secrets.token_hex(4)}"
-    command = [sys.executable, "-m", "app.devcluster.node", "--kubeconfig", str(cluster.kubeconfig), "--name", name]
+    command = [sys.executable, "-m", "devcluster.node", "--kubeconfig", str(cluster.kubeconfig), "--name", name]
     process = subprocess.Popen(
         [*command, "--data-dir", str(data_dir), *QUICK, *arguments], stdout=subprocess.PIPE, text=True
     )

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from app.domain.actions import CreatePod, DeletePod, ReleasePod
-from app.domain.decision import Decision
-from app.domain.inputs import Inputs
 from app.domain.plan import Rank
-from app.domain.reconcile import PODS_PER_PASS, reconcile
+from app.domain.reconcile.actions import CreatePod, DeletePod, ReleasePod
+from app.domain.reconcile.decision import Decision
+from app.domain.reconcile.inputs import Inputs
+from app.domain.reconcile.reconcile import PODS_PER_PASS, reconcile
 from app.domain.status.records import Attempt
 from app.domain.vocabulary import Evidence
 from tests.support.cluster_model import World

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from app.domain.decision import Decision
 from app.domain.dialects.base import Given
-from app.domain.inputs import Inputs
 from app.domain.manifests.rendered import reserved_names
 from app.domain.plan import FinishRule, JobIdentity, JobPlan, Rank, ReplicaPlan, RestartPlan, TaskPlan
-from app.domain.reconcile import reconcile
+from app.domain.reconcile.decision import Decision
+from app.domain.reconcile.inputs import Inputs
+from app.domain.reconcile.reconcile import reconcile
+from app.domain.reconcile.timing import Timing
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, Intent, JobStatus, Recorded, Replica
-from app.domain.timing import Timing
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Quantifier, ReplicaPhase, RestartPolicy, RuleOutcome
 
 GIVEN = Given(random=lambda: "x7k2m")

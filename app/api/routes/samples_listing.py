@@ -31,9 +31,9 @@ from app.api.waiting import latest
 from app.db.queries import Cursor
 from app.db.samples import SampleFilter, SamplePage
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.listing import Extent
 from app.domain.namespaces import NamespaceSet
-from app.domain.sample_sets.vocabulary import SampleJobPhase, SetPhase
 from app.services.access import Verb
 from app.services.watching import Interest
 

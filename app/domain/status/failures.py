@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from app.domain.errors import shorten
-from app.domain.lifecycle import has_failed, was_let_go
 from app.domain.plan import Rank
+from app.domain.reconcile.lifecycle import has_failed, was_let_go
 from app.domain.status.records import Attempt, FailureSummary, Replica, ReplicaFailure
 from app.domain.vocabulary import Outcome, ReplicaPhase
 

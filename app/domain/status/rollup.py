@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.lifecycle import has_failed, was_let_go
 from app.domain.plan import Rank
+from app.domain.reconcile.lifecycle import has_failed, was_let_go
 from app.domain.status.failures import describe
 from app.domain.status.observed import ObservedJob, ObservedPod, PendingReason, Refusal, Verdict
 from app.domain.status.records import JobPendingReason, JobStatus, Replica, ReplicaFailure

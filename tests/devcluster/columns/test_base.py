@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.devcluster.columns.base import duration
+from devcluster.columns.base import duration
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 

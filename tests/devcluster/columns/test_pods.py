@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.devcluster.columns import columns_of
+from devcluster.columns import columns_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RUNNING: dict[str, Any] = {"running": {"startedAt": "2026-11-21T11:59:00Z"}}

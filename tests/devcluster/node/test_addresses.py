@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.devcluster.node.addresses import AddressBlock
+from devcluster.node.addresses import AddressBlock
 
 
 def test_pods_have_addresses_of_their_own_until_they_are_gone(tmp_path: Path) -> None:

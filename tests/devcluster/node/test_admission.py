@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from app.devcluster.node.admission import rejection, requests_of
+from devcluster.node.admission import rejection, requests_of
 
 
 def container(policy: str | None = None, **requests: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from app.devcluster.node.backoff import Backoff, Role, restarts, role_of
+from devcluster.node.backoff import Backoff, Role, restarts, role_of
 
 ON_42 = {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.devcluster.node.environment import ConfigError, Sources, build_environment, expand, field_value
+from devcluster.node.environment import ConfigError, Sources, build_environment, expand, field_value
 
 POD: Mapping[str, Any] = {
     "metadata": {

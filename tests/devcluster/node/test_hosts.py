@@ -1,6 +1,6 @@
 from typing import Any
 
-from app.devcluster.node.hosts import body_for, header_for, hostname_of, service_names
+from devcluster.node.hosts import body_for, header_for, hostname_of, service_names
 
 
 def pod(name: str, ip: str, *, ready: bool = True, phase: str = "Running", **spec: Any) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.devcluster.node.imagepath import command_directory, command_scripts, search_path
-from app.devcluster.node.images import BUILT_IN, Image, find_image
+from devcluster.node.imagepath import command_directory, command_scripts, search_path
+from devcluster.node.images import BUILT_IN, Image, find_image
 
 TOOL = Image(match="tool:*", words={"py": ("{python}",), "say": ("sh", "-c", 'echo "$0 $*"'), "/bin/tool": ("true",)})
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.devcluster.node.juicefs import BINARY_VARIABLE, VolumeError, find_binary, read_volume, without_password
-from app.devcluster.node.settings import NodeSettings
+from devcluster.node.juicefs import BINARY_VARIABLE, VolumeError, find_binary, read_volume, without_password
+from devcluster.node.settings import NodeSettings
 
 SECRET = {"name": "disk", "metaurl": "redis://:pa%40ss@db:6379/1", "storage": "s3", "bucket": "https://b.s3"}
 KEYS = {"access-key": "AK", "secret-key": "SK"}

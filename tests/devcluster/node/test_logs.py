@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.devcluster.node.logs import LogOptions, LogWriter, last_output, read_log
+from devcluster.node.logs import LogOptions, LogWriter, last_output, read_log
 
 BASE = 1_767_323_045  # 2026-01-02T03:04:05Z
 

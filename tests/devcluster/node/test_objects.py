@@ -4,9 +4,9 @@ from typing import Any, cast
 
 import pytest
 
-from app.devcluster.node import objects
-from app.devcluster.node.client import KubeClient
-from app.devcluster.node.objects import CONFIG_MAPS, ObjectCache
+from devcluster.node import objects
+from devcluster.node.client import KubeClient
+from devcluster.node.objects import CONFIG_MAPS, ObjectCache
 
 
 class Clock:

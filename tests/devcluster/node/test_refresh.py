@@ -4,9 +4,9 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from app.devcluster.node.client import ApiError
-from app.devcluster.node.context import PodContext
-from app.devcluster.node.mounting import refresh_volumes
+from devcluster.node.client import ApiError
+from devcluster.node.context import PodContext
+from devcluster.node.mounting import refresh_volumes
 
 TOKEN = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
 POD = {

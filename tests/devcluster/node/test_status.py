@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from app.devcluster.node.backoff import Role
-from app.devcluster.node.command import substitute
-from app.devcluster.node.history import inherit, initial_records
-from app.devcluster.node.images import PADDLE, RUNTIME, NoCommandError, argv_for, find_image, load_images
-from app.devcluster.node.resources import parse_quantity, qos_class
-from app.devcluster.node.script import ScriptError, parse_script
-from app.devcluster.node.server import LogUnavailableError, choose_restart
-from app.devcluster.node.status import ContainerRecord, PodFacts, pod_phase, pod_status
+from devcluster.node.backoff import Role
+from devcluster.node.command import substitute
+from devcluster.node.history import inherit, initial_records
+from devcluster.node.images import PADDLE, RUNTIME, NoCommandError, argv_for, find_image, load_images
+from devcluster.node.resources import parse_quantity, qos_class
+from devcluster.node.script import ScriptError, parse_script
+from devcluster.node.server import LogUnavailableError, choose_restart
+from devcluster.node.status import ContainerRecord, PodFacts, pod_phase, pod_status
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WAITING: dict[str, Any] = {"waiting": {"reason": "ContainerCreating"}}

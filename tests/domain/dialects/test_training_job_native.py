@@ -9,7 +9,7 @@ import pytest
 from app.domain.dialects.base import Limits, Site, StatusFacts
 from app.domain.dialects.training_job import TrainingJobDialect
 from app.domain.plan import Manifest, Rank
-from app.domain.rules import evaluate
+from app.domain.reconcile.rules import evaluate
 from app.domain.status.failures import summarize_failures
 from app.domain.status.records import JobStatus, Replica, ScaleRecord
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase, ScaleOutcome

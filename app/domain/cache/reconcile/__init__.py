@@ -1,0 +1,1 @@
+"""One reconcile of a SampleSet or a SampleJob, pure: observed objects in; record, events and actions out."""

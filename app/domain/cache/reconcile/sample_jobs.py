@@ -1,0 +1,130 @@
+"""One pass over one SampleJob."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from app.domain.cache.reconcile.events import complained, done, failed, job_word
+from app.domain.cache.reconcile.values import (
+    Action,
+    Complaint,
+    JobDecision,
+    JobInputs,
+    JobRecord,
+    PostOptions,
+    ServerAnswer,
+    Terminate,
+)
+from app.domain.cache.sample_job import JobType
+from app.domain.cache.vocabulary import ResultStatus, SampleJobPhase
+
+_PAUSE: Final = 10.0
+# These change the volume, which all servers share: one does it.
+_BY_ONE: Final = frozenset({JobType.SYNC, JobType.RMR})
+
+
+def reconcile_job(inputs: JobInputs) -> JobDecision:
+    match inputs.record.phase:
+        case SampleJobPhase.NONE:
+            return _start(inputs)
+        case SampleJobPhase.FAILED:
+            return _failed(inputs)
+        case SampleJobPhase.SUCCEEDED:
+            return JobDecision(record=inputs.record)
+    return _follow(inputs)
+
+
+def _start(inputs: JobInputs) -> JobDecision:
+    observed = inputs.observed
+    if not observed.set_uid or observed.is_leaving:
+        said = "is being deleted" if observed.set_uid else "is not exist"
+        complaint = Complaint(reason="ErrorSampleSetNotExist", message=f"SampleSet {_set_name(inputs)} {said}")
+        return _stay(inputs, complaint)
+    if observed.refusal is not None:
+        return _stay(inputs, observed.refusal)
+    servers = _servers(inputs)
+    if not servers or not observed.digest:
+        said = "no runtime server of the set is running" if not servers else "the options are not known yet"
+        return _stay(inputs, Complaint(reason=f"ErrorCreate{job_word(inputs.spec.type)}", message=said))
+    record = JobRecord(
+        phase=SampleJobPhase.PENDING,
+        job=inputs.fresh_name,
+        digest=observed.digest,
+        servers=servers,
+        set_uid=observed.set_uid,
+    )
+    told = [ServerAnswer(index=index, status=ResultStatus.NOT_POSTED) for index in servers]
+    return JobDecision(record=record, actions=_posting(inputs, record, told), wake_after=_PAUSE, refreshes_set=True)
+
+
+def _servers(inputs: JobInputs) -> tuple[int, ...]:
+    running = tuple(sorted(inputs.observed.running))
+    if JobType(inputs.spec.type) in _BY_ONE:
+        return running[:1] if running[:1] == (0,) else ()
+    return running
+
+
+def _posting(inputs: JobInputs, record: JobRecord, told: Sequence[ServerAnswer]) -> tuple[Action, ...]:
+    """Others are ended only while no server has the job, or it would end itself: until then all have to answer."""
+    lacking = tuple(answer.index for answer in told if answer.status is ResultStatus.NOT_POSTED)
+    post = (PostOptions(job=record.job, servers=lacking),) if lacking else ()
+    somewhere = any(answer.status not in (ResultStatus.NOT_POSTED, ResultStatus.UNKNOWN) for answer in told)
+    if not inputs.spec.terminate or somewhere:
+        return post
+    return (Terminate(), *post) if len(lacking) == len(told) else ()
+
+
+def _follow(inputs: JobInputs) -> JobDecision:
+    record = inputs.record
+    if inputs.observed.set_uid != record.set_uid:
+        return _fail(inputs, f"the SampleSet {_set_name(inputs)} that the job was posted to is gone", pause=None)
+    told = _told(inputs)
+    if not told:
+        return _fail(inputs, "the set has given up the servers that had the job")
+    failure = next((answer for answer in told if answer.status is ResultStatus.FAIL), None)
+    if failure is not None:
+        return _fail(inputs, failure.message)
+    if all(answer.status is ResultStatus.SUCCESS for answer in told):
+        record = replace(record, phase=SampleJobPhase.SUCCEEDED, complaint=None)
+        return JobDecision(record=record, events=(done(inputs.spec.type),), refreshes_set=True)
+    begun = record.phase is SampleJobPhase.RUNNING or any(
+        answer.status in (ResultStatus.RUNNING, ResultStatus.SUCCESS) for answer in told
+    )
+    record = replace(record, phase=SampleJobPhase.RUNNING if begun else SampleJobPhase.PENDING)
+    return JobDecision(record=record, actions=_posting(inputs, record, told), wake_after=_PAUSE)
+
+
+def _told(inputs: JobInputs) -> list[ServerAnswer]:
+    """One answer of each server that has the job; those that the set has given up since are not waited for."""
+    answers = {answer.index: answer for answer in inputs.observed.answers}
+    replicas = inputs.observed.replicas
+    kept = [index for index in inputs.record.servers if replicas is None or index < max(replicas, 1)]
+    return [answers.get(index, ServerAnswer(index=index, status=ResultStatus.UNKNOWN)) for index in kept]
+
+
+def _fail(inputs: JobInputs, message: str, pause: float | None = _PAUSE) -> JobDecision:
+    record = replace(inputs.record, phase=SampleJobPhase.FAILED, message=message, complaint=None)
+    event = failed(inputs.spec.type, message)
+    return JobDecision(record=record, events=(event,), wake_after=pause, refreshes_set=True)
+
+
+def _failed(inputs: JobInputs) -> JobDecision:
+    """Other options than those that failed are a new try, with the set that the job was posted to."""
+    observed = inputs.observed
+    if observed.set_uid != inputs.record.set_uid:
+        return _stay(inputs, None, pause=None)
+    if observed.digest and observed.digest != inputs.record.digest:
+        return JobDecision(record=JobRecord(), wake_after=0.0)
+    return _stay(inputs, observed.refusal)
+
+
+def _set_name(inputs: JobInputs) -> str:
+    return inputs.spec.sample_set_ref.name if inputs.spec.sample_set_ref else ""
+
+
+def _stay(inputs: JobInputs, complaint: Complaint | None, pause: float | None = _PAUSE) -> JobDecision:
+    return JobDecision(
+        record=replace(inputs.record, complaint=complaint),
+        events=complained(inputs.record.complaint, complaint),
+        wake_after=pause,
+    )

@@ -1,0 +1,83 @@
+"""The uniform conditions of a job. A dialect renders them under its kind's names."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from app.domain.plan import GangPlan, JobPlan, Rank
+from app.domain.reconcile.lifecycle import has_failed
+from app.domain.status.records import Condition, JobStatus, Replica
+from app.domain.vocabulary import ConditionType, JobPhase
+
+ENDED_BADLY = (JobPhase.FAILED, JobPhase.TIMED_OUT)
+FOUND = ("SchedulerFound", "this cluster has the scheduler that was asked for")
+
+
+def conclude(
+    status: JobStatus, plan: JobPlan, replicas: Mapping[Rank, Replica], now: datetime, *, gang_available: bool
+) -> tuple[Condition, ...]:
+    """Conditions that hold or held; one that has never been touched is left out."""
+    wanted: dict[ConditionType, tuple[bool, str, str]] = {}
+    if status.initialized_at is not None:
+        wanted[ConditionType.INITIALIZED] = (True, "Initialized", "every replica's pod has been created")
+    if status.started_at is not None:
+        wanted[ConditionType.RUNNING] = (status.phase is JobPhase.RUNNING, status.reason, status.message)
+    failed = [str(key) for key, replica in replicas.items() if has_failed(replica)]
+    if failed:
+        wanted[ConditionType.REPLICA_FAILURE] = (True, "ReplicaFailed", f"failed for good: {', '.join(failed[:20])}")
+    paused = status.phase is JobPhase.PAUSED
+    if paused or any(condition.type is ConditionType.PAUSED for condition in status.conditions):
+        wanted[ConditionType.PAUSED] = (paused, status.reason, status.message)
+    if status.phase.is_terminal:
+        wanted[ConditionType.COMPLETED] = (status.phase is JobPhase.SUCCEEDED, status.reason, status.message)
+        wanted[ConditionType.FAILED] = (status.phase in ENDED_BADLY, status.reason, status.message)
+    known = any(condition.type is ConditionType.SCHEDULER_UNAVAILABLE for condition in status.conditions)
+    if plan.gang is not None:
+        lacks = _scheduler_lacks(plan.gang, gang_available=gang_available)
+        if lacks or known:
+            wanted[ConditionType.SCHEDULER_UNAVAILABLE] = (bool(lacks), *(lacks or FOUND))
+    elif plan.missing_scheduler is not None:
+        message = f"no scheduler here is known as {plan.missing_scheduler}: the default one places the replicas"
+        wanted[ConditionType.SCHEDULER_UNAVAILABLE] = (True, "NoScheduler", message)
+    return _merge(status, wanted, now)
+
+
+def _scheduler_lacks(gang: GangPlan, *, gang_available: bool) -> tuple[str, str] | None:
+    """Reason and message of what this cluster has not got of the gang scheduling that was asked for."""
+    api = f"{gang.api_version} {gang.kind}"
+    if gang.scheduler_name and gang_available:
+        return None
+    if gang.scheduler_name:
+        return "NoSuchApi", f"this cluster has no {api}: {gang.scheduler_name} places each replica by itself"
+    if gang_available:
+        return "NoScheduler", f"no scheduler is configured for {api}: the default one places each replica by itself"
+    return "NoSuchApi", f"this cluster has no {api}: the default scheduler places each replica by itself"
+
+
+def _merge(
+    status: JobStatus, wanted: Mapping[ConditionType, tuple[bool, str, str]], now: datetime
+) -> tuple[Condition, ...]:
+    """A condition keeps its time, reason and message until its status changes.
+
+    What is lacking of a scheduler may change while it is lacking; then the words follow, and the time stays.
+    """
+    before = {condition.type: condition for condition in status.conditions}
+    merged: list[Condition] = []
+    for type_, (holds, reason, message) in wanted.items():
+        word = str(holds)
+        old = before.get(type_)
+        if old is not None and old.status == word:
+            follows = type_ is ConditionType.SCHEDULER_UNAVAILABLE
+            merged.append(replace(old, reason=reason, message=message) if follows else old)
+            continue
+        merged.append(
+            Condition(
+                type=type_,
+                status=word,
+                reason=reason,
+                message=message,
+                last_transition_at=now,
+                observed_generation=status.observed_generation,
+            )
+        )
+    return tuple(merged)

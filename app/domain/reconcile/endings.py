@@ -1,0 +1,115 @@
+"""How a job comes to its end, other than by its pods alone: cancel, refusals, deadlines; and when its objects go."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from app.domain.plan import JobPlan, Rank
+from app.domain.reconcile.inputs import Inputs
+from app.domain.reconcile.resizing import Members, has_left, is_newcomer
+from app.domain.reconcile.rules import Finish, evaluate
+from app.domain.status.observed import Refusal, Verdict
+from app.domain.status.records import Intent, JobStatus, Replica
+from app.domain.status.rollup import is_waiting
+from app.domain.vocabulary import JobPhase, Reason
+
+LISTED_REASONS = 3
+LISTED_REPLICAS = 5
+
+
+def finish(inputs: Inputs, members: Members) -> Finish | None:
+    """The job's end, if it is reached in this pass."""
+    status, intent, replicas = inputs.recorded.status, inputs.intent, members.wanted
+    if status.phase.is_terminal:
+        return None
+    if intent.cancel or intent.remove:
+        return _cancelled(intent) if all(has_left(replica) for replica in members.all.values()) else None
+    refused = _refusal(inputs, replicas)
+    if refused is not None:
+        return Finish(phase=JobPhase.FAILED, reason=refused.code, message=refused.message)
+    expired = _expired(inputs, replicas)
+    if expired is not None or inputs.plan.suspends_rules:
+        return expired
+    return evaluate(inputs.plan, replicas)
+
+
+def _cancelled(intent: Intent) -> Finish:
+    by = f" by {intent.cancel_actor}" if intent.cancel_actor else ""
+    why = f": {intent.cancel_reason}" if intent.cancel_reason else ""
+    return Finish(phase=JobPhase.CANCELLED, reason=Reason.CANCELLED, message=f"cancelled{by}{why}")
+
+
+def _refusal(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Refusal | None:
+    """A refusal that ends the job. One that keeps a running job from growing does not: what runs goes on."""
+    observed = inputs.observed
+    refusals = [observed.job_refusal] if observed.job_refusal else []
+    refusals += [one for key, one in observed.refusals.items() if not _only_grows(inputs, replicas.get(key))]
+    return next((refusal for refusal in refusals if refusal.verdict is Verdict.FAIL), None)
+
+
+def _only_grows(inputs: Inputs, replica: Replica | None) -> bool:
+    if replica is None:
+        return True
+    grows = replica.key.task in inputs.plan.elastic and is_newcomer(replica)
+    return grows and inputs.recorded.status.started_at is not None
+
+
+def _expired(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Finish | None:
+    status = inputs.recorded.status
+    deadline = active_deadline(inputs.plan, status)
+    if deadline is not None and deadline <= inputs.now:
+        message = f"the job has been active for more than {inputs.plan.active_deadline} s"
+        return Finish(phase=JobPhase.TIMED_OUT, reason=Reason.DEADLINE_EXCEEDED, message=message)
+    deadline = pending_deadline(inputs, status)
+    if deadline is not None and deadline <= inputs.now and is_waiting(replicas.values()):
+        seconds = _pending_seconds(inputs)
+        message = f"the job has been pending for more than {seconds:g} s: {_who_waits(status, replicas)}"
+        return Finish(phase=JobPhase.FAILED, reason=Reason.PENDING_DEADLINE_EXCEEDED, message=message)
+    return None
+
+
+def active_deadline(plan: JobPlan, status: JobStatus) -> datetime | None:
+    if plan.active_deadline is None or status.active_since is None:
+        return None
+    return status.active_since + timedelta(seconds=plan.active_deadline)
+
+
+def pending_deadline(inputs: Inputs, status: JobStatus) -> datetime | None:
+    """When the present wait of the job ends it; None while it does not wait, or if it may wait without limit."""
+    seconds = _pending_seconds(inputs)
+    if seconds is None or status.pending_since is None:
+        return None
+    return status.pending_since + timedelta(seconds=seconds)
+
+
+def _pending_seconds(inputs: Inputs) -> float | None:
+    """The annotation of the job decides, otherwise the installation; 0 is no limit."""
+    own = inputs.plan.pending_deadline
+    return (inputs.timing.pending_deadline if own is None else own) or None
+
+
+def _who_waits(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
+    """The replicas that wait, with the reasons that were recorded last."""
+    reasons = status.pending_reasons
+    if not reasons:
+        waiting = [str(key) for key, replica in replicas.items() if is_waiting([replica])]
+        return f"{_named(waiting, len(waiting))}: no reason is known"
+    told = [f"{_named(one.replicas, one.count)}: {one.code}: {one.message}" for one in reasons[:LISTED_REASONS]]
+    more = len(reasons) - LISTED_REASONS
+    return "; ".join(told + ([f"and {more} more reasons"] if more > 0 else []))
+
+
+def _named(replicas: Sequence[str], count: int) -> str:
+    shown = list(replicas[:LISTED_REPLICAS])
+    more = count - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def is_removing(inputs: Inputs, status: JobStatus) -> bool:
+    due = removal_due(inputs.plan, status)
+    return inputs.intent.remove or (due is not None and due <= inputs.now)
+
+
+def removal_due(plan: JobPlan, status: JobStatus) -> datetime | None:
+    if plan.ttl_after_finished is None or status.finished_at is None:
+        return None
+    return status.finished_at + timedelta(seconds=plan.ttl_after_finished)

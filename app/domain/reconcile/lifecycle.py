@@ -1,0 +1,194 @@
+"""One replica's life, in three steps a pass: track what its pod says, settle what an end means, step (`stepping`) on.
+
+    attempt n:  (no pod) -> creating -> pending -> running -> ended -> evidence -> replaced by n+1, or settled
+                                 any of them -> stopping -> ended (stopped)
+
+An attempt whose pod uid was never recorded never had a pod that ran: the evidence finalizer keeps every pod of ours
+visible until this code has let it go, so creating the same attempt again cannot double it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from app.domain.plan import RestartPlan, RetryableExits
+from app.domain.reconcile.timing import Timing
+from app.domain.status.observed import ObservedPod
+from app.domain.status.records import Attempt, JobStatus, Recorded, Replica
+from app.domain.vocabulary import (
+    BudgetScope,
+    Evidence,
+    JobPhase,
+    Outcome,
+    Reason,
+    ReplicaPhase,
+    RestartPolicy,
+)
+
+OUT_OF_MEMORY = "OOMKilled"  # the kubelet's word
+NODE_LOST_WARNING = (
+    "its node does not answer, so the process may still run; the pod object was deleted without waiting for it"
+)
+
+
+def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -> Replica:
+    """Bring the current attempt up to what its pod says; an end that was recorded never changes again."""
+    attempt = replica.attempt
+    pod = pod_of(attempt, pods)
+    if attempt.outcome is not None:
+        if pod is not None and attempt.pod_uid is None:
+            return replace(replica, attempt=replace(attempt, pod_uid=pod.uid, node=pod.node))
+        return replica
+    if pod is None:
+        if attempt.pod_uid is None or attempt.pod_uid not in gone:
+            return replica
+        return replace(replica, attempt=_vanished(attempt))
+    return replace(replica, attempt=_mirror(attempt, pod))
+
+
+def pod_of(attempt: Attempt, pods: Iterable[ObservedPod]) -> ObservedPod | None:
+    """The attempt's pod: the one it recorded, else the first that carries its number."""
+    for pod in pods:
+        if pod.attempt == attempt.number and attempt.pod_uid in (None, pod.uid):
+            return pod
+    return None
+
+
+def _vanished(attempt: Attempt) -> Attempt:
+    evidence = attempt.evidence is not Evidence.NONE
+    reason, message = attempt.stopping or Reason.POD_VANISHED, attempt.message
+    if message != NODE_LOST_WARNING:
+        message = "" if attempt.stopping else "the pod disappeared before its end could be seen"
+    elif attempt.stopping is None:
+        reason = Reason.NODE_LOST
+    return replace(
+        attempt,
+        outcome=Outcome.STOPPED if attempt.stopping else Outcome.DISRUPTED,
+        phase=ReplicaPhase.DELETED,
+        reason=reason,
+        message=message,
+        evidence=attempt.evidence if evidence else Evidence.UNAVAILABLE,
+        evidence_reason=attempt.evidence_reason if evidence else "the pod was gone before its logs could be read",
+    )
+
+
+def _mirror(attempt: Attempt, pod: ObservedPod) -> Attempt:
+    outcome = _outcome(attempt, pod) if pod.ended else None
+    reason, message = pod.reason, pod.message
+    if outcome is Outcome.STOPPED:
+        reason = attempt.stopping
+    elif attempt.message == NODE_LOST_WARNING:
+        reason, message = Reason.NODE_LOST, attempt.message
+    elif outcome is Outcome.DISRUPTED:
+        reason = pod.disruption or Reason.POD_DELETED
+        message = pod.message or "the pod was deleted, not by jobgate"
+    return replace(
+        attempt,
+        pod_uid=pod.uid,
+        phase=ReplicaPhase.DELETED if outcome in (Outcome.STOPPED, Outcome.DISRUPTED) else pod.phase,
+        outcome=outcome,
+        node=pod.node or attempt.node,
+        pod_ip=pod.pod_ip or attempt.pod_ip,
+        created_at=pod.created_at or attempt.created_at,
+        started_at=pod.started_at or attempt.started_at,
+        finished_at=pod.finished_at,
+        exit_code=pod.exit_code,
+        reason=reason,
+        message=message,
+        containers=pod.containers,
+    )
+
+
+def _outcome(attempt: Attempt, pod: ObservedPod) -> Outcome:
+    if attempt.stopping is not None:
+        return Outcome.STOPPED
+    if pod.phase is ReplicaPhase.SUCCEEDED:
+        return Outcome.SUCCEEDED
+    if pod.disruption is not None or pod.deleting:
+        return Outcome.DISRUPTED
+    return Outcome.FAILED
+
+
+class Budget:
+    """What restarts have been granted, and which this pass may grant. A restart that was granted before stays so.
+
+    Where the job is what is restarted, replicas that fail while it comes back belong to the same restart, unless they
+    are new themselves. `charged` says that this pass has granted one.
+    """
+
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded.replicas
+        self._job_restarts = recorded.status.restarts
+        self._restarted_at = _restarting_since(recorded.status)
+        self.charged = False
+
+    def grants(self, replica: Replica, plan: RestartPlan) -> bool:
+        if self._was_granted(replica):
+            return True
+        joins = plan.scope is BudgetScope.JOB and self._belongs_to_restart(replica.attempt)
+        if joins:
+            return True
+        spent = self._job_restarts if plan.scope is BudgetScope.JOB else replica.restarts
+        granted = plan.limit is None or spent < plan.limit
+        self.charged |= granted
+        return granted
+
+    def _was_granted(self, replica: Replica) -> bool:
+        before = self._recorded.get(replica.key)
+        return before is not None and not before.settled and _same_end(before.attempt, replica.attempt)
+
+    def _belongs_to_restart(self, attempt: Attempt) -> bool:
+        since, created = self._restarted_at, attempt.created_at
+        return since is not None and created is not None and created < since
+
+
+def _same_end(before: Attempt, after: Attempt) -> bool:
+    return before.number == after.number and before.outcome is not None
+
+
+def _restarting_since(status: JobStatus) -> datetime | None:
+    if status.phase is not JobPhase.RESTARTING or status.reason != Reason.RESTARTING:
+        return None
+    return status.transitions[-1].at if status.transitions else None
+
+
+def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) -> Replica:
+    """Say whether an ended attempt is the replica's last; one that is to be restarted is charged here."""
+    if replica.settled or replica.attempt.outcome is None:
+        return replica
+    if was_let_go(replica.attempt):
+        return replica
+    if replica.attempt.outcome is Outcome.DISRUPTED:
+        return replace(replica, settled=replica.disruptions >= timing.disruption_limit)
+    return replace(replica, settled=not (_wants_restart(replica.attempt, plan) and budget.grants(replica, plan)))
+
+
+def was_let_go(attempt: Attempt) -> bool:
+    """Whether the end of an attempt counts for nothing: jobgate stopped it, or its rank has left the job since."""
+    return attempt.outcome is Outcome.STOPPED or attempt.stopping is not None
+
+
+def _wants_restart(attempt: Attempt, plan: RestartPlan) -> bool:
+    if plan.policy is RestartPolicy.ON_FAILURE:
+        failed = attempt.outcome is not Outcome.SUCCEEDED
+        return failed and (plan.retryable is None or _is_retryable(attempt, plan.retryable))
+    return plan.policy is RestartPolicy.ALWAYS
+
+
+def _is_retryable(attempt: Attempt, exits: RetryableExits) -> bool:
+    """A container that never ended did not fail: what kept it from running may pass."""
+    container = next((one for one in attempt.containers if one.name == exits.container and not one.init), None)
+    if container is None or container.exit_code is None:
+        return True
+    if container.reason == OUT_OF_MEMORY or container.exit_code == 0:
+        return False
+    return not container.message or container.exit_code >= exits.least_code
+
+
+def has_failed(replica: Replica) -> bool:
+    """Whether the replica has failed for good: no restart is left."""
+    return replica.settled and replica.attempt.outcome in (Outcome.FAILED, Outcome.DISRUPTED)
+
+
+def has_succeeded(replica: Replica) -> bool:
+    return replica.settled and replica.attempt.outcome is Outcome.SUCCEEDED

@@ -1,0 +1,244 @@
+"""The status of a job after a pass: where a job that goes on stands, and whether one that has ended needs more."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from app.domain.plan import Rank
+from app.domain.reconcile.conditions import conclude as conclude_conditions
+from app.domain.reconcile.endings import is_removing
+from app.domain.reconcile.inputs import Inputs
+from app.domain.reconcile.resizing import Members, changes_size, scaling_now, still_open
+from app.domain.reconcile.stepping import Directive
+from app.domain.status.failures import crashed_replicas
+from app.domain.status.observed import ObservedJob, ObservedPod
+from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord, Transition
+from app.domain.status.rollup import SHOWN_REPLICAS, Situation, aggregate, pending_reasons, situation
+from app.domain.vocabulary import (
+    Evidence,
+    JobPhase,
+    Outcome,
+    PendingCode,
+    Reason,
+    ReplicaPhase,
+)
+
+NEWEST_TRANSITIONS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What a pass has found out beside the replicas.
+
+    Scale records that are settled, whether a restart was granted, and the ended attempts that others have replaced.
+    """
+
+    scaled: Sequence[ScaleRecord]
+    restarted: bool
+    former: Mapping[Rank, Attempt] = field(default_factory=dict)
+
+
+def conclude(
+    inputs: Inputs,
+    status: JobStatus,
+    directive: Directive,
+    members: Members,
+    pods: Mapping[Rank, list[ObservedPod]],
+    changes: Changes,
+) -> JobStatus:
+    replicas = members.wanted
+    counts = aggregate(replicas.values(), restarting=directive.start)
+    status = replace(status, aggregate=counts, observed_generation=inputs.plan.identity.generation)
+    if not (status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove):
+        status = replace(
+            status,
+            restarts=status.restarts + changes.restarted,
+            reschedules=status.reschedules + _is_rescheduled(inputs, members),
+        )
+    known = (*status.anchors, *(uid for uid in inputs.observed.anchors if uid not in status.anchors))
+    status = replace(status, anchors=known)
+    ended = status.phase.is_terminal
+    if not ended and status.initialized_at is None and all(replica.attempt.pod_uid for replica in replicas.values()):
+        status = replace(status, initialized_at=inputs.now)
+    if ended:
+        status = _quieten(inputs, status, directive, members.all, pods)
+    else:
+        status = _going_on(inputs, status, counts, members, pods, changes)
+    conditions = conclude_conditions(
+        status, inputs.plan, replicas, inputs.now, gang_available=inputs.observed.gang_available
+    )
+    status = replace(status, conditions=conditions, transitions=_transitions(inputs, status))
+    return replace(status, restored_at=_restored_at(inputs, status, members))
+
+
+def _restored_at(inputs: Inputs, status: JobStatus, members: Members) -> datetime | None:
+    """When every replica had a pod again in the restart or change of size that is under way, or in the last one."""
+    if status.phase not in (JobPhase.RESTARTING, JobPhase.SCALING):
+        return status.restored_at
+    since, known = status.transitions[-1].at, status.restored_at
+    is_of_now = known is not None and known >= since
+    if members.on_the_way_out() or not all(_has_pod(replica) for replica in members.wanted.values()):
+        return None if is_of_now else known
+    return known if is_of_now else inputs.now
+
+
+def _has_pod(replica: Replica) -> bool:
+    """Whether the pod of the replica is there, or has done its work."""
+    attempt = replica.attempt
+    return replica.settled or (attempt.outcome is None and attempt.pod_uid is not None and attempt.stopping is None)
+
+
+def _is_rescheduled(inputs: Inputs, members: Members) -> bool:
+    """Whether the job's replicas change in this pass without anybody's fault; losses together are one change."""
+    before = inputs.recorded
+    if changes_size(before, members):
+        return True
+    if (before.status.phase, before.status.reason) == (JobPhase.RESTARTING, Reason.DISRUPTED):
+        return False
+    return any(
+        replica.attempt.outcome is Outcome.DISRUPTED
+        and key in before.replicas
+        # The attempt that ended is the one on record, and there it had not.
+        and before.replicas[key].attempt.number == replica.attempt.number
+        and before.replicas[key].attempt.outcome is None
+        for key, replica in members.wanted.items()
+    )
+
+
+def _transitions(inputs: Inputs, status: JobStatus) -> tuple[Transition, ...]:
+    """The newest ten, and of those before only the last into each phase."""
+    before = inputs.recorded.status
+    if (before.phase, before.reason) == (status.phase, status.reason) and before.transitions:
+        return before.transitions
+    now = Transition(at=inputs.now, phase=status.phase, reason=status.reason, message=status.message)
+    known = (*before.transitions, now)
+    older, newest = known[:-NEWEST_TRANSITIONS], known[-NEWEST_TRANSITIONS:]
+    last = {transition.phase: transition for transition in known}
+    return (*(one for one in older if last[one.phase] is one), *newest)
+
+
+def _going_on(
+    inputs: Inputs,
+    status: JobStatus,
+    counts: Mapping[ReplicaPhase, int],
+    members: Members,
+    pods: Mapping[Rank, list[ObservedPod]],
+    changes: Changes,
+) -> JobStatus:
+    replicas = members.wanted
+    now, plan = inputs.now, inputs.plan
+    if inputs.intent.cancel or inputs.intent.remove:
+        return replace(
+            status,
+            reason=Reason.CANCELLING,
+            message=_still_terminating(sum(_is_going(replica, pods) for replica in members.all.values())),
+            pending_reasons=(),
+            pending_since=None,
+        )
+    if plan.paused:
+        return _pausing(status, members.all, pods)
+    if is_resuming(inputs):
+        return replace(
+            status,
+            phase=JobPhase.RESUMING,
+            reason=Reason.RESUMING,
+            message="pods are created again",
+            resumes=status.resumes + 1,
+            pending_since=now,
+        )
+    scaling = scaling_now(inputs, status, members, still_open(inputs.recorded.scaling, changes.scaled))
+    crashed = crashed_replicas(replicas, changes.former, status.crashed)
+    now_is = _queued(status, inputs.observed, replicas) or situation(status, counts, replicas, scaling, crashed)
+    waits = now_is.phase not in (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.SCALING)
+    return replace(
+        status,
+        phase=now_is.phase,
+        reason=now_is.reason,
+        message=now_is.message,
+        crashed=tuple(crashed.values())[:SHOWN_REPLICAS],
+        started_at=status.started_at or (now if now_is.phase is JobPhase.RUNNING else None),
+        active_since=status.active_since or (now if now_is.phase is JobPhase.RUNNING else None),
+        pending_reasons=pending_reasons(replicas, pods, inputs.observed, now, crashed),
+        pending_since=(status.pending_since or _waits_since(inputs)) if waits else None,
+    )
+
+
+def is_resuming(inputs: Inputs) -> bool:
+    """Whether this pass turns Paused into Resuming; the next one has the plan of a resumed job, and starts its pods."""
+    status = inputs.recorded.status
+    if inputs.plan.paused or inputs.intent.cancel or inputs.intent.remove or status.phase.is_terminal:
+        return False
+    return status.phase is JobPhase.PAUSED or status.reason == Reason.PAUSING
+
+
+def _waits_since(inputs: Inputs) -> datetime:
+    first = inputs.recorded.status.phase is JobPhase.QUEUED and not inputs.recorded.replicas
+    return inputs.recorded.created_at if first else inputs.now
+
+
+def _queued(status: JobStatus, observed: ObservedJob, replicas: Mapping[Rank, Replica]) -> Situation | None:
+    """Whether the names of a new job are still held by the objects of a finished one."""
+    if status.started_at is not None or status.phase is JobPhase.RESUMING:
+        return None
+    if any(replica.attempt.pod_uid for replica in replicas.values()):
+        return None
+    refusals = [*([observed.job_refusal] if observed.job_refusal else []), *observed.refusals.values()]
+    waiting = next((refusal for refusal in refusals if refusal.code == PendingCode.PREVIOUS_OBJECTS), None)
+    if waiting is None:
+        return None
+    return Situation(phase=JobPhase.QUEUED, reason=PendingCode.PREVIOUS_OBJECTS, message=waiting.message)
+
+
+def _pausing(status: JobStatus, replicas: Mapping[Rank, Replica], pods: Mapping[Rank, list[ObservedPod]]) -> JobStatus:
+    quiet = replace(status, pending_reasons=(), pending_since=None, active_since=None)
+    going = sum(bool(pods.get(key)) or _has_unseen_pod(replica) for key, replica in replicas.items())
+    if going:
+        return replace(quiet, reason=Reason.PAUSING, message=_still_terminating(going))
+    return replace(
+        quiet, phase=JobPhase.PAUSED, reason=Reason.PAUSED, message="no pods are kept while the job is paused"
+    )
+
+
+def _is_going(replica: Replica, pods: Mapping[Rank, list[ObservedPod]]) -> bool:
+    if replica.attempt.outcome in (None, Outcome.STOPPED):
+        return bool(pods.get(replica.key)) or _has_unseen_pod(replica)
+    return False
+
+
+def _has_unseen_pod(replica: Replica) -> bool:
+    """Whether the replica had a pod that nobody has seen end: it may be that the view lags."""
+    return replica.attempt.outcome is None and replica.attempt.pod_uid is not None
+
+
+def _still_terminating(count: int) -> str:
+    return f"{count} pods are still terminating"
+
+
+def _quieten(
+    inputs: Inputs,
+    status: JobStatus,
+    directive: Directive,
+    replicas: Mapping[Rank, Replica],
+    pods: Mapping[Rank, list[ObservedPod]],
+) -> JobStatus:
+    """Say when an ended job needs no further look: its pods are let go, and those that are to go are gone."""
+    at_rest = all(is_at_rest(replica) for replica in replicas.values())
+    held = any(pod.held for pod in inputs.observed.pods)
+    if is_removing(inputs, status):
+        gone = at_rest and not inputs.observed.pods and inputs.observed.objects_gone
+        return replace(status, quiet=gone, gone_at=status.gone_at or (inputs.now if gone else None))
+    stopped = any(pods.get(key) for key, replica in replicas.items() if replica.attempt.outcome is Outcome.STOPPED)
+    leaving = stopped or (directive.remove_finished and bool(inputs.observed.pods))
+    return replace(status, quiet=at_rest and not held and not leaving and _is_marked(inputs))
+
+
+def _is_marked(inputs: Inputs) -> bool:
+    """Whether the anchor tells the end; a job fell quiet only after it did."""
+    return inputs.observed.anchor_marked or inputs.recorded.status.quiet
+
+
+def is_at_rest(replica: Replica) -> bool:
+    attempt = replica.attempt
+    if attempt.outcome is None:
+        return attempt.pod_uid is None and attempt.phase is ReplicaPhase.DELETED
+    return attempt.evidence is not Evidence.NONE

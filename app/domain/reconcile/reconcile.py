@@ -1,0 +1,286 @@
+"""Holds plan, intent and observation of one job together, and says what is to be recorded and done next.
+
+Level-triggered: it looks at what is, never at what happened, so a pass may be lost or repeated at any line. The order
+of concluding is fixed: cancel and removal, then the end by deadline or refusal, then the rules, then pause. A job
+that has ended stays as it ended; only its replicas and objects are followed until they are gone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from app.domain.plan import Rank
+from app.domain.reconcile.actions import (
+    Action,
+    CreatePod,
+    DeletePod,
+    EnsureObjects,
+    MarkAnchor,
+    ReleasePod,
+    RemoveObjects,
+    WriteHosts,
+)
+from app.domain.reconcile.decision import Decision
+from app.domain.reconcile.endings import active_deadline, finish, is_removing, pending_deadline, removal_due
+from app.domain.reconcile.inputs import Inputs
+from app.domain.reconcile.lifecycle import Budget, settle, track
+from app.domain.reconcile.progress import Changes, conclude, is_at_rest, is_resuming
+from app.domain.reconcile.resizing import Members, on_its_way_out, settled_records, wanted_again
+from app.domain.reconcile.rules import Finish
+from app.domain.reconcile.stepping import Directive, Step, Stepper
+from app.domain.status.observed import ObservedJob, ObservedPod
+from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
+from app.domain.vocabulary import (
+    CleanUpPolicy,
+    JobPhase,
+    Reason,
+    ReplicaPhase,
+    StopReason,
+)
+
+PODS_PER_PASS = 50
+ENDS_BY_RULE = frozenset({Reason.RULE_FULFILLED, Reason.SUCCESS_IMPOSSIBLE, Reason.NO_RULE_FULFILLED})
+
+
+def reconcile(inputs: Inputs) -> Decision:
+    """One pass over one job."""
+    pods = _pods_by_rank(inputs.observed)
+    budget = Budget(inputs.recorded)
+    members = _tracked(inputs, pods, budget)
+    end = finish(inputs, members)
+    status = _ended(inputs, end) if end is not None else inputs.recorded.status
+    directive = _directive(inputs, status)
+    steps = _step_all(inputs, status, directive, members, pods)
+    after = Members(
+        wanted={key: steps[key].replica for key in members.wanted},
+        leaving={key: steps[key].replica for key in members.leaving},
+    )
+    scaled = settled_records(inputs, status, after)
+    former = {key: step.former for key, step in steps.items() if step.former is not None}
+    changes = Changes(scaled=scaled, restarted=budget.charged, former=former)
+    status = conclude(inputs, status, directive, after, pods, changes)
+    return _decision(inputs, status, steps, after, scaled)
+
+
+def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
+    grouped: dict[Rank, list[ObservedPod]] = {}
+    for pod in observed.pods:
+        grouped.setdefault(pod.key, []).append(pod)
+    return grouped
+
+
+def _tracked(inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], budget: Budget) -> Members:
+    recorded, gone = inputs.recorded.replicas, inputs.observed.gone
+    wanted: dict[Rank, Replica] = {}
+    for key in inputs.plan.replicas:
+        before = recorded.get(key) or Replica(key=key, attempt=Attempt(number=1))
+        replica = track(wanted_again(before), pods.get(key, []), gone)
+        wanted[key] = settle(replica, inputs.plan.restarts[key.task], budget, inputs.timing)
+    leaving = {
+        key: on_its_way_out(track(before, pods.get(key, []), gone))
+        for key, before in recorded.items()
+        if key not in wanted
+    }
+    return Members(wanted=wanted, leaving=leaving)
+
+
+def _ended(inputs: Inputs, finish: Finish) -> JobStatus:
+    return replace(
+        inputs.recorded.status,
+        phase=finish.phase,
+        reason=finish.reason,
+        message=finish.message,
+        ended_by=finish.ended_by,
+        crashed=(),
+        finished_at=inputs.now,
+        pending_reasons=(),
+        pending_since=None,
+    )
+
+
+def _directive(inputs: Inputs, status: JobStatus) -> Directive:
+    plan, intent = inputs.plan, inputs.intent
+    if is_removing(inputs, status):
+        return Directive(stop=StopReason.REMOVE, remove_finished=True)
+    if status.phase.is_terminal:
+        return _clean_up(plan.clean_up, status)
+    if intent.cancel:
+        return Directive(stop=StopReason.CANCEL)
+    if plan.paused:
+        return Directive(stop=StopReason.PAUSE, remove_finished=True)
+    if is_resuming(inputs):
+        return Directive()
+    return Directive(start=True)
+
+
+def _clean_up(policy: CleanUpPolicy, status: JobStatus) -> Directive:
+    """Only a job that its rules have ended may leave pods running: nobody waits for those of any other."""
+    if policy is CleanUpPolicy.ALL:
+        return Directive(stop=StopReason.CLEAN_UP, remove_finished=True)
+    if policy is CleanUpPolicy.UNFINISHED or status.reason not in ENDS_BY_RULE:
+        return Directive(stop=StopReason.CLEAN_UP)
+    return Directive()
+
+
+def _step_all(
+    inputs: Inputs,
+    status: JobStatus,
+    directive: Directive,
+    members: Members,
+    pods: Mapping[Rank, list[ObservedPod]],
+) -> dict[Rank, Step]:
+    stepper = Stepper(
+        observed=inputs.observed, directive=directive, phase=status.phase, timing=inputs.timing, now=inputs.now
+    )
+    known = inputs.recorded.replicas
+    steps = {
+        key: stepper.step(replica, inputs.plan.pod_name(key), pods.get(key, []), is_new=key not in known)
+        for key, replica in members.wanted.items()
+    }
+    out = replace(stepper, directive=_on_the_way_out(directive))
+    for key, replica in members.leaving.items():
+        name = inputs.recorded.pod_names.get(key, "")
+        steps[key] = out.step(replica, name, pods.get(key, []), is_new=False)
+    return steps
+
+
+def _on_the_way_out(directive: Directive) -> Directive:
+    """Whatever the job wants of its replicas, those beyond its size go."""
+    return replace(directive, start=False, stop=directive.stop or StopReason.SCALE_DOWN)
+
+
+def _decision(
+    inputs: Inputs,
+    status: JobStatus,
+    steps: Mapping[Rank, Step],
+    members: Members,
+    scaled: tuple[ScaleRecord, ...],
+) -> Decision:
+    recorded, replicas = inputs.recorded, members.all
+    changed = tuple(replica for key, replica in replicas.items() if recorded.replicas.get(key) != replica)
+    ended = _ended_attempts(inputs, steps, replicas)
+    history = _history(inputs, status, steps)
+    dirty = bool(changed or ended or history or scaled) or status != recorded.status
+    actions, cut = _actions(inputs, status, steps, replicas)
+    if dirty:
+        status = replace(status, observed_at=inputs.now)
+    return Decision(
+        status=status,
+        replicas=replicas,
+        changed=changed,
+        ended=ended,
+        history=history,
+        scaled=scaled,
+        actions=actions,
+        wake_at=_wake_at(inputs, status, steps),
+        again=cut or _should_look_again(inputs, status, steps, replicas),
+        dirty=dirty,
+    )
+
+
+def _ended_attempts(
+    inputs: Inputs, steps: Mapping[Rank, Step], replicas: Mapping[Rank, Replica]
+) -> tuple[tuple[Rank, Attempt], ...]:
+    """Attempts whose end is new: the current ones, and those that a restart in this pass has replaced."""
+    ended: list[tuple[Rank, Attempt]] = []
+    for key, replica in replicas.items():
+        before = inputs.recorded.replicas.get(key)
+        former = steps[key].former
+        if former is not None and (before is None or before.attempt != former):
+            ended.append((key, former))
+        if replica.attempt.outcome is not None and (before is None or before.attempt != replica.attempt):
+            ended.append((key, replica.attempt))
+    return tuple(ended)
+
+
+def _history(inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step]) -> tuple[HistoryEntry, ...]:
+    entries = [entry for step in steps.values() for entry in step.history]
+    before = inputs.recorded.status
+    if (before.phase, before.reason) != (status.phase, status.reason):
+        actor = inputs.intent.cancel_actor if status.phase is JobPhase.CANCELLED else None
+        entry = HistoryEntry(at=inputs.now, phase=status.phase, reason=status.reason, message=status.message)
+        entries.append(replace(entry, actor=actor) if actor else entry)
+    return tuple(entries)
+
+
+def _actions(
+    inputs: Inputs,
+    status: JobStatus,
+    steps: Mapping[Rank, Step],
+    replicas: Mapping[Rank, Replica],
+) -> tuple[tuple[Action, ...], bool]:
+    """The actions of this pass, at most PODS_PER_PASS on pods, and whether some had to be left for the next.
+
+    Creates that the cluster has refused come last and are not hurried: they are tried again in their own time.
+    """
+    wanted: list[Action] = [*_clear_strangers(inputs), *(action for step in steps.values() for action in step.actions)]
+    refused = [action for action in wanted if _is_refused(inputs.observed, action)]
+    fresh = [action for action in wanted if not _is_refused(inputs.observed, action)]
+    actions = [*fresh, *refused][:PODS_PER_PASS]
+    if _hosts_are_old(inputs, status):
+        actions.insert(0, WriteHosts())
+    if any(isinstance(action, (CreatePod, WriteHosts)) for action in actions):
+        actions.insert(0, EnsureObjects())
+    if status.phase.is_terminal and not status.quiet:
+        if not is_removing(inputs, status):
+            if not inputs.observed.anchor_marked:
+                actions.append(MarkAnchor(phase=status.phase))
+        elif not inputs.observed.pods and all(is_at_rest(replica) for replica in replicas.values()):
+            actions.append(RemoveObjects())
+    return tuple(actions), len(fresh) > PODS_PER_PASS
+
+
+def _hosts_are_old(inputs: Inputs, status: JobStatus) -> bool:
+    """Whether pods that are there, or come in this pass, would read a list of hosts of another generation."""
+    plan = inputs.plan
+    if plan.hosts is None or status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
+        return False
+    return inputs.observed.hosts_generation != plan.identity.generation
+
+
+def _is_refused(observed: ObservedJob, action: Action) -> bool:
+    return isinstance(action, CreatePod) and (observed.job_refusal is not None or action.key in observed.refusals)
+
+
+def _clear_strangers(inputs: Inputs) -> list[Action]:
+    """Pods that carry this job's label and no rank that it has or had: a stale controller's."""
+    actions: list[Action] = []
+    for pod in inputs.observed.pods:
+        if pod.key in inputs.plan.replicas or pod.key in inputs.recorded.replicas:
+            continue
+        if not pod.deleting:
+            actions.append(DeletePod(name=pod.name, uid=pod.uid))
+        if pod.held:
+            actions.append(ReleasePod(name=pod.name, uid=pod.uid))
+    return actions
+
+
+def _should_look_again(
+    inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step], replicas: Mapping[Rank, Replica]
+) -> bool:
+    """Whether what this pass records lets the next one conclude more, with no news from the cluster."""
+    if is_resuming(inputs) and not status.phase.is_terminal:
+        return True
+    if inputs.recorded.status.phase is not status.phase and status.phase.is_terminal:
+        return True
+    if any(step.former is not None for step in steps.values()):
+        return True
+    return any(
+        replica.attempt.phase is ReplicaPhase.DELETED and _phase_before(inputs, key) is not ReplicaPhase.DELETED
+        for key, replica in replicas.items()
+    )
+
+
+def _phase_before(inputs: Inputs, key: Rank) -> ReplicaPhase | None:
+    before = inputs.recorded.replicas.get(key)
+    return before.attempt.phase if before is not None else None
+
+
+def _wake_at(inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step]) -> datetime | None:
+    """What is on its way already waits for news from the cluster, not for a deadline that has passed."""
+    times = [step.wake_at for step in steps.values()]
+    if status.phase.is_terminal:
+        times.append(None if is_removing(inputs, status) else removal_due(inputs.plan, status))
+    elif not (inputs.intent.cancel or inputs.intent.remove):
+        times += [active_deadline(inputs.plan, status), pending_deadline(inputs, status)]
+    return min((time for time in times if time is not None), default=None)

@@ -1,0 +1,168 @@
+"""Changes of a job's size: which ranks join and leave, and what becomes of those who asked for it.
+
+The ranks of the plan are wanted; a rank on record beyond them leaves. It goes gracefully, its end fires no rule and
+costs no budget, and its record stays, so that what happened to it can be read. When it is wanted again its attempts are
+not numbered anew, and nothing else of its former life counts, unless its work was done.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from app.domain.plan import Rank
+from app.domain.reconcile.inputs import Inputs
+from app.domain.status.observed import ObservedJob, Verdict
+from app.domain.status.records import JobStatus, Recorded, Replica, ScaleRecord
+from app.domain.vocabulary import Outcome, PendingCode, ReplicaPhase, ScaleOutcome, StopReason
+
+# A refusal that may pass by itself: the cluster has not said no to the size.
+PASSING = frozenset(
+    {
+        PendingCode.PREVIOUS_OBJECTS,
+        PendingCode.NAME_TERMINATING,
+        PendingCode.CLUSTER_THROTTLED,
+        PendingCode.CLUSTER_UNREACHABLE,
+        PendingCode.CLUSTER_ERROR,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """The replicas of a job in a pass: those its plan wants, and those on their way out or gone."""
+
+    wanted: Mapping[Rank, Replica]
+    leaving: Mapping[Rank, Replica]
+
+    @property
+    def all(self) -> Mapping[Rank, Replica]:
+        return {**self.wanted, **self.leaving}
+
+    def on_the_way_out(self) -> list[Replica]:
+        """Those that leave and whose process may still run."""
+        return [replica for replica in self.leaving.values() if not has_left(replica)]
+
+
+def has_left(replica: Replica) -> bool:
+    """Whether nothing of the replica runs any more, or ever did."""
+    attempt = replica.attempt
+    return attempt.outcome is not None or (attempt.pod_uid is None and attempt.phase is ReplicaPhase.DELETED)
+
+
+def on_its_way_out(replica: Replica) -> Replica:
+    """The replica of a rank that is not wanted any more: of all ends only success is for good."""
+    attempt = replica.attempt
+    if attempt.outcome in (Outcome.FAILED, Outcome.DISRUPTED) and attempt.stopping is None:
+        attempt = replace(attempt, stopping=StopReason.SCALE_DOWN)
+    return replace(replica, attempt=attempt, settled=attempt.outcome is Outcome.SUCCEEDED, leaving=True)
+
+
+def wanted_again(replica: Replica) -> Replica:
+    """The replica of a rank of the plan; one that has left before owes nothing and waits for nothing."""
+    if not replica.leaving:
+        return replica
+    return replace(replica, restarts=0, disruptions=0, retry_at=None, leaving=False)
+
+
+def changes_size(recorded: Recorded, members: Members) -> bool:
+    """Whether some rank joins or begins to leave in this pass, of a job that has had others before."""
+    before = recorded.replicas
+    joins = any(key not in before or before[key].leaving for key in members.wanted)
+    return bool(before) and (joins or any(not before[key].leaving for key in members.leaving))
+
+
+def is_newcomer(replica: Replica) -> bool:
+    """Whether the replica has yet to run for the first time, or for the first time since it left."""
+    return replica.restarts == 0 and replica.disruptions == 0 and replica.attempt.started_at is None
+
+
+def settled_records(inputs: Inputs, status: JobStatus, members: Members) -> tuple[ScaleRecord, ...]:
+    """The open scale records whose outcome this pass knows."""
+    newest = {record.task: record.seq for record in inputs.recorded.scaling}
+    verdicts = (
+        (record, _verdict(record, inputs.observed, status, members, newest)) for record in inputs.recorded.scaling
+    )
+    return tuple(_closed(record, *verdict, inputs.now) for record, verdict in verdicts if verdict is not None)
+
+
+def scaling_now(inputs: Inputs, status: JobStatus, members: Members, open_records: Sequence[ScaleRecord]) -> str | None:
+    """What of a job that has started is being resized, in words; None, when its size is what is wanted of it."""
+    if status.started_at is None:
+        return None
+    wishes = [f"{record.task} from {record.from_replicas} to {record.to_replicas}" for record in open_records]
+    elastic = inputs.plan.elastic
+    joining = sum(
+        key.task in elastic and _has_yet_to_start(one) and is_newcomer(one) for key, one in members.wanted.items()
+    )
+    leaving = len(members.on_the_way_out())
+    told = [*wishes, *([f"{joining} to start"] if joining else []), *([f"{leaving} leaving"] if leaving else [])]
+    return ", ".join(told) or None
+
+
+def _has_yet_to_start(replica: Replica) -> bool:
+    return replica.attempt.outcome is None and replica.phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING)
+
+
+def still_open(records: Iterable[ScaleRecord], settled: Iterable[ScaleRecord]) -> list[ScaleRecord]:
+    closed = {record.seq for record in settled}
+    return [record for record in records if record.seq not in closed]
+
+
+def _closed(record: ScaleRecord, outcome: ScaleOutcome, message: str, at: datetime) -> ScaleRecord:
+    return replace(record, outcome=outcome, message=message, settled_at=at)
+
+
+def _verdict(
+    record: ScaleRecord, observed: ObservedJob, status: JobStatus, members: Members, newest: Mapping[str, int]
+) -> tuple[ScaleOutcome, str] | None:
+    if record.seq != newest[record.task]:
+        return ScaleOutcome.REPLACED, "a newer request has replaced this one"
+    if _is_reached(record, members):
+        return ScaleOutcome.REACHED, _reached_words(record, members)
+    if status.phase.is_terminal:
+        return ScaleOutcome.JOB_ENDED, f"the job ended as {status.phase} before the size was reached"
+    if _shrinks(record):
+        return None
+    refusal = _refusal(record.task, observed, members)
+    return (ScaleOutcome.REFUSED, refusal) if refusal is not None else None
+
+
+def _shrinks(record: ScaleRecord) -> bool:
+    return record.to_replicas < record.from_replicas
+
+
+def _is_reached(record: ScaleRecord, members: Members) -> bool:
+    """A request to shrink asks for fewer replicas and for nothing that the cluster could refuse.
+
+    It is reached when those beyond its size are gone. A replica that stays and has yet to start is what an earlier
+    request to grow has asked for.
+    """
+    of_task = _of_task(record, members)
+    if len(of_task) != record.to_replicas:
+        return False
+    gone = all(has_left(replica) for key, replica in members.leaving.items() if key.task == record.task)
+    return gone and (_shrinks(record) or all(_is_there(replica) for replica in of_task))
+
+
+def _of_task(record: ScaleRecord, members: Members) -> list[Replica]:
+    return [replica for key, replica in members.wanted.items() if key.task == record.task]
+
+
+def _reached_words(record: ScaleRecord, members: Members) -> str:
+    waiting = sum(not _is_there(replica) for replica in _of_task(record, members))
+    if not waiting:
+        return f"{record.to_replicas} replicas are running or done"
+    return f"the replicas beyond {record.to_replicas} are gone, and {waiting} of those that stay have yet to start"
+
+
+def _is_there(replica: Replica) -> bool:
+    """Running, or done for good."""
+    runs = replica.phase is ReplicaPhase.RUNNING and replica.attempt.stopping is None
+    return runs or (replica.settled and replica.attempt.outcome is not Outcome.STOPPED)
+
+
+def _refusal(task: str, observed: ObservedJob, members: Members) -> str | None:
+    refusals = [refusal for key, refusal in observed.refusals.items() if key.task == task and key in members.wanted]
+    refusals += [observed.job_refusal] if observed.job_refusal else []
+    final = (one for one in refusals if one.verdict is not Verdict.WAIT and one.code not in PASSING)
+    return next((f"{refusal.code}: {refusal.message}" for refusal in final), None)

@@ -1,0 +1,264 @@
+"""What is next for one replica: create, wait, explain, capture, replace, release or take away.
+
+Each step yields the replica to be recorded and the actions to be done after that; none depends on having been done.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from app.domain.reconcile.actions import (
+    Action,
+    CaptureEvidence,
+    ConfirmGone,
+    CreatePod,
+    DeletePod,
+    ReadEvents,
+    ReleasePod,
+)
+from app.domain.reconcile.lifecycle import NODE_LOST_WARNING, pod_of, was_let_go
+from app.domain.reconcile.timing import Timing
+from app.domain.status.observed import ObservedJob, ObservedPod
+from app.domain.status.records import Attempt, HistoryEntry, Replica
+from app.domain.vocabulary import (
+    VAGUE,
+    Evidence,
+    JobPhase,
+    Outcome,
+    Reason,
+    ReplicaPhase,
+    StopReason,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directive:
+    """What the job wants of its replicas in this pass.
+
+    `stop` takes running pods away for that reason, `remove_finished` also the pods of ended attempts; `start` allows
+    new attempts.
+    """
+
+    start: bool = False
+    stop: StopReason | None = None
+    remove_finished: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """What stepping one replica has produced."""
+
+    replica: Replica
+    pod_name: str
+    actions: list[Action] = field(default_factory=list)
+    history: list[HistoryEntry] = field(default_factory=list)
+    wake_at: datetime | None = None
+    former: Attempt | None = None  # the ended attempt that this step has replaced
+
+    def wake(self, at: datetime) -> None:
+        self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stepper:
+    """Steps replicas of one job in one pass."""
+
+    observed: ObservedJob
+    directive: Directive
+    phase: JobPhase
+    timing: Timing
+    now: datetime
+
+    def step(self, replica: Replica, pod_name: str, pods: Sequence[ObservedPod], *, is_new: bool) -> Step:
+        step = Step(replica=replica, pod_name=pod_name)
+        current = pod_of(replica.attempt, pods)
+        for pod in pods:
+            if pod is not current:
+                self._clear(step, pod)
+        if replica.attempt.outcome is not None:
+            self._after_end(step, current)
+        elif current is not None:
+            self._alive(step, current)
+        elif replica.attempt.pod_uid is not None:
+            self._unseen(step, replica.attempt.pod_uid)
+        else:
+            self._absent(step, pods, is_new=is_new)
+        return step
+
+    def _unseen(self, step: Step, uid: str) -> None:
+        """The pod has left the view, or the view lags: what is wanted of it is recorded all the same."""
+        self._mark_stopping(step)
+        step.actions.append(ConfirmGone(name=step.pod_name, uid=uid))
+
+    def _mark_stopping(self, step: Step) -> None:
+        attempt = step.replica.attempt
+        if self.directive.stop is not None and attempt.stopping is None:
+            step.replica = replace(step.replica, attempt=replace(attempt, stopping=self.directive.stop))
+
+    def _clear(self, step: Step, pod: ObservedPod) -> None:
+        """A pod that is not the wanted attempt's is undone: a former attempt, or a stale leader's create."""
+        if not pod.deleting:
+            step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
+        if pod.held and (pod.ended or pod.attempt != step.replica.attempt.number):
+            step.actions.append(ReleasePod(name=pod.name, uid=pod.uid))
+        self._force_if_lost(step, pod)
+
+    def _absent(self, step: Step, pods: Sequence[ObservedPod], *, is_new: bool) -> None:
+        replica = step.replica
+        if self.directive.start:
+            if replica.phase is not ReplicaPhase.CREATING:
+                step.replica = replace(replica, attempt=replace(replica.attempt, phase=ReplicaPhase.CREATING))
+            if pods:
+                return
+            if replica.retry_at is not None and replica.retry_at > self.now:
+                step.wake(replica.retry_at)
+                return
+            step.actions.append(CreatePod(key=replica.key, attempt=replica.attempt.number))
+        elif self.directive.stop is not None or self.phase.is_terminal:
+            step.replica = replace(replica, attempt=self._never_created(replica.attempt, is_new=is_new))
+
+    def _never_created(self, attempt: Attempt, *, is_new: bool) -> Attempt:
+        """A create that was asked for before may still arrive, so its number is used up; a new rank's is not."""
+        if is_new or attempt.phase is ReplicaPhase.DELETED:
+            return replace(attempt, phase=ReplicaPhase.DELETED)
+        return replace(
+            attempt,
+            phase=ReplicaPhase.DELETED,
+            outcome=Outcome.STOPPED,
+            stopping=self.directive.stop or StopReason.CLEAN_UP,
+            evidence=Evidence.UNAVAILABLE,
+            evidence_reason="the attempt had no pod",
+        )
+
+    def _alive(self, step: Step, pod: ObservedPod) -> None:
+        self._mark_stopping(step)
+        if step.replica.attempt.stopping is not None and not pod.deleting:
+            step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
+        if pod.deleting:
+            self._force_if_lost(step, pod)
+        elif pod.phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING) and pod.created_at is not None:
+            self._explain(step, pod, pod.created_at + timedelta(seconds=self.timing.events_after))
+
+    def _explain(self, step: Step, pod: ObservedPod, due: datetime) -> None:
+        if pod.pending is not None and pod.pending.code not in VAGUE:
+            return
+        if due > self.now:
+            step.wake(due)
+        elif pod.uid not in self.observed.pending_events:
+            step.actions.append(ReadEvents(name=pod.name, uid=pod.uid))
+
+    def _force_if_lost(self, step: Step, pod: ObservedPod) -> None:
+        after = self.timing.node_lost_after
+        if pod.deletion_deadline is None or pod.node not in self.observed.lost_nodes or after is None:
+            return
+        due = pod.deletion_deadline + timedelta(seconds=after)
+        if due > self.now:
+            step.wake(due)
+            return
+        step.actions.append(DeletePod(name=pod.name, uid=pod.uid, force=True))
+        if pod.held:
+            step.actions.append(ReleasePod(name=pod.name, uid=pod.uid))
+        attempt = step.replica.attempt
+        if attempt.pod_uid == pod.uid and attempt.outcome is None and attempt.message != NODE_LOST_WARNING:
+            lost = replace(attempt, reason=Reason.NODE_LOST, message=NODE_LOST_WARNING)
+            step.replica = replace(step.replica, attempt=lost)
+            step.history.append(self._entry(step.replica, Reason.NODE_LOST, f"{pod.name}: {NODE_LOST_WARNING}"))
+
+    def _after_end(self, step: Step, pod: ObservedPod | None) -> None:
+        replica = step.replica
+        if pod is not None and not pod.ended:
+            self._stop_late(step, pod)
+            return
+        if replica.attempt.evidence is Evidence.NONE:
+            self._capture(step, pod)
+            if step.replica.attempt.evidence is Evidence.NONE:
+                return
+        if self._may_restart(replica):
+            self._restart(step, pod)
+            return
+        if pod is None:
+            return
+        if (self.directive.remove_finished or replica.attempt.outcome is Outcome.STOPPED) and not pod.deleting:
+            step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
+        if pod.held:
+            step.actions.append(ReleasePod(name=pod.name, uid=pod.uid))
+        self._force_if_lost(step, pod)
+
+    def _stop_late(self, step: Step, pod: ObservedPod) -> None:
+        """The pod of an attempt that ended on paper: a create that arrived after it was given up."""
+        if not pod.deleting:
+            step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
+        self._force_if_lost(step, pod)
+
+    def _capture(self, step: Step, pod: ObservedPod | None) -> None:
+        attempt = step.replica.attempt
+        if pod is None:
+            if attempt.pod_uid is not None and attempt.pod_uid not in self.observed.gone:
+                step.actions.append(ConfirmGone(name=step.pod_name, uid=attempt.pod_uid))
+                return
+            lost = replace(
+                attempt,
+                evidence=Evidence.UNAVAILABLE,
+                evidence_reason="the pod was gone before its logs could be read",
+            )
+            step.replica = replace(step.replica, attempt=lost)
+            return
+        step.actions.append(
+            CaptureEvidence(
+                key=step.replica.key,
+                attempt=attempt.number,
+                pod_name=pod.name,
+                pod_uid=pod.uid,
+                containers=tuple(c.name for c in pod.containers if c.started_at is not None or c.restart_count),
+            )
+        )
+
+    def _may_restart(self, replica: Replica) -> bool:
+        return self.directive.start and not replica.settled
+
+    def _restart(self, step: Step, pod: ObservedPod | None) -> None:
+        replica, attempt = step.replica, step.replica.attempt
+        wait, restarts, disruptions = timedelta(0), 0, 0
+        if not was_let_go(attempt):
+            if attempt.outcome is Outcome.DISRUPTED:
+                wait, disruptions = self.timing.disruption_backoff(replica.disruptions), 1
+            else:
+                wait, restarts = self.timing.backoff(replica.restarts), 1
+        step.former = attempt
+        ended_at = attempt.finished_at or self.now
+        step.replica = Replica(
+            key=replica.key,
+            attempt=Attempt(number=attempt.number + 1),
+            restarts=replica.restarts + restarts,
+            disruptions=replica.disruptions + disruptions,
+            retry_at=max(ended_at + wait, self.now) if wait else None,
+        )
+        if pod is not None:
+            self._clear(step, pod)
+        if step.replica.retry_at is not None:
+            step.wake(step.replica.retry_at)
+        step.history.append(self._entry(replica, *_restart_words(replica, attempt.number + 1)))
+
+    def _entry(self, replica: Replica, reason: str, message: str) -> HistoryEntry:
+        return HistoryEntry(
+            at=self.now,
+            phase=self.phase,
+            reason=reason,
+            message=message,
+            key=replica.key,
+            attempt=replica.attempt.number,
+        )
+
+
+def _restart_words(replica: Replica, number: int) -> tuple[str, str]:
+    attempt = replica.attempt
+    if was_let_go(attempt):
+        reason = Reason.SCALING if attempt.stopping is StopReason.SCALE_DOWN else Reason.RESUMING
+        return reason, f"{replica.key} comes back as attempt {number}"
+    match attempt.outcome:
+        case Outcome.DISRUPTED:
+            return Reason.DISRUPTED, f"{replica.key} was taken away ({attempt.reason}); attempt {number} replaces it"
+        case _:
+            code = "" if attempt.exit_code is None else f" with exit code {attempt.exit_code}"
+            ended = "succeeded" if attempt.outcome is Outcome.SUCCEEDED else f"failed{code}"
+            return Reason.RESTARTING, f"{replica.key} {ended}; attempt {number} follows"

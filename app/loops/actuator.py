@@ -1,0 +1,246 @@
+"""Does to the cluster what a decision asks for. Every action may be repeated; its result is learnt as a fact."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeAlias
+
+import msgspec
+import structlog
+
+from app.cancellation import TaskGroup
+from app.db.errors import DatabaseUnavailable
+from app.domain import labels
+from app.domain.manifests.metadata import job_labels
+from app.domain.objects import Metadata, Pod
+from app.domain.ownership import is_owned
+from app.domain.reconcile.actions import (
+    Action,
+    CaptureEvidence,
+    ConfirmGone,
+    CreatePod,
+    DeletePod,
+    EnsureObjects,
+    MarkAnchor,
+    ReadEvents,
+    ReleasePod,
+    RemoveObjects,
+    WriteHosts,
+)
+from app.faultpoints import FaultPoint, reached
+from app.k8s.api import KubeApi
+from app.k8s.codec import OBJECT
+from app.k8s.codec import POD as POD_CODEC
+from app.k8s.errors import Conflict, KubeError, NotFound
+from app.k8s.finalizers import release
+from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, Resource
+from app.loops import metrics
+from app.loops.creator import Creator, Work
+from app.loops.evidence import EvidenceCapture
+from app.loops.explainer import Explainer
+from app.loops.leadership import Leadership
+
+log = structlog.get_logger()
+
+Call: TypeAlias = Callable[[], Awaitable[bool]]
+
+CALLS_PER_JOB = 10
+
+
+class Hands:
+    """`timeout` is seconds for each request; the lease outlives every one that is started."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        leadership: Leadership,
+        creator: Creator,
+        evidence: EvidenceCapture,
+        explainer: Explainer,
+        *,
+        adopt: Callable[[Pod], None],
+        verify: Callable[[], Awaitable[None]],
+        timeout: float,
+    ) -> None:
+        self._api = api
+        self._leadership = leadership
+        self._creator = creator
+        self._evidence = evidence
+        self._explainer = explainer
+        self._adopt = adopt
+        self._verify = verify
+        self._timeout = timeout
+
+    async def perform(self, work: Work) -> bool:
+        """Do what can be done now. False when something failed and is worth trying again later."""
+        actions = list(work.actions)
+        anchor: str | None = None
+        if any(isinstance(action, EnsureObjects) for action in actions):
+            anchor = await self._creator.ensure_objects(work)
+            if anchor is None:
+                actions = [action for action in actions if not isinstance(action, (CreatePod, WriteHosts))]
+        # Before the pods: one that starts now shall find itself in the list.
+        write_hosts = partial(self._creator.write_hosts, work)
+        results = [await self._attempted(action, write_hosts) for action in actions if isinstance(action, WriteHosts)]
+        slots = asyncio.Semaphore(CALLS_PER_JOB)
+
+        async def run(action: Action, call: Call) -> None:
+            async with slots:
+                results.append(await self._attempted(action, call))
+
+        async with TaskGroup() as group:
+            for action in actions:
+                call = self._call(work, action, anchor)
+                if call is not None:
+                    group.create_task(run(action, call))
+        return all(results)
+
+    async def _attempted(self, action: Action, call: Call) -> bool:
+        """Whether the action needs no repetition for as long as nothing changes."""
+        name = type(action).__name__
+        try:
+            done = await call()
+        except (KubeError, DatabaseUnavailable) as error:
+            log.warning("action.failed", action=name, error=str(error))
+            metrics.ACTIONS.labels(name, "failed").inc()
+            return False
+        metrics.ACTIONS.labels(name, "done" if done else "again").inc()
+        return done
+
+    def _call(self, work: Work, action: Action, anchor: str | None) -> Call | None:
+        match action:
+            case CreatePod():
+                return partial(self._creator.create_pod, work, action, anchor) if anchor is not None else None
+            case DeletePod():
+                return partial(self._delete_pod, work, action)
+            case ReleasePod():
+                return partial(self._release_pod, work, action)
+            case CaptureEvidence():
+                return partial(self._evidence.capture, work.plan.identity, action, work.facts)
+            case ConfirmGone():
+                return partial(self._confirm_gone, work, action)
+            case ReadEvents():
+                self._explainer.ask(work.plan.identity, action, work.facts)
+                return None
+            case MarkAnchor():
+                return partial(self._mark_anchor, work, action)
+            case RemoveObjects():
+                return partial(self._remove_objects, work)
+            case EnsureObjects() | WriteHosts():
+                return None
+
+    async def _delete_pod(self, work: Work, action: DeletePod) -> bool:
+        reached(FaultPoint.POD_BEFORE_DELETE)
+        self._leadership.guard(self._timeout)
+        with suppress(NotFound, Conflict):
+            await self._api.delete(
+                POD,
+                action.name,
+                work.plan.identity.namespace,
+                uid=action.uid,
+                grace_period=0 if action.force else None,
+                timeout=self._timeout,
+            )
+        reached(FaultPoint.POD_DELETED)
+        return True
+
+    async def _release_pod(self, work: Work, action: ReleasePod) -> bool:
+        """Takes off our finalizer and leaves others', whatever else has changed on the pod meanwhile."""
+        namespace = work.plan.identity.namespace
+        with suppress(NotFound):
+            pod = await self._api.get(POD, action.name, namespace, codec=POD_CODEC, timeout=self._timeout)
+            if pod.metadata.uid != action.uid:
+                return True
+            self._leadership.guard(self._timeout)
+            if not await release(
+                self._api, POD, pod.metadata, labels.EVIDENCE_FINALIZER, request_seconds=self._timeout
+            ):
+                return False
+        reached(FaultPoint.POD_RELEASED)
+        return True
+
+    async def _confirm_gone(self, work: Work, action: ConfirmGone) -> bool:
+        pod: Pod | None
+        try:
+            pod = await self._api.get(
+                POD, action.name, work.plan.identity.namespace, codec=POD_CODEC, timeout=self._timeout
+            )
+        except NotFound:
+            pod = None
+        await self._verify()
+        if pod is not None and pod.metadata.uid == action.uid:
+            self._adopt(await self._labelled(work, pod))
+        else:
+            work.facts.gone.add(action.uid)
+            work.facts.learnt += 1
+        return True
+
+    async def _labelled(self, work: Work, pod: Pod) -> Pod:
+        """The pod with the job's labels, by which the mirror finds it: those that somebody took off are put back."""
+        identity = work.plan.identity
+        wanted = job_labels(identity)
+        if pod.metadata.labels.items() >= wanted.items():
+            return pod
+        log.warning("pod.labels_put_back", job=identity.uid, pod=pod.metadata.name)
+        patch = {"metadata": {"uid": pod.metadata.uid, "labels": wanted}}
+        self._leadership.guard(self._timeout)
+        patched = await self._api.merge_patch(
+            POD, pod.metadata.name, identity.namespace, patch=patch, timeout=self._timeout
+        )
+        return POD_CODEC.decode(msgspec.json.encode(patched.raw))
+
+    async def _mark_anchor(self, work: Work, action: MarkAnchor) -> bool:
+        identity = work.plan.identity
+        patch = {"metadata": {"annotations": {labels.TERMINAL_PHASE: action.phase}}}
+        await self._verify()
+        self._leadership.guard(self._timeout)
+        with suppress(NotFound):
+            await self._api.merge_patch(
+                CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace, patch=patch, timeout=self._timeout
+            )
+        reached(FaultPoint.ANCHOR_MARKED)
+        work.facts.learnt += not work.facts.anchor_marked
+        work.facts.anchor_marked = True
+        return True
+
+    async def _remove_objects(self, work: Work) -> bool:
+        """Deletes what is the job's, the anchor last, and notes when nothing is left.
+
+        What carries the job's labels and is not controlled by its anchor is somebody else's, and stays.
+        """
+        identity = work.plan.identity
+        selector = f"{labels.INSTALLATION}={identity.installation},{labels.JOB_UID}={identity.uid}"
+        resources = [SERVICE, CONFIG_MAP]
+        if work.plan.gang is not None and await self._creator.has_gang_api():
+            resources.insert(0, POD_GROUP)
+        listed = [
+            (resource, item)
+            for resource in resources
+            for item in await self._api.list_all(resource, identity.namespace, codec=OBJECT, label_selector=selector)
+        ]
+        anchor = labels.anchor_name(identity.uid)
+        anchors = {item.metadata.uid for resource, item in listed if _is_anchor(resource, item.metadata, anchor)}
+        anchors |= {*work.anchors, *work.facts.anchors}
+        found = 0
+        for resource, item in listed:
+            if _is_anchor(resource, item.metadata, anchor) or is_owned(item.metadata, identity.uid, anchors):
+                found += 1
+                self._leadership.guard(self._timeout)
+                with suppress(NotFound, Conflict):
+                    await self._api.delete(
+                        resource,
+                        item.metadata.name,
+                        identity.namespace,
+                        uid=item.metadata.uid,
+                        timeout=self._timeout,
+                    )
+        await self._verify()
+        reached(FaultPoint.OBJECTS_REMOVED)
+        work.facts.objects_gone = not found
+        work.facts.learnt += not found
+        return not found
+
+
+def _is_anchor(resource: Resource, metadata: Metadata, anchor: str) -> bool:
+    return resource is CONFIG_MAP and metadata.name == anchor

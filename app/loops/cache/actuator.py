@@ -1,0 +1,221 @@
+"""Does to the cluster and to runtime servers what a pass over a SampleSet or a SampleJob has decided.
+
+In the order of the decision: after a create or an end of others' work that failed, what follows of its kind is left for
+a later pass, which finds it still to be done.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from app.domain.cache.reconcile.values import (
+    Action,
+    Complaint,
+    Create,
+    Delete,
+    LabelNode,
+    PostOptions,
+    Scale,
+    Terminate,
+)
+from app.domain.cache.sample_job import JobType
+from app.domain.cache.values import SecretValues
+from app.domain.cache.vocabulary import Resource as Part
+from app.domain.errors import DomainError
+from app.domain.plan import Manifest
+from app.faultpoints import FaultPoint, reached
+from app.k8s.api import KubeApi
+from app.k8s.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound, ServerError, TooManyRequests
+from app.k8s.resources import NODE, STATEFUL_SET
+from app.loops import metrics
+from app.loops.cache.observation import KINDS, OptionsOrComplaint, SetObjects, Subject
+from app.loops.cache.runtime_servers import NoAnswer, RuntimeServer, RuntimeServers
+from app.loops.leadership import Leadership
+from app.loops.parts import SampleSettings
+
+log = structlog.get_logger()
+
+
+class Withheld(Exception):  # noqa: N818 - a finding
+    """An action cannot be done now; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleWork:
+    """What one pass has decided, with what it has read. `options` are asked for when a server is to be given them."""
+
+    subject: Subject
+    actions: Sequence[Action]
+    kind: JobType
+    objects: SetObjects
+    secret: SecretValues | None
+    options: Callable[[], Awaitable[OptionsOrComplaint]]
+    refusals: dict[Part, str] = field(default_factory=dict)
+    """Of creations, in the cluster's words; kept from pass to pass."""
+
+
+class SampleHands:
+    """`verify` raises when another cluster than ours answers; `timeout` is seconds a request."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        runtimes: RuntimeServers,
+        leadership: Leadership,
+        settings: SampleSettings,
+        *,
+        verify: Callable[[], Awaitable[None]],
+        timeout: float,
+    ) -> None:
+        self._api = api
+        self._runtimes = runtimes
+        self._leadership = leadership
+        self._settings = settings
+        self._verify = verify
+        self._timeout = max(timeout, runtimes.timeout)
+
+    async def perform(self, work: SampleWork) -> bool:
+        """Whether nothing failed that is worth another try before the next pass is due.
+
+        Raises:
+            LeaseLost, WrongCluster.
+        """
+        done, stopped = True, False
+        for action in work.actions:
+            if stopped and isinstance(action, Create | PostOptions):
+                continue
+            name = type(action).__name__
+            try:
+                await self._verify()
+                self._leadership.guard(self._timeout)
+                proceed = await self._do(work, action)
+            except (KubeError, NoAnswer, Withheld) as error:
+                log.warning("sample.action_failed", action=name, set=work.subject.identity.uid, error=str(error))
+                metrics.ACTIONS.labels(name, "failed").inc()
+                done, stopped = False, True
+                continue
+            stopped = stopped or not proceed
+            metrics.ACTIONS.labels(name, "done" if proceed else "refused").inc()
+        return done
+
+    async def _do(self, work: SampleWork, action: Action) -> bool:
+        match action:
+            case Create(resource=part):
+                return await self._create(work, part)
+            case Delete(resource=part):
+                await self._delete(work, part)
+            case Scale(replicas=replicas):
+                await self._scale(work.subject, replicas)
+            case LabelNode():
+                await self._label(work.subject, action)
+            case PostOptions():
+                await self._post(work, action)
+            case Terminate():
+                await self._terminate(work)
+        return True
+
+    async def _create(self, work: SampleWork, part: Part) -> bool:
+        """Whether it is there; a refusal is kept, and what comes after it waits."""
+        try:
+            await self._api.create(self._manifest(work, part), timeout=self._timeout)
+            reached(FaultPoint.SAMPLE_OBJECT_CREATED)
+        except AlreadyExists:
+            pass  # whose it is shows when it is looked at next
+        except (ServerError, TooManyRequests):
+            raise
+        except (ApiError, DomainError) as error:
+            work.refusals[part] = error.message
+            log.info("sample.create_refused", set=work.subject.identity.uid, object=str(part), error=error.message)
+            return False
+        work.refusals.pop(part, None)
+        return True
+
+    def _manifest(self, work: SampleWork, part: Part) -> Manifest:
+        subject = work.subject
+        driver, identity = subject.driver, subject.identity
+        match part:
+            case Part.PV:
+                if work.secret is None:
+                    raise Withheld("the volume's Secret has not been read")
+                return driver.create_pv(identity, subject.spec, work.secret)
+            case Part.PVC:
+                return driver.create_pvc(identity)
+            case Part.TOKEN:
+                return driver.create_token_secret(identity, subject.token)
+            case Part.SERVICE:
+                return driver.create_service(identity)
+            case Part.RUNTIME:
+                volume = work.objects.ours(Part.PV)
+                if volume is None:
+                    raise Withheld("the volume is not there yet")
+                return driver.create_runtime(identity, subject.spec, volume.raw, self._settings.site)
+
+    async def _delete(self, work: SampleWork, part: Part) -> None:
+        """The very object that was read; another one that took its name meanwhile stays."""
+        found = work.objects.ours(part)
+        if found is None:
+            return
+        with suppress(NotFound, Conflict):
+            await self._api.delete(
+                KINDS[part],
+                found.metadata.name,
+                work.subject.namespace_of(part),
+                uid=found.metadata.uid,
+                timeout=self._timeout,
+            )
+        reached(FaultPoint.SAMPLE_OBJECT_DELETED)
+
+    async def _scale(self, subject: Subject, replicas: int) -> None:
+        await self._api.merge_patch(
+            STATEFUL_SET,
+            subject.name_of(Part.RUNTIME),
+            subject.identity.namespace,
+            patch={"spec": {"replicas": replicas}},
+            subresource="scale",
+            timeout=self._timeout,
+        )
+
+    async def _label(self, subject: Subject, action: LabelNode) -> None:
+        patch = {"metadata": {"labels": {subject.node_label: action.value}}}
+        with suppress(NotFound):
+            await self._api.merge_patch(NODE, action.node, patch=patch, timeout=self._timeout)
+        reached(FaultPoint.NODE_LABELLED)
+
+    async def _post(self, work: SampleWork, action: PostOptions) -> None:
+        options = await work.options()
+        if isinstance(options, Complaint):
+            raise Withheld(options.message)
+        body = json.dumps(options.option_file(), sort_keys=True).encode()
+        running = {server.index: server for server in work.objects.servers(work.subject)}
+        absent = [index for index in action.servers if index not in running]
+
+        async def post(server: RuntimeServer) -> None:
+            await self._runtimes.post(server, work.kind, action.job, body)
+            reached(FaultPoint.SAMPLE_POSTED)
+
+        await _each(post, [running[index] for index in action.servers if index in running])
+        if absent:
+            raise Withheld(f"the runtime servers {absent} do not run")
+
+    async def _terminate(self, work: SampleWork) -> None:
+        async def terminate(server: RuntimeServer) -> None:
+            await self._runtimes.terminate(server)
+            reached(FaultPoint.SAMPLE_TERMINATED)
+
+        await _each(terminate, work.objects.servers(work.subject))
+
+
+async def _each(do: Callable[[RuntimeServer], Awaitable[None]], servers: Sequence[RuntimeServer]) -> None:
+    """All of them are told, also when one of them does not answer.
+
+    Raises:
+        NoAnswer: the first one's.
+    """
+    outcomes = await asyncio.gather(*(do(server) for server in servers), return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome

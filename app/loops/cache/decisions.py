@@ -1,0 +1,200 @@
+"""One pass over a SampleSet or a SampleJob up to its decision: what it needs is found out, and nothing is changed."""
+
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from app.db import sample_controller
+from app.db.sample_rows import SampleRow
+from app.domain.cache.job_options import JobOptions
+from app.domain.cache.reconcile.needs import needs
+from app.domain.cache.reconcile.sample_jobs import reconcile_job
+from app.domain.cache.reconcile.sample_sets import reconcile_set
+from app.domain.cache.reconcile.values import (
+    Complaint,
+    JobDecision,
+    JobInputs,
+    JobObserved,
+    JobRecord,
+    SetDecision,
+    SetInputs,
+    SetObserved,
+    SetRecord,
+)
+from app.domain.cache.sample_job import JobType, SampleJobSpec
+from app.domain.cache.status import aggregate
+from app.domain.cache.values import SecretValues, SetIdentity
+from app.domain.cache.vocabulary import Need, SampleJobPhase, SetPhase
+from app.domain.cache.vocabulary import Resource as Part
+from app.domain.credentials import runtime_token_of
+from app.domain.vocabulary import JobPhase
+from app.loops.cache.actuator import SampleWork
+from app.loops.cache.observation import (
+    OptionsOrComplaint,
+    SampleReader,
+    SetObjects,
+    Subject,
+    replicas_of,
+    subject_of,
+)
+from app.loops.parts import Parts
+
+_FOLLOWED = frozenset({SampleJobPhase.PENDING, SampleJobPhase.RUNNING})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """A decision, what it takes to carry it out, and what of it was seen rather than remembered.
+
+    `set_uid` is the set of a SampleJob.
+    """
+
+    decision: SetDecision | JobDecision
+    work: SampleWork | None = None
+    observed: bool = True
+    cache_observed: bool = False
+    set_uid: UUID | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    """What `needs` asked for, as it comes in."""
+
+    observed: SetObserved
+    secret: SecretValues | None = None
+    options: JobOptions | None = None
+
+
+class SamplePasses:
+    """Remembers what the cluster has refused to create, until it is created."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._db = parts.db
+        self._runtimes = parts.runtimes
+        self._installation = str(parts.installation_id)
+        self._key = parts.installation_key
+        self._reader = SampleReader(parts.api, parts.samples, timeout=parts.settings.request_timeout)
+        self._refusals: dict[str, dict[Part, str]] = {}
+
+    def forget(self, uid: str) -> None:
+        self._refusals.pop(uid, None)
+
+    async def over_set(self, row: SampleRow, fresh_name: str) -> Looked:
+        """Raises KubeError."""
+        record = row.record
+        assert isinstance(record, SetRecord)
+        subject, leaving = self._subject(row), row.delete_requested_at is not None
+        refusals = self._refusals.setdefault(str(row.uid), {})
+        objects = await self._reader.objects(subject, leaving=leaving)
+        found = _Found(observed=objects.observed(refusals))
+        for need in sorted(needs(subject.spec, record, found.observed, deleted=leaving)):
+            await self._find_out(need, subject, record, objects, found)
+        if record.phase is SetPhase.READY and not leaving:
+            found.observed = replace(found.observed, in_use=await self._is_in_use(row))
+
+        async def options() -> OptionsOrComplaint:
+            return found.options or await self._reader.first_sync(subject)
+
+        decision = reconcile_set(
+            SetInputs(spec=subject.spec, deleted=leaving, record=record, observed=found.observed, fresh_name=fresh_name)
+        )
+        work = SampleWork(
+            subject=subject,
+            actions=decision.actions,
+            kind=JobType.SYNC,
+            objects=objects,
+            secret=found.secret,
+            options=options,
+            refusals=refusals,
+        )
+        return Looked(decision=decision, work=work, cache_observed=found.observed.cache is not None)
+
+    async def _find_out(
+        self, need: Need, subject: Subject, record: SetRecord, objects: SetObjects, found: _Found
+    ) -> None:
+        servers = objects.servers(subject)
+        match need:
+            case Need.SECRET:
+                secret = await self._reader.volume_secret(subject)
+                if isinstance(secret, Complaint):
+                    found.observed = replace(found.observed, secret=secret)
+                else:
+                    found.secret = secret
+            case Need.WARNING:
+                warning = await self._reader.warning(subject, objects.pods)
+                found.observed = replace(found.observed, warning=warning)
+            case Need.SYNC_OPTIONS:
+                options = await self._reader.first_sync(subject)
+                if isinstance(options, Complaint):
+                    found.observed = replace(found.observed, sync_refusal=options)
+                else:
+                    found.options = options
+                    found.observed = replace(found.observed, digest=options.digest(self._key))
+            case Need.SYNC_RESULT:
+                answers = await self._runtimes.answers(servers[:1], JobType.SYNC, record.sync_job)
+                answer = next((answer for answer in answers if answer.index == 0), None)
+                found.observed = replace(found.observed, sync=answer)
+            case Need.CACHE:
+                asked = servers[:1] if record.phase is SetPhase.MOUNT else servers
+                found.observed = replace(found.observed, cache=aggregate(await self._runtimes.reports(asked)))
+
+    async def _is_in_use(self, row: SampleRow) -> bool:
+        jobs = await sample_controller.jobs_mounting(self._db, row.namespace, row.name)
+        return any(job.phase == JobPhase.RUNNING for job in jobs)
+
+    async def over_job(self, row: SampleRow, fresh_name: str) -> Looked:
+        """Raises KubeError."""
+        record = row.record
+        assert isinstance(record, JobRecord)
+        spec = SampleJobSpec.model_validate(row.manifest["spec"])
+        of = await sample_controller.live_set(self._db, row.namespace, row.set_name)
+        if of is None:
+            inputs = JobInputs(spec=spec, record=record, observed=JobObserved(), fresh_name=fresh_name)
+            return Looked(decision=reconcile_job(inputs), observed=False)
+        subject = self._subject(of)
+        observed = JobObserved(set_uid=str(of.uid), is_leaving=of.delete_requested_at is not None)
+        objects, made = SetObjects(), None
+        if record.phase is not SampleJobPhase.SUCCEEDED:
+            objects = SetObjects(pods=await self._reader.pods(subject))
+        if record.phase in _FOLLOWED:
+            observed = await self._followed(subject, objects, spec, record, observed)
+        elif record.phase is not SampleJobPhase.SUCCEEDED:
+            made = await self._reader.job_options(subject, spec)
+            observed = self._before(subject, objects, made, observed)
+
+        async def options() -> OptionsOrComplaint:
+            return made or await self._reader.job_options(subject, spec)
+
+        decision = reconcile_job(JobInputs(spec=spec, record=record, observed=observed, fresh_name=fresh_name))
+        work = SampleWork(
+            subject=subject,
+            actions=decision.actions,
+            kind=JobType(spec.type),
+            objects=objects,
+            secret=None,
+            options=options,
+        )
+        return Looked(decision=decision, work=work, set_uid=of.uid)
+
+    def _before(
+        self, subject: Subject, objects: SetObjects, made: OptionsOrComplaint, observed: JobObserved
+    ) -> JobObserved:
+        running = tuple(server.index for server in objects.servers(subject))
+        if isinstance(made, Complaint):
+            return replace(observed, running=running, refusal=made)
+        return replace(observed, running=running, digest=made.digest(self._key))
+
+    async def _followed(
+        self, subject: Subject, objects: SetObjects, spec: SampleJobSpec, record: JobRecord, observed: JobObserved
+    ) -> JobObserved:
+        servers = [server for server in objects.servers(subject) if server.index in record.servers]
+        return replace(
+            observed,
+            replicas=replicas_of(await self._reader.runtime(subject)),
+            answers=await self._runtimes.answers(servers, JobType(spec.type), record.job),
+        )
+
+    def _subject(self, row: SampleRow) -> Subject:
+        identity = SetIdentity(
+            uid=str(row.uid), namespace=row.namespace, name=row.name, installation=self._installation
+        )
+        return subject_of(identity, row.manifest, runtime_token_of(self._key, identity.uid))

@@ -1,0 +1,348 @@
+"""What a pass over a SampleSet or a SampleJob reads of the cluster: objects by name, pods and nodes by label, Secrets.
+
+What is secret is held by what one pass reads, and by nothing that outlives it.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from app.domain import labels
+from app.domain.cache.driver import CacheDriver, get_driver
+from app.domain.cache.job_options import JobOptions
+from app.domain.cache.manifests import check_secret
+from app.domain.cache.naming import runtime_name, runtime_pod_name, token_secret_name, volume_name
+from app.domain.cache.reconcile.events import job_word
+from app.domain.cache.reconcile.values import Complaint, RuntimePod, RuntimeStatus, SetObserved
+from app.domain.cache.sample_job import JobType, SampleJobSpec
+from app.domain.cache.sample_set import SampleSetSpec
+from app.domain.cache.secret_refs import SecretRef, resolved
+from app.domain.cache.values import SecretValues, SetIdentity
+from app.domain.cache.vocabulary import Found
+from app.domain.cache.vocabulary import Resource as Part
+from app.domain.errors import DomainError
+from app.domain.objects import Event, Object, Pod
+from app.k8s.api import KubeApi
+from app.k8s.codec import EVENT as EVENT_CODEC
+from app.k8s.codec import NODE as NODE_CODEC
+from app.k8s.codec import OBJECT
+from app.k8s.codec import POD as POD_CODEC
+from app.k8s.errors import Forbidden, NotFound
+from app.k8s.resources import (
+    EVENT,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    SECRET,
+    SERVICE,
+    STATEFUL_SET,
+    Resource,
+)
+from app.loops.cache.runtime_servers import RuntimeServer
+from app.loops.evidence import LONG_AGO
+from app.loops.parts import SampleSettings
+
+KINDS: Final[Mapping[Part, Resource]] = {
+    Part.PV: PERSISTENT_VOLUME,
+    Part.PVC: PERSISTENT_VOLUME_CLAIM,
+    Part.TOKEN: SECRET,
+    Part.SERVICE: SERVICE,
+    Part.RUNTIME: STATEFUL_SET,
+}
+NO_SECRET: Final = "ErrorSecretNotExist"  # noqa: S105  an event's name
+MAX_EVENTS: Final = 200
+_FILE: Final = "file://"  # a source that takes no keys
+
+SecretOrComplaint: TypeAlias = SecretValues | Complaint
+OptionsOrComplaint: TypeAlias = JobOptions | Complaint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A set as its manifest says it."""
+
+    identity: SetIdentity
+    spec: SampleSetSpec
+    driver: CacheDriver
+    token: str = field(repr=False)
+
+    @property
+    def node_label(self) -> str:
+        return self.driver.get_node_label(self.identity.namespace, self.identity.name)
+
+    def name_of(self, part: Part) -> str:
+        namespace, name = self.identity.namespace, self.identity.name
+        return {
+            Part.PV: volume_name(namespace, name),
+            Part.PVC: name,
+            Part.TOKEN: token_secret_name(name),
+            Part.SERVICE: self.driver.get_service_name(name),
+            Part.RUNTIME: runtime_name(name),
+        }[part]
+
+    def namespace_of(self, part: Part) -> str | None:
+        return self.identity.namespace if KINDS[part].namespaced else None
+
+
+def subject_of(identity: SetIdentity, manifest: Mapping[str, Any], token: str) -> Subject:
+    spec = SampleSetSpec.model_validate(manifest["spec"])
+    return Subject(identity=identity, spec=spec, driver=get_driver(spec.driver), token=token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetObjects:
+    """What the cluster has of a set. `denied` are objects that may not even be looked at, in the cluster's words."""
+
+    objects: Mapping[Part, Object] = field(default_factory=dict, repr=False)
+    found: Mapping[Part, Found] = field(default_factory=dict)
+    denied: Mapping[Part, str] = field(default_factory=dict)
+    pods: Sequence[Pod] = ()
+    labelled: Mapping[str, str] = field(default_factory=dict)
+
+    def ours(self, part: Part) -> Object | None:
+        return self.objects[part] if self.found.get(part) is Found.OURS else None
+
+    def observed(self, failures: Mapping[Part, str]) -> SetObserved:
+        """All that is known without asking further."""
+        return SetObserved(
+            found=self.found,
+            volume_bound=_is_bound(self.ours(Part.PV)),
+            runtime=_runtime_status(self.ours(Part.RUNTIME)),
+            pods=tuple(sorted(map(_runtime_pod, self.pods), key=lambda pod: pod.index)),
+            labelled=self.labelled,
+            failures={**failures, **self.denied},
+        )
+
+    def servers(self, subject: Subject) -> list[RuntimeServer]:
+        """Those that run, in their order."""
+        found = [
+            RuntimeServer(
+                index=_index(pod),
+                namespace=subject.identity.namespace,
+                pod=pod.metadata.name,
+                node=pod.spec.node_name,
+                address=pod.status.pod_ip,
+                token=subject.token,
+            )
+            for pod in self.pods
+            if _is_running(pod)
+        ]
+        return sorted(found, key=lambda server: server.index)
+
+
+class SampleReader:
+    """`timeout` is seconds a request."""
+
+    def __init__(self, api: KubeApi, settings: SampleSettings, *, timeout: float) -> None:
+        self._api = api
+        self._settings = settings
+        self._timeout = timeout
+
+    async def objects(self, subject: Subject, *, leaving: bool) -> SetObjects:
+        """Everything that the set's names and labels lead to.
+
+        Raises:
+            KubeError: the cluster does not answer, or, of a set that is leaving, does not let one look.
+        """
+        objects: dict[Part, Object] = {}
+        denied: dict[Part, str] = {}
+        for part in Part:
+            try:
+                objects[part] = await self._read(subject, part)
+            except NotFound:
+                continue
+            except Forbidden as error:
+                if leaving:
+                    raise  # what cannot be seen is not gone
+                denied[part] = error.message
+        found = {part: _whose(item, subject.identity) for part, item in objects.items()}
+        foreign = found.get(Part.RUNTIME) is Found.FOREIGN
+        return SetObjects(
+            objects=objects,
+            found=found,
+            denied=denied,
+            pods=await self.pods(subject),
+            labelled={} if foreign else await self._labelled(subject, leaving=leaving),
+        )
+
+    async def pods(self, subject: Subject) -> list[Pod]:
+        identity = subject.identity
+        selector = f"{labels.INSTALLATION}={identity.installation},{labels.SAMPLE_SET_UID}={identity.uid}"
+        return await self._api.list_all(POD, identity.namespace, codec=POD_CODEC, label_selector=selector)
+
+    async def runtime(self, subject: Subject) -> Object | None:
+        """The set's own StatefulSet."""
+        try:
+            found = await self._read(subject, Part.RUNTIME)
+        except NotFound:
+            return None
+        return found if _whose(found, subject.identity) is Found.OURS else None
+
+    async def volume_secret(self, subject: Subject) -> SecretOrComplaint:
+        """The Secret of the volume, if a volume can be made of it."""
+        secret = await self._secret(subject.identity.namespace, subject.spec.secret_ref, None)
+        if isinstance(secret, Complaint):
+            return secret
+        try:
+            check_secret(secret)
+        except DomainError as error:
+            return Complaint(reason=f"ErrorCreate{Part.PV}", message=_words(error))
+        return secret
+
+    async def first_sync(self, subject: Subject) -> OptionsOrComplaint:
+        """What the set's own sync would be now."""
+        spec, source = subject.spec, subject.spec.source
+        secret: SecretOrComplaint | None = None
+        if source is None or not source.uri.startswith(_FILE):
+            own = source.secret_ref if source else None
+            secret = await self._secret(subject.identity.namespace, own or SecretRef(), spec.secret_ref)
+        return self._options(subject, None, secret, None)
+
+    async def job_options(self, subject: Subject, job: SampleJobSpec) -> OptionsOrComplaint:
+        """What the job would be now."""
+        kind = JobType(job.type)
+        secret: SecretOrComplaint | None = None
+        runtime: Object | None = None
+        if kind is JobType.SYNC and not _source_of(subject, job).startswith(_FILE):
+            secret = await self._secret(subject.identity.namespace, job.secret_ref, None)
+        if kind is JobType.CLEAR:
+            runtime = await self.runtime(subject)
+            if runtime is None:
+                said = "the StatefulSet of the set is not there"
+                return Complaint(reason=f"ErrorCreate{job_word(kind)}", message=said)
+        return self._options(subject, job, secret, runtime)
+
+    async def warning(self, subject: Subject, pods: Sequence[Pod]) -> Complaint | None:
+        """The newest Warning about the first runtime pod; without one, about the StatefulSet that should make it."""
+        name = runtime_pod_name(subject.identity.name, 0)
+        pod = next((pod for pod in pods if pod.metadata.name == name), None)
+        kind, about = ("Pod", name) if pod is not None else ("StatefulSet", subject.name_of(Part.RUNTIME))
+        page = await self._api.list_page(
+            EVENT,
+            subject.identity.namespace,
+            codec=EVENT_CODEC,
+            field_selector=f"involvedObject.kind={kind},involvedObject.name={about},type=Warning",
+            limit=MAX_EVENTS,
+            timeout=self._timeout,
+        )
+        told = [event for event in page.items if pod is None or event.involved_object.uid == pod.metadata.uid]
+        newest: Event | None = max(told, key=lambda event: event.last_seen or LONG_AGO, default=None)
+        return None if newest is None else Complaint(reason=newest.reason, message=newest.message)
+
+    async def _read(self, subject: Subject, part: Part) -> Object:
+        return await self._api.get(
+            KINDS[part], subject.name_of(part), subject.namespace_of(part), codec=OBJECT, timeout=self._timeout
+        )
+
+    async def _labelled(self, subject: Subject, *, leaving: bool) -> dict[str, str]:
+        try:
+            nodes = await self._api.list_all(NODE, codec=NODE_CODEC, label_selector=subject.node_label)
+        except Forbidden:
+            if leaving:
+                raise
+            return {}
+        return {node.metadata.name: node.metadata.labels[subject.node_label] for node in nodes}
+
+    async def _secret(self, home: str, ref: SecretRef | None, fallback: SecretRef | None) -> SecretOrComplaint:
+        """Read by name, where a manifest names it, and only where the installation allows."""
+        if ref is None:
+            return Complaint(reason=NO_SECRET, message="spec.secretRef should not be empty")
+        namespace, name = resolved(ref, fallback, home)
+        if not name:
+            return Complaint(reason=NO_SECRET, message="spec.secretRef.name is not set")
+        if namespace != home and namespace not in self._settings.secret_namespaces:
+            said = f"Secrets of the namespace {namespace} may not be used here"
+            return Complaint(reason=NO_SECRET, message=said)
+        try:
+            found = await self._api.get(SECRET, name, namespace, codec=OBJECT, timeout=self._timeout)
+        except NotFound:
+            return Complaint(reason=NO_SECRET, message=f"secret {name} is not exist")
+        except Forbidden as error:
+            return Complaint(reason=NO_SECRET, message=f"secret {name} may not be read: {error.message}")
+        return SecretValues(name=name, namespace=namespace, data=_decoded(found.raw.get("data")))
+
+    def _options(
+        self,
+        subject: Subject,
+        job: SampleJobSpec | None,
+        secret: SecretOrComplaint | None,
+        runtime: Object | None,
+    ) -> OptionsOrComplaint:
+        if isinstance(secret, Complaint):
+            return secret
+        driver, identity, spec, site = subject.driver, subject.identity, subject.spec, self._settings.site
+        kind = JobType(job.type) if job else JobType.SYNC
+        try:
+            if job is None or kind is JobType.SYNC:
+                return driver.create_sync_job_options(identity, spec, job, secret, site)
+            if kind is JobType.WARMUP:
+                return driver.create_warmup_job_options(identity, spec, job, site)
+            if kind is JobType.RMR:
+                return driver.create_rmr_job_options(identity, job, site)
+            return driver.create_clear_job_options(job, runtime.raw if runtime else {})
+        except DomainError as error:
+            return Complaint(reason=f"ErrorCreate{job_word(kind)}", message=_words(error))
+
+
+def _source_of(subject: Subject, job: SampleJobSpec) -> str:
+    own = job.sync_options.source if job.sync_options else ""
+    return own or (subject.spec.source.uri if subject.spec.source else "")
+
+
+def _whose(item: Object, identity: SetIdentity) -> Found:
+    found = item.metadata.labels
+    ours = (found.get(labels.INSTALLATION), found.get(labels.SAMPLE_SET_UID))
+    return Found.OURS if ours == (identity.installation, identity.uid) else Found.FOREIGN
+
+
+def _is_bound(volume: Object | None) -> bool:
+    return volume is not None and _part(volume, "status").get("phase") == "Bound"
+
+
+def replicas_of(runtime: Object | None) -> int | None:
+    """How many servers the StatefulSet is to have."""
+    wanted = _part(runtime, "spec").get("replicas") if runtime is not None else None
+    return wanted if isinstance(wanted, int) else None
+
+
+def _runtime_status(runtime: Object | None) -> RuntimeStatus:
+    if runtime is None:
+        return RuntimeStatus()
+    ready = _part(runtime, "status").get("readyReplicas")
+    return RuntimeStatus(spec_replicas=replicas_of(runtime) or 0, ready_replicas=ready if isinstance(ready, int) else 0)
+
+
+def _part(item: Object, name: str) -> Mapping[str, Any]:
+    value = item.raw.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _runtime_pod(pod: Pod) -> RuntimePod:
+    return RuntimePod(index=_index(pod), name=pod.metadata.name, node=pod.spec.node_name, is_running=_is_running(pod))
+
+
+def _is_running(pod: Pod) -> bool:
+    return pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None
+
+
+def _index(pod: Pod) -> int:
+    number = pod.metadata.name.rpartition("-")[2]
+    return int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0
+
+
+def _decoded(data: Any) -> dict[str, str]:
+    """What is no text is left out, as if it were not there."""
+    values: dict[str, str] = {}
+    for key, value in data.items() if isinstance(data, dict) else ():
+        try:
+            values[key] = base64.b64decode(value, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError, TypeError, ValueError):
+            continue
+    return values
+
+
+def _words(error: DomainError) -> str:
+    return error.errors[0].detail if error.errors else error.message

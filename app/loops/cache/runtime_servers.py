@@ -1,0 +1,261 @@
+"""The runtime servers of SampleSets: what they are asked and told, and the two ways to reach them.
+
+    pod proxy     jobgate ──▶ API server ──▶ pod      from anywhere; takes the right to pods/proxy
+    pod address   jobgate ──▶ pod                     from inside the cluster's network; plain HTTP
+
+A server that does not answer, or not as it should, is not known; it raises only where something was to be done by it.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import aiohttp
+import msgspec
+import yarl
+
+from app.domain.cache.manifests import PORT
+from app.domain.cache.reconcile.values import ServerAnswer
+from app.domain.cache.sample_job import JobType
+from app.domain.cache.status import ServerReport
+from app.domain.cache.vocabulary import ResultStatus
+from app.k8s.api import KubeApi, PodRequest
+from app.k8s.errors import ApiError, KubeError
+from app.k8s.text import clean_text
+from app.k8s.transport import read_beginning
+
+TOKEN_HEADER: Final = "X-Jobgate-Token"  # noqa: S105  a header's name
+FILENAME: Final = "filename"
+MAX_ANSWER: Final = 2**20  # bytes of a result or a report; the servers' own are far smaller
+MAX_MESSAGE: Final = 4_000  # characters kept of what a server says of a job
+CONNECT_SECONDS: Final = 3.0
+_SAID: Final = 300  # characters of a refusal
+_FROM_A_POD: Final = "Unknown"  # the reason of an ApiError whose answer was no Status
+
+
+class NoAnswer(Exception):  # noqa: N818 - a finding
+    """A server was not reached, or did not do what it was told; the message says why and holds no secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeServer:
+    """One server of a set. `address` is its pod's; `node` is where that runs."""
+
+    index: int
+    namespace: str
+    pod: str
+    node: str = ""
+    address: str = ""
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: bytes
+
+
+class PodAccess(Protocol):
+    """A way to a pod's port."""
+
+    async def send(self, request: PodRequest, seconds: float) -> Reply:
+        """Raises NoAnswer."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class PodProxy:
+    """Through the API server."""
+
+    def __init__(self, api: KubeApi) -> None:
+        self._api = api
+
+    async def send(self, request: PodRequest, seconds: float) -> Reply:
+        try:
+            return Reply(200, await self._api.ask_pod(request, most=MAX_ANSWER, timeout=seconds))
+        except ApiError as error:
+            if error.reason != _FROM_A_POD:
+                raise NoAnswer(str(error)) from error
+            return Reply(error.status, error.message.encode())
+        except KubeError as error:
+            raise NoAnswer(str(error)) from error
+
+    async def close(self) -> None:
+        """Nothing of its own is open."""
+
+
+class PodAddress:
+    """Straight to the pod; no proxy of the environment stands between."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, request: PodRequest, seconds: float) -> Reply:
+        if not request.address:
+            raise NoAnswer(f"the pod {request.pod} has no address yet")
+        host = f"[{request.address}]" if ":" in request.address else request.address
+        url = yarl.URL(f"http://{host}:{request.port}/{request.path}", encoded=True)
+        limit = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
+        try:
+            async with self._opened().request(
+                request.method,
+                url.update_query(request.params) if request.params else url,
+                data=request.body,
+                headers=request.headers,
+                timeout=limit,
+                allow_redirects=False,
+            ) as answer:
+                return Reply(answer.status, await read_beginning(answer, MAX_ANSWER))
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise NoAnswer(f"{request.pod}: {str(error) or type(error).__name__}") from error
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                headers={"Accept-Encoding": "identity", "User-Agent": "jobgate"},
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,
+            )
+        return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+
+class _Result(msgspec.Struct):
+    status: str
+    message: str = ""
+
+
+_RESULT: Final = msgspec.json.Decoder(_Result)
+_STATUSES: Final[Mapping[str, ResultStatus]] = {
+    status.value: status for status in (ResultStatus.RUNNING, ResultStatus.SUCCESS, ResultStatus.FAIL)
+}
+_FIGURES: Final = {
+    "total_size": "totalSize",
+    "total_files": "totalFiles",
+    "cached_size": "cachedSize",
+    "disk_size": "diskSize",
+    "disk_used": "diskUsed",
+    "disk_avail": "diskAvail",
+    "error_message": "errorMassage",
+}
+
+
+class RuntimeServers:
+    """`timeout` is seconds for each request."""
+
+    def __init__(self, access: PodAccess, *, timeout: float) -> None:
+        self._access = access
+        self.timeout = timeout
+
+    async def answers(self, servers: Sequence[RuntimeServer], kind: JobType, job: str) -> tuple[ServerAnswer, ...]:
+        """What each says of the job with this name."""
+        return tuple(await asyncio.gather(*(self._answer(server, kind, job) for server in servers)))
+
+    async def reports(self, servers: Sequence[RuntimeServer]) -> list[ServerReport | None]:
+        """What each has cached; None of one that does not say."""
+        return list(await asyncio.gather(*(self._report(server) for server in servers)))
+
+    async def post(self, server: RuntimeServer, kind: JobType, job: str, options: bytes) -> None:
+        """Give the server a job, unless it has it.
+
+        Raises:
+            NoAnswer: it may have the job or not.
+        """
+        known = await self._get(server, f"{kind}Options/{job}")
+        if known.status == 200:
+            return
+        reply = await self._send(server, "POST", f"upload/{kind}Options", name=job, body=options)
+        _require_done(server, reply)
+
+    async def terminate(self, server: RuntimeServer) -> None:
+        """End what the server does and has queued; returns when that has ended.
+
+        Raises:
+            NoAnswer: it may have ended or not; what takes longer than a request may has ended when asked again.
+        """
+        path, params = "upload/clearOptions", {"terminate": "true"}
+        reply = await self._send(server, "POST", path, name="terminate", params=params, body=b"{}")
+        _require_done(server, reply)
+
+    async def _answer(self, server: RuntimeServer, kind: JobType, job: str) -> ServerAnswer:
+        unknown = ServerAnswer(index=server.index, status=ResultStatus.UNKNOWN)
+        try:
+            result = await self._get(server, f"{kind}Result/{job}")
+            if result.status != 404:
+                return _read_result(server.index, result) or unknown
+            options = await self._get(server, f"{kind}Options/{job}")
+        except NoAnswer:
+            return unknown
+        has = {200: ResultStatus.WAITING, 404: ResultStatus.NOT_POSTED}
+        return ServerAnswer(index=server.index, status=has.get(options.status, ResultStatus.UNKNOWN))
+
+    async def _report(self, server: RuntimeServer) -> ServerReport | None:
+        try:
+            reply = await self._get(server, "cacheStatus/cacheInfo.json")
+        except NoAnswer:
+            return None
+        return _read_report(server.node, reply)
+
+    async def _get(self, server: RuntimeServer, path: str) -> Reply:
+        return await self._send(server, "GET", path)
+
+    async def _send(
+        self,
+        server: RuntimeServer,
+        method: str,
+        path: str,
+        *,
+        name: str = "",
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> Reply:
+        headers = {TOKEN_HEADER: server.token}
+        if name:
+            headers |= {FILENAME: name, "Content-Type": "application/json"}
+        request = PodRequest(
+            method=method,
+            namespace=server.namespace,
+            pod=server.pod,
+            address=server.address,
+            port=PORT,
+            path=path,
+            params=params or {},
+            headers=headers,
+            body=body,
+        )
+        return await self._access.send(request, self.timeout)
+
+
+def _require_done(server: RuntimeServer, reply: Reply) -> None:
+    if reply.status != 200:
+        said = clean_text(reply.body[:_SAID]).strip()
+        raise NoAnswer(f"the runtime server {server.pod} answered {reply.status}: {said}")
+
+
+def _read_result(index: int, reply: Reply) -> ServerAnswer | None:
+    if reply.status != 200:
+        return None
+    try:
+        result = _RESULT.decode(reply.body)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    status = _STATUSES.get(result.status)
+    message = clean_text(result.message)[:MAX_MESSAGE]
+    return None if status is None else ServerAnswer(index=index, status=status, message=message)
+
+
+def _read_report(node: str, reply: Reply) -> ServerReport | None:
+    if reply.status != 200:
+        return None
+    try:
+        told = msgspec.json.decode(reply.body, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    texts = {name: told.get(place, "") for name, place in _FIGURES.items()}
+    kept = {name: clean_text(text)[:MAX_MESSAGE] for name, text in texts.items() if isinstance(text, str)}
+    return ServerReport(node=node, **kept)

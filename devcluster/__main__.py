@@ -1,0 +1,90 @@
+"""`python -m devcluster`: the embedded cluster as a process of its own."""
+
+import argparse
+import asyncio
+import signal
+from pathlib import Path
+
+from devcluster.database import DatabaseInUseError
+from devcluster.parent import die_with
+from devcluster.run import run
+from devcluster.settings import DevClusterSettings, Timings
+
+
+def parse(arguments: list[str] | None = None) -> tuple[DevClusterSettings, int | None]:
+    defaults = DevClusterSettings()
+    parser = argparse.ArgumentParser(prog="python -m devcluster", description=__doc__)
+    parser.add_argument("--data-dir", type=Path, help="keep state here; without it, in memory")
+    parser.add_argument("--kubeconfig", type=Path, help="where to write the kubeconfig (default: in the data dir)")
+    parser.add_argument("--host", default=defaults.host)
+    parser.add_argument("--port", type=int, default=defaults.port, help="0 takes a free one")
+    parser.add_argument("--token", default="", help="the bearer token (default: drawn, and kept in the data dir)")
+    parser.add_argument("--nodes", type=int, default=defaults.nodes, help="node agents in this process")
+    parser.add_argument("--node-cpu", default=defaults.node_cpu)
+    parser.add_argument("--node-memory", default=defaults.node_memory)
+    parser.add_argument(
+        "--node-resource", action="append", default=[], metavar="NAME=AMOUNT", help="such as nvidia.com/gpu=8"
+    )
+    parser.add_argument("--images", type=Path, help="the file that maps image patterns to local commands")
+    parser.add_argument("--watch-window", type=int, default=defaults.watch_window, help="changes kept a resource")
+    parser.add_argument("--pod-groups", action="store_true", help="serve scheduler.tensorstack.dev PodGroups")
+    parser.add_argument("--scheduler-name", action="append", default=[], help="schedulerNames that are served")
+    times = Timings()
+    parser.add_argument("--node-monitor-grace", type=float, default=times.node_monitor_grace, metavar="SECONDS")
+    parser.add_argument("--eviction-toleration", type=int, default=times.eviction_toleration, metavar="SECONDS")
+    parser.add_argument("--bookmark-period", type=float, default=times.bookmark, metavar="SECONDS")
+    parser.add_argument("--parent", type=int, metavar="PID", help="stop when this process, which started us, ends")
+    given = parser.parse_args(arguments)
+    return _settings(given), given.parent
+
+
+def _settings(given: argparse.Namespace) -> DevClusterSettings:
+    return DevClusterSettings(
+        data_dir=given.data_dir.absolute() if given.data_dir else None,
+        kubeconfig=given.kubeconfig,
+        host=given.host,
+        port=given.port,
+        token=given.token,
+        nodes=given.nodes,
+        node_cpu=given.node_cpu,
+        node_memory=given.node_memory,
+        node_resources=tuple(_pair(text) for text in given.node_resource),
+        images=given.images,
+        watch_window=given.watch_window,
+        pod_groups=given.pod_groups,
+        scheduler_names=frozenset({"default-scheduler", *given.scheduler_name}),
+        timings=Timings(
+            node_monitor_grace=given.node_monitor_grace,
+            eviction_toleration=given.eviction_toleration,
+            bookmark=given.bookmark_period,
+        ),
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, amount = text.partition("=")
+    if not equals or not amount:
+        raise SystemExit(f"--node-resource {text!r}: write NAME=AMOUNT, such as nvidia.com/gpu=8")
+    return name, amount
+
+
+async def _main(settings: DevClusterSettings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        await run(settings, stop)
+    except DatabaseInUseError as error:
+        raise SystemExit(f"devcluster: {error}") from error
+
+
+def main(arguments: list[str] | None = None) -> None:
+    settings, parent = parse(arguments)
+    if parent is not None:
+        die_with(parent)
+    asyncio.run(_main(settings))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""What the cluster's state says about a create: namespaces, service accounts, quota, and allotted values."""
+
+import ipaddress
+
+from devcluster import quota
+from devcluster.errors import Cause, forbidden, not_found
+from devcluster.objects import Object, is_terminating, meta, spec
+from devcluster.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, SERVICES, Resource
+from devcluster.store import Store
+
+_SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")
+
+
+class Admission:
+    def __init__(self, store: Store, toleration_seconds: int) -> None:
+        self._store = store
+        self._toleration_seconds = toleration_seconds
+
+    def check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
+        record = self._store.get(NAMESPACES, "", namespace)
+        if record is None:
+            raise not_found("namespaces", namespace)
+        if is_terminating(record.object):
+            cause = Cause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            raise forbidden(resource.plural, name, why, group=resource.group, causes=(cause,))
+
+    def mutate(self, resource: Resource, obj: Object) -> None:
+        """Fill in what only the cluster can choose."""
+        if resource is PODS:
+            self._add_tolerations(obj)
+        if resource is SERVICES:
+            self._allot_address(obj)
+
+    def check(self, resource: Resource, namespace: str, obj: Object) -> None:
+        """Refuse a valid object that the cluster's state does not allow; last, as quota is in the real chain."""
+        if resource is not PODS:
+            return
+        account = spec(obj).get("serviceAccountName", "default")
+        if self._store.get(SERVICE_ACCOUNTS, namespace, account) is None:
+            missing = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
+            raise forbidden("pods", str(meta(obj).get("name", "")), missing)
+
+    def charge_quota(self, resource: Resource, namespace: str, obj: Object) -> None:
+        if resource is PODS:
+            quota.check(self._store, namespace, obj)
+
+    def _add_tolerations(self, pod: Object) -> None:
+        tolerations = pod.setdefault("spec", {}).setdefault("tolerations", [])
+        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+            if not any(
+                entry.get("key", key) == key and entry.get("effect", "NoExecute") == "NoExecute"
+                for entry in tolerations
+            ):
+                tolerations.append({
+                    "key": key, "operator": "Exists", "effect": "NoExecute",
+                    "tolerationSeconds": self._toleration_seconds,
+                })  # fmt: skip
+
+    def _allot_address(self, service: Object) -> None:
+        found = service.setdefault("spec", {})
+        if found.get("clusterIP") or found.get("type") == "ExternalName":
+            return
+        taken = {spec(record.object).get("clusterIP") for record in self._store.iterate(SERVICES)}
+        free = (str(host) for host in _SERVICE_NETWORK.hosts() if str(host) not in taken)
+        found["clusterIP"] = next(free)
+        found["clusterIPs"] = [found["clusterIP"]]

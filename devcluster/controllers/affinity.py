@@ -1,0 +1,49 @@
+"""Required pod anti-affinity: which nodes are closed to a pod by those that run there, and the other way round."""
+
+from collections.abc import Iterable, Mapping
+
+from devcluster.objects import Object, labels, meta, spec
+from devcluster.selectors import selects
+from devcluster.store import Record
+
+OWN = "node(s) didn't match pod anti-affinity rules"
+THEIRS = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+
+def repulsions(pod: Object) -> list[Object]:
+    """Return the pod's required anti-affinity terms."""
+    found = (spec(pod).get("affinity") or {}).get("podAntiAffinity") or {}
+    return found.get("requiredDuringSchedulingIgnoredDuringExecution") or []
+
+
+def closed_nodes(pod: Object, nodes: Iterable[Record], placed: Iterable[tuple[Object, str]]) -> dict[str, str]:
+    """Return the nodes that the pod may not go to, each with the scheduler's reason."""
+    by_name = {node.name: labels(node.object) for node in nodes}
+    own, theirs = set[tuple[str, str]](), set[tuple[str, str]]()
+    mine = repulsions(pod)
+    for other, where in placed:
+        here = by_name.get(where, {})
+        own |= _domains(mine, pod, other, here)
+        theirs |= _domains(repulsions(other), other, pod, here)
+    closed = {name: THEIRS for name, found in by_name.items() if _lies_in(theirs, found)}
+    return closed | {name: OWN for name, found in by_name.items() if _lies_in(own, found)}
+
+
+def _domains(terms: list[Object], holder: Object, other: Object, node: Mapping[str, str]) -> set[tuple[str, str]]:
+    """The domains, as key and value of a node's label, that `holder` keeps `other` out of, or is kept out of by it."""
+    return {
+        (term["topologyKey"], node[term["topologyKey"]])
+        for term in terms
+        if term.get("topologyKey") in node and _concerns(term, holder, other)
+    }
+
+
+def _concerns(term: Object, holder: Object, other: Object) -> bool:
+    spaces = term.get("namespaces") or [meta(holder).get("namespace")]
+    everywhere = term.get("namespaceSelector") == {}
+    named = everywhere or meta(other).get("namespace") in spaces
+    return named and selects(term.get("labelSelector"), labels(other))
+
+
+def _lies_in(domains: set[tuple[str, str]], node: Mapping[str, str]) -> bool:
+    return any(node.get(key) == value for key, value in domains)

@@ -1,0 +1,83 @@
+"""Writing Events about objects, and letting old ones go."""
+
+import asyncio
+from datetime import datetime, timedelta
+
+from devcluster import clock
+from devcluster.deletion import DeleteOptions
+from devcluster.objects import Object, meta
+from devcluster.registry import Address, Registry
+from devcluster.resources import EVENTS
+from devcluster.store import Record
+
+
+class Recorder:
+    """Writes events as one component of the control plane."""
+
+    def __init__(self, registry: Registry, component: str) -> None:
+        self._registry = registry
+        self._component = component
+
+    def record(self, about: Record, kind: str, reason: str, message: str, action: str = "") -> None:
+        now = clock.now()
+        namespace = about.namespace or "default"
+        event: Object = {
+            "metadata": {"name": f"{about.name}.{int(now.timestamp() * 1e9):x}", "namespace": namespace},
+            "involvedObject": _reference(about),
+            "reason": reason,
+            "message": message,
+            "type": kind,
+            "reportingComponent": self._component,
+            "reportingInstance": "",
+        }
+        event |= _new_style(action, now) if action else _old_style(self._component, now)
+        self._registry.create(Address(EVENTS, namespace), event)
+
+
+def _old_style(component: str, now: datetime) -> Object:
+    """What client-go's first recorder writes, as the node controller does."""
+    stamp = clock.timestamp(now)
+    return {"source": {"component": component}, "firstTimestamp": stamp, "lastTimestamp": stamp, "count": 1}
+
+
+def _new_style(action: str, now: datetime) -> Object:
+    """What the events.k8s.io recorder writes, as the scheduler does: readers must cope with absent timestamps."""
+    return {
+        "action": action,
+        "source": {},
+        "firstTimestamp": None,
+        "lastTimestamp": None,
+        "eventTime": clock.micro_timestamp(now),
+    }
+
+
+def _reference(about: Record) -> Object:
+    found = {
+        "kind": about.resource.kind,
+        "namespace": about.namespace,
+        "name": about.name,
+        "uid": str(meta(about.object)["uid"]),
+        "apiVersion": about.resource.group_version,
+        "resourceVersion": str(about.version),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+class EventExpiry:
+    """Deletes events past their time to live, as the real server's storage does."""
+
+    def __init__(self, registry: Registry, ttl_seconds: float) -> None:
+        self._registry = registry
+        self._ttl = timedelta(seconds=ttl_seconds)
+
+    async def run(self) -> None:
+        while True:
+            self.sweep()
+            await asyncio.sleep(min(60.0, self._ttl.total_seconds() / 2))
+
+    def sweep(self) -> None:
+        horizon = clock.now() - self._ttl
+        for record in list(self._registry.store.iterate(EVENTS)):
+            created = clock.parse(meta(record.object).get("creationTimestamp"))
+            if created is not None and created < horizon:
+                self._registry.delete(Address(EVENTS, record.namespace, record.name), DeleteOptions())

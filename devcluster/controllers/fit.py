@@ -1,0 +1,90 @@
+"""Does a pod fit a node? The filters of kube-scheduler that matter here, with its own words."""
+
+from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal
+
+from devcluster.controllers.affinity import OWN, THEIRS
+from devcluster.objects import Object, labels, meta, spec, status
+from devcluster.quantity import Amounts, amounts, pod_amounts
+from devcluster.selectors import holds
+
+UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
+_HOPELESS = "Preemption is not helpful for scheduling"
+_NO_VICTIMS = "No preemption victims found for incoming pod"
+
+
+def reasons(pod: Object, node: Object, used: Amounts, closed: str = "") -> list[str]:
+    """Return why the pod cannot run there, the first failing filter only; empty when it fits.
+
+    `closed` is what other pods have against it, which is asked last.
+    """
+    if spec(node).get("unschedulable") and not _tolerated(pod, {"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"}):
+        return ["node(s) were unschedulable"]
+    for taint in spec(node).get("taints") or []:
+        if taint.get("effect") in ("NoSchedule", "NoExecute") and not _tolerated(pod, taint):
+            return ["node(s) had untolerated taint(s)"]
+    if not _selected(pod, node):
+        return ["node(s) didn't match Pod's node affinity/selector"]
+    return _insufficient(pod, node, used) or ([closed] if closed else [])
+
+
+def explain(failures: list[list[str]]) -> str:
+    """Sum up per-node reasons into the scheduler's sentence."""
+    if not failures:
+        return "no nodes available to schedule pods"
+    total = len(failures)
+    listed = _listed(reason for each in failures for reason in each)
+    verdicts = _listed(_NO_VICTIMS if set(each) & {OWN, THEIRS} else _HOPELESS for each in failures)
+    preemption = f"no new claims to deallocate, preemption: 0/{total} nodes are available: {verdicts}."
+    return f"0/{total} nodes are available: {listed}. {preemption}"
+
+
+def _listed(reasons: Iterable[str]) -> str:
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in Counter(reasons).items()))
+
+
+def tolerates(toleration: Object, taint: Object) -> bool:
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
+        return False
+    if toleration.get("key") and toleration["key"] != taint.get("key"):
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
+
+
+def _tolerated(pod: Object, taint: Object) -> bool:
+    return any(tolerates(entry, taint) for entry in spec(pod).get("tolerations") or [])
+
+
+def _selected(pod: Object, node: Object) -> bool:
+    found = labels(node)
+    if any(found.get(key) != value for key, value in (spec(pod).get("nodeSelector") or {}).items()):
+        return False
+    affinity = ((spec(pod).get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    if not affinity:
+        return True
+    return any(_term_matches(term, node) for term in affinity.get("nodeSelectorTerms") or [])
+
+
+def _term_matches(term: Object, node: Object) -> bool:
+    expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
+    if not expressions and not fields:
+        return False
+    name = {"metadata.name": str(meta(node).get("name", ""))}
+    return all(holds(entry, labels(node)) for entry in expressions) and all(holds(entry, name) for entry in fields)
+
+
+def _insufficient(pod: Object, node: Object, used: Amounts) -> list[str]:
+    room = amounts(status(node).get("allocatable"))
+    zero = Decimal(0)
+    missing = []
+    if used.get("pods", zero) + 1 > room.get("pods", Decimal(110)):
+        missing.append("Too many pods")
+    for name, amount in sorted(pod_amounts(pod).items()):
+        if amount and used.get(name, zero) + amount > room.get(name, zero):
+            missing.append(f"Insufficient {name}")
+    return missing

@@ -1,0 +1,132 @@
+"""Garbage collection by owner references, and of pods whose node is no more."""
+
+import asyncio
+from contextlib import suppress
+
+from devcluster.deletion import FOREGROUND, ORPHAN, DeleteOptions
+from devcluster.errors import ApiError
+from devcluster.objects import Object, is_terminal, is_terminating, meta, owner_uids, spec, uid
+from devcluster.podactions import disrupt
+from devcluster.registry import Address, Registry
+from devcluster.resources import NODES, PODS
+from devcluster.store import Change, ChangeType, Record
+
+
+class GarbageCollector:
+    """A dependent lives as long as one of its owners does."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._feed = registry.store.feed()
+
+    async def run(self) -> None:
+        for row in self._store.catalog.rows:
+            for record in list(self._store.iterate(row)):
+                self._attend(record)
+        while True:
+            self._note(await self._feed.get())
+
+    def _note(self, change: Change) -> None:
+        record = change.record
+        if change.type is not ChangeType.DELETED:
+            self._attend(record)
+            return
+        for dependent in self._store.dependents(uid(record.object)):
+            self._collect(dependent)
+        for owner in owner_uids(record.object):
+            found = self._store.by_uid(owner)
+            if found is not None:
+                self._attend(found)
+
+    def _attend(self, record: Record) -> None:
+        finalizers = meta(record.object).get("finalizers") or []
+        if is_terminating(record.object) and ORPHAN in finalizers:
+            self._orphan(record)
+        elif is_terminating(record.object) and FOREGROUND in finalizers:
+            self._delete_foreground(record)
+        elif owner_uids(record.object):
+            self._collect(record)
+
+    def _collect(self, record: Record) -> None:
+        """Delete a dependent all of whose owners are gone."""
+        owners = owner_uids(record.object)
+        if not owners or any(self._store.by_uid(owner) is not None for owner in owners):
+            return
+        if not is_terminating(record.object):
+            self._delete(record, "Background")
+
+    def _delete(self, record: Record, propagation: str) -> None:
+        options = DeleteOptions(uid=uid(record.object), propagation=propagation)
+        with suppress(ApiError):
+            self._registry.delete(_address(record), options)
+
+    def _orphan(self, record: Record) -> None:
+        own = uid(record.object)
+
+        def disown(obj: Object) -> Object:
+            references = meta(obj).get("ownerReferences") or []
+            meta(obj)["ownerReferences"] = [entry for entry in references if entry.get("uid") != own]
+            return obj
+
+        with suppress(ApiError):
+            for dependent in self._store.dependents(own):
+                self._registry.update(_address(dependent), disown)
+            self._drop_finalizer(record, ORPHAN)
+
+    def _delete_foreground(self, record: Record) -> None:
+        own = uid(record.object)
+        blocking = False
+        for dependent in self._store.dependents(own):
+            references = meta(dependent.object).get("ownerReferences") or []
+            blocking |= any(entry.get("uid") == own and entry.get("blockOwnerDeletion") for entry in references)
+            if not is_terminating(dependent.object):
+                self._delete(dependent, "Foreground")
+        if not (blocking and self._store.dependents(own)):
+            with suppress(ApiError):
+                self._drop_finalizer(record, FOREGROUND)
+
+    def _drop_finalizer(self, record: Record, name: str) -> None:
+        def drop(obj: Object) -> Object:
+            meta(obj)["finalizers"] = [entry for entry in meta(obj).get("finalizers") or [] if entry != name]
+            return obj
+
+        self._registry.update(_address(record), drop)
+
+
+class OrphanPods:
+    """Pods bound to a node that does not exist are failed and removed after a while."""
+
+    def __init__(self, registry: Registry, grace_seconds: float) -> None:
+        self._registry = registry
+        self._grace = grace_seconds
+        self._missing_since: dict[str, float] = {}
+
+    async def run(self) -> None:
+        while True:
+            self.sweep(asyncio.get_running_loop().time())
+            await asyncio.sleep(min(self._grace / 2, 5.0))
+
+    def sweep(self, now: float) -> None:
+        store = self._registry.store
+        bound = [record for record in store.iterate(PODS) if spec(record.object).get("nodeName")]
+        missing = {str(spec(record.object)["nodeName"]) for record in bound}
+        missing = {name for name in missing if store.get(NODES, "", name) is None}
+        self._missing_since = {name: self._missing_since.get(name, now) for name in missing}
+        for record in bound:
+            since = self._missing_since.get(spec(record.object)["nodeName"])
+            if since is not None and now - since >= self._grace:
+                with suppress(ApiError):
+                    self._remove(record)
+
+    def _remove(self, record: Record) -> None:
+        address = Address(PODS, record.namespace, record.name)
+        options = DeleteOptions(grace=0, uid=uid(record.object))
+        if is_terminal(record.object):
+            self._registry.delete(address, options)
+            return
+        disrupt(self._registry, address, "DeletionByPodGC", "PodGC: node no longer exists", options, phase="Failed")
+
+
+def _address(record: Record) -> Address:
+    return Address(record.resource, record.namespace, record.name)

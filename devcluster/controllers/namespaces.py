@@ -1,0 +1,86 @@
+"""A deleted namespace takes its contents with it, and goes when the last object has."""
+
+from contextlib import suppress
+
+from devcluster.deletion import DeleteOptions
+from devcluster.errors import ApiError
+from devcluster.objects import Object, is_terminating, meta, set_condition, spec, uid
+from devcluster.registry import Address, Registry
+from devcluster.resources import EVENTS, NAMESPACES
+from devcluster.store import Change, ChangeType, Record
+
+
+class NamespaceController:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._feed = registry.store.feed()
+
+    async def run(self) -> None:
+        for record in list(self._store.iterate(NAMESPACES)):
+            self._attend(record.name)
+        while True:
+            change = await self._feed.get()
+            if _matters(change):
+                self._attend(change.record.namespace or change.record.name)
+
+    def _attend(self, name: str) -> None:
+        record = self._store.get(NAMESPACES, "", name)
+        if record is None or not is_terminating(record.object):
+            return
+        with suppress(ApiError):
+            for left in self._contents(name):
+                if not is_terminating(left.object):
+                    options = DeleteOptions(uid=uid(left.object), propagation="Background")
+                    self._registry.delete(Address(left.resource, name, left.name), options)
+            left_over = list(self._contents(name))
+            if left_over:
+                self._explain(record, left_over)
+            else:
+                self._finalize(record)
+
+    def _contents(self, name: str) -> list[Record]:
+        rows = [row for row in self._store.catalog.rows if row.namespaced and row is not EVENTS]
+        # Events last, or those that the other deletions cause would be left over.
+        return [record for row in (*rows, EVENTS) for record in self._store.iterate(row, name)]
+
+    def _explain(self, record: Record, left_over: list[Record]) -> None:
+        kinds = sorted({left.resource.key for left in left_over})
+        listed = ", ".join(f"{key}. has some resource instances remaining" for key in kinds)
+        waiting = sorted({name for left in left_over for name in meta(left.object).get("finalizers") or []})
+
+        def change(namespace: Object) -> Object:
+            set_condition(
+                namespace,
+                "NamespaceContentRemaining",
+                "True",
+                reason="SomeResourcesRemain",
+                message=f"Some resources are remaining: {listed}",
+            )
+            if waiting:
+                set_condition(
+                    namespace,
+                    "NamespaceFinalizersRemaining",
+                    "True",
+                    reason="SomeFinalizersRemain",
+                    message=f"Some content in the namespace has finalizers remaining: {', '.join(waiting)}",
+                )
+            return namespace
+
+        self._registry.update(Address(NAMESPACES, "", record.name, "status"), change)
+
+    def _finalize(self, record: Record) -> None:
+        def change(namespace: Object) -> Object:
+            namespace["spec"] = {
+                **spec(namespace),
+                "finalizers": [name for name in spec(namespace).get("finalizers") or [] if name != "kubernetes"],
+            }
+            return namespace
+
+        self._registry.update(Address(NAMESPACES, "", record.name, "finalize"), change)
+
+
+def _matters(change: Change) -> bool:
+    if change.record.resource is NAMESPACES:
+        return change.type is not ChangeType.DELETED
+    return change.type is ChangeType.DELETED and bool(change.record.namespace)

@@ -1,0 +1,186 @@
+"""Node lifecycle: a node that stops renewing its lease turns Unknown, is tainted, and loses its pods in time.
+
+lease renewed ─▶ Ready as the node says ─▶ no taint
+lease silent for the grace ─▶ Ready=Unknown ─▶ taint unreachable ─▶ pods not ready ─▶ (toleration over) deleted
+"""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+
+from devcluster import clock
+from devcluster.controllers.events import Recorder
+from devcluster.controllers.fit import tolerates
+from devcluster.deletion import DeleteOptions
+from devcluster.errors import ApiError
+from devcluster.objects import (
+    Object,
+    condition,
+    is_terminal,
+    is_terminating,
+    set_condition,
+    spec,
+    uid,
+)
+from devcluster.podactions import disrupt
+from devcluster.registry import Address, Registry
+from devcluster.resources import LEASES, NODES, PODS
+from devcluster.settings import Timings
+from devcluster.store import Record
+
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+_LEASE_NAMESPACE = "kube-node-lease"
+_KUBELET_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+
+
+@dataclass(slots=True)
+class _Sign:
+    """The last sign of life of a node: what was seen, and when by our own clock."""
+
+    seen: tuple[object, ...]
+    at: float
+
+
+class NodeLifecycle:
+    """Polls, as the real controller does: silence makes no events. Time is the loop's, so clock steps do no harm."""
+
+    def __init__(self, registry: Registry, timings: Timings) -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._timings = timings
+        self._recorder = Recorder(registry, "node-controller")
+        self._signs: dict[str, _Sign] = {}
+        self._tainted_since: dict[tuple[str, str], float] = {}
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            self.check(loop.time())
+            await asyncio.sleep(self._timings.node_monitor_period)
+
+    def check(self, now: float) -> None:
+        nodes = self._store.listed(NODES)
+        self._signs = {node.name: self._sign(node, now) for node in nodes}
+        for node in nodes:
+            with suppress(ApiError):
+                if now - self._signs[node.name].at > self._timings.node_monitor_grace:
+                    self._give_up(node)
+        evicting = not _disrupted(self._store.listed(NODES))
+        for node in nodes:
+            with suppress(ApiError):
+                self._follow(node.name, now, evicting=evicting)
+
+    def _sign(self, node: Record, now: float) -> _Sign:
+        lease = self._store.get(LEASES, _LEASE_NAMESPACE, node.name)
+        renewed = spec(lease.object).get("renewTime") if lease else None
+        ready = condition(node.object, "Ready") or {}
+        # Our own verdict is no sign of life.
+        beat = ready.get("lastHeartbeatTime") if ready.get("status") != "Unknown" else None
+        seen = (uid(node.object), renewed, beat)
+        known = self._signs.get(node.name)
+        return known if known is not None and _same(known.seen, seen) else _Sign(seen, now)
+
+    def _give_up(self, node: Record) -> None:
+        ready = condition(node.object, "Ready")
+        if ready is not None and ready.get("status") == "Unknown":
+            return
+
+        def change(obj: Object) -> Object:
+            for kind in _KUBELET_CONDITIONS:
+                posted = condition(obj, kind) is not None
+                set_condition(
+                    obj,
+                    kind,
+                    "Unknown",
+                    reason="NodeStatusUnknown" if posted else "NodeStatusNeverUpdated",
+                    message=f"Kubelet {'stopped posting' if posted else 'never posted'} node status.",
+                )
+            return obj
+
+        updated = self._registry.update(Address(NODES, "", node.name, "status"), change)
+        message = f"Node {node.name} status is now: NodeNotReady"
+        self._recorder.record(updated, "Normal", "NodeNotReady", message)
+
+    def _follow(self, name: str, now: float, *, evicting: bool) -> None:
+        """Bring taints and pods in line with the node's Ready condition."""
+        node = self._store.get(NODES, "", name)
+        if node is None:
+            return
+        wanted = {"True": "", "False": NOT_READY}.get(_ready(node), UNREACHABLE)
+        self._taint(node, wanted, ("NoSchedule", "NoExecute") if evicting else ("NoSchedule",))
+        if not wanted or not evicting:
+            self._tainted_since = {key: at for key, at in self._tainted_since.items() if key[0] != name}
+        since = self._tainted_since.setdefault((name, wanted), now) if wanted and evicting else None
+        for record in list(self._store.iterate(PODS)) if wanted else ():
+            if spec(record.object).get("nodeName") == name and not is_terminal(record.object):
+                self._mark_not_ready(record)
+                if since is not None:
+                    self._evict(record, wanted, now - since)
+
+    def _taint(self, node: Record, wanted: str, effects: tuple[str, ...]) -> None:
+        effects = effects if wanted else ()
+        before = spec(node.object).get("taints") or []
+        kept = [
+            taint for taint in before
+            if taint["key"] not in (NOT_READY, UNREACHABLE) or (taint["key"] == wanted and taint["effect"] in effects)
+        ]  # fmt: skip
+        have = {taint["effect"] for taint in kept if taint["key"] == wanted}
+        stamp = clock.timestamp()
+        kept += [{"key": wanted, "effect": effect, "timeAdded": stamp} for effect in effects if effect not in have]
+        if kept == before:
+            return
+
+        def change(obj: Object) -> Object:
+            obj["spec"]["taints"] = kept
+            if not kept:
+                del obj["spec"]["taints"]
+            return obj
+
+        self._registry.update(Address(NODES, "", node.name), change)
+
+    def _mark_not_ready(self, record: Record) -> None:
+        ready = condition(record.object, "Ready")
+        if ready is None or ready.get("status") != "True":
+            return
+
+        def change(pod: Object) -> Object:
+            set_condition(pod, "Ready", "False", reason="NodeNotReady", message="Node is not ready")
+            return pod
+
+        updated = self._registry.update(Address(PODS, record.namespace, record.name, "status"), change)
+        self._recorder.record(updated, "Warning", "NodeNotReady", "Node is not ready")
+
+    def _evict(self, record: Record, taint_key: str, elapsed: float) -> None:
+        patience = _patience(record.object, {"key": taint_key, "effect": "NoExecute"})
+        if is_terminating(record.object) or patience is None or elapsed < patience:
+            return
+        address = Address(PODS, record.namespace, record.name)
+        why = "Taint manager: deleting due to NoExecute taint"
+        disrupt(self._registry, address, "DeletionByTaintManager", why, DeleteOptions(uid=uid(record.object)))
+        shown = f"Marking for deletion Pod {record.namespace}/{record.name}"
+        self._recorder.record(record, "Normal", "TaintManagerEviction", shown)
+
+
+def _ready(node: Record) -> str:
+    return str((condition(node.object, "Ready") or {}).get("status", "Unknown"))
+
+
+def _disrupted(nodes: list[Record]) -> bool:
+    """When most nodes are silent the fault is taken for the network's, and nothing is evicted (node controller)."""
+    silent = sum(_ready(node) != "True" for node in nodes)
+    return silent == len(nodes) or (silent > 2 and silent >= 0.55 * len(nodes))
+
+
+def _same(known: tuple[object, ...], seen: tuple[object, ...]) -> bool:
+    """A heartbeat that went missing because we overwrote the condition is no news."""
+    return known == seen or (known[:2] == seen[:2] and seen[2] is None)
+
+
+def _patience(pod: Object, taint: Object) -> float | None:
+    """Return for how many seconds a pod bears a taint; None is for ever."""
+    matching = [entry for entry in spec(pod).get("tolerations") or [] if tolerates(entry, taint)]
+    if not matching:
+        return 0.0
+    limits = [float(entry["tolerationSeconds"]) for entry in matching if "tolerationSeconds" in entry]
+    return min(limits) if limits else None

@@ -1,0 +1,92 @@
+"""The pods of a StatefulSet as values: their names, what they are made from, and how each is doing."""
+
+import hashlib
+import json
+from copy import deepcopy
+from datetime import timedelta
+from typing import Any
+
+from devcluster import clock
+from devcluster.objects import Object, condition, is_terminal, is_terminating, labels, meta, phase, spec, uid
+
+REVISION_LABEL = "controller-revision-hash"
+_HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_HASH_LENGTH = 10
+
+
+def owner(parent: Object) -> Object:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "name": meta(parent)["name"],
+        "uid": uid(parent),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def start(found: Object) -> int:
+    return int((spec(found).get("ordinals") or {}).get("start", 0))
+
+
+def ordinal_of(parent: Object, pod: Object) -> int | None:
+    """Return a pod's number; None for one that is not named as this set names its pods."""
+    name, _, number = str(meta(pod)["name"]).rpartition("-")
+    return int(number) if name == meta(parent)["name"] and number.isdigit() else None
+
+
+def make_pod(parent: Object, number: int, template: Object, revision: str) -> Object:
+    name = f"{meta(parent)['name']}-{number}"
+    made: Object = deepcopy({"metadata": template.get("metadata") or {}, "spec": template.get("spec") or {}})
+    metadata = made["metadata"]
+    metadata |= {"name": name, "generateName": f"{meta(parent)['name']}-", "ownerReferences": [owner(parent)]}
+    metadata["labels"] = {
+        **(metadata.get("labels") or {}),
+        "statefulset.kubernetes.io/pod-name": name,
+        "apps.kubernetes.io/pod-index": str(number),
+        REVISION_LABEL: revision,
+    }
+    made["spec"]["hostname"] = name
+    if spec(parent).get("serviceName"):
+        made["spec"]["subdomain"] = spec(parent)["serviceName"]
+    return made
+
+
+def template_data(parent: Object) -> Object:
+    """What a ControllerRevision keeps of a set."""
+    return {"spec": {"template": {**spec(parent)["template"], "$patch": "replace"}}}
+
+
+def template_of(revision: Object) -> Object:
+    kept: dict[str, Any] = revision["data"]["spec"]["template"]
+    return {key: value for key, value in kept.items() if key != "$patch"}
+
+
+def revision_name(parent: Object, data: Object) -> str:
+    digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).digest()
+    suffix = "".join(_HASH_ALPHABET[byte % len(_HASH_ALPHABET)] for byte in digest[:_HASH_LENGTH])
+    return f"{meta(parent)['name']}-{suffix}"
+
+
+def revision_of(pod: Object) -> str:
+    return labels(pod).get(REVISION_LABEL, "")
+
+
+def is_healthy(pod: Object) -> bool:
+    return is_ready(pod) and not is_terminating(pod)
+
+
+def is_ready(pod: Object) -> bool:
+    return phase(pod) == "Running" and (condition(pod, "Ready") or {}).get("status") == "True"
+
+
+def has_ended(pod: Object) -> bool:
+    return is_terminal(pod)
+
+
+def is_available(pod: Object, seconds: int) -> bool:
+    """Ready for long enough."""
+    if not is_ready(pod):
+        return False
+    since = clock.parse((condition(pod, "Ready") or {}).get("lastTransitionTime"))
+    return not seconds or since is None or since + timedelta(seconds=seconds) <= clock.now()

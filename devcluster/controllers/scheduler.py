@@ -1,0 +1,194 @@
+"""The scheduler: pending pods go to the emptiest node that fits, or learn why none does."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from devcluster.controllers import affinity, fit
+from devcluster.controllers.events import Recorder
+from devcluster.controllers.volumes import claims_of
+from devcluster.errors import ApiError
+from devcluster.objects import (
+    Object,
+    condition,
+    is_terminal,
+    is_terminating,
+    meta,
+    phase,
+    set_condition,
+    spec,
+    status,
+    uid,
+)
+from devcluster.podactions import bind
+from devcluster.quantity import Amounts, add, amounts, pod_amounts
+from devcluster.registry import Address, Registry
+from devcluster.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
+from devcluster.store import Change, ChangeType, Record
+
+
+class Scheduler:
+    """Keeps the requests charged to each node up to date from the feed, so that a pass costs only what waits."""
+
+    def __init__(self, registry: Registry, names: frozenset[str]) -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._names = names
+        self._feed = registry.store.feed()
+        self._recorder = Recorder(registry, "default-scheduler")
+        self._charged: dict[str, tuple[str, Amounts]] = {}
+        self._used: dict[str, Amounts] = {}
+        self._waiting: dict[str, Record] = {}
+        self._repelling: set[str] = set()
+
+    async def run(self) -> None:
+        for record in self._store.iterate(PODS):
+            self._note_pod(record)
+        self.schedule()
+        while True:
+            relevant = self._note(await self._feed.get())
+            while not self._feed.empty():
+                relevant |= self._note(self._feed.get_nowait())
+            if relevant:
+                self.schedule()
+
+    def _note(self, change: Change) -> bool:
+        """Take in a change; tells whether it can let a waiting pod go."""
+        if change.record.resource is NODES:
+            return _shape(change.record) != (_shape(change.previous) if change.previous else None)
+        if change.record.resource is PERSISTENT_VOLUME_CLAIMS:
+            return bool(self._waiting)
+        if change.record.resource is not PODS:
+            return False
+        if change.type is ChangeType.DELETED:
+            self._waiting.pop(uid(change.record.object), None)
+            return self._release(uid(change.record.object))
+        return self._note_pod(change.record)
+
+    def _note_pod(self, record: Record) -> bool:
+        pod, own = record.object, uid(record.object)
+        if is_terminal(pod):
+            self._waiting.pop(own, None)
+            return self._release(own)
+        node = spec(pod).get("nodeName")
+        if node:
+            self._waiting.pop(own, None)
+            self._charge(own, node, pod)
+            return False
+        if is_terminating(pod) or not self._is_ours(pod):
+            self._waiting.pop(own, None)
+            return False
+        is_new = own not in self._waiting
+        self._waiting[own] = record
+        return is_new
+
+    def _is_ours(self, pod: Object) -> bool:
+        return spec(pod).get("schedulerName") in self._names and not spec(pod).get("schedulingGates")
+
+    def _charge(self, own: str, node: str, pod: Object) -> None:
+        if own in self._charged:
+            return
+        requested = add(pod_amounts(pod), {"pods": Decimal(1)})
+        self._charged[own] = (node, requested)
+        if affinity.repulsions(pod):
+            self._repelling.add(own)
+        self._used[node] = add(self._used.get(node, {}), requested)
+
+    def _release(self, own: str) -> bool:
+        node, requested = self._charged.pop(own, ("", {}))
+        self._repelling.discard(own)
+        if not node:
+            return False
+        self._used[node] = add(self._used[node], {name: -amount for name, amount in requested.items()})
+        return True
+
+    def schedule(self) -> None:
+        nodes = self._store.listed(NODES)
+        for record in sorted(self._waiting.values(), key=_order):
+            current = self._store.get(PODS, record.namespace, record.name)
+            if current is None or uid(current.object) != uid(record.object):
+                self._waiting.pop(uid(record.object), None)
+                continue
+            try:
+                self._place(current, nodes)
+            except ApiError:
+                # The pod changed under us; its change is in the feed and brings us back.
+                continue
+
+    def _place(self, record: Record, nodes: list[Record]) -> None:
+        candidates: list[tuple[Decimal, str]] = []
+        failures: list[list[str]] = []
+        unclaimed = self._unclaimed(record)
+        if unclaimed and nodes:
+            self._report(record, f"0/{len(nodes)} nodes are available: {unclaimed}. not found")
+            return
+        closed = affinity.closed_nodes(record.object, nodes, self._placed(record.object))
+        for node in nodes:
+            used = self._used.get(node.name, {})
+            why = fit.reasons(record.object, node.object, used, closed.get(node.name, ""))
+            if why:
+                failures.append(why)
+            else:
+                candidates.append((_load(node.object, used), node.name))
+        if not candidates:
+            self._report(record, fit.explain(failures))
+            return
+        node_name = min(candidates)[1]
+        bind(self._registry, Address(PODS, record.namespace, record.name), node_name)
+        self._waiting.pop(uid(record.object), None)
+        self._charge(uid(record.object), node_name, record.object)
+        where = f"{record.namespace}/{record.name} to {node_name}"
+        self._recorder.record(record, "Normal", "Scheduled", f"Successfully assigned {where}", "Binding")
+
+    def _unclaimed(self, record: Record) -> str:
+        """Say which claim keeps the pod from all nodes; empty when none does."""
+        for name in sorted(claims_of(record.object)):
+            claim = self._store.get(PERSISTENT_VOLUME_CLAIMS, record.namespace, name)
+            if claim is None:
+                return f'persistentvolumeclaim "{name}" not found'
+            if is_terminating(claim.object):
+                return f'persistentvolumeclaim "{name}" is being deleted'
+            if phase(claim.object) != "Bound":
+                return "pod has unbound immediate PersistentVolumeClaims"
+        return ""
+
+    def _placed(self, pod: Object) -> Iterable[tuple[Object, str]]:
+        """The pods on nodes that this one may have to keep away from: all, or those that themselves keep others off."""
+        for own in list(self._charged if affinity.repulsions(pod) else self._repelling):
+            other = self._store.by_uid(own)
+            if other is not None:
+                yield other.object, self._charged[own][0]
+
+    def _report(self, record: Record, message: str) -> None:
+        told = condition(record.object, "PodScheduled")
+        if told is not None and told.get("message") == message:
+            return
+
+        def change(pod: Object) -> Object:
+            set_condition(pod, "PodScheduled", "False", reason="Unschedulable", message=message)
+            return pod
+
+        updated = self._registry.update(Address(PODS, record.namespace, record.name, "status"), change)
+        self._recorder.record(updated, "Warning", "FailedScheduling", message, "Scheduling")
+
+
+def _order(record: Record) -> tuple[int, str, int]:
+    created = str(meta(record.object).get("creationTimestamp", ""))
+    return -int(spec(record.object).get("priority", 0)), created, record.version
+
+
+def _shape(node: Record) -> tuple[object, ...]:
+    """What of a node matters to placing pods; heartbeats do not."""
+    found = spec(node.object)
+    return (
+        found.get("unschedulable"),
+        found.get("taints"),
+        status(node.object).get("allocatable"),
+        meta(node.object).get("labels"),
+    )
+
+
+def _load(node: Object, used: Amounts) -> Decimal:
+    """The share of the node that is taken, by its fullest of CPU, memory and pods."""
+    room = amounts(status(node).get("allocatable"))
+    shares = [used.get(name, Decimal(0)) / room[name] for name in ("cpu", "memory", "pods") if room.get(name)]
+    return max(shares, default=Decimal(0))

@@ -1,0 +1,237 @@
+"""StatefulSets: numbered pods, made in order, taken away in reverse, replaced under their names.
+
+missing ─▶ made ─▶ ready ─▶ the next    (Parallel: all at once)
+ended ─▶ deleted ─▶ made again          too many ─▶ the last first          old template ─▶ the last first
+"""
+
+import asyncio
+from contextlib import suppress
+
+from devcluster.controllers import ordinals
+from devcluster.controllers.events import Recorder
+from devcluster.controllers.ordinals import has_ended, is_available, is_healthy, is_ready, revision_of
+from devcluster.deletion import DeleteOptions
+from devcluster.errors import ApiError
+from devcluster.objects import Object, is_terminating, labels, meta, owner_uids, spec, status, uid
+from devcluster.registry import Address, Registry
+from devcluster.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
+from devcluster.store import Change, Record
+
+_RETRY_SECONDS = 1.0
+_HASH_LABEL = "controller.kubernetes.io/hash"
+
+_ALWAYS = ("replicas", "availableReplicas", "collisionCount")
+
+Pods = dict[int, Record]
+
+
+class StatefulSetController:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._feed = registry.store.feed()
+        self._recorder = Recorder(registry, "statefulset-controller")
+        self._unfinished: set[str] = set()
+        self._due: float | None = None
+        self._told: dict[str, str] = {}
+
+    async def run(self) -> None:
+        touched = {uid(record.object) for record in self._store.iterate(STATEFUL_SETS)}
+        while True:
+            for own in touched:
+                self._attend(own)
+            touched = await self._next()
+
+    async def _next(self) -> set[str]:
+        """Wait for what concerns a set; those that wait for time or failed are looked at again soon, come what may."""
+        now = asyncio.get_running_loop().time
+        if not self._unfinished:
+            self._due = None
+        elif self._due is None:
+            self._due = now() + _RETRY_SECONDS
+        touched: set[str] = set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._due):
+                touched = self._concerned(await self._feed.get())
+                while not self._feed.empty():
+                    touched |= self._concerned(self._feed.get_nowait())
+        if self._due is not None and self._due <= now():
+            self._due = None
+            touched |= self._unfinished
+        return touched
+
+    def _concerned(self, change: Change) -> set[str]:
+        record = change.record
+        if record.resource is STATEFUL_SETS:
+            return {uid(record.object)}
+        return set(owner_uids(record.object)) if record.resource is PODS else set()
+
+    def _attend(self, own: str) -> None:
+        self._unfinished.discard(own)
+        record = self._store.by_uid(own)
+        if record is None or record.resource is not STATEFUL_SETS or is_terminating(record.object):
+            self._told.pop(own, None)
+            return
+        try:
+            current, update = self._revisions(record)
+            self._step(record, current, update)
+            self._write_status(record, current, update)
+        except ApiError as error:
+            # The refusal of a pod is told where it happens; all else comes back with the next change.
+            self._unfinished.add(own)
+            self._tell(record, str(error))
+
+    def _tell(self, record: Record, message: str) -> None:
+        if self._told.get(uid(record.object)) != message:
+            self._told[uid(record.object)] = message
+            self._recorder.record(record, "Warning", "FailedCreate", message)
+
+    def _pods(self, record: Record) -> Pods:
+        found: Pods = {}
+        for dependent in self._store.dependents(uid(record.object)):
+            number = ordinals.ordinal_of(record.object, dependent.object) if dependent.resource is PODS else None
+            if number is not None:
+                found[number] = dependent
+        return found
+
+    def _revisions(self, record: Record) -> tuple[Record, Record]:
+        """Return the revision that the set comes from and the one it goes to."""
+        mine = [one for one in self._store.dependents(uid(record.object)) if one.resource is CONTROLLER_REVISIONS]
+        data = ordinals.template_data(record.object)
+        newest = max((one.object.get("revision", 0) for one in mine), default=0)
+        update = next((one for one in mine if one.object.get("data") == data), None)
+        if update is None:
+            update = self._remember(record, data, newest + 1)
+        elif update.object.get("revision", 0) < newest:
+            update = self._renumber(update, newest + 1)
+        named = status(record.object).get("currentRevision")
+        return next((one for one in mine if one.name == named), update), update
+
+    def _remember(self, record: Record, data: Object, number: int) -> Record:
+        name = ordinals.revision_name(record.object, data)
+        revision: Object = {
+            "metadata": {
+                "name": name,
+                "labels": {**labels(spec(record.object)["template"]), _HASH_LABEL: name.rpartition("-")[2]},
+                "ownerReferences": [ordinals.owner(record.object)],
+            },
+            "data": data,
+            "revision": number,
+        }
+        return self._registry.create(Address(CONTROLLER_REVISIONS, record.namespace), revision)
+
+    def _renumber(self, revision: Record, number: int) -> Record:
+        def change(obj: Object) -> Object:
+            obj["revision"] = number
+            return obj
+
+        return self._registry.update(Address(CONTROLLER_REVISIONS, revision.namespace, revision.name), change)
+
+    def _step(self, record: Record, current: Record, update: Record) -> None:
+        """Go as far as may be gone before something has to become true."""
+        found = spec(record.object)
+        first = ordinals.start(record.object)
+        wanted = range(first, first + found["replicas"])
+        ordered = found["podManagementPolicy"] == "OrderedReady"
+        pods = self._pods(record)
+        for number in wanted:
+            settled = self._settle(record, number, pods.get(number), (current, update))
+            if ordered and not settled:
+                return
+        if not self._take_away(record, pods, wanted, ordered=ordered):
+            return
+        self._renew(record, pods, wanted, update)
+
+    def _settle(self, record: Record, number: int, pod: Record | None, revisions: tuple[Record, Record]) -> bool:
+        """Make or replace one pod; tells whether the next one's turn has come."""
+        if pod is None:
+            self._create(record, number, revisions)
+            return False
+        if has_ended(pod.object) and not is_terminating(pod.object):
+            self._delete(record, pod)
+            # Without a process there is no grace: the name is free, and its pod is made again.
+            if self._store.get(PODS, pod.namespace, pod.name) is None:
+                self._create(record, number, revisions)
+            return False
+        if is_terminating(pod.object):
+            return False
+        seconds = int(spec(record.object).get("minReadySeconds", 0))
+        if is_ready(pod.object) and not is_available(pod.object, seconds):
+            self._unfinished.add(uid(record.object))
+        return is_available(pod.object, seconds)
+
+    def _create(self, record: Record, number: int, revisions: tuple[Record, Record]) -> None:
+        current, update = revisions
+        strategy = spec(record.object)["updateStrategy"]
+        partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+        chosen = current if strategy["type"] == "RollingUpdate" and number < partition else update
+        made = ordinals.make_pod(record.object, number, ordinals.template_of(chosen.object), chosen.name)
+        name = meta(made)["name"]
+        what = f"Create Pod {name} in StatefulSet {record.name}"
+        try:
+            self._registry.create(Address(PODS, record.namespace), made)
+        except ApiError as error:
+            raise ApiError(error.code, error.reason, f"{what} failed error: {error.message}") from error
+        self._told.pop(uid(record.object), None)
+        self._recorder.record(record, "Normal", "SuccessfulCreate", f"{what} successful")
+
+    def _delete(self, record: Record, pod: Record) -> None:
+        self._registry.delete(Address(PODS, pod.namespace, pod.name), DeleteOptions(uid=uid(pod.object)))
+        message = f"Delete Pod {pod.name} in StatefulSet {record.name} successful"
+        self._recorder.record(record, "Normal", "SuccessfulDelete", message)
+
+    def _take_away(self, record: Record, pods: Pods, wanted: range, *, ordered: bool) -> bool:
+        """Delete the pods beyond the size, the last first; tells whether none is left."""
+        surplus = [pods[number] for number in sorted(pods, reverse=True) if number not in wanted]
+        for pod in surplus:
+            if not is_terminating(pod.object):
+                self._delete(record, pod)
+            if ordered:
+                return False
+        return not surplus
+
+    def _renew(self, record: Record, pods: Pods, wanted: range, update: Record) -> None:
+        """Delete the last pod of an old template, once all after it are well."""
+        strategy = spec(record.object)["updateStrategy"]
+        if strategy["type"] != "RollingUpdate":
+            return
+        partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+        for number in reversed(wanted):
+            pod = pods.get(number)
+            if pod is None or number < partition:
+                return
+            if revision_of(pod.object) != update.name and not is_terminating(pod.object):
+                self._delete(record, pod)
+                return
+            if not is_healthy(pod.object):
+                return
+
+    def _write_status(self, record: Record, current: Record, update: Record) -> None:
+        wanted = self._counted(record, current, update)
+
+        def change(obj: Object) -> Object:
+            obj["status"] = {key: value for key, value in wanted.items() if value or key in _ALWAYS}
+            return obj
+
+        with suppress(ApiError):
+            self._registry.update(Address(STATEFUL_SETS, record.namespace, record.name, "status"), change)
+
+    def _counted(self, record: Record, current: Record, update: Record) -> Object:
+        pods = [pod.object for pod in self._pods(record).values()]
+        seconds = int(spec(record.object).get("minReadySeconds", 0))
+        living = [revision_of(pod) for pod in pods if not is_terminating(pod)]
+        replicas, ready = len(pods), sum(is_ready(pod) for pod in pods)
+        updated = living.count(update.name)
+        through = spec(record.object)["updateStrategy"]["type"] == "RollingUpdate" and updated == replicas == ready
+        source = update if through else current
+        return {
+            "observedGeneration": meta(record.object)["generation"],
+            "replicas": replicas,
+            "readyReplicas": ready,
+            "availableReplicas": sum(is_available(pod, seconds) for pod in pods),
+            "currentReplicas": living.count(source.name),
+            "updatedReplicas": updated,
+            "currentRevision": source.name,
+            "updateRevision": update.name,
+            "collisionCount": 0,
+        }

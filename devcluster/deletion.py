@@ -1,0 +1,149 @@
+"""How an object goes away: preconditions, grace, finalizers. Values in, a verdict out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from devcluster import clock
+from devcluster.errors import ApiError, bad_request, precondition_failed
+from devcluster.objects import Object, is_terminal, is_terminating, meta, spec, uid
+from devcluster.resources import NAMESPACES, PODS, Resource
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+
+
+class Verdict(StrEnum):
+    REMOVE = "remove"
+    MARK = "mark"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    grace: int | None = None
+    uid: str | None = None
+    version: str | None = None
+    propagation: str = ""
+    dry_run: bool = False
+
+
+def parse_options(body: Any, query: Mapping[str, str], *, dry_run: bool) -> DeleteOptions:
+    """Read DeleteOptions; the query wins where the body is silent."""
+    body = body or {}
+    if not isinstance(body, dict):
+        raise bad_request("DeleteOptions must be a JSON object")
+    preconditions = body.get("preconditions") or {}
+    return DeleteOptions(
+        grace=_grace(body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))),
+        uid=preconditions.get("uid"),
+        version=preconditions.get("resourceVersion"),
+        propagation=body.get("propagationPolicy") or query.get("propagationPolicy", ""),
+        dry_run=dry_run or "All" in (body.get("dryRun") or []),
+    )
+
+
+def _grace(given: Any) -> int | None:
+    if given is None:
+        return None
+    try:
+        return int(given)
+    except (TypeError, ValueError):
+        raise bad_request(f'strconv.ParseInt: parsing "{given}": invalid syntax') from None
+
+
+def check_preconditions(resource: Resource, obj: Object, options: DeleteOptions) -> None:
+    name = str(meta(obj)["name"])
+    if options.uid is not None and options.uid != uid(obj):
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid(obj)}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise _failed(resource, name, why)
+    version = meta(obj)["resourceVersion"]
+    if options.version is not None and options.version != version:
+        why = (
+            f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in "
+            f"record ({version}). The object might have been modified"
+        )
+        raise _failed(resource, name, why)
+
+
+def _failed(resource: Resource, name: str, why: str) -> ApiError:
+    return precondition_failed(resource.kind, name, why)
+
+
+def judge(resource: Resource, obj: Object, options: DeleteOptions) -> Verdict:
+    """Decide on a delete; with MARK, `obj` is changed to what is to be stored."""
+    if resource is NAMESPACES:
+        return _judge_namespace(obj)
+    changed = _add_propagation(obj, options.propagation)
+    if is_terminating(obj):
+        return _judge_again(obj, options, changed=changed)
+    grace = _pod_grace(obj, options.grace) if resource is PODS else 0
+    if grace == 0 and not meta(obj).get("finalizers"):
+        if resource is PODS:
+            _stamp(obj, 0)
+        return Verdict.REMOVE
+    _stamp(obj, grace)
+    return Verdict.MARK
+
+
+def _judge_namespace(obj: Object) -> Verdict:
+    if not is_terminating(obj):
+        meta(obj)["deletionTimestamp"] = clock.timestamp()
+        obj.setdefault("status", {})["phase"] = "Terminating"
+        return Verdict.MARK
+    return Verdict.KEEP if spec(obj).get("finalizers") or meta(obj).get("finalizers") else Verdict.REMOVE
+
+
+def _judge_again(obj: Object, options: DeleteOptions, *, changed: bool) -> Verdict:
+    """A terminating object's grace may only be shortened."""
+    metadata = meta(obj)
+    left = metadata.get("deletionGracePeriodSeconds") or 0
+    if options.grace is not None and options.grace < left:
+        asked = max(options.grace, 0)
+        due = clock.parse(metadata["deletionTimestamp"]) or clock.now()
+        metadata["deletionTimestamp"] = clock.timestamp(due - timedelta(seconds=left - asked))
+        metadata["deletionGracePeriodSeconds"] = left = asked
+        changed = True
+    if left == 0 and not metadata.get("finalizers"):
+        return Verdict.REMOVE
+    return Verdict.MARK if changed else Verdict.KEEP
+
+
+def _pod_grace(pod: Object, requested: int | None) -> int:
+    if not spec(pod).get("nodeName") or is_terminal(pod):
+        return 0
+    grace = spec(pod).get("terminationGracePeriodSeconds", 30) if requested is None else requested
+    return int(grace) if grace >= 0 else 1
+
+
+def _stamp(obj: Object, grace: int) -> None:
+    metadata = meta(obj)
+    metadata["deletionTimestamp"] = clock.timestamp(clock.now() + timedelta(seconds=grace))
+    metadata["deletionGracePeriodSeconds"] = grace
+    if metadata.get("generation"):
+        metadata["generation"] += 1
+
+
+def _add_propagation(obj: Object, policy: str) -> bool:
+    wanted = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(policy)
+    finalizers = meta(obj).get("finalizers") or []
+    kept = [name for name in finalizers if name not in (FOREGROUND, ORPHAN)] if policy else list(finalizers)
+    if wanted:
+        kept.append(wanted)
+    if kept == finalizers:
+        return False
+    meta(obj)["finalizers"] = kept
+    return True
+
+
+def is_due(obj: Object) -> bool:
+    """Tell whether an update has taken off what kept a terminating object."""
+    metadata = meta(obj)
+    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        return False
+    return not metadata.get("deletionGracePeriodSeconds") and not (spec(obj).get("finalizers"))

@@ -1,0 +1,90 @@
+"""`python -m devcluster.node`: one node, until Ctrl-C or SIGTERM."""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import signal
+from pathlib import Path
+
+from devcluster.node.agent import NodeAgent
+from devcluster.node.settings import NodeSettings
+from devcluster.parent import die_with
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m devcluster.node", description=__doc__)
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--name", default="node-1")
+    parser.add_argument("--data-dir", type=Path, help="state of pods (default: .jobgate/nodes/NAME)")
+    parser.add_argument("--images", type=Path, help="what images run: docs/embedded-cluster.md")
+    parser.add_argument("--cpu", default="8")
+    parser.add_argument("--memory", default="16Gi")
+    parser.add_argument("--pods", type=int, default=110)
+    parser.add_argument("--lease-interval", type=float, default=10.0, help="seconds (default: 10)")
+    parser.add_argument("--configmap-refresh", type=float, default=60.0, help="seconds (default: 60)")
+    parser.add_argument("--backoff-base", type=float, default=10.0, help="seconds (default: 10)")
+    parser.add_argument("--retry", type=float, default=2.0, help="for missing volumes and configuration (default: 2)")
+    parser.add_argument("--cordoned", action="store_true", help="run only pods that name this node")
+    parser.add_argument("--no-namespaces", action="store_true", help="substitute mount paths even where mounts work")
+    parser.add_argument("--host-root", type=Path, help="what hostPath volumes and JuiceFS' caches see as /")
+    parser.add_argument("--juicefs", type=Path, help="the command that mounts JuiceFS volumes")
+    parser.add_argument(
+        "--pod-addresses",
+        choices=("routed", "loopback"),
+        default="routed",
+        help="198.18.0.0/15 where a route may be added, which a real API server's proxy needs, or always 127.0.0.0/8",
+    )
+    parser.add_argument("--parent", type=int, metavar="PID", help="stop when this process, which started us, ends")
+    parser.add_argument("--verbose", action="store_true")
+    given = parser.parse_args(arguments)
+    given.data_dir = given.data_dir or Path(".jobgate", "nodes", given.name).absolute()
+    return given
+
+
+async def serve(arguments: argparse.Namespace) -> None:
+    settings = NodeSettings(
+        data_dir=arguments.data_dir,
+        images_file=arguments.images,
+        cpu=arguments.cpu,
+        memory=arguments.memory,
+        pods=arguments.pods,
+        lease_interval=arguments.lease_interval,
+        configmap_refresh=arguments.configmap_refresh,
+        backoff_base=arguments.backoff_base,
+        mount_retry=arguments.retry,
+        schedulable=not arguments.cordoned,
+        host_root=arguments.host_root,
+        juicefs=arguments.juicefs,
+        routed_addresses=arguments.pod_addresses == "routed",
+        namespaces=False if arguments.no_namespaces else None,
+    )
+    agent = NodeAgent(arguments.kubeconfig, arguments.name, settings)
+    loop = asyncio.get_running_loop()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(agent.run())
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, task.cancel)
+        group.create_task(announce(agent, task, arguments.name))
+
+
+async def announce(agent: NodeAgent, running: "asyncio.Task[None]", name: str) -> None:
+    """Say that the node is registered: the line that callers wait for."""
+    ready = agent.ready
+    while not (ready.is_set() or running.done()):
+        await asyncio.wait([running], timeout=0.05)
+    if ready.is_set():
+        print(f"NODE={name}", flush=True)  # noqa: T201
+
+
+def main(arguments: list[str] | None = None) -> None:
+    given = parse_arguments(arguments)
+    if given.parent is not None:
+        die_with(given.parent)
+    logging.basicConfig(level=logging.INFO if given.verbose else logging.WARNING)
+    with contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(serve(given))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""The node: registers itself, keeps its Lease, and has a worker for each pod that is bound to it.
+
+pods of this node ──list+watch──▶ PodWorker ──▶ containers ──▶ processes
+Lease, Node status ◀── heartbeats          HTTPS ◀── kubectl logs, through the API server
+"""
+
+import asyncio
+import contextlib
+import logging
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from devcluster.certificates import Certificates
+from devcluster.node import clock
+from devcluster.node.addresses import AddressBlock
+from devcluster.node.admission import rejection
+from devcluster.node.client import ApiError, KubeClient, load_kubeconfig
+from devcluster.node.context import HOST_IP, NodeMeans
+from devcluster.node.csi import CsiMounts, csi_mounts
+from devcluster.node.dns import HostsKeeper
+from devcluster.node.events import EventRecorder
+from devcluster.node.images import Image, load_images
+from devcluster.node.informer import Informer
+from devcluster.node.leftovers import kill_leftovers
+from devcluster.node.namespaces import namespaces_work
+from devcluster.node.objects import ObjectCache
+from devcluster.node.pod import PodWorker, has_ended
+from devcluster.node.registration import LEASES, capacity, lease_object, node_object, node_status
+from devcluster.node.server import KubeletServer
+from devcluster.node.settings import NodeSettings
+
+log = logging.getLogger(__name__)
+
+RETRY = 1.0
+
+
+class NodeAgent:
+    """`run` until cancelled; then its processes are killed and none is left."""
+
+    def __init__(self, kubeconfig: Path, name: str, settings: NodeSettings) -> None:
+        self._kubeconfig = kubeconfig
+        self._name = name
+        self._settings = settings
+        self._workers: dict[str, PodWorker] = {}
+        self._node: dict[str, Any] = {}
+        self._port = 0
+        self._since = clock.now()
+        self.ready = asyncio.Event()
+        """Set once the node is registered and its first heartbeats are written."""
+
+    async def run(self) -> None:
+        self._settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        killed = kill_leftovers(self._settings.data_dir)
+        if killed:
+            log.info("killed %d processes that a former agent left behind", len(killed))
+        load_images(self._settings.images_file)
+        addresses = AddressBlock(self._name, routed=self._settings.routed_addresses)
+        try:
+            async with (
+                KubeClient(load_kubeconfig(self._kubeconfig)) as client,
+                self._serve_logs(),
+                csi_mounts(client, self._settings) as csi,
+            ):
+                await self._work(client, addresses, csi)
+        finally:
+            addresses.close()
+
+    async def _work(self, client: KubeClient, addresses: AddressBlock, csi: CsiMounts) -> None:
+        hosts = HostsKeeper(client, lambda: [worker.context for worker in self._workers.values()])
+        means = await self._means(client, addresses, hosts, csi)
+        pods = f"spec.nodeName={self._name}"
+        async with asyncio.TaskGroup() as group:
+
+            def changed(uid: str, pod: dict[str, Any] | None) -> None:
+                self._pod_changed(group, means, hosts, uid, pod)
+
+            informer = Informer(client, "/api/v1/pods", changed, fieldSelector=pods)
+            group.create_task(means.events.run())
+            group.create_task(hosts.run())
+            group.create_task(self._register_and_beat(client))
+            group.create_task(informer.run())
+            group.create_task(self._tidy(informer))
+
+    async def _means(
+        self, client: KubeClient, addresses: AddressBlock, hosts: HostsKeeper, csi: CsiMounts
+    ) -> NodeMeans:
+        wanted = self._settings.namespaces
+        works = wanted is not False and await namespaces_work(self._settings.data_dir)
+        if wanted and not works:
+            raise RuntimeError("namespaces=True, but this system does not allow unprivileged mount namespaces")
+        return NodeMeans(
+            name=self._name,
+            client=client,
+            settings=self._settings,
+            objects=ObjectCache(client),
+            events=EventRecorder(client, self._name),
+            csi=csi,
+            images=self._images,
+            namespaces=works,
+            allocatable=capacity(self._settings),
+            address=addresses.acquire,
+            release=addresses.release,
+            hosts=hosts.text_for,
+            reject=self._reject,
+        )
+
+    def _reject(self, pod: Mapping[str, Any]) -> tuple[str, str] | None:
+        everyone = (worker.current() for worker in self._workers.values())
+        uid = pod["metadata"]["uid"]
+        others = [p for p in everyone if p["metadata"]["uid"] != uid and not has_ended(p)]
+        return rejection(pod, others, capacity(self._settings))
+
+    def _images(self) -> tuple[Image, ...]:
+        """Read anew each time, so that a waiting pod finds the entry that was just added."""
+        try:
+            return load_images(self._settings.images_file)
+        except (OSError, ValueError) as error:
+            log.warning("images file: %s", error)
+            return load_images(None)
+
+    def _pod_changed(
+        self,
+        group: asyncio.TaskGroup,
+        means: NodeMeans,
+        hosts: HostsKeeper,
+        uid: str,
+        pod: dict[str, Any] | None,
+    ) -> None:
+        if worker := self._workers.get(uid):
+            worker.see(pod)
+        elif pod is not None:
+            worker = self._workers[uid] = PodWorker(means, pod)
+            hosts.touch()
+            group.create_task(self._supervise(uid, worker))
+
+    async def _supervise(self, uid: str, worker: PodWorker) -> None:
+        """One pod's defect must not take the node with it."""
+        try:
+            await worker.run()
+        except Exception:
+            log.exception("pod %s", uid)
+        finally:
+            self._workers.pop(uid, None)
+
+    async def _register_and_beat(self, client: KubeClient) -> None:
+        await self._insist(lambda: self._register(client))
+        self.ready.set()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._every(self._settings.lease_interval, lambda: self._renew(client)))
+            group.create_task(self._every(self._settings.status_interval, lambda: self._report(client)))
+
+    async def _register(self, client: KubeClient) -> None:
+        try:
+            self._node = await client.post("/api/v1/nodes", node_object(self._name, self._settings))
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            labels = node_object(self._name, self._settings)["metadata"]["labels"]
+            self._node = await client.patch(f"/api/v1/nodes/{self._name}", {"metadata": {"labels": labels}})
+        await self._renew(client)
+        await self._report(client)
+
+    async def _renew(self, client: KubeClient) -> None:
+        lease = lease_object(self._name, self._node, self._settings.lease_interval, clock.now())
+        try:
+            await client.patch(f"{LEASES}/{self._name}", {"metadata": {}, "spec": lease["spec"]})
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            await client.post(LEASES, lease)
+
+    async def _report(self, client: KubeClient) -> None:
+        status = node_status(self._name, self._settings, self._port, self._since, clock.now())
+        try:
+            await client.patch(f"/api/v1/nodes/{self._name}/status", {"status": status})
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            # Somebody deleted the node while its agent lives.
+            self._node = await client.post("/api/v1/nodes", node_object(self._name, self._settings))
+
+    async def _every(self, seconds: float, action: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            await self._insist(action)
+
+    async def _insist(self, action: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await action()
+            except ApiError as error:
+                log.info("node %s: %s", self._name, error)
+                await asyncio.sleep(RETRY)
+            else:
+                return
+
+    @contextlib.asynccontextmanager
+    async def _serve_logs(self) -> AsyncIterator[None]:
+        runner = web.AppRunner(KubeletServer(self).application(), access_log=None, shutdown_timeout=0.5)
+        await runner.setup()
+        certificates = Certificates(self._settings.data_dir / "pki", HOST_IP)
+        certificates.renew(clock.now())
+        site = web.TCPSite(runner, HOST_IP, 0, ssl_context=certificates.server_context())
+        await site.start()
+        self._port = runner.addresses[0][1]
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+
+    async def _tidy(self, informer: Informer) -> None:
+        """Logs live as long as their pod's object; so do the volumes of pods that a former agent ran."""
+        await informer.synced.wait()
+        while True:
+            for folder in (self._settings.data_dir / "logs", self._settings.data_dir / "pods"):
+                for entry in folder.iterdir() if folder.is_dir() else ():
+                    if entry.name not in informer.objects and entry.name not in self._workers:
+                        shutil.rmtree(entry, ignore_errors=True)
+            await asyncio.sleep(self._settings.status_interval)
+
+    def find(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        # The newest first: its namesake may still be on its way out.
+        for worker in reversed(list(self._workers.values())):
+            metadata = worker.context.pod["metadata"]
+            if metadata["name"] == name and metadata["namespace"] == namespace:
+                return worker.current()
+        return None
+
+    def log_file(self, uid: str, container: str, restart: int) -> Path:
+        return self._settings.data_dir / "logs" / uid / container / f"{restart}.log"

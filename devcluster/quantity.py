@@ -1,0 +1,84 @@
+"""Kubernetes quantities ("500m", "2Gi") as exact numbers."""
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+from devcluster.objects import Object, spec
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+_SUFFIXES = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "k": Decimal(10**3),
+    "M": Decimal(10**6),
+    "G": Decimal(10**9),
+    "T": Decimal(10**12),
+    "P": Decimal(10**15),
+    "E": Decimal(10**18),
+    "Ki": Decimal(2**10),
+    "Mi": Decimal(2**20),
+    "Gi": Decimal(2**30),
+    "Ti": Decimal(2**40),
+    "Pi": Decimal(2**50),
+    "Ei": Decimal(2**60),
+}
+
+Amounts = dict[str, Decimal]
+
+
+def parse(text: str | float) -> Decimal:
+    """Read a quantity; raises ValueError for what is none."""
+    text = str(text)
+    for size in (2, 1):
+        factor = _SUFFIXES.get(text[-size:]) if len(text) > size else None
+        if factor is not None:
+            return _number(text[:-size]) * factor
+    return _number(text)
+
+
+def _number(text: str) -> Decimal:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(f"{text!r} is not a quantity")
+    return Decimal(text)
+
+
+def render(value: Decimal) -> str:
+    """Spell a quantity the short way: whole numbers as they are, fractions in thousandths."""
+    if value == value.to_integral_value():
+        return str(int(value))
+    return f"{int((value * 1000).to_integral_value())}m"
+
+
+def amounts(quantities: Mapping[str, str | float] | None) -> Amounts:
+    return {name: parse(text) for name, text in (quantities or {}).items()}
+
+
+def add(left: Amounts, right: Amounts) -> Amounts:
+    return {name: left.get(name, Decimal(0)) + right.get(name, Decimal(0)) for name in left.keys() | right.keys()}
+
+
+def _largest(left: Amounts, right: Amounts) -> Amounts:
+    return {name: max(left.get(name, Decimal(0)), right.get(name, Decimal(0))) for name in left.keys() | right.keys()}
+
+
+def _of(containers: Iterable[Object], kind: str) -> Iterable[Amounts]:
+    return (amounts((container.get("resources") or {}).get(kind)) for container in containers)
+
+
+def pod_amounts(pod: Object, kind: str = "requests") -> Amounts:
+    """What the scheduler charges for a pod: containers and sidecars together, or the hungriest init step."""
+    total: Amounts = {}
+    for requested in _of(spec(pod).get("containers") or [], kind):
+        total = add(total, requested)
+    sidecars: Amounts = {}
+    steps: Amounts = {}
+    for container in spec(pod).get("initContainers") or []:
+        requested = amounts((container.get("resources") or {}).get(kind))
+        if container.get("restartPolicy") == "Always":
+            sidecars = add(sidecars, requested)
+            steps = _largest(steps, sidecars)
+        else:
+            steps = _largest(steps, add(sidecars, requested))
+    return add(_largest(add(total, sidecars), steps), amounts(spec(pod).get("overhead")))

@@ -1,0 +1,224 @@
+"""The verbs on objects: what the API server does once a request is read, and what the controllers call too."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import uuid4
+
+from devcluster import clock, deletion
+from devcluster.admission import Admission
+from devcluster.deletion import DeleteOptions, Verdict
+from devcluster.errors import (
+    ApiError,
+    already_exists,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    invalid_value,
+    not_found,
+)
+from devcluster.kinds import kind_of
+from devcluster.kinds.base import validate_finalizers_update, validate_metadata
+from devcluster.objects import Object, meta, uid
+from devcluster.resources import NAMESPACES, SERVICE_ACCOUNTS, Resource
+from devcluster.selectors import Selector
+from devcluster.store import Record, Store
+
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
+                  "generateName", "namespace")  # fmt: skip
+_EMPTY_MEANS_ABSENT = ("labels", "annotations", "finalizers", "ownerReferences")
+_KEPT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a request points: an object, or with an empty name a collection."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+class Registry:
+    def __init__(self, store: Store, admission: Admission) -> None:
+        self.store = store
+        self._admission = admission
+        self._bootstrap()
+
+    def _bootstrap(self) -> None:
+        for name in _KEPT_NAMESPACES:
+            if self.store.get(NAMESPACES, "", name) is None:
+                self.create(Address(NAMESPACES), {"metadata": {"name": name}})
+
+    def get(self, address: Address) -> Record:
+        record = self.store.get(address.resource, address.namespace, address.name)
+        if record is None:
+            raise not_found(address.resource.plural, address.name, address.resource.group)
+        return record
+
+    def create(self, address: Address, obj: Object, *, dry_run: bool = False) -> Record:
+        resource, kind = address.resource, kind_of(address.resource)
+        metadata = meta(obj)
+        _check_namespace_agrees(address, metadata)
+        kind.prepare_create(obj)
+        if resource.namespaced:
+            self._admission.check_namespace(resource, address.namespace, metadata.get("name", ""))
+            metadata["namespace"] = address.namespace
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = _generate_name(metadata["generateName"])
+        kind.default(obj)
+        self._admission.mutate(resource, obj)
+        self._admission.check(resource, address.namespace, obj)
+        _settle_metadata(obj, resource)
+        name = metadata.get("name", "")
+        causes = validate_metadata(obj, kind) + kind.validate(obj)
+        if causes:
+            raise invalid(resource.kind, name, causes, resource.group)
+        self._admission.charge_quota(resource, address.namespace, obj)
+        if self.store.get(resource, address.namespace, name) is not None:
+            raise already_exists(resource.plural, name, resource.group)
+        if dry_run:
+            return _unstored(address, name, obj)
+        record = self.store.put(resource, address.namespace, name, obj)
+        if resource is NAMESPACES:
+            self.create(Address(SERVICE_ACCOUNTS, name), {"metadata": {"name": "default"}})
+        return record
+
+    def update(self, address: Address, change: Callable[[Object], Object], *, dry_run: bool = False) -> Record:
+        """Replace an object by what `change` makes of a copy; the status subresource touches the status only."""
+        current = self.get(address)
+        resource, kind = address.resource, kind_of(address.resource)
+        new = change(current.fresh())
+        _check_identity(address, current, new)
+        _keep_system_fields(new, current.object)
+        kind.prepare_update(new, current.fresh(), address.subresource)
+        kind.default(new)
+        causes = validate_finalizers_update(new, current.object) + validate_metadata(new, kind)
+        if not address.subresource:
+            causes += kind.validate_update(new, current.object)
+        if causes:
+            raise invalid(resource.kind, address.name, causes, resource.group)
+        if new == current.object:
+            return current
+        if resource.has_generation and not address.subresource and new.get("spec") != current.object.get("spec"):
+            meta(new)["generation"] = meta(new).get("generation", 0) + 1
+        if dry_run:
+            return _unstored(address, address.name, new)
+        if deletion.is_due(new):
+            # Watchers see the object as it last was, while the caller reads what it wrote.
+            self.store.remove(current)
+            return Record.of(resource, address.namespace, address.name, new)
+        return self.store.put(resource, address.namespace, address.name, new)
+
+    def delete(self, address: Address, options: DeleteOptions) -> tuple[Record, bool]:
+        """Begin or finish a deletion; returns the object's last state and whether it is gone."""
+        current = self.get(address)
+        if address.resource is NAMESPACES and address.name in _KEPT_NAMESPACES[:3]:
+            raise forbidden("namespaces", address.name, "this namespace may not be deleted")
+        deletion.check_preconditions(address.resource, current.object, options)
+        obj = current.fresh()
+        verdict = deletion.judge(address.resource, obj, options)
+        if options.dry_run or verdict is Verdict.KEEP:
+            return current, verdict is Verdict.REMOVE
+        if verdict is Verdict.MARK:
+            return self.store.put(address.resource, address.namespace, address.name, obj), False
+        if obj != current.object:
+            # A pod is marked even when it goes at once: watchers see MODIFIED before DELETED.
+            current = self.store.put(address.resource, address.namespace, address.name, obj)
+        return self.store.remove(current), True
+
+    def delete_collection(self, address: Address, selector: Selector, options: DeleteOptions) -> list[Record]:
+        found = [
+            record
+            for record in self.store.listed(address.resource, address.namespace)
+            if selector.matches(record.object)
+        ]
+        for record in found:
+            self.delete(Address(address.resource, record.namespace, record.name), options)
+        return found
+
+
+def _check_namespace_agrees(address: Address, metadata: Object) -> None:
+    given = metadata.get("namespace", "")
+    if address.resource.namespaced and given not in ("", address.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def _generate_name(base: str) -> str:
+    return base[:58] + "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
+
+
+def _settle_metadata(obj: Object, resource: Resource) -> None:
+    """Give a new object its identity and drop what it may not bring."""
+    metadata = meta(obj)
+    for name in (
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "resourceVersion",
+        "selfLink",
+        "managedFields",
+        "generation",
+    ):
+        metadata.pop(name, None)
+    metadata["uid"] = str(uuid4())
+    metadata["creationTimestamp"] = clock.timestamp()
+    if resource.has_generation:
+        metadata["generation"] = 1
+    _drop_empty(metadata)
+    for name in ("apiVersion", "kind"):
+        obj.pop(name, None)
+
+
+def _drop_empty(metadata: Object) -> None:
+    for name in _EMPTY_MEANS_ABSENT:
+        if name in metadata and not metadata[name]:
+            del metadata[name]
+
+
+def check_name(address: Address, obj: Object) -> None:
+    name = meta(obj).get("name", address.name)
+    if name != address.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({address.name})")
+
+
+def _check_identity(address: Address, current: Record, new: Object) -> None:
+    check_name(address, new)
+    metadata = meta(new)
+    _check_namespace_agrees(address, metadata)
+    given = metadata.get("uid")
+    if given and given != uid(current.object):
+        why = f"Precondition failed: UID in precondition: {given}, UID in object meta: {uid(current.object)}"
+        raise conflict(address.resource.plural, address.name, why, address.resource.group)
+    version = metadata.get("resourceVersion")
+    if not version and not address.resource.unconditional_update:
+        raise _version_required(address)
+    if version and version != str(current.version):
+        raise conflict(address.resource.plural, address.name, group=address.resource.group)
+
+
+def _version_required(address: Address) -> ApiError:
+    cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+    return invalid(address.resource.plural, address.name, [cause], address.resource.group)
+
+
+def _keep_system_fields(new: Object, current: Object) -> None:
+    metadata, old = meta(new), meta(current)
+    metadata["name"] = old["name"]
+    metadata["resourceVersion"] = old["resourceVersion"]
+    for name in _SYSTEM_FIELDS:
+        if name in old:
+            metadata[name] = old[name]
+        else:
+            metadata.pop(name, None)
+    metadata.pop("managedFields", None)
+    _drop_empty(metadata)
+    for name in ("apiVersion", "kind"):
+        new.pop(name, None)
+
+
+def _unstored(address: Address, name: str, obj: Object) -> Record:
+    """Answer a dry run with what would have been stored."""
+    return Record.of(address.resource, address.namespace, name, obj)

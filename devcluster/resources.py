@@ -1,0 +1,189 @@
+"""The table of resources that the embedded API server serves: one row each."""
+
+from dataclasses import dataclass
+
+from devcluster.errors import ApiError, bad_request
+
+_COMMON_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resource:
+    """A row: how a resource is named, addressed, selected and split."""
+
+    plural: str
+    kind: str
+    group: str = ""
+    version: str = "v1"
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    fields: frozenset[str] = frozenset()
+    field_aliases: tuple[tuple[str, str], ...] = ()
+    returns_deleted: bool = False
+    unconditional_update: bool = True
+    create_on_update: bool = False
+    has_generation: bool = False
+    custom: bool = False
+
+    @property
+    def group_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def key(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def prefix(self) -> bytes:
+        """What a stored body lacks: stored objects carry no kind, so that lists can leave it out."""
+        return f'{{"kind":"{self.kind}","apiVersion":"{self.group_version}",'.encode()
+
+    @property
+    def selectable(self) -> frozenset[str]:
+        return self.fields | _COMMON_FIELDS
+
+    def refuse_field(self, path: str) -> ApiError:
+        if self.fields:
+            return bad_request(f"field label not supported: {path}")
+        only = '"metadata.name", "metadata.namespace"' if self.namespaced else '"metadata.name"'
+        return bad_request(f'"{path}" is not a known field selector: only {only}')
+
+
+PODS = Resource(
+    "pods",
+    "Pod",
+    short_names=("po",),
+    returns_deleted=True,
+    has_generation=True,
+    subresources=("status", "log", "binding", "eviction", "proxy"),
+    fields=frozenset(
+        {
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        }
+    ),
+)
+NAMESPACES = Resource(
+    "namespaces",
+    "Namespace",
+    namespaced=False,
+    short_names=("ns",),
+    subresources=("status", "finalize"),
+    fields=frozenset({"status.phase", "name"}),
+    field_aliases=(("name", "metadata.name"),),
+)
+NODES = Resource(
+    "nodes",
+    "Node",
+    namespaced=False,
+    short_names=("no",),
+    subresources=("status",),
+    fields=frozenset({"spec.unschedulable"}),
+)
+SERVICES = Resource(
+    "services",
+    "Service",
+    short_names=("svc",),
+    subresources=("status",),
+    returns_deleted=True,
+    fields=frozenset({"spec.clusterIP", "spec.type"}),
+)
+CONFIG_MAPS = Resource("configmaps", "ConfigMap", short_names=("cm",))
+SECRETS = Resource("secrets", "Secret", fields=frozenset({"type"}))
+SERVICE_ACCOUNTS = Resource("serviceaccounts", "ServiceAccount", short_names=("sa",), returns_deleted=True)
+EVENTS = Resource(
+    "events",
+    "Event",
+    short_names=("ev",),
+    fields=frozenset(
+        {
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        }
+    ),
+    field_aliases=(("source", "source.component"),),
+)
+QUOTAS = Resource(
+    "resourcequotas",
+    "ResourceQuota",
+    short_names=("quota",),
+    subresources=("status",),
+    returns_deleted=True,
+)
+LEASES = Resource("leases", "Lease", group="coordination.k8s.io", unconditional_update=False, create_on_update=True)
+PERSISTENT_VOLUMES = Resource(
+    "persistentvolumes",
+    "PersistentVolume",
+    namespaced=False,
+    short_names=("pv",),
+    subresources=("status",),
+    returns_deleted=True,
+)
+PERSISTENT_VOLUME_CLAIMS = Resource(
+    "persistentvolumeclaims",
+    "PersistentVolumeClaim",
+    short_names=("pvc",),
+    subresources=("status",),
+    returns_deleted=True,
+)
+STATEFUL_SETS = Resource(
+    "statefulsets",
+    "StatefulSet",
+    group="apps",
+    short_names=("sts",),
+    subresources=("status", "scale"),
+    has_generation=True,
+)
+CONTROLLER_REVISIONS = Resource("controllerrevisions", "ControllerRevision", group="apps")
+POD_GROUPS = Resource(
+    "podgroups",
+    "PodGroup",
+    group="scheduler.tensorstack.dev",
+    version="v1beta1",
+    short_names=("pg",),
+    subresources=("status",),
+    unconditional_update=False,
+    has_generation=True,
+    custom=True,
+)
+
+BUILT_IN = (
+    PODS, NAMESPACES, NODES, SERVICES, CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, EVENTS, QUOTAS, LEASES,
+    PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, CONTROLLER_REVISIONS,
+)  # fmt: skip
+
+
+class Catalog:
+    """The rows that this server serves, by address."""
+
+    def __init__(self, *, pod_groups: bool) -> None:
+        self.rows = (*BUILT_IN, POD_GROUPS) if pod_groups else BUILT_IN
+        self._by_address = {(row.group, row.version, row.plural): row for row in self.rows}
+        self.by_key = {row.key: row for row in self.rows}
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        return self._by_address.get((group, version, plural))
+
+    def groups(self) -> dict[str, list[Resource]]:
+        """Return rows by group/version, for discovery."""
+        found: dict[str, list[Resource]] = {}
+        for row in self.rows:
+            found.setdefault(row.group_version, []).append(row)
+        return found

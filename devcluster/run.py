@@ -1,0 +1,212 @@
+"""The embedded cluster as one coroutine: API server, controllers and nodes until told to stop."""
+
+import asyncio
+import logging
+import secrets
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+import yaml
+from aiohttp import web
+
+from devcluster import clock
+from devcluster.admission import Admission
+from devcluster.certificates import Certificates
+from devcluster.controllers.accounting import QuotaController
+from devcluster.controllers.events import EventExpiry
+from devcluster.controllers.garbage import GarbageCollector, OrphanPods
+from devcluster.controllers.namespaces import NamespaceController
+from devcluster.controllers.nodes import NodeLifecycle
+from devcluster.controllers.scheduler import Scheduler
+from devcluster.controllers.statefulsets import StatefulSetController
+from devcluster.controllers.volumes import VolumeController
+from devcluster.files import write_private
+from devcluster.registry import Registry
+from devcluster.resources import Catalog
+from devcluster.server.api import ApiServer, ApiSettings
+from devcluster.settings import DevClusterSettings
+from devcluster.store import Store
+
+_logger = logging.getLogger(__name__)
+_RESTART_SECONDS = 1.0
+_CERTIFICATE_CHECK_SECONDS = 3600.0
+"""Far below the weeks that a certificate has left when it is renewed."""
+
+
+class _Loop(Protocol):
+    async def run(self) -> None: ...
+
+
+async def run(settings: DevClusterSettings, stop: asyncio.Event, *, ready: asyncio.Event | None = None) -> None:
+    """Serve until `stop`; prints `KUBECONFIG=<path>` and sets `ready` once requests are answered."""
+    with _home(settings.data_dir) as home:
+        store = _open_store(settings)
+        try:
+            registry = Registry(store, Admission(store, settings.timings.eviction_toleration))
+            token = settings.token or _kept_token(home)
+            api = ApiServer(registry, ApiSettings(token, settings.timings.bookmark))
+            timeout = settings.timings.shutdown
+            runner = web.AppRunner(
+                api.application(), access_log=None, shutdown_timeout=timeout, handler_cancellation=True
+            )
+            await runner.setup()
+            try:
+                await _serve(settings, runner, _Cluster(home, registry, token), stop, ready)
+            finally:
+                await runner.cleanup()
+        finally:
+            store.close()
+
+
+@contextmanager
+def _home(data_dir: Path | None) -> Iterator[Path]:
+    """The data directory; a cluster in memory gets one that goes with it."""
+    if data_dir is not None:
+        yield data_dir.absolute()
+        return
+    with TemporaryDirectory(prefix="devcluster-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """What a started cluster is made of."""
+
+    home: Path
+    registry: Registry
+    token: str
+
+
+async def _serve(
+    settings: DevClusterSettings,
+    runner: web.AppRunner,
+    cluster: _Cluster,
+    stop: asyncio.Event,
+    ready: asyncio.Event | None,
+) -> None:
+    certificates = Certificates(cluster.home / "pki", settings.host)
+    certificates.renew(clock.now())
+    tls = certificates.server_context()
+    site = web.TCPSite(runner, settings.host, settings.port, ssl_context=tls)
+    path = settings.kubeconfig or cluster.home / "kubeconfig"
+
+    def publish() -> Path:
+        server = f"https://{_url_host(settings.host)}:{runner.addresses[0][1]}"
+        return _write_kubeconfig(path, server, cluster.token, certificates.authority_pem())
+
+    def renewed() -> None:
+        certificates.load_into(tls)
+        publish()
+
+    async with asyncio.TaskGroup() as group:
+        loops = [*_controllers(settings, cluster.registry), _CertificateRenewal(certificates, renewed)]
+        tasks = [group.create_task(_keep_running(loop)) for loop in loops]
+        await site.start()
+        kubeconfig = publish()
+        tasks += [group.create_task(node.run()) for node in _nodes(settings, cluster.home, kubeconfig)]
+        print(f"KUBECONFIG={kubeconfig}", flush=True)  # noqa: T201  the line that callers wait for
+        if ready is not None:
+            ready.set()
+        await stop.wait()
+        for task in tasks:
+            task.cancel()
+
+
+def _url_host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+class _CertificateRenewal:
+    """Calls `renewed` whenever a certificate was replaced while the cluster runs."""
+
+    def __init__(self, certificates: Certificates, renewed: Callable[[], object]) -> None:
+        self._certificates = certificates
+        self._renewed = renewed
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(_CERTIFICATE_CHECK_SECONDS)
+            if self._certificates.renew(clock.now()):
+                self._renewed()
+
+
+async def _keep_running(loop: _Loop) -> None:
+    """One object that a controller cannot digest must not end the cluster."""
+    while True:
+        try:
+            await loop.run()
+        except Exception:
+            _logger.exception("%s failed and starts again", type(loop).__name__)
+            await asyncio.sleep(_RESTART_SECONDS)
+
+
+def _open_store(settings: DevClusterSettings) -> Store:
+    path = settings.data_dir / "cluster.sqlite3" if settings.data_dir else None
+    return Store(Catalog(pod_groups=settings.pod_groups), path, settings.watch_window)
+
+
+def _controllers(settings: DevClusterSettings, registry: Registry) -> list[_Loop]:
+    timings = settings.timings
+    return [
+        Scheduler(registry, settings.scheduler_names),
+        GarbageCollector(registry),
+        OrphanPods(registry, timings.orphan_pod_grace),
+        NamespaceController(registry),
+        NodeLifecycle(registry, timings),
+        QuotaController(registry),
+        VolumeController(registry),
+        StatefulSetController(registry),
+        EventExpiry(registry, timings.event_ttl),
+    ]
+
+
+def _kept_token(home: Path) -> str:
+    """Draw a token once for a data directory, so that kubeconfigs survive a restart."""
+    path = home / "token"
+    if not path.exists():
+        write_private(path, secrets.token_urlsafe(24))
+    return path.read_text()
+
+
+def _write_kubeconfig(path: Path, server: str, token: str, authority: bytes) -> Path:
+    name = "devcluster"
+    cluster = {"server": server, "certificate-authority-data": b64encode(authority).decode()}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }
+    path = path.absolute()
+    write_private(path, yaml.safe_dump(document, sort_keys=False))
+    return path
+
+
+def _nodes(settings: DevClusterSettings, home: Path, kubeconfig: Path) -> list[_Loop]:
+    """The node agents; imported only where there are any, as they bring processes and TLS along."""
+    if not settings.nodes:
+        return []
+    from devcluster.node.agent import NodeAgent  # noqa: PLC0415
+    from devcluster.node.settings import NodeSettings  # noqa: PLC0415
+
+    return [
+        NodeAgent(
+            kubeconfig=kubeconfig,
+            name=f"node-{number}",
+            settings=NodeSettings(
+                data_dir=home / f"node-{number}",
+                images_file=settings.images,
+                cpu=settings.node_cpu,
+                memory=settings.node_memory,
+                extended_resources=dict(settings.node_resources),
+            ),
+        )
+        for number in range(1, settings.nodes + 1)
+    ]

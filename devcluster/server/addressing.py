@@ -1,0 +1,103 @@
+"""From method and path to verb and address."""
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from devcluster.errors import ApiError, bad_request, method_not_allowed, unknown_resource
+from devcluster.registry import Address
+from devcluster.resources import NAMESPACES, PODS, Catalog
+
+_OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+_PROXY_VERBS = {**_OBJECT_VERBS, "HEAD": "get", "POST": "create", "OPTIONS": "get"}
+_ABSENT_SUBRESOURCES = {
+    "exec": "exec: containers are processes of the node's machine, so use its shell",
+    "attach": "attach: follow the log instead",
+    "portforward": "port-forward: pods have addresses on the node's machine, so use status.podIP",
+    "ephemeralcontainers": "ephemeral containers",
+    "resize": "in-place resize",
+}
+"""What kubectl may ask of a pod in vain; its error shows this instead of a plain 404."""
+_PLAIN_SUBRESOURCES = ("status", "finalize", "scale")
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyTarget:
+    """Where in a pod a proxied request goes; no port means the first that the pod declares."""
+
+    scheme: str
+    port: int | None
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a request asks for; `verb` is the word RBAC would use."""
+
+    verb: str
+    address: Address
+    target: ProxyTarget | None = None
+
+
+def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> Call:
+    """Read a path under /api or /apis, as it was spelt; raises the server's 404 or 405."""
+    raw = path.strip("/").split("/")
+    group, version, parts = _split_version([unquote(part) for part in raw])
+    namespace = ""
+    if len(parts) >= 3 and parts[0] == "namespaces" and (parts[2] not in NAMESPACES.subresources or len(parts) > 3):
+        namespace, parts = parts[1], parts[2:]
+    resource = catalog.find(group, version, parts[0]) if parts else None
+    if resource is PODS and namespace and len(parts) > 2 and parts[2] == "proxy":
+        return _proxied(method, namespace, parts[1], _rest(path))
+    if resource is None or len(parts) > 3 or (namespace and not resource.namespaced):
+        raise unknown_resource()
+    name = parts[1] if len(parts) > 1 else ""
+    subresource = parts[2] if len(parts) > 2 else ""
+    if resource is PODS and subresource in _ABSENT_SUBRESOURCES:
+        raise ApiError(405, "MethodNotAllowed", f"the embedded cluster has no {_ABSENT_SUBRESOURCES[subresource]}")
+    if subresource and subresource not in resource.subresources:
+        raise unknown_resource()
+    address = Address(resource, namespace, name, subresource)
+    verb = _verb(method, address, watch=watch)
+    if verb is None or (resource.namespaced and not namespace and verb not in ("list", "watch")):
+        raise method_not_allowed()
+    return Call(verb, address)
+
+
+def _rest(path: str) -> str:
+    """What follows /api/v1/namespaces/<ns>/pods/<name>/proxy/, as it was spelt."""
+    return path.lstrip("/").split("/", 7)[7] if path.lstrip("/").count("/") >= 7 else ""
+
+
+def _proxied(method: str, namespace: str, named: str, rest: str) -> Call:
+    """Read `name`, `name:port` or `scheme:name:port`, as a Service's or pod's proxy is asked for."""
+    words = named.split(":")
+    scheme, name, port = (words if len(words) == 3 else ["", *words, ""])[:3]
+    verb = _PROXY_VERBS.get(method)
+    if verb is None:
+        raise method_not_allowed()
+    if len(words) > 3 or (port and not port.isdigit()) or scheme not in ("", "http", "https"):
+        raise bad_request(f'invalid pod request "{named}"')
+    target = ProxyTarget(scheme or "http", int(port) if port else None, rest)
+    return Call(verb, Address(PODS, namespace, name, "proxy"), target)
+
+
+def _split_version(parts: list[str]) -> tuple[str, str, list[str]]:
+    if parts[0] == "api" and len(parts) > 1:
+        return "", parts[1], parts[2:]
+    if parts[0] == "apis" and len(parts) > 2:
+        return parts[1], parts[2], parts[3:]
+    raise unknown_resource()
+
+
+def _verb(method: str, address: Address, *, watch: bool) -> str | None:
+    if not address.name:
+        return "watch" if watch and method == "GET" else _COLLECTION_VERBS.get(method)
+    if not address.subresource:
+        return _OBJECT_VERBS.get(method)
+    if address.resource is PODS and address.subresource in ("binding", "eviction"):
+        return "create" if method == "POST" else None
+    if address.subresource == "log":
+        return "get" if method == "GET" else None
+    verb = _OBJECT_VERBS.get(method)
+    return verb if verb != "delete" and address.subresource in _PLAIN_SUBRESOURCES else None

@@ -1,0 +1,316 @@
+"""The API server: authenticate, find the verb, run into an injected fault or not, and answer."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import msgspec
+from aiohttp import web
+
+from devcluster import patches, podactions
+from devcluster.deletion import DeleteOptions, parse_options
+from devcluster.errors import ApiError, expired, success, unknown_resource
+from devcluster.objects import Object, uid
+from devcluster.registry import Registry, check_name
+from devcluster.server import bodies, discovery, lists, queries, reviews, scale, tables, watches
+from devcluster.server.addressing import Call, resolve
+from devcluster.server.faults import Faults, Rule
+from devcluster.server.lists import Lister
+from devcluster.server.openapi import V2_DOCUMENT, V2_MEDIA_TYPE, OpenApi
+from devcluster.server.podlogs import LogProxy
+from devcluster.server.podproxy import PodProxy
+from devcluster.server.tables import Tables
+from devcluster.store import Record
+
+_logger = logging.getLogger(__name__)
+_HEALTH = ("/healthz", "/readyz", "/livez")
+_MAX_BODY = 3 * 1024 * 1024
+_Handler = Callable[[web.Request, Call], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    token: str
+    bookmark_seconds: float
+
+
+class ApiServer:
+    def __init__(self, registry: Registry, settings: ApiSettings) -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._settings = settings
+        self._faults = Faults()
+        self._lister = Lister(registry.store)
+        self._openapi = OpenApi(registry.store.catalog)
+        self._logs = LogProxy(registry)
+        self._proxy = PodProxy(registry)
+        self._verbs: dict[str, _Handler] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._watch,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=_MAX_BODY)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        app.on_cleanup.append(self._close)
+        return app
+
+    async def _close(self, _app: web.Application) -> None:
+        await self._logs.close()
+        await self._proxy.close()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await self._route(request)
+        except ApiError as error:
+            return _refuse(error)
+        except web.HTTPRequestEntityTooLarge:
+            return _refuse(ApiError(413, "RequestEntityTooLarge", f"limit is {_MAX_BODY}"))
+        except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as error:
+            # A body of a shape nobody foresaw: the client hears of it, the server lives on.
+            _logger.exception("%s %s", request.method, request.path)
+            return _refuse(ApiError(500, "InternalError", f"Internal error occurred: {error!r}"))
+
+    async def _route(self, request: web.Request) -> web.StreamResponse:
+        path = request.path
+        if path in _HEALTH:
+            return web.Response(text="ok")
+        self._authenticate(request)
+        if path.startswith("/devcluster/"):
+            return await self._administer(request)
+        described = self._describe(request)
+        if described is not None:
+            return described
+        review = reviews.find(request.method, path)
+        if review is not None:
+            body = bodies.decode(await request.read(), _content_type(request), review.kind)
+            return _json(reviews.answer(review, body), 201)
+        if not self._serves(path):
+            return web.Response(status=404, text="404 page not found\n")
+        watch = queries.flag(request.query, "watch")
+        call = resolve(self._store.catalog, request.method, request.rel_url.raw_path, watch=watch)
+        fault = self._faults.hit(call)
+        await _suffer(fault, call)
+        response = await self._answer(request, call, fault)
+        if fault.lose_response:
+            _drop(request)
+        return response
+
+    def _describe(self, request: web.Request) -> web.Response | None:
+        """Answer what asks for a description of the API, and not for an object."""
+        if request.method != "GET":
+            return None
+        found = discovery.document(self._store.catalog, request.path)
+        if found is not None:
+            return _json(found)
+        if request.path == "/openapi/v2":
+            return web.Response(body=V2_DOCUMENT, content_type=V2_MEDIA_TYPE)
+        document = self._openapi.document(request.path)
+        return None if document is None else _raw(document)
+
+    def _serves(self, path: str) -> bool:
+        """A group and version that nobody registered is a plain 404, not a Status."""
+        parts = path.strip("/").split("/")
+        if parts[0] == "api":
+            return len(parts) > 2 and parts[1] == "v1"
+        return parts[0] == "apis" and len(parts) > 3 and f"{parts[1]}/{parts[2]}" in self._store.catalog.groups()
+
+    def _authenticate(self, request: web.Request) -> None:
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if not secrets.compare_digest(given.encode(), self._settings.token.encode()):
+            raise ApiError(401, "Unauthorized", "Unauthorized")
+
+    async def _administer(self, request: web.Request) -> web.Response:
+        if request.path == "/devcluster/compact" and request.method == "POST":
+            for log in self._store.logs.values():
+                log.compact_all()
+            self._lister.forget()
+            return _json({"resourceVersion": str(self._store.version)})
+        if request.path != "/devcluster/faults":
+            raise unknown_resource()
+        if request.method == "POST":
+            return _json({"id": self._faults.add(await request.read()).id}, 201)
+        if request.method == "DELETE":
+            self._faults.clear()
+        return _json({"items": self._faults.listed()})
+
+    async def _answer(self, request: web.Request, call: Call, fault: Rule) -> web.StreamResponse:
+        if call.verb == "watch":
+            return await self._stream(request, call, fault)
+        if call.address.subresource == "log":
+            return await self._logs.serve(request, call.address)
+        if call.target is not None:
+            return await self._proxy.serve(request, call.address, call.target)
+        if call.address.subresource in ("binding", "eviction"):
+            return await self._act_on_pod(request, call)
+        if call.address.subresource == "scale":
+            return await self._scale(request, call)
+        return await self._verbs[call.verb](request, call)
+
+    async def _get(self, request: web.Request, call: Call) -> web.Response:
+        record = self._registry.get(call.address)
+        if not _wants_table(request):
+            return _object(record)
+        metadata = {"resourceVersion": record.object["metadata"]["resourceVersion"]}
+        return _raw(Tables(call.address.resource, request.query).document(metadata, [record]))
+
+    async def _list(self, request: web.Request, call: Call) -> web.Response:
+        resource = call.address.resource
+        page = self._lister.page(call.address, request.query)
+        if _wants_table(request):
+            return _raw(Tables(resource, request.query).document(page.metadata, page.items))
+        return _raw(lists.document(resource, page))
+
+    async def _watch(self, request: web.Request, call: Call) -> web.StreamResponse:
+        return await self._stream(request, call, Rule())
+
+    async def _create(self, request: web.Request, call: Call) -> web.Response:
+        dry_run = queries.dry_run(request.query, "CreateOptions")
+        body = await self._read(request, call)
+        return _object(self._registry.create(call.address, body.object, dry_run=dry_run), 201, body.unknown)
+
+    async def _update(self, request: web.Request, call: Call) -> web.Response:
+        dry_run = queries.dry_run(request.query, "UpdateOptions")
+        body = await self._read(request, call)
+        address = call.address
+        check_name(address, body.object)
+        missing = self._store.get(address.resource, address.namespace, address.name) is None
+        if missing and address.resource.create_on_update and not address.subresource:
+            return _object(self._registry.create(address, body.object, dry_run=dry_run), 201, body.unknown)
+        return _object(self._registry.update(address, lambda _: body.object, dry_run=dry_run), 200, body.unknown)
+
+    async def _patch(self, request: web.Request, call: Call) -> web.Response:
+        dry_run = queries.dry_run(request.query, "PatchOptions")
+        resource = call.address.resource
+        patches.check_type(request.content_type, resource.kind)
+        patch = bodies.decode(await request.read(), "application/json", resource.kind)
+        validation = request.query.get("fieldValidation", "Warn")
+        unknown: list[str] = []
+
+        def change(current: Object) -> Object:
+            patched = patches.apply(request.content_type, current, patch, resource.kind)
+            body = bodies.settle(patched, resource, validation)
+            unknown.extend(body.unknown)
+            return body.object
+
+        return _object(self._registry.update(call.address, change, dry_run=dry_run), 200, unknown)
+
+    async def _delete(self, request: web.Request, call: Call) -> web.Response:
+        options = await self._delete_options(request)
+        record, gone = self._registry.delete(call.address, options)
+        resource = call.address.resource
+        if not gone or resource.returns_deleted:
+            return _object(record)
+        details = {"name": record.name, "group": resource.group, "kind": resource.plural, "uid": uid(record.object)}
+        return _json(success(details={key: value for key, value in details.items() if value}))
+
+    async def _delete_collection(self, request: web.Request, call: Call) -> web.Response:
+        options = await self._delete_options(request)
+        selector = queries.selector(call.address, request.query)
+        self._registry.delete_collection(call.address, selector, options)
+        return await self._list(request, call)
+
+    async def _delete_options(self, request: web.Request) -> DeleteOptions:
+        raw = await request.read()
+        body = bodies.decode(raw, _content_type(request), "DeleteOptions") if raw else None
+        dry_run = queries.dry_run(request.query, "DeleteOptions")
+        return parse_options(body, request.query, dry_run=dry_run)
+
+    async def _read(self, request: web.Request, call: Call) -> bodies.Body:
+        validation = request.query.get("fieldValidation", "Warn")
+        return bodies.read_object(await request.read(), _content_type(request), call.address.resource, validation)
+
+    async def _act_on_pod(self, request: web.Request, call: Call) -> web.Response:
+        body = bodies.decode(await request.read(), _content_type(request), call.address.subresource.title())
+        action = podactions.bind_from_body if call.address.subresource == "binding" else podactions.evict
+        action(self._registry, call.address, body)
+        return _json(success(201), 201)
+
+    async def _scale(self, request: web.Request, call: Call) -> web.Response:
+        record = self._registry.get(call.address)
+        if call.verb != "get":
+            dry_run = queries.dry_run(request.query, "UpdateOptions")
+            media_type = "application/json" if call.verb == "patch" else _content_type(request)
+            given = bodies.decode(await request.read(), media_type, "Scale")
+            if call.verb == "patch":
+                given = patches.apply(request.content_type, scale.rendered(record), given, "Scale")
+            record = scale.write(self._registry, call.address, given, dry_run=dry_run)
+        return _json(scale.rendered(record))
+
+    async def _stream(self, request: web.Request, call: Call, fault: Rule) -> web.StreamResponse:
+        wanted = watches.parse(call.address, request.query, tables=_wants_table(request))
+        watcher = watches.Watcher(self._store, wanted, self._settings.bookmark_seconds)
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        if fault.gone == "event":
+            await response.write(watches.error_line(expired("too old resource version: injected")))
+            return response
+        sent = 0
+        async for line in watcher.lines():
+            if fault.silent_after is not None and sent >= fault.silent_after:
+                await asyncio.Event().wait()
+            if fault.cut_after is not None and sent >= fault.cut_after:
+                await response.write(line[: len(line) // 2])
+                _drop(request)
+                return response
+            await response.write(line)
+            sent += 1
+        await response.write_eof()
+        return response
+
+
+def _content_type(request: web.Request) -> str:
+    """Return what the client named; aiohttp says application/octet-stream where it named nothing."""
+    return request.content_type if "Content-Type" in request.headers else ""
+
+
+async def _suffer(fault: Rule, call: Call) -> None:
+    """Delay or refuse as the rule says, before anything is done."""
+    if fault.delay_ms:
+        await asyncio.sleep(fault.delay_ms / 1000)
+    if fault.gone == "http" or (fault.gone and call.verb != "watch"):
+        raise expired(fault.message)
+    if fault.status:
+        reasons = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
+        raise ApiError(fault.status, reasons.get(fault.status, ""), fault.message, retry_after=fault.retry_after)
+
+
+def _drop(request: web.Request) -> None:
+    """Break the connection as a dying server does: what was written is flushed, the answer has no end."""
+    if request.transport is not None:
+        request.transport.close()
+
+
+def _refuse(error: ApiError) -> web.Response:
+    response = _json(error.body(), error.code)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
+
+
+def _wants_table(request: web.Request) -> bool:
+    return tables.is_wanted(request.headers.get("Accept", ""))
+
+
+def _raw(body: bytes, code: int = 200) -> web.Response:
+    return web.Response(body=body, status=code, content_type="application/json")
+
+
+def _json(body: object, code: int = 200) -> web.Response:
+    return _raw(msgspec.json.encode(body), code)
+
+
+def _object(record: Record, code: int = 200, unknown: list[str] | None = None) -> web.Response:
+    response = _raw(record.full_body(), code)
+    for path in unknown or ():
+        response.headers.add("Warning", f'299 - "unknown field \\"{path}\\""')
+    return response

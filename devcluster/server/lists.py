@@ -1,0 +1,121 @@
+"""Lists, whole or in pages.
+
+All pages of one list show the same moment: the first page keeps its records for the rest.
+"""
+
+import base64
+import json
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from devcluster.errors import ApiError, bad_request, expired
+from devcluster.registry import Address
+from devcluster.resources import Resource
+from devcluster.selectors import Selector
+from devcluster.server import queries
+from devcluster.store import Record, Store
+
+_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+    "without the continue parameter."
+)
+_SNAPSHOTS = 64
+_Key = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Part of a list, or all of it, with the list's own metadata."""
+
+    metadata: dict[str, Any]
+    items: list[Record]
+
+
+class Lister:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._snapshots: OrderedDict[_Key, list[Record]] = OrderedDict()
+
+    def forget(self) -> None:
+        """Make every continue token too old."""
+        self._snapshots.clear()
+
+    def page(self, address: Address, query: Mapping[str, str]) -> Page:
+        selector = queries.selector(address, query)
+        asked = queries.version(query)
+        limit = queries.number(query, "limit") or 0
+        token = query.get("continue", "")
+        if token:
+            version, start, records = self._resume(address, token)
+        else:
+            version, start, records = self._store.version, 0, self._store.listed(address.resource, address.namespace)
+            if asked is not None and asked > version:
+                raise queries.too_large(asked, version)
+            if asked == 0:
+                limit = 0
+        items, end = _page(records, start, limit, selector)
+        metadata: dict[str, Any] = {"resourceVersion": str(version)}
+        if end < len(records):
+            self._remember((address.resource.key, address.namespace, version), records)
+            last = records[end - 1]
+            metadata["continue"] = _encode(version, last)
+            if not selector:
+                metadata["remainingItemCount"] = len(records) - end
+        return Page(metadata, items)
+
+    def _remember(self, key: _Key, records: list[Record]) -> None:
+        self._snapshots[key] = records
+        self._snapshots.move_to_end(key)
+        while len(self._snapshots) > _SNAPSHOTS:
+            self._snapshots.popitem(last=False)
+
+    def _resume(self, address: Address, token: str) -> tuple[int, int, list[Record]]:
+        version, after = _decode(token)
+        records = self._snapshots.get((address.resource.key, address.namespace, version))
+        if records is None:
+            raise expired(_EXPIRED)
+        start = bisect_right(records, after, key=lambda record: (record.namespace, record.name))
+        return version, start, records
+
+
+def _page(records: list[Record], start: int, limit: int, selector: Selector) -> tuple[list[Record], int]:
+    """Take up to `limit` matches from `start`; returns them and where the next page begins."""
+    if not limit and not selector and not start:
+        return records, len(records)
+    found: list[Record] = []
+    for index in range(start, len(records)):
+        if selector.matches(records[index].object):
+            if limit and len(found) == limit:
+                return found, index
+            found.append(records[index])
+    return found, len(records)
+
+
+def document(resource: Resource, page: Page) -> bytes:
+    """Render a page as the list type of its resource."""
+    bodies = [item.full_body() for item in page.items] if resource.custom else [item.body for item in page.items]
+    head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.group_version}","metadata":'.encode()
+    return b"".join((head, msgspec.json.encode(page.metadata), b',"items":[', b",".join(bodies), b"]}"))
+
+
+def _encode(version: int, last: Record) -> str:
+    body = {"v": "meta.k8s.io/v1", "rv": version, "start": f"{last.namespace}/{last.name}"}
+    return base64.urlsafe_b64encode(json.dumps(body).encode()).decode().rstrip("=")
+
+
+def _decode(token: str) -> tuple[int, tuple[str, str]]:
+    try:
+        body = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        namespace, _, name = body["start"].partition("/")
+        return int(body["rv"]), (namespace, name)
+    except (ValueError, KeyError, TypeError) as error:
+        raise _bad_token(error) from error
+
+
+def _bad_token(error: Exception) -> ApiError:
+    return bad_request(f"invalid continue token: continue key is not valid: {error}")

@@ -1,0 +1,157 @@
+"""OpenAPI documents from the table of types (schema.json): what kubectl needs to validate, to apply and to explain.
+
+Descriptions, formats beyond the types, and responses are left out.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from devcluster.resources import Catalog, Resource
+from devcluster.schema import TYPES
+
+Json = dict[str, Any]
+
+_PREFIX = "io.k8s.api."
+_SCALARS: dict[str, Json] = {
+    "string": {"type": "string"},
+    "bytes": {"type": "string", "format": "byte"},
+    "time": {"type": "string", "format": "date-time"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "bool": {"type": "boolean"},
+    "float64": {"type": "number", "format": "double"},
+    "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+}
+# Types that are scalars on the wire and have a name all the same; `kubectl explain` shows it.
+_NAMED_SCALARS: dict[str, Json] = {
+    "Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    "IntOrString": {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+}
+_NAMES = {"quantity": "Quantity", "int-or-string": "IntOrString"}
+_RETAIN_KEYS = frozenset(
+    {("PodSpec", "volumes"), ("PodSpec", "resourceClaims"), ("PodStatus", "resourceClaimStatuses")}
+)
+"""Lists whose items are unions: a strategic merge patch names the keys that stay."""
+_PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json")
+_STRATEGIC = "application/strategic-merge-patch+json"
+
+
+V2_MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+V2_DOCUMENT = b"\x0a\x032.0\x12\x12\x0a\x0aKubernetes\x12\x041.36"
+"""A protobuf OpenAPI v2 document without definitions: `swagger: 2.0`, and `info` with title and version.
+
+kubectl reads it when it meets the kind List, which is no resource and thus in no v3 document; of the items it finds
+the v3 schema.
+"""
+
+
+class OpenApi:
+    """The documents of one catalog; each is rendered when it is first asked for."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._groups = {_path(version): rows for version, rows in catalog.groups().items()}
+        self._rendered: dict[str, bytes] = {}
+
+    def document(self, path: str) -> bytes | None:
+        """Return the OpenAPI v3 index, a group version's v3 document, or None."""
+        root, _, group_version = path.strip("/").partition("openapi/v3")
+        group_version = group_version.strip("/")
+        if root or not (path.startswith("/openapi/v3") and (not group_version or group_version in self._groups)):
+            return None
+        if group_version not in self._rendered:
+            content = self._group(self._groups[group_version]) if group_version else self._index()
+            self._rendered[group_version] = msgspec.json.encode(content)
+        return self._rendered[group_version]
+
+    def _index(self) -> Json:
+        """Name each document with a hash, by which clients know that their cached copy is still good."""
+        paths = {}
+        for group_version, rows in self._groups.items():
+            digest = hashlib.sha256(json.dumps(self._group(rows)).encode()).hexdigest()[:32].upper()
+            paths[group_version] = {"serverRelativeURL": f"/openapi/v3/{group_version}?hash={digest}"}
+        return {"paths": paths}
+
+    def _group(self, rows: Iterable[Resource]) -> Json:
+        schemas: Json = {_PREFIX + name: schema for name, schema in _NAMED_SCALARS.items()}
+        paths: Json = {}
+        for row in rows:
+            paths |= _operations(row)
+            if row.custom:
+                schemas[_PREFIX + row.kind] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+            else:
+                _add_schemas(schemas, row.kind)
+            schemas[_PREFIX + row.kind]["x-kubernetes-group-version-kind"] = [_kind_of(row)]
+        info = {"title": "Kubernetes", "version": "1.36"}
+        return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+
+
+def _path(group_version: str) -> str:
+    return f"apis/{group_version}" if "/" in group_version else f"api/{group_version}"
+
+
+def _kind_of(row: Resource) -> Json:
+    return {"group": row.group, "version": row.version, "kind": row.kind}
+
+
+def _add_schemas(schemas: Json, kind: str) -> None:
+    """Add a type and all that it refers to."""
+    if _PREFIX + kind in schemas:
+        return
+    properties: Json = {}
+    schemas[_PREFIX + kind] = {"type": "object", "properties": properties}
+    for name, spelt in TYPES[kind].items():
+        properties[name] = _property(kind, name, spelt)
+        below = spelt.partition("|")[0].replace("map:", "").replace("[]", "")
+        if below in TYPES:
+            _add_schemas(schemas, below)
+
+
+def _property(owner: str, name: str, spelt: str) -> Json:
+    kind, merges, merge_key = spelt.partition("|")
+    found = _type(kind)
+    if merges:
+        found["x-kubernetes-patch-strategy"] = "merge,retainKeys" if (owner, name) in _RETAIN_KEYS else "merge"
+    if merge_key:
+        found["x-kubernetes-patch-merge-key"] = merge_key
+    return found
+
+
+def _type(kind: str) -> Json:
+    if kind.startswith("[]"):
+        return {"type": "array", "items": _type(kind[2:])}
+    if kind.startswith("map:"):
+        return {"type": "object", "additionalProperties": _type(kind[4:])}
+    if kind in _SCALARS:
+        return dict(_SCALARS[kind])
+    return {"$ref": f"#/components/schemas/{_PREFIX}{_NAMES.get(kind, kind)}"}
+
+
+def _operations(row: Resource) -> Json:
+    """Describe the operations by which kubectl learns that dry runs, strict validation and patch types are there."""
+    collection = f"/{_path(row.group_version)}/{'namespaces/{namespace}/' if row.namespaced else ''}{row.plural}"
+    patch_types = _PATCH_TYPES if row.custom else (*_PATCH_TYPES, _STRATEGIC)
+    patch = _operation("patch", row, writes=True)
+    patch["requestBody"] = {"content": {name: {"schema": {"type": "object"}} for name in patch_types}}
+    return {
+        collection: {"get": _operation("list", row), "post": _operation("post", row, writes=True)},
+        f"{collection}/{{name}}": {
+            "get": _operation("get", row),
+            "put": _operation("put", row, writes=True),
+            "patch": patch,
+            "delete": _operation("delete", row),
+        },
+    }
+
+
+def _operation(action: str, row: Resource, *, writes: bool = False) -> Json:
+    names = ("dryRun", "fieldManager", "fieldValidation") if writes else ()
+    return {
+        "parameters": [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names],
+        "responses": {"200": {"description": "OK"}},
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": _kind_of(row),
+    }

@@ -1,0 +1,73 @@
+"""What clients ask about themselves: the cluster has one user, who may do everything."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from devcluster import clock
+from devcluster.errors import bad_request, forbidden_field, invalid, method_not_allowed
+from devcluster.objects import Object, spec
+
+USER = "devcluster"
+_GROUPS = ["system:masters", "system:authenticated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A resource that is created for its answer and never stored."""
+
+    group: str
+    kind: str
+    status: Callable[[Object], Object]
+
+    @property
+    def plural(self) -> str:
+        return f"{self.kind.lower()}s"
+
+    @property
+    def group_version(self) -> str:
+        return f"{self.group}/v1"
+
+
+def _access(review: Object) -> Object:
+    """Allow anything, but like a real server only one question at a time."""
+    asked = [name for name in ("resourceAttributes", "nonResourceAttributes") if spec(review).get(name)]
+    if len(asked) != 1:
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        raise invalid(review["kind"], "", [forbidden_field("spec.resourceAttributes", why)], REVIEWS[0].group)
+    return {"allowed": True}
+
+
+def _rules(_review: Object) -> Object:
+    return {
+        "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        "incomplete": False,
+    }
+
+
+def _identity(_review: Object) -> Object:
+    return {"userInfo": {"username": USER, "groups": _GROUPS}}
+
+
+REVIEWS = (
+    Review("authorization.k8s.io", "SelfSubjectAccessReview", _access),
+    Review("authorization.k8s.io", "SelfSubjectRulesReview", _rules),
+    Review("authentication.k8s.io", "SelfSubjectReview", _identity),
+)
+_BY_PATH = {f"/apis/{review.group_version}/{review.plural}": review for review in REVIEWS}
+
+
+def find(method: str, path: str) -> Review | None:
+    """Return the review at a path; raises the server's 405 for any method but POST."""
+    review = _BY_PATH.get(path.rstrip("/"))
+    if review is not None and method != "POST":
+        raise method_not_allowed()
+    return review
+
+
+def answer(review: Review, body: Object) -> Object:
+    if not isinstance(body, dict) or body.get("kind", review.kind) != review.kind:
+        raise bad_request(f"the object provided is unrecognized (must be of type {review.kind})")
+    named = {"kind": review.kind, "apiVersion": review.group_version}
+    metadata = {"creationTimestamp": clock.timestamp()}
+    return named | {"metadata": metadata, "spec": spec(body), "status": review.status(body | named)}

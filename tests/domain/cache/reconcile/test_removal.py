@@ -1,0 +1,70 @@
+"""The removal of a SampleSet: upstream's order, and what is told when a claim stays."""
+
+from typing import Any
+
+import pytest
+
+from app.domain.cache.reconcile.sample_sets import reconcile_set
+from app.domain.cache.reconcile.values import Complaint, Delete, LabelNode, SetInputs, SetObserved, SetRecord
+from app.domain.cache.vocabulary import Resource, SetPhase, Stage
+from tests.domain.cache.made import set_spec
+from tests.domain.cache.reconcile.made import ALL, STORAGE, a_pass, at_work, found, pods
+
+# What is left of a set; what its removal waits for, and does.
+REMOVALS: list[tuple[SetObserved, Stage, tuple[Any, ...]]] = [
+    (at_work(), Stage.NODE_LABELS, (LabelNode(node="n0", value=None), LabelNode(node="n1", value=None))),
+    (at_work(labelled={}), Stage.RUNTIME, (Delete(resource=Resource.RUNTIME),)),
+    (SetObserved(found=found(*ALL - {Resource.RUNTIME}), pods=pods("n0")), Stage.PODS, ()),
+    (
+        SetObserved(found=found(*ALL - {Resource.RUNTIME})),
+        Stage.SERVICE,
+        (Delete(resource=Resource.SERVICE), Delete(resource=Resource.TOKEN)),
+    ),
+    (SetObserved(found=found(*STORAGE)), Stage.CLAIM, (Delete(resource=Resource.PVC),)),
+    (SetObserved(found=found(Resource.PV)), Stage.VOLUME, (Delete(resource=Resource.PV),)),
+    (SetObserved(), Stage.GONE, ()),
+    # The namespace has gone, and took with it what was there.
+    (
+        SetObserved(found=found(Resource.PV), labelled={"n0": "p"}),
+        Stage.NODE_LABELS,
+        (LabelNode(node="n0", value=None),),
+    ),
+]
+
+
+@pytest.mark.parametrize(("observed", "stage", "actions"), REMOVALS)
+@pytest.mark.parametrize("phase", list(SetPhase))
+def test_removal_goes_in_upstreams_order(
+    phase: SetPhase, observed: SetObserved, stage: Stage, actions: tuple[Any, ...]
+) -> None:
+    decision = a_pass(phase, observed, deleted=True)
+    assert (decision.record.stage, decision.actions) == (stage, actions)
+    assert decision.gone == (stage is Stage.GONE)
+
+
+def test_a_set_that_is_removed_complains_of_nothing() -> None:
+    complaint = Complaint(reason="ErrorSecretNotExist", message="secret storage is not exist")
+    assert a_pass(SetPhase.NONE, SetObserved(), deleted=True, complaint=complaint).record.complaint is None
+
+
+def test_a_claim_that_does_not_go_is_told_once_and_not_at_once() -> None:
+    record, told = SetRecord(phase=SetPhase.READY, delays=7), []
+    for left in [SetObserved(found=found(*STORAGE))] * 6 + [SetObserved(found=found(Resource.PV))]:
+        decision = reconcile_set(
+            SetInputs(spec=set_spec(), deleted=True, record=record, observed=left, fresh_name="fresh")
+        )
+        told.append([event.reason for event in decision.events])
+        record = decision.record
+        assert (record.complaint is not None) == (["ClaimInUse"] in told and record.stage is Stage.CLAIM)
+    assert told == [[], [], [], ["ClaimInUse"], [], [], []]
+
+
+@pytest.mark.parametrize(
+    ("before", "pause"),
+    [(None, 1.0), (Stage.NODE_LABELS, 1.0), (Stage.SERVICE, 5.0)],
+    ids=["begun", "moved on", "stays"],
+)
+def test_what_goes_at_once_is_looked_at_again_soon_and_later_on_patiently(before: Stage | None, pause: float) -> None:
+    left = SetObserved(found=found(Resource.SERVICE))
+    decision = a_pass(SetPhase.READY, left, deleted=True, stage=before)
+    assert (decision.record.stage, decision.wake_after) == (Stage.SERVICE, pause)

@@ -1,0 +1,285 @@
+"""A cluster and runtime servers that a controller may lose the answers of, with the controller dying in between."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import count
+
+from app.domain.cache.edits import frozen_changes
+from app.domain.cache.reconcile.needs import needs
+from app.domain.cache.reconcile.sample_jobs import reconcile_job
+from app.domain.cache.reconcile.sample_sets import STORAGE, reconcile_set
+from app.domain.cache.reconcile.values import (
+    Action,
+    Create,
+    Delete,
+    JobInputs,
+    JobObserved,
+    JobRecord,
+    LabelNode,
+    PostOptions,
+    RuntimePod,
+    RuntimeStatus,
+    Scale,
+    ServerAnswer,
+    SetInputs,
+    SetObserved,
+    SetRecord,
+    Terminate,
+)
+from app.domain.cache.sample_job import SampleJobSpec
+from app.domain.cache.sample_set import SampleSetSpec
+from app.domain.cache.vocabulary import Found, Need, Resource, ResultStatus, SampleJobPhase, SetPhase
+from tests.domain.cache.made import job_spec, set_spec
+from tests.domain.cache.reconcile.made import summary
+
+UID = "the-set"
+_QUIET = 5  # turns without a change
+_FOLLOWED = (SampleJobPhase.PENDING, SampleJobPhase.RUNNING)
+
+
+@dataclass(slots=True)
+class Server:
+    """One incarnation of a pod: another one has nothing of what this was given."""
+
+    index: int
+    running: bool = False
+    answers: bool = True
+    jobs: dict[str, ResultStatus] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
+
+    def told(self, job: str) -> ServerAnswer:
+        status = self.jobs.get(job, ResultStatus.NOT_POSTED) if self.answers else ResultStatus.UNKNOWN
+        return ServerAnswer(index=self.index, status=status, message="as told")
+
+    def step(self, broken: set[str]) -> None:
+        """One job at a time, in their order."""
+        for job, status in self.jobs.items():
+            if status is ResultStatus.WAITING:
+                self.jobs[job] = ResultStatus.RUNNING
+                return
+            if status is ResultStatus.RUNNING:
+                self.jobs[job] = ResultStatus.FAIL if self.options[job] in broken else ResultStatus.SUCCESS
+                return
+
+
+@cache
+def _spec(kind: str, terminate: bool) -> SampleJobSpec:  # noqa: FBT001 - a key
+    return job_spec(kind, terminate=terminate)
+
+
+@dataclass(slots=True)
+class Job:
+    """A SampleJob. `edits` counts how often its options have changed."""
+
+    kind: str
+    terminate: bool
+    record: JobRecord = field(default_factory=JobRecord)
+    edits: int = 0
+
+    def digest(self, number: int) -> str:
+        return f"job-{number}-{self.edits}"
+
+
+@dataclass(slots=True)
+class World:
+    spec: SampleSetSpec = field(default_factory=set_spec)
+    record: SetRecord = field(default_factory=SetRecord)
+    deleted: bool = False
+    gone: bool = False
+    jobs: list[Job] = field(default_factory=list)
+    objects: set[Resource] = field(default_factory=set)
+    replicas: int = 0
+    servers: dict[int, Server] = field(default_factory=dict)
+    labelled: dict[str, str] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+    posted: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    """By options, job name and server: how often a server took it anew."""
+    lost: Counter[int] = field(default_factory=Counter)
+    """How often what a server had was lost, by its index."""
+    names: "count[int]" = field(default_factory=count)
+
+    # what people do
+
+    def edit(self, *, partitions: int | None = None, source: str | None = None) -> None:
+        """What may not be edited now stays."""
+        new = self.spec.model_copy(update={"partitions": partitions or self.spec.partitions})
+        if source is not None:
+            assert new.source is not None
+            new = new.model_copy(update={"source": new.source.model_copy(update={"uri": source})})
+        if not self.deleted and not frozen_changes(self.record, self.spec, new):
+            self.spec = new
+
+    @property
+    def digest(self) -> str:
+        assert self.spec.source is not None
+        return self.spec.source.uri
+
+    # what the cluster does
+
+    def step(self) -> None:
+        for server in self.servers.values():
+            if server.running:
+                server.step(self.broken)
+        wanted = self.replicas if Resource.RUNTIME in self.objects else 0
+        for server in self.servers.values():
+            if not server.running:
+                server.running = True
+                return
+        if len(self.servers) < wanted:
+            index = min(set(range(wanted)) - self.servers.keys())
+            self.servers[index] = Server(index)
+        elif surplus := [index for index in self.servers if index >= wanted]:
+            self.lose(max(surplus))
+
+    def lose(self, index: int) -> None:
+        """The pod, with all that it had been given."""
+        if self.servers.pop(index, None) is not None:
+            self.lost[index] += 1
+
+    def _is_bound(self) -> bool:
+        return all(resource in self.objects for resource in STORAGE)
+
+    # what the controller sees
+
+    def look(self) -> SetObserved:
+        found = dict.fromkeys(self.objects, Found.OURS)
+        has_runtime = Resource.RUNTIME in self.objects
+        ready = sum(server.running for server in self.servers.values()) if has_runtime else 0
+        watched = SetObserved(
+            found=found,
+            volume_bound=self._is_bound(),
+            runtime=RuntimeStatus(spec_replicas=self.replicas if has_runtime else 0, ready_replicas=ready),
+            pods=tuple(
+                RuntimePod(index=index, name=f"pod-{index}", node=f"n{index}", is_running=server.running)
+                for index, server in sorted(self.servers.items())
+            ),
+            labelled=dict(self.labelled),
+        )
+        wanted = needs(self.spec, self.record, watched, deleted=self.deleted)
+        first = self.servers.get(0)
+        if Need.SYNC_OPTIONS in wanted:
+            watched = replace(watched, digest=self.digest)
+        if Need.SYNC_RESULT in wanted and first is not None and first.running:
+            watched = replace(watched, sync=first.told(self.record.sync_job))
+        if Need.CACHE in wanted and self.servers and all(s.running and s.answers for s in self.servers.values()):
+            watched = replace(watched, cache=summary())
+        return watched
+
+    def _look_for(self, job: Job, number: int) -> JobObserved:
+        if self.gone:
+            return JobObserved()
+        running = [server for server in self.servers.values() if server.running]
+        seen = JobObserved(set_uid=UID, is_leaving=self.deleted)
+        if job.record.phase in _FOLLOWED:
+            told = [server.told(job.record.job) for server in running if server.index in job.record.servers]
+            has_runtime = Resource.RUNTIME in self.objects
+            return replace(seen, replicas=self.replicas if has_runtime else None, answers=tuple(told))
+        return replace(seen, running=tuple(server.index for server in running), digest=job.digest(number))
+
+    # what the controller does
+
+    def over_set(self, done: int | None = None) -> None:
+        """A pass; it dies before it is written (-1), or after so many of its actions."""
+        if self.gone:
+            return
+        inputs = SetInputs(
+            spec=self.spec, deleted=self.deleted, record=self.record, observed=self.look(), fresh_name=self._name()
+        )
+        decision = reconcile_set(inputs)
+        if done == -1:
+            return
+        self.record, self.gone = decision.record, decision.gone
+        self._act(decision.actions[:done], self.digest)
+
+    def over_job(self, number: int, done: int | None = None) -> None:
+        job = self.jobs[number]
+        inputs = JobInputs(
+            spec=_spec(job.kind, job.terminate),
+            record=job.record,
+            observed=self._look_for(job, number),
+            fresh_name=self._name(),
+        )
+        decision = reconcile_job(inputs)
+        if done == -1:
+            return
+        job.record = decision.record
+        self._act(decision.actions[:done], job.digest(number))
+
+    def _name(self) -> str:
+        return f"name-{next(self.names)}"
+
+    def _act(self, actions: Sequence[Action], options: str) -> None:
+        """As the hands do: what follows an end of others' work waits for all servers to answer."""
+        posts = [action.job for action in actions if isinstance(action, PostOptions)]
+        for action in actions:
+            if isinstance(action, Terminate):
+                assert not any(server.jobs.get(job) for server in self.servers.values() for job in posts)
+                if not self._terminate():
+                    return
+            else:
+                self._do(action, options)
+
+    def _do(self, action: Action, options: str) -> None:
+        match action:
+            case Create(resource=resource):
+                if resource is Resource.RUNTIME and resource not in self.objects:
+                    self.replicas = self.spec.partitions
+                self.objects.add(resource)
+            case Delete(resource=resource):
+                self.objects.discard(resource)
+            case Scale(replicas=replicas):
+                self.replicas = replicas
+            case LabelNode(node=node, value=value):
+                self.labelled.pop(node, None)
+                self.labelled |= {node: value} if value else {}
+            case PostOptions(job=job, servers=servers):
+                for index in servers:
+                    self._post(index, job, options)
+
+    def _post(self, index: int, job: str, options: str) -> None:
+        server = self.servers.get(index)
+        if server is None or not server.running or not server.answers or job in server.jobs:
+            return
+        server.jobs[job], server.options[job] = ResultStatus.WAITING, options
+        self.posted[options, job, index] += 1
+
+    def _terminate(self) -> bool:
+        running = [server for server in self.servers.values() if server.running]
+        for server in running:
+            for job, status in server.jobs.items():
+                if server.answers and status in (ResultStatus.WAITING, ResultStatus.RUNNING):
+                    server.jobs[job] = ResultStatus.FAIL
+        return all(server.answers for server in running)
+
+    # how it ends
+
+    def heal(self, rounds: int = 200) -> None:
+        """Nothing more goes wrong, and people mend what has failed: until nothing changes any more."""
+        for server in self.servers.values():
+            server.answers = True
+        quiet = 0
+        for turn in range(rounds):
+            before = self._state()
+            self.turn(turn)
+            quiet = quiet + 1 if before == self._state() else 0
+            if quiet == _QUIET:
+                return
+        raise AssertionError(f"it does not come to rest: {self}")
+
+    def _state(self) -> tuple[object, ...]:
+        jobs = [job.record for job in self.jobs]
+        servers = [(index, dict(server.jobs), server.running) for index, server in self.servers.items()]
+        return self.record, jobs, servers, set(self.objects), dict(self.labelled), self.replicas, self.gone
+
+    def turn(self, turn: int) -> None:
+        """Of a day on which nothing goes wrong."""
+        self.step()
+        self.over_set()
+        if self.record.phase is SetPhase.SYNC_FAILED:
+            self.edit(source=f"s3://mended-{turn}.example.com/x")
+        for number, job in enumerate(self.jobs):
+            self.over_job(number)
+            if job.record.phase is SampleJobPhase.FAILED and not self.deleted:
+                job.edits += 1
