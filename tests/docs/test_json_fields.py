@@ -75,7 +75,7 @@ def of_source(name: str) -> Fields:
     fields = Fields()
     match name:
         case "Kubernetes":
-            fields |= of_kubernetes(load("app/devcluster/schema.json"))
+            fields |= of_kubernetes(load("devcluster/schema.json"))
         case "manifests":
             for dialect in registry.DIALECTS.values():
                 fields |= of_json_schema(dialect.json_schema())
@@ -89,7 +89,7 @@ def of_source(name: str) -> Fields:
         case "cache runtime":
             fields |= of_json_schema(msgspec.json.schema(options.CacheStatus))
         case "node scripts":
-            source = (ROOT / "app" / "devcluster" / "node" / "script.py").read_text(encoding="utf-8")
+            source = (ROOT / "devcluster" / "node" / "script.py").read_text(encoding="utf-8")
             fields.names.update(re.findall(r'"(\w+)"', source))
         case "log events":
             source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "app").rglob("*.py"))

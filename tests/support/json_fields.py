@@ -89,7 +89,7 @@ def _variants(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Iterato
 
 
 def of_kubernetes(types: Mapping[str, Mapping[str, str]]) -> Fields:
-    """The fields of types as app/devcluster/schema.json writes them: the type of each field by its name."""
+    """The fields of types as devcluster/schema.json writes them: the type of each field by its name."""
     fields = Fields()
     for properties in types.values():
         for name, written in properties.items():
