@@ -112,7 +112,7 @@ async def _openapi_document(request: Request) -> Response:
 
 def _wrap(app: FastAPI, settings: HttpSettings) -> None:
     """From the inside out: what is added last sees a request first."""
-    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, max_bytes_at_once=settings.max_bodies_bytes)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,

@@ -9,7 +9,9 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.body_budget import BodyBudget, Excess, Receipt
 from app.api.errors import internal_problem, problem
+from app.http_server.metrics import REFUSALS
 
 REQUEST_ID: Final = b"x-request-id"
 _DRAINED_LIMITS: Final = 16
@@ -65,45 +67,59 @@ def _asks_first(scope: Scope) -> bool:
     return any(name == b"expect" for name, _ in scope["headers"])
 
 
-class _BodyTooLarge(Exception):  # noqa: N818 - a signal between two functions of this module
-    """The body has passed the limit while it was being read."""
+class _Refused(Exception):  # noqa: N818 - a signal between two functions of this module
+    """The body has passed a limit while it was being read. `is_read` says that nothing of it is left to read."""
+
+    def __init__(self, excess: Excess, *, is_read: bool) -> None:
+        super().__init__(excess)
+        self.excess = excess
+        self.is_read = is_read
 
 
 class BodyLimit:
-    """Answers 413 before the body is read where its length is told, and as soon as it is known where not."""
+    """Bounds the body of each request, and all bodies that the process holds at once.
 
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+    A body that is too large is answered 413, before it is read if its length is declared. A body for which there is no
+    memory now is answered 503. The memory is free again when the answer begins: a stream does not hold it.
+    """
+
+    def __init__(self, app: ASGIApp, max_bytes: int, max_bytes_at_once: int) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._budget = BodyBudget(max_bytes_at_once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         if self._declared(scope) > self._max_bytes:
-            await self._refuse(scope, receive, send)
+            await self._refuse(_Refused(Excess.OF_ONE, is_read=False), scope, receive, send)
             return
-        received = 0
+        receipt = Receipt(self._max_bytes, self._budget)
         started = False
 
         async def counted() -> Message:
-            nonlocal received
             message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._max_bytes:
-                raise _BodyTooLarge
+            excess = receipt.add(len(message.get("body", b"")))
+            if excess is not None:
+                raise _Refused(excess, is_read=not message.get("more_body", False))
             return message
 
         async def watched(message: Message) -> None:
             nonlocal started
             started = True
+            receipt.release()
             await send(message)
 
+        refused: _Refused | None = None
         try:
             await self._app(scope, counted, watched)
-        except _BodyTooLarge:
-            if not started:
-                await self._refuse(scope, receive, send)
+        except _Refused as refusal:
+            refused = refusal
+        finally:
+            receipt.release()
+        if refused is not None and not started:
+            await self._refuse(refused, scope, receive, send)
 
     def _declared(self, scope: Scope) -> int:
         for name, value in scope["headers"]:
@@ -111,10 +127,16 @@ class BodyLimit:
                 return int(value)
         return 0
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        detail = f"the body is larger than {self._max_bytes} bytes"
-        headers = {} if not _asks_first(scope) and await self._drained(receive) else {"Connection": "close"}
-        response = problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "TooLarge", detail, headers=headers)
+    async def _refuse(self, refused: _Refused, scope: Scope, receive: Receive, send: Send) -> None:
+        is_read = refused.is_read or (not _asks_first(scope) and await self._drained(receive))
+        headers = {} if is_read else {"Connection": "close"}
+        if refused.excess is Excess.OF_ONE:
+            detail = f"the body is larger than {self._max_bytes} bytes"
+            response = problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "TooLarge", detail, headers=headers)
+        else:
+            REFUSALS.labels("bodies").inc()
+            detail = f"the bodies under way have more than {self._budget.max_bytes} bytes together: repeat it later"
+            response = problem(HTTPStatus.SERVICE_UNAVAILABLE, "TooManyBodies", detail, headers=headers)
         await response(scope, receive, send)
 
     async def _drained(self, receive: Receive) -> bool:

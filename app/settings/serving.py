@@ -42,6 +42,13 @@ class ServingSettings(BaseSettings):
         Field(description="comma-separated host names, beside loopback's, that open access answers to"),
     ] = ()
     max_body_bytes: Annotated[int, Field(ge=1024, description="largest request body")] = 3 * 1024 * 1024
+    max_bodies_bytes: Annotated[
+        int,
+        Field(
+            ge=1024,
+            description="request bodies over 16 KiB held at once: 8 of the largest, which decoded take 600 MiB at most",
+        ),
+    ] = 24 * 1024 * 1024
     max_open: Annotated[
         int,
         Field(ge=1, description="streams, long polls and logs that a process holds open; each is a socket and 100 KiB"),
@@ -87,7 +94,12 @@ class ServingSettings(BaseSettings):
         return LastingLimits(total=self.max_open, per_token=self.max_open_per_token, logs=self.max_open_logs)
 
     def http(self) -> HttpSettings:
-        return HttpSettings(max_body_bytes=self.max_body_bytes, cors_origins=self.cors_origins, hosts=self._hosts())
+        return HttpSettings(
+            max_body_bytes=self.max_body_bytes,
+            max_bodies_bytes=max(self.max_bodies_bytes, self.max_body_bytes),
+            cors_origins=self.cors_origins,
+            hosts=self._hosts(),
+        )
 
     def _hosts(self) -> tuple[str, ...]:
         """With open access, the names of this gateway: any other one in a Host header is a web page's trick."""

@@ -218,6 +218,13 @@ async def test_bodies_over_the_limit(hostile: Gateway) -> None:
     untold = await hostile.client.post(jobs_path(), content=chunks(), headers={"Content-Type": JSON})
     assert untold.status_code == 413
 
+    async def last_byte_too_many() -> Any:
+        yield b" " * (3 << 20)
+        yield b" "
+
+    barely = await hostile.client.post(jobs_path(), content=last_byte_too_many(), headers={"Content-Type": JSON})
+    assert barely.status_code == 413
+
 
 async def test_secrets_are_not_repeated(hostile: Gateway) -> None:
     container = {"name": "main", "image": "a", "env": [{"name": "PASSWORD", "value": {"hunter2": "hunter2"}}]}

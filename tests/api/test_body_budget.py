@@ -1,0 +1,94 @@
+"""The memory of request bodies is bounded, for each one and for all that are under way at once."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_asyncio
+
+from app.api.body_budget import UNCOUNTED_BYTES, BodyBudget, Excess, Receipt
+from app.api.settings import HttpSettings
+from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
+from tests.support.raw_http import Connection, request
+
+LIMIT = 64 * 1024
+AT_ONCE = 96 * 1024
+PATIENCE = 120.0
+JSON = "Content-Type: application/json"
+LARGE = json.dumps(manifest("large")).encode() + b" " * (LIMIT - 1024)
+
+
+@pytest_asyncio.fixture
+async def bounded(database_url: str) -> AsyncIterator[Gateway]:
+    settings = HttpSettings(max_body_bytes=LIMIT, max_bodies_bytes=AT_ONCE)
+    async with running_gateway(database_url, settings=settings) as running:
+        yield running
+
+
+@asynccontextmanager
+async def connected(gateway: Gateway) -> AsyncIterator[Connection]:
+    parts = urlsplit(gateway.url)
+    async with Connection(*await asyncio.open_connection(parts.hostname, parts.port)) as connection:
+        yield connection
+
+
+async def submitted(gateway: Gateway, body: bytes) -> tuple[int, bytes]:
+    async with connected(gateway) as connection:
+        await connection.send(request("POST", f"{jobs_path()}?dryRun=All", JSON, body=body))
+        return await connection.answer()
+
+
+async def answered(gateway: Gateway, status: int) -> bytes:
+    """The answer to a large body, once it has this status."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            found, answer = await submitted(gateway, LARGE)
+            if found == status:
+                return answer
+            await asyncio.sleep(0.01)
+
+
+async def test_a_large_body_waits_for_others_to_end_and_a_small_one_does_not(bounded: Gateway) -> None:
+    unfinished = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
+    async with connected(bounded) as connection:
+        await connection.send(unfinished)
+        problem = json.loads(await answered(bounded, 503))
+        assert problem["code"] == "TooManyBodies"
+        assert f"more than {AT_ONCE} bytes" in problem["detail"]
+        told = await bounded.client.post(jobs_path(), content=LARGE, headers={"Content-Type": "application/json"})
+        assert (told.status_code, told.headers["retry-after"]) == (503, "1")
+        assert (await submitted(bounded, json.dumps(manifest("small")).encode()))[0] == 200
+    await answered(bounded, 200)
+
+
+async def test_a_stream_does_not_hold_the_memory_of_its_body(bounded: Gateway) -> None:
+    async with connected(bounded) as first, connected(bounded) as second, connected(bounded) as third:
+        for connection in (first, second, third):
+            await connection.send(request("GET", "/api/v1/watch", body=LARGE))
+            async with asyncio.timeout(PATIENCE):
+                assert (await connection.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        assert (await submitted(bounded, LARGE))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("pieces", "found", "held"),
+    [
+        ([UNCOUNTED_BYTES], None, 0),
+        ([UNCOUNTED_BYTES, 1], None, UNCOUNTED_BYTES + 1),
+        ([AT_ONCE // 2, AT_ONCE // 2], None, AT_ONCE),
+        ([AT_ONCE // 2, AT_ONCE // 2 + 1], Excess.OF_ALL, AT_ONCE // 2),
+        ([2 * AT_ONCE + 1], Excess.OF_ONE, 0),
+    ],
+)
+def test_bodies_count_as_they_arrive(pieces: list[int], found: Excess | None, held: int) -> None:
+    budget = BodyBudget(AT_ONCE)
+    receipt = Receipt(2 * AT_ONCE, budget)
+    assert [receipt.add(count) for count in pieces][-1] is found
+    assert budget.held == held
+    receipt.release()
+    assert budget.held == 0
+    assert receipt.add(1) is (Excess.OF_ONE if found is Excess.OF_ONE else None)
+    assert budget.held == 0
