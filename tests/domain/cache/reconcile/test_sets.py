@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.cache.edits import frozen_changes
 from app.domain.cache.reconcile.needs import needs
 from app.domain.cache.reconcile.sample_sets import reconcile_set
 from app.domain.cache.reconcile.values import (
@@ -392,11 +391,3 @@ def test_what_has_to_be_found_out(phase: SetPhase, record: dict[str, Any], expec
     assert needs(set_spec(), kept, SetObserved(), deleted=False) == expected
     assert needs(set_spec(), kept, at_work(), deleted=False) == expected - {Need.SECRET}
     assert needs(set_spec(), kept, SetObserved(), deleted=True) == set()
-
-
-def test_where_data_came_from_is_history_once_it_is_there() -> None:
-    stored, new = set_spec(), set_spec(noSync=True, source={"uri": "s3://other.example.com"}, partitions=9)
-    assert frozen_changes(SetRecord(phase=SetPhase.SYNC_FAILED), stored, new) == []
-    for record in (SetRecord(phase=SetPhase.MOUNT, synced=True), SetRecord(phase=SetPhase.READY)):
-        assert [error.pointer for error in frozen_changes(record, stored, new)] == ["/spec/source", "/spec/noSync"]
-        assert frozen_changes(record, stored, set_spec(partitions=9)) == []
