@@ -168,7 +168,7 @@ async def test_without_descriptors_it_pauses_logs_once_and_goes_on(victim: Victi
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (10, DESCRIPTORS))
         try:
             waiting = [await victim.connect() for _ in range(20)]
-            cpu, until = victim.cpu_seconds(), time.monotonic() + 3
+            cpu, until = victim.cpu_seconds(), time.monotonic() + 2
             async with asyncio.timeout(60):
                 while b"http.cannot_accept" not in victim.log_since(log) or time.monotonic() < until:
                     await asyncio.sleep(0.05)
@@ -182,9 +182,9 @@ async def test_without_descriptors_it_pauses_logs_once_and_goes_on(victim: Victi
                 pass
         assert not stream.reader.at_eof()
     lines = victim.log_since(log).count(b"http.cannot_accept")
-    prove(f"attack: no descriptors: 20 connections waited for 3 s, {lines} log line, gateway CPU {cpu:.2f} s")
+    prove(f"attack: no descriptors: 20 connections waited for 2 s, {lines} log line, gateway CPU {cpu:.2f} s")
     assert lines == 1
-    assert cpu < 1.5
+    assert cpu < 0.3
     assert answered[0] == 200
 
 
@@ -223,20 +223,23 @@ async def test_an_h2c_upgrade_is_ignored_and_the_body_is_read(connection_field: 
 
 
 async def test_pipelined_requests_are_answered_in_order_and_in_turn(victim: Victim, prove: Prove) -> None:
-    count = 5000
+    count = 800
 
     async def attack() -> int:
         async with await victim.connect() as connection:
             sending = asyncio.ensure_future(connection.send(sent))  # noqa: TID251 - awaited below
             statuses = [(await connection.answer())[0] for _ in range(count)]
             await sending
-            return statuses.count(200) + statuses.count(404)
+            assert statuses == [200, 404] * (count // 2)
+            return count
 
-    sent = (request("GET", "/livez") + request("GET", "/nowhere")) * (count // 2)
+    # More than the server reads at once, so that it has to stop reading and go on.
+    padding = f"X-Padding: {'a' * 80}"
+    sent = (request("GET", "/livez", padding) + request("GET", "/nowhere", padding)) * (count // 2)
+    assert len(sent) > 96 * 1024
     async with victim.polled("pipelining", prove) as bystander:
         answers = await each(2, attack)
         bystander.notes.append(f"2 clients pipelined {count} requests each, {sum(answers)} were answered")
-        assert answers == [count, count]
 
 
 async def test_a_body_of_tiny_chunks_is_read(victim: Victim, prove: Prove) -> None:
