@@ -8,9 +8,8 @@ sees its outcome. Keys and names are taken in sorted order and rows of other job
 transactions do not wait for each other.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -27,8 +26,8 @@ from app.domain.plan import Manifest
 from app.domain.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom
 from app.domain.status.records import JobStatus
 
-# Characters of manifests that are written before others have their turn: about five milliseconds.
-_WRITTEN_A_TURN: Final = 512 * 1024
+# Characters of manifests in a statement after which the next one begins: about five milliseconds.
+_STATEMENT_LENGTH: Final = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,8 +231,8 @@ class _Batch:
         named, blocked = await self._reserve_names(claimed)
         winners = await self._with_room(named)
         if winners:
-            rows = await _job_rows([self._jobs[place] for place in winners])
-            await self._connection.execute(_JOBS, *codec.columns(rows))
+            for rows in _portions([self._jobs[place] for place in winners]):
+                await self._connection.execute(_JOBS, *codec.columns(rows))
         for place in winners:
             self._win(place)
         await self._name_the_holders(blocked)
@@ -355,17 +354,19 @@ def _key_row(job: NewJob) -> tuple[Any, ...]:
     return (key.scope, key.key, key.fingerprint, job.uid, key.answer, job.created_at)
 
 
-async def _job_rows(jobs: Sequence[NewJob]) -> list[tuple[Any, ...]]:
-    """A row for each; between large manifests others have their turn."""
-    rows, written = [], 0
+def _portions(jobs: Sequence[NewJob]) -> Iterator[list[tuple[Any, ...]]]:
+    """A row for each job, in portions for a statement each: between statements others have their turn."""
+    rows: list[tuple[Any, ...]] = []
+    length = 0
     for job in jobs:
         manifest = codec.text_of(job.manifest)
         rows.append(_job_row(job, manifest))
-        written += len(manifest)
-        if written > _WRITTEN_A_TURN:
-            written = 0
-            await asyncio.sleep(0)
-    return rows
+        length += len(manifest)
+        if length > _STATEMENT_LENGTH:
+            yield rows
+            rows, length = [], 0
+    if rows:
+        yield rows
 
 
 def _job_row(job: NewJob, manifest: str) -> tuple[Any, ...]:

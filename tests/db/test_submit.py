@@ -27,6 +27,7 @@ from app.db.submit import (
 )
 from app.domain.name_ranges import NameRange
 from app.domain.vocabulary import JobPhase
+from app.http_server.stalls import Stall, watched
 from tests.db.factories import NOW, later, move, names_held, new_job, stored, submitted
 
 
@@ -272,3 +273,12 @@ async def test_a_group_commit_that_runs_again_stores_nothing_that_it_has_refused
 async def outcome(submitting: Awaitable[Answer]) -> Answer | BaseException:
     (answer,) = await asyncio.gather(submitting, return_exceptions=True)
     return answer
+
+
+async def test_many_large_manifests_are_not_written_in_one_turn_of_the_loop(db: Database) -> None:
+    manifest = {"kind": "GenericJob", "spec": {"args": ["x"] * 90_000}}
+    jobs = [new_job(f"large-{number}", manifest=manifest) for number in range(50)]
+    found: list[Stall] = []
+    with watched(0.06, found.append):
+        await submitted(db, *jobs)
+    assert found == []
