@@ -174,7 +174,7 @@ def dev(
     with _embedded():
         from app import dev as development
     settings = _dev_settings(port=port, kubeconfig=kubeconfig)
-    _run(lambda stop: development.run(settings, data_dir.absolute(), on_ready=_say_dev_ready, stop=stop))
+    _run(lambda stop: development.run(settings, data_dir.resolve(), on_ready=_say_dev_ready, stop=stop))
 
 
 @app.command()
@@ -188,7 +188,7 @@ def demo(
     with _embedded():
         from app.demo import run as demonstration
     settings = _dev_settings(port=port, kubeconfig=kubeconfig, log_level="error", restart_backoff=1.0)
-    _run(lambda stop: demonstration.run(settings, data_dir.absolute(), stop=stop, keep_serving=not exit_))
+    _run(lambda stop: demonstration.run(settings, data_dir.resolve(), stop=stop, keep_serving=not exit_))
 
 
 # One process alone: nobody else waits for its lease but itself, after it was killed; and no load balancer leads to it.

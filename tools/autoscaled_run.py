@@ -145,7 +145,7 @@ async def _running(http: httpx2.AsyncClient) -> dict[str, int]:
     for name in BOUNDS:
         answer = await http.get(f"{JOBS}/{name}/replicas")
         items = answer.json()["items"] if answer.status_code == 200 else []
-        found[name] = sum(item["task"] == "trainer" and item["phase"] == "running" for item in items)
+        found[name] = sum(item["task"] == "trainer" and item["phase"] == "Running" for item in items)
     return found
 
 

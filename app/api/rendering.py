@@ -223,7 +223,7 @@ def _status(status: JobStatus) -> StatusView:
         phase=status.phase,
         reason=status.reason,
         message=status.message,
-        aggregate=AggregateView(**{str(phase): count for phase, count in status.aggregate.items()}),
+        aggregate=AggregateView(**{phase.counter: count for phase, count in status.aggregate.items()}),
         pending_reasons=[
             PendingReasonView(
                 code=reason.code,

@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from app.domain.vocabulary import JobPhase, ReplicaPhase, ScaleOutcome
+from app.domain.vocabulary import Evidence, JobPhase, Outcome, ReplicaPhase, ScaleOutcome
 
 
 class View(BaseModel):
@@ -143,10 +143,10 @@ class AttemptView(View):
     number: int
     pod_uid: str | None
     phase: ReplicaPhase
-    outcome: str | None
-    """succeeded, failed, disrupted or stopped; null while it runs."""
-    evidence: str
-    """Whether logs and events of its end are kept here: none, captured or unavailable."""
+    outcome: Outcome | None
+    """How the attempt ended; null while it runs."""
+    evidence: Evidence
+    """Whether the logs and events of the end of this attempt are stored."""
     evidence_reason: str | None
     node: str | None
     pod_ip: str | None = Field(alias="podIP")

@@ -29,15 +29,20 @@ TERMINAL_PHASES = frozenset({JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.TIMED
 
 
 class ReplicaPhase(StrEnum):
-    """The seven buckets of the aggregate, whose sum is always the desired number of replicas."""
+    """Phase of one replica. The aggregate counts replicas by phase; the counts add up to the desired replicas."""
 
-    CREATING = "creating"  # no pod yet, back-off included, or a pod that no node has been found for
-    PENDING = "pending"  # bound to a node, one or more containers have not started
-    RUNNING = "running"  # all containers have started, at least one runs or is being restarted in place
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    UNKNOWN = "unknown"  # the pod's state cannot be obtained: its node does not answer
-    DELETED = "deleted"  # stopped by pause, cancel or clean-up, or vanished for good
+    CREATING = "Creating"  # no pod yet, back-off included, or a pod that no node has been found for
+    PENDING = "Pending"  # bound to a node, one or more containers have not started
+    RUNNING = "Running"  # all containers have started, at least one runs or is being restarted in place
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"  # the pod's state cannot be obtained: its node does not answer
+    DELETED = "Deleted"  # stopped by pause, cancel or clean-up, or vanished for good
+
+    @property
+    def counter(self) -> str:
+        """The name of the aggregate's field that counts replicas in this phase: `creating` for Creating."""
+        return self.value.lower()
 
     @property
     def is_live(self) -> bool:
@@ -52,10 +57,10 @@ class ReplicaPhase(StrEnum):
 class Outcome(StrEnum):
     """How an attempt ended."""
 
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    DISRUPTED = "disrupted"  # the cluster took the pod away: not charged to the restart budget
-    STOPPED = "stopped"  # jobgate took it away: pause, cancel, scale-down or clean-up; fires no rule
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    DISRUPTED = "Disrupted"  # the cluster took the pod away: not charged to the restart budget
+    STOPPED = "Stopped"  # jobgate took it away: pause, cancel, scale-down or clean-up; fires no rule
 
 
 class StopReason(StrEnum):
@@ -80,9 +85,9 @@ class ScaleOutcome(StrEnum):
 class Evidence(StrEnum):
     """Whether an ended attempt's logs and events have reached Postgres; until then nobody deletes its pod."""
 
-    NONE = "none"
-    CAPTURED = "captured"
-    UNAVAILABLE = "unavailable"
+    NONE = "None"
+    CAPTURED = "Captured"
+    UNAVAILABLE = "Unavailable"
 
 
 class RestartPolicy(StrEnum):

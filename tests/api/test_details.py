@@ -83,14 +83,14 @@ async def test_replicas_tell_every_attempt(gateway: Gateway) -> None:
     await with_story(gateway)
     first, second = (await get(gateway, "replicas"))["items"]
     assert (first["name"], first["task"], first["rank"]) == ("hello-worker-0", "worker", 0)
-    assert (first["phase"], first["attempt"], first["restartCount"], first["podIP"]) == ("running", 2, 1, "10.0.0.7")
+    assert (first["phase"], first["attempt"], first["restartCount"], first["podIP"]) == ("Running", 2, 1, "10.0.0.7")
     assert [(item["number"], item["outcome"], item["exitCode"], item["evidence"]) for item in first["attempts"]] == [
-        (1, "failed", 3, "captured"),
-        (2, None, None, "none"),
+        (1, "Failed", 3, "Captured"),
+        (2, None, None, "None"),
     ]
     assert first["attempts"][0]["containers"][0]["exitCode"] == 3
-    assert (second["phase"], second["attempts"][0]["number"]) == ("creating", 1)
-    assert [item["rank"] for item in (await get(gateway, "replicas?phase=running"))["items"]] == [0]
+    assert (second["phase"], second["attempts"][0]["number"]) == ("Creating", 1)
+    assert [item["rank"] for item in (await get(gateway, "replicas?phase=Running"))["items"]] == [0]
     assert (await get(gateway, "replicas?task=other"))["items"] == []
 
 

@@ -131,6 +131,6 @@ async def test_many_replicas_are_read_a_page_at_a_time(gateway: Gateway) -> None
         job = (await gateway.client.get(jobs_path(NAMESPACE, "large"))).json()
         listed = (await gateway.client.get(jobs_path(NAMESPACE))).json()["items"]
     assert [item["rank"] for page in found for item in page] == list(range(MANY))
-    assert await pages(gateway, jobs_path(NAMESPACE, "large/replicas"), phase="running") == [[]]
+    assert await pages(gateway, jobs_path(NAMESPACE, "large/replicas"), phase="Running") == [[]]
     assert len(job["nativeStatus"]["tasks"][0]["replicas"]) == MANY
     assert listed == [job]

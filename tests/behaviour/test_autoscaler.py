@@ -78,7 +78,7 @@ async def run_that(jobs: Jobs, holds: Callable[[dict[str, Body]], bool]) -> dict
 
 
 async def trainers(jobs: Jobs, name: str) -> int:
-    running = [item for item in (await jobs.replicas(name)).values() if item["phase"] == "running"]
+    running = [item for item in (await jobs.replicas(name)).values() if item["phase"] == "Running"]
     return sum(item["task"] == "trainer" and not item["leaving"] for item in running)
 
 

@@ -72,9 +72,9 @@ async def test_a_learner_adds_a_collector_from_inside_its_pod(jobs: Jobs, tmp_pa
     await jobs.until("grows", "Succeeded")
     replicas = await jobs.replicas("grows")
     assert {key: replica["phase"] for key, replica in replicas.items()} == {
-        "learner-0": "succeeded",
-        "collector-0": "succeeded",
-        "collector-1": "succeeded",
+        "learner-0": "Succeeded",
+        "collector-0": "Succeeded",
+        "collector-1": "Succeeded",
     }
     assert {replica["attempt"] for replica in replicas.values()} == {1}, "nobody was restarted for it"
     assert "successfully add replicas" in (await jobs.log("grows", task="learner", rank="0")).text

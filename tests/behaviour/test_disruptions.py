@@ -18,7 +18,7 @@ def first_of(replica: dict[str, Any]) -> dict[str, Any]:
 
 
 def runs_again(replica: dict[str, Any]) -> bool:
-    return bool(replica["attempt"] == 2 and replica["phase"] == "running")
+    return bool(replica["attempt"] == 2 and replica["phase"] == "Running")
 
 
 def is_replaced(replica: dict[str, Any]) -> bool:
@@ -35,7 +35,7 @@ async def test_a_pod_that_somebody_deleted_is_replaced_at_once(jobs: Jobs) -> No
     replica = await jobs.until_replica("hit", runs_again)
     assert (replica["restartCount"], replica["disruptions"]) == (0, 1)
     first = first_of(replica)
-    assert (first["outcome"], first["reason"], first["evidence"]) == ("disrupted", "PodDeleted", "captured")
+    assert (first["outcome"], first["reason"], first["evidence"]) == ("Disrupted", "PodDeleted", "Captured")
     assert (await jobs.log("hit", attempt="1")).text.endswith("asked to go\n")
     await jobs.until("hit", "Running")
     reasons = await jobs.reasons("hit")
@@ -62,8 +62,8 @@ async def test_a_pod_that_vanished_with_its_finalizer_is_replaced(jobs: Jobs) ->
     replica = await jobs.until_replica("poof", runs_again)
     assert (replica["restartCount"], replica["disruptions"]) == (0, 1)
     first = first_of(replica)
-    assert first["outcome"] == "disrupted"
-    assert first["evidence"] in ("captured", "unavailable")
+    assert first["outcome"] == "Disrupted"
+    assert first["evidence"] in ("Captured", "Unavailable")
     assert len(await jobs.names("pods", uid)) == 1
 
 
@@ -81,7 +81,7 @@ async def test_a_pod_that_vanished_while_the_gateway_looked_away_is_found_out(
     finally:
         gateway.thaw()
     first = first_of(await jobs.until_replica("away", runs_again))
-    assert (first["outcome"], first["evidence"]) == ("disrupted", "unavailable")
+    assert (first["outcome"], first["evidence"]) == ("Disrupted", "Unavailable")
     assert first["evidenceReason"]
 
 
@@ -95,7 +95,7 @@ async def test_an_eviction_is_told_in_the_kubelets_words(jobs: Jobs) -> None:
     replica = await jobs.until_replica("evicted", is_replaced)
     assert replica["restartCount"] == 0
     first = first_of(replica)
-    assert (first["outcome"], first["reason"]) == ("disrupted", "TerminationByKubelet")
+    assert (first["outcome"], first["reason"]) == ("Disrupted", "TerminationByKubelet")
     assert first["message"] == "The node was low on resource: memory."
     assert (await jobs.log("evicted", attempt="1")).text == "training\n"
 
@@ -131,5 +131,5 @@ async def test_after_so_many_disruptions_the_replica_has_failed(
         await own.until("cursed", "Failed")
         replica = await own.replica("cursed")
         assert (replica["attempt"], replica["restartCount"], replica["disruptions"]) == (3, 0, 2)
-        assert replica["phase"] in ("failed", "deleted")
+        assert replica["phase"] in ("Failed", "Deleted")
         assert (await own.status("cursed"))["aggregate"]["failed"] == 1

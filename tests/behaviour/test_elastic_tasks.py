@@ -133,7 +133,7 @@ async def test_who_leaves_on_a_node_that_is_lost_is_forced_away(jobs: Jobs, node
         replica = await jobs.replica("lost", "collector-1")
         assert (replica["leaving"], replica["node"], replica["disruptions"]) == (True, node, 0)
         [attempt] = replica["attempts"]
-        assert (attempt["outcome"], attempt["evidence"]) == ("stopped", "unavailable")
+        assert (attempt["outcome"], attempt["evidence"]) == ("Stopped", "Unavailable")
         [warning] = [row for row in await jobs.history("lost") if row["reason"] == "NodeLost"]
         assert "may still run" in warning["message"]
     assert (await jobs.replica("lost", "collector-0"))["attempt"] == 1

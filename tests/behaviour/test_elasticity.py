@@ -100,7 +100,7 @@ async def test_the_highest_ranks_leave_in_their_grace_period_and_that_is_no_fail
         replica = await jobs.until_replica("shrinks", captured, f"trainer-{rank}")
         assert (replica["leaving"], replica["exitCode"], replica["restartCount"]) == (True, code, 0)
         [attempt] = replica["attempts"]
-        assert (attempt["outcome"], attempt["exitCode"]) == ("stopped", code)
+        assert (attempt["outcome"], attempt["exitCode"]) == ("Stopped", code)
         log = await jobs.log("shrinks", task="trainer", rank=str(rank), attempt="1")
         assert log.text == f"hello from shrinks-trainer-{rank}\nlast words\n"
         assert log.headers["Jobgate-Log-Source"] == "stored"
@@ -110,7 +110,7 @@ async def test_the_highest_ranks_leave_in_their_grace_period_and_that_is_no_fail
 
 
 def captured(replica: Body) -> bool:
-    return bool(replica["attempts"][-1]["evidence"] == "captured")
+    return bool(replica["attempts"][-1]["evidence"] == "Captured")
 
 
 WATCH = """
@@ -159,9 +159,9 @@ async def test_a_rank_that_comes_back_goes_on_counting_its_attempts(jobs: Jobs) 
     assert (await jobs.until_settled("again", 2))["outcome"] == "Reached"
     await jobs.scale("again", 2)
     assert (await jobs.until_settled("again", 3))["outcome"] == "Reached"
-    replica = await jobs.until_replica("again", lambda found: found["phase"] == "running", "trainer-1")
+    replica = await jobs.until_replica("again", lambda found: found["phase"] == "Running", "trainer-1")
     assert (replica["attempt"], replica["leaving"], replica["restartCount"], replica["disruptions"]) == (2, False, 0, 0)
-    assert [attempt["outcome"] for attempt in replica["attempts"]] == ["stopped", None]
+    assert [attempt["outcome"] for attempt in replica["attempts"]] == ["Stopped", None]
     first = await jobs.log("again", task="trainer", rank="1", attempt="1")
     assert (first.text, first.headers["Jobgate-Log-Source"]) == ("hello from again-trainer-1\nlast words\n", "stored")
     second = await jobs.until_log("again", "hello", task="trainer", rank="1", attempt="2")
@@ -171,13 +171,13 @@ async def test_a_rank_that_comes_back_goes_on_counting_its_attempts(jobs: Jobs) 
 
 async def test_a_rank_whose_work_was_done_when_it_left_is_still_done(jobs: Jobs) -> None:
     uid = await started(jobs, "spent", of_rank({1: "exit 0"}, leaves()), trainers=2)
-    await jobs.until_replica("spent", lambda found: found["phase"] == "succeeded", "trainer-1")
+    await jobs.until_replica("spent", lambda found: found["phase"] == "Succeeded", "trainer-1")
     before = await pod_uids(jobs, uid)
     for seq, size in ((2, 1), (3, 2)):
         await jobs.scale("spent", size)
         assert (await jobs.until_settled("spent", seq))["outcome"] == "Reached"
     replica = await jobs.replica("spent", "trainer-1")
-    assert (replica["phase"], replica["attempt"], replica["leaving"]) == ("succeeded", 1, False)
+    assert (replica["phase"], replica["attempt"], replica["leaving"]) == ("Succeeded", 1, False)
     assert (await pod_uids(jobs, uid))["spent-trainer-0"] == before["spent-trainer-0"]
 
 
@@ -203,7 +203,7 @@ async def test_growth_that_a_quota_refuses_harms_nobody_and_comes_when_it_may(jo
     assert record["message"].startswith("QuotaExceeded: ")
     assert "exceeded quota: pods" in record["message"]
     # Both are asked for at once, and the quota lets in the one that comes first.
-    await jobs.until_replicas("frugal", lambda found: phases_of(found, "trainer-1", "trainer-2").count("running") == 1)
+    await jobs.until_replicas("frugal", lambda found: phases_of(found, "trainer-1", "trainer-2").count("Running") == 1)
     reason = await jobs.pending("frugal", "QuotaExceeded")
     assert "exceeded quota: pods" in reason["message"]
     assert (await jobs.status("frugal"))["phase"] == "Scaling"
@@ -217,7 +217,7 @@ async def test_growth_that_a_quota_refuses_harms_nobody_and_comes_when_it_may(jo
     await jobs.scale("frugal", 3)
     assert (await jobs.until_settled("frugal", 3))["outcome"] == "Refused"
     await hard_limit(jobs, 5)
-    await jobs.until_replicas("frugal", lambda found: phases_of(found, "trainer-1", "trainer-2") == ["running"] * 2)
+    await jobs.until_replicas("frugal", lambda found: phases_of(found, "trainer-1", "trainer-2") == ["Running"] * 2)
     status = await jobs.until("frugal", "Running")
     assert status["pendingReasons"] == []
     assert before.items() <= (await pod_uids(jobs, uid)).items()
@@ -303,4 +303,4 @@ async def test_a_job_whose_trainers_are_done_does_not_wait_for_those_who_leave(j
     await jobs.until_released(uid)
     assert (await jobs.status("done"))["phase"] == "Succeeded"
     replica = await jobs.until_replica("done", captured, "trainer-1")
-    assert (replica["leaving"], replica["attempts"][0]["outcome"]) == (True, "stopped")
+    assert (replica["leaving"], replica["attempts"][0]["outcome"]) == (True, "Stopped")

@@ -85,7 +85,7 @@ async def test_debug_pods_do_nothing_and_no_rule_ends_them(jobs: Jobs) -> None:
     chosen = [{"type": "worker", "skipInitContainer": True, "command": ["sh", "-c", "echo debugging; exit 9"]}]
     mode = {"debug": {"enabled": True, "replicaSpecs": chosen}}
     uid = (await jobs.submit(job("debug", task("exit 0", initContainers=[first]), runMode=mode)))["uid"]
-    replica = await jobs.until_replica("debug", lambda replica: replica["phase"] == "failed")
+    replica = await jobs.until_replica("debug", lambda replica: replica["phase"] == "Failed")
     assert replica["exitCode"] == 9
     await jobs.until_log("debug", "debugging")
     await jobs.until("debug", "Running")
@@ -97,7 +97,7 @@ async def test_debug_pods_do_nothing_and_no_rule_ends_them(jobs: Jobs) -> None:
 async def test_a_cancelled_job_leaves_nothing_running_and_keeps_what_ended(jobs: Jobs) -> None:
     tasks = [task("echo early; exit 0", "early"), task(replicas=2)]
     uid = (await jobs.submit(job("stop", *tasks)))["uid"]
-    await jobs.until_replica("stop", lambda replica: replica["phase"] == "succeeded", "early-0")
+    await jobs.until_replica("stop", lambda replica: replica["phase"] == "Succeeded", "early-0")
     await jobs.until("stop", "Running")
     await jobs.cancel("stop")
     status = await jobs.until("stop", "Cancelled")
@@ -107,7 +107,7 @@ async def test_a_cancelled_job_leaves_nothing_running_and_keeps_what_ended(jobs:
     assert "CancelRequested" in reasons
     assert "Cancelled" in reasons
     replica = await jobs.replica("stop")
-    assert (replica["reason"], replica["attempts"][0]["outcome"]) == ("Cancelled", "stopped")
+    assert (replica["reason"], replica["attempts"][0]["outcome"]) == ("Cancelled", "Stopped")
 
 
 async def test_a_job_that_never_started_can_be_cancelled(jobs: Jobs) -> None:
@@ -222,7 +222,7 @@ async def test_deleting_takes_every_object_and_keeps_the_history_by_uid(jobs: Jo
     assert "DeleteRequested" in reasons
     [first, second] = (await jobs.read_uid(uid, "replicas"))["items"]
     assert {first["reason"], second["reason"]} == {"Removed"}
-    assert first["attempts"][0]["evidence"] == "captured"
+    assert first["attempts"][0]["evidence"] == "Captured"
     stored = await jobs.http.get(f"/api/v1/jobs/{uid}/logs")
     assert stored.text.endswith("goodbye\n")
 
@@ -242,6 +242,6 @@ async def test_a_terminal_phase_stays_whatever_its_pods_do(jobs: Jobs) -> None:
     await jobs.until("final", "Succeeded")
     (await jobs.kube.delete(jobs.objects("pods", "final-worker-0"))).ok()
     await jobs.until_pod_gone("final-worker-0")
-    replica = await jobs.until_replica("final", lambda replica: replica["phase"] == "deleted")
+    replica = await jobs.until_replica("final", lambda replica: replica["phase"] == "Deleted")
     assert replica["attempt"] == 1
     assert (await jobs.status("final"))["phase"] == "Succeeded"

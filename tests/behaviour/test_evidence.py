@@ -32,8 +32,8 @@ async def test_log_tail_and_exit_code_survive_the_clean_up(jobs: Jobs) -> None:
     await jobs.until("tidy", "Failed")
     await jobs.until_pod_gone("tidy-worker-0")
     replica = await jobs.replica("tidy")
-    assert (replica["phase"], replica["exitCode"]) == ("failed", 5)
-    assert attempt(replica)["evidence"] == "captured"
+    assert (replica["phase"], replica["exitCode"]) == ("Failed", 5)
+    assert attempt(replica)["evidence"] == "Captured"
     stored = await jobs.log("tidy")
     assert (stored.text, stored.headers["Jobgate-Log-Source"]) == ("last words\n", "stored")
     assert stored.headers["Jobgate-Log-Truncated"] == "false"
@@ -76,7 +76,7 @@ async def test_out_of_memory_has_its_reason(jobs: Jobs) -> None:
     await jobs.submit(job("hungry", task(play=play, policy="OnFailure", limit=1)))
     replica = await jobs.until_replica("hungry", lambda replica: replica["attempt"] == 2)
     first = attempt(replica)
-    assert (first["reason"], first["exitCode"], first["evidence"]) == ("OOMKilled", 137, "captured")
+    assert (first["reason"], first["exitCode"], first["evidence"]) == ("OOMKilled", 137, "Captured")
     assert of(first, "main")["reason"] == "OOMKilled"
     assert (await jobs.log("hungry", attempt="1")).text == "allocating\n"
 
@@ -144,7 +144,7 @@ async def test_a_pod_is_deleted_only_after_its_log_was_read_and_loses_only_our_f
         return bool(pod["metadata"].get("deletionTimestamp")) and pod["metadata"]["finalizers"] == ["example.com/mine"]
 
     await jobs.until_pod("held-worker-0", is_let_go)
-    assert attempt(await jobs.replica("held"))["evidence"] == "captured"
+    assert attempt(await jobs.replica("held"))["evidence"] == "Captured"
     assert (await jobs.log("held")).text == "words\n"
     (await jobs.kube.patch(jobs.objects("pods", "held-worker-0"), {"metadata": {"finalizers": None}})).ok()
     await jobs.until_pod_gone("held-worker-0")
@@ -170,13 +170,13 @@ async def test_nothing_is_replaced_or_cleaned_up_before_the_log_could_be_read(fa
     await faulty.submit(manifest)
     await faulty.until_hit(2)
     replica = await faulty.replica("patient")
-    assert (replica["attempt"], replica["exitCode"], attempt(replica)["evidence"]) == (1, 1, "none")
+    assert (replica["attempt"], replica["exitCode"], attempt(replica)["evidence"]) == (1, 1, "None")
     pod = await faulty.pod("patient-worker-0")
     assert "deletionTimestamp" not in pod["metadata"]
     assert pod["metadata"]["finalizers"] == ["jobgate.dev/evidence"]
     await faulty.no_faults()
     await faulty.until("patient", "Failed")
-    await faulty.until_replica("patient", lambda found: attempt(found)["evidence"] == "captured")
+    await faulty.until_replica("patient", lambda found: attempt(found)["evidence"] == "Captured")
     assert (await faulty.log("patient", attempt="1")).text == "words\n"
     assert (await faulty.replica("patient"))["restartCount"] == limit
 
@@ -200,5 +200,5 @@ async def test_a_log_that_cannot_be_read_in_time_is_given_up_with_the_reason(has
     await hasty.until("mute", "Failed")
     await hasty.until_pod_gone("mute-worker-0")
     [ended] = (await hasty.replica("mute"))["attempts"]
-    assert (ended["evidence"], ended["exitCode"]) == ("unavailable", 1)
+    assert (ended["evidence"], ended["exitCode"]) == ("Unavailable", 1)
     assert "the kubelet is away" in ended["evidenceReason"]

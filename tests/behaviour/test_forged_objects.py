@@ -166,7 +166,7 @@ async def test_labels_that_somebody_takes_off_are_put_back(jobs: Jobs) -> None:
     assert after["metadata"]["labels"][INSTALLATION] == before["metadata"]["labels"][INSTALLATION]
     await seen_by_the_controller(jobs, "bare")
     replica = await jobs.replica("bare")
-    assert (replica["attempt"], replica["phase"]) == (1, "running")
+    assert (replica["attempt"], replica["phase"]) == (1, "Running")
     assert (await jobs.status("bare"))["phase"] == "Running"
     await jobs.delete("bare")
     await jobs.until_pod_gone("bare-worker-0")

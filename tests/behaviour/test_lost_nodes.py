@@ -80,13 +80,13 @@ async def test_a_frozen_nodes_pod_is_unknown_then_forced_away_and_replaced_on_an
     await pair.start_second()
     pair.freeze()
     replica = await jobs.until_replica(
-        "frozen", lambda replica: replica["attempt"] == 2 and replica["phase"] == "running", within=NOTICED
+        "frozen", lambda replica: replica["attempt"] == 2 and replica["phase"] == "Running", within=NOTICED
     )
     assert replica["node"] == pair.healthy.name
     assert (replica["restartCount"], replica["disruptions"]) == (0, 1)
     first = first_of(replica)
-    assert (first["outcome"], first["reason"], first["node"]) == ("disrupted", "NodeLost", pair.frozen.name)
-    assert first["evidence"] == "unavailable"
+    assert (first["outcome"], first["reason"], first["node"]) == ("Disrupted", "NodeLost", pair.frozen.name)
+    assert first["evidence"] == "Unavailable"
     history = await jobs.history("frozen")
     assert ("Unknown", "NodeLost") in [(row["phase"], row["reason"]) for row in history if row["task"] is None]
     rows = [row for row in history if row["reason"] == "NodeLost" and row["attempt"] == 1]
@@ -134,12 +134,12 @@ async def test_where_force_is_forbidden_the_replica_stays_unknown(careful: Jobs,
     # Any second after its deadline this pod would have been forced away, were that not forbidden.
     await asyncio.sleep(4)
     replica = await careful.replica("stays")
-    assert (replica["attempt"], replica["phase"]) == (1, "unknown")
+    assert (replica["attempt"], replica["phase"]) == (1, "Unknown")
     status = await careful.status("stays")
     assert (status["phase"], status["reason"], status["aggregate"]["unknown"]) == ("Unknown", "NodeLost", 1)
     assert (await careful.pod("stays-worker-0"))["metadata"]["finalizers"] == ["jobgate.dev/evidence"]
     pair.thaw()
     replica = await careful.until_replica(
-        "stays", lambda replica: replica["attempt"] == 2 and replica["phase"] == "running", within=NOTICED
+        "stays", lambda replica: replica["attempt"] == 2 and replica["phase"] == "Running", within=NOTICED
     )
-    assert first_of(replica)["outcome"] == "disrupted"
+    assert first_of(replica)["outcome"] == "Disrupted"

@@ -102,7 +102,7 @@ async def test_an_anchor_that_somebody_deleted_is_made_again_and_the_job_goes_on
     [anchor] = await jobs.until_objects("configmaps", uid, is_new)
     for rank in ("worker-0", "worker-1"):
         await jobs.until_replica(
-            "rooted", lambda replica: replica["attempt"] >= 2 and replica["phase"] == "running", rank
+            "rooted", lambda replica: replica["attempt"] >= 2 and replica["phase"] == "Running", rank
         )
     assert {replica["restartCount"] for replica in (await jobs.replicas("rooted")).values()} == {0}
     for kind in ("pods", "services"):

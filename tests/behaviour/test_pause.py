@@ -23,7 +23,7 @@ async def test_pause_is_graceful_and_keeps_nothing_running(jobs: Jobs) -> None:
     assert await jobs.names("pods", uid) == []
     assert len(await jobs.names("configmaps", uid)) == 1
     stopped = await jobs.replica("rest")
-    assert (stopped["reason"], stopped["attempts"][0]["outcome"]) == ("Paused", "stopped")
+    assert (stopped["reason"], stopped["attempts"][0]["outcome"]) == ("Paused", "Stopped")
     lines = (await jobs.log("rest")).text.splitlines()
     assert (lines[0], lines[-1]) == ("begun", "saved")
     conditions = await jobs.conditions("rest")
@@ -67,16 +67,16 @@ async def test_ranks_that_have_succeeded_do_not_run_again(jobs: Jobs, tmp_path: 
     runs = tmp_path / "runs"
     script = f"test $(rank) = 0 && echo run >> {runs} && exit 0; exec sleep 600"
     await jobs.submit(job("half", task(script, replicas=2)))
-    await jobs.until_replica("half", lambda replica: replica["phase"] == "succeeded")
+    await jobs.until_replica("half", lambda replica: replica["phase"] == "Succeeded")
     await jobs.until("half", "Running")
     await jobs.pause("half")
     await jobs.until("half", "Paused")
     await jobs.resume("half")
     await jobs.until("half", "Running")
-    await jobs.until_replica("half", lambda replica: replica["phase"] == "running", "worker-1")
+    await jobs.until_replica("half", lambda replica: replica["phase"] == "Running", "worker-1")
     replicas = await jobs.replicas("half")
-    assert (replicas["worker-0"]["attempt"], replicas["worker-0"]["phase"]) == (1, "succeeded")
-    assert (replicas["worker-1"]["attempt"], replicas["worker-1"]["phase"]) == (2, "running")
+    assert (replicas["worker-0"]["attempt"], replicas["worker-0"]["phase"]) == (1, "Succeeded")
+    assert (replicas["worker-1"]["attempt"], replicas["worker-1"]["phase"]) == (2, "Running")
     assert runs.read_text() == "run\n"
 
 
@@ -128,6 +128,6 @@ async def test_resumed_before_its_pods_were_gone_it_comes_back_with_the_next_att
     await jobs.until_status("hasty", lambda status: status["reason"] == "Pausing")
     await jobs.resume("hasty")
     mark.touch()
-    await jobs.until_replica("hasty", lambda replica: replica["attempt"] == 2 and replica["phase"] == "running")
+    await jobs.until_replica("hasty", lambda replica: replica["attempt"] == 2 and replica["phase"] == "Running")
     await jobs.until("hasty", "Running")
     assert (await jobs.replica("hasty"))["restartCount"] == 0

@@ -99,7 +99,7 @@ async def test_one_refused_pod_ends_the_job_and_leaves_nothing_running(jobs: Job
     await jobs.until("mixed", "Failed")
     await jobs.until_objects("pods", uid, lambda pods: not pods)
     # The gateway hears of it in its own time.
-    await jobs.until_replicas("mixed", lambda found: {item["phase"] for item in found.values()} == {"deleted"})
+    await jobs.until_replicas("mixed", lambda found: {item["phase"] for item in found.values()} == {"Deleted"})
 
 
 @pytest_asyncio.fixture

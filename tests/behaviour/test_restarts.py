@@ -29,12 +29,12 @@ async def test_on_failure_restarts_to_its_limit_with_growing_waits(jobs: Jobs) -
     await jobs.submit(job("stubborn", task("exit 3", policy="OnFailure", limit=2)))
     await jobs.until("stubborn", "Failed")
     replica = await jobs.replica("stubborn")
-    assert (replica["attempt"], replica["restartCount"], replica["phase"]) == (3, 2, "failed")
+    assert (replica["attempt"], replica["restartCount"], replica["phase"]) == (3, 2, "Failed")
     attempts = sorted(replica["attempts"], key=lambda attempt: attempt["number"])
     assert [(item["number"], item["exitCode"], item["outcome"]) for item in attempts] == [
-        (1, 3, "failed"),
-        (2, 3, "failed"),
-        (3, 3, "failed"),
+        (1, 3, "Failed"),
+        (2, 3, "Failed"),
+        (3, 3, "Failed"),
     ]
     assert len({item["podUid"] for item in attempts}) == 3
     waits = [
@@ -51,9 +51,9 @@ async def test_a_restart_that_helps_ends_well_and_shows_both_attempts(jobs: Jobs
     await jobs.submit(job("second", task(script, policy="OnFailure", limit=1)))
     await jobs.until("second", "Succeeded")
     replica = await jobs.replica("second")
-    assert (replica["restartCount"], replica["phase"], replica["exitCode"]) == (1, "succeeded", 0)
+    assert (replica["restartCount"], replica["phase"], replica["exitCode"]) == (1, "Succeeded", 0)
     first = next(item for item in replica["attempts"] if item["number"] == 1)
-    assert (first["exitCode"], first["evidence"]) == (9, "captured")
+    assert (first["exitCode"], first["evidence"]) == (9, "Captured")
     stored = await jobs.log("second", attempt="1")
     assert stored.headers["Jobgate-Log-Source"] == "stored"
     assert stored.text == "first words\n"
@@ -66,7 +66,7 @@ async def test_always_restarts_what_succeeded_too(jobs: Jobs) -> None:
     await jobs.until("again", "Succeeded")
     replica = await jobs.replica("again")
     assert (replica["attempt"], replica["restartCount"]) == (3, 2)
-    assert {item["outcome"] for item in replica["attempts"]} == {"succeeded"}
+    assert {item["outcome"] for item in replica["attempts"]} == {"Succeeded"}
 
 
 async def test_always_without_a_limit_goes_on(jobs: Jobs) -> None:
@@ -82,7 +82,7 @@ async def test_only_the_replica_that_failed_comes_back(jobs: Jobs, tmp_path: Pat
     script = f'test "$(rank)" = 1 && test ! -e {mark} && touch {mark} && exit 1; exec sleep 600'
     await jobs.submit(job("one", task(script, replicas=2, policy="OnFailure", limit=1)))
     await jobs.until_replica(
-        "one", lambda replica: replica["attempt"] == 2 and replica["phase"] == "running", "worker-1"
+        "one", lambda replica: replica["attempt"] == 2 and replica["phase"] == "Running", "worker-1"
     )
     await jobs.until("one", "Running")
     replicas = await jobs.replicas("one")
@@ -103,7 +103,7 @@ async def test_a_restarting_job_says_so_while_it_waits(jobs: Jobs, policy: str, 
         await jobs.until("waits", "Running")
         assert "ReplicaRestarting" in await jobs.reasons("waits")
         return
-    await jobs.until_replica("waits", lambda replica: replica["phase"] == "failed")
+    await jobs.until_replica("waits", lambda replica: replica["phase"] == "Failed")
     await jobs.until("waits", "Running")
     condition = (await jobs.conditions("waits"))["ReplicaFailure"]
     assert (condition["status"], condition["message"]) == ("True", "failed for good: worker[0]")

@@ -92,8 +92,8 @@ class Ledger:
             assert numbers.get(key, 0) == expected, (story.name, key, numbers)
             assert seen.get(key, 0) <= allowed, (story.name, key, seen)
         for row in ended:
-            assert row["evidence"] in ("captured", "unavailable"), (story.name, dict(row))
-            assert row["evidence"] == "captured" or row["evidence_reason"], (story.name, dict(row))
+            assert row["evidence"] in ("Captured", "Unavailable"), (story.name, dict(row))
+            assert row["evidence"] == "Captured" or row["evidence_reason"], (story.name, dict(row))
             watched = pods.uids.get(Attempt(story.uid, row["task"], row["rank"], row["attempt"]), set())
             assert watched == ({row["pod_uid"]} if row["pod_uid"] else set()), (story.name, dict(row), watched)
         if story.first_exit is not None:

@@ -107,7 +107,7 @@ async def test_what_is_persisted_is_what_is_loaded_next(db: Database, lease: Lea
         attempt = await connection.fetchrow("SELECT attempt, outcome, exit_code FROM attempts")
         names = await connection.fetch("SELECT pod_name FROM replicas ORDER BY rank")
     assert [tuple(row) for row in rows] == [(1, None, None, None), (2, "worker", 0, 1), (3, None, None, None)]
-    assert tuple(attempt) == (1, "failed", 137)
+    assert tuple(attempt) == (1, "Failed", 137)
     assert [row[0] for row in names] == ["train-worker-0", None]
 
 
@@ -233,7 +233,7 @@ async def test_evidence_of_a_former_attempt_leaves_the_present_one_alone(db: Dat
     assert (await stored(db, job.uid)).recorded.replicas[WORKER].attempt == ATTEMPT
     async with db.read() as connection:
         row = await connection.fetchrow("SELECT evidence, evidence_reason FROM attempts")
-    assert tuple(row) == ("unavailable", "the pod is gone")
+    assert tuple(row) == ("Unavailable", "the pod is gone")
 
 
 async def test_many_replicas_of_many_jobs_in_one_write(db: Database, lease: Lease) -> None:

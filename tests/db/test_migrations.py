@@ -1,6 +1,7 @@
 """The schema comes up from nothing, goes down to nothing, and is what the models say, on every server we support."""
 
 import asyncio
+import json
 import sys
 from uuid import uuid4
 
@@ -12,6 +13,20 @@ from app.db import migrations
 from app.db.errors import DatabaseUnavailable
 from app.domain.errors import Conflict
 
+INSERT_JOB = """
+INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, created_at, created_by,
+                  phase, reason, message, status, quiet)
+VALUES ($1, 'a', 'job', 'GenericJob', 'v1', '{}', now(), 'somebody', 'Failed', '', '', $2::text::jsonb, false)
+"""
+ENDED = "'worker', 0, 1, 'failed', 'failed', 'captured'"
+INSERT_ATTEMPT = {
+    "attempts": f"INSERT INTO attempts (job_uid, task, rank, attempt, phase, outcome, evidence) VALUES ($1, {ENDED})",
+    "replicas": f"""
+    INSERT INTO replicas (job_uid, task, rank, attempt, phase, outcome, evidence,
+                          restarts, disruptions, settled, leaving)
+    VALUES ($1, {ENDED}, 0, 0, true, false)
+    """,
+}
 TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1"
 
 
@@ -60,6 +75,32 @@ async def test_what_an_older_version_writes_into_the_feed_is_about_jobs(empty_da
     assert await connection.fetchval("SELECT count(*) FROM job_events") == 2
     await connection.close()
     assert "samples" not in await tables(empty_database_url)
+
+
+async def test_stored_phases_are_spelled_as_kubernetes_spells_them(empty_database_url: str) -> None:
+    """Up and down again. The message of a failure may hold any text, what looks like a field included."""
+    status = {
+        "aggregate": {"creating": 0, "failed": 1},
+        "crashed": [{"outcome": "failed", "message": 'said "outcome": "failed"'}],
+        "ended_by": {"first": [{"outcome": "disrupted", "message": ""}], "failed": 0, "disrupted": 1},
+    }
+    migrations.migrate(empty_database_url, "0004")
+    connection = await asyncpg.connect(empty_database_url, timeout=60)
+    uid = uuid4()
+    await connection.execute(INSERT_JOB, uid, json.dumps(status))
+    for table in ("replicas", "attempts"):
+        await connection.execute(INSERT_ATTEMPT[table], uid)
+    migrations.migrate(empty_database_url)
+    spelled = json.loads(await connection.fetchval("SELECT status FROM jobs"))
+    assert spelled["aggregate"] == {"Creating": 0, "Failed": 1}
+    assert spelled["crashed"] == [{"outcome": "Failed", "message": 'said "outcome": "failed"'}]
+    assert spelled["ended_by"]["first"][0]["outcome"] == "Disrupted"
+    for table in ("replicas", "attempts"):
+        row = await connection.fetchrow(f"SELECT phase, outcome, evidence FROM {table}")
+        assert tuple(row) == ("Failed", "Failed", "Captured")
+    migrations.downgrade(empty_database_url, "0004")
+    assert json.loads(await connection.fetchval("SELECT status FROM jobs")) == status
+    await connection.close()
 
 
 async def test_processes_that_start_together_migrate_once(empty_database_url: str) -> None:

@@ -118,7 +118,7 @@ async def _runs_as(user: User, attempt: int) -> None:
     async with asyncio.timeout(120):
         while True:
             replica = (await user.read("/runs/replicas"))["items"][0]
-            if (replica["attempt"], replica["phase"]) == (attempt, "running"):
+            if (replica["attempt"], replica["phase"]) == (attempt, "Running"):
                 break
             await asyncio.sleep(0.1)
     assert (replica["restartCount"], replica["disruptions"]) == (0, attempt - 1)

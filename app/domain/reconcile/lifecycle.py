@@ -1,6 +1,6 @@
 """One replica's life, in three steps a pass: track what its pod says, settle what an end means, step (`stepping`) on.
 
-    attempt n:  (no pod) -> creating -> pending -> running -> ended -> evidence -> replaced by n+1, or settled
+    attempt n:  (no pod) -> Creating -> Pending -> Running -> ended -> evidence -> replaced by n+1, or settled
                                  any of them -> stopping -> ended (stopped)
 
 An attempt whose pod uid was never recorded never had a pod that ran: the evidence finalizer keeps every pod of ours

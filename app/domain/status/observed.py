@@ -44,7 +44,7 @@ class PendingReason:
 class ObservedPod:
     """One pod of a job. `key` and `attempt` come from its labels.
 
-    `phase` is one of creating, pending, running, succeeded, failed, unknown. `ended` says that no container
+    `phase` is any but Deleted. `ended` says that no container
     of it can run any more. `disruption` names the cluster's reason for taking the pod away, if it did.
     `deletion_deadline` is the deletionTimestamp: the moment at which its grace period is over.
     """

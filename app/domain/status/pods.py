@@ -2,8 +2,8 @@
 
 Upstream texts on the seven phases overlap; the rules here do not:
 
-    creating   no node has been found for it          running    every container has started, the pod has not ended
-    pending    bound, a container has not started     succeeded, failed   the kubelet's word, which is final
+    Creating   no node has been found for it          Running    every container has started, the pod has not ended
+    Pending    bound, a container has not started     Succeeded, Failed   the kubelet's word, which is final
     unknown    it is not over and its node does not answer
 
 Sidecars (init containers that restart always) neither make a pod wait nor succeed or fail.

@@ -46,7 +46,7 @@ def native_status(spec: GenericJobSpec, job: str, facts: StatusFacts) -> dict[st
     return {
         "tasks": [_task(job, item.type, item.replicas, replicas) for item in spec.replica_specs],
         "phase": native_phase(facts.status),
-        "aggregate": {str(phase): facts.status.aggregate.get(phase, 0) for phase in ReplicaPhase},
+        "aggregate": {phase.counter: facts.status.aggregate.get(phase, 0) for phase in ReplicaPhase},
         "conditions": [_condition(spec, kind, facts) for kind in _CONDITIONS],
     }
 
