@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand
 from typing_extensions import override
 
-from app.domain.cache.limits import ANY_CACHE_ROOTS
+from app.domain.cache.specs.limits import ANY_CACHE_ROOTS
 from app.domain.policy import JOBGATE_CONTROLS, Level
 from app.domain.roles import Role
 

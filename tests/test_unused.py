@@ -20,15 +20,10 @@ WHOLE = frozenset(
 _UPSTREAM = (
     "an answer of upstream's type that the specification of TrainingJob lists; tests hold it to upstream's values"
 )
-_DRIVER = (
-    "a name of upstream's driver interface that the specification of SampleSet lists; a test holds it to upstream's"
-)
 _INVERSE = "the inverse of the parser, by which properties test that"
 EXCEPTIONS: dict[str, str] = {
     "app/db/engine.py:connections_in_use": "a test waits until the tasks that it cancels hold connections",
     "app/db/migrations.py:drift": "tools/check_generated.py asks",
-    "app/domain/cache/juicefs.py:get_label": _DRIVER,
-    "app/domain/cache/juicefs.py:get_runtime_name": _DRIVER,
     "app/domain/dialects/training_job/elasticity.py:to_text": _UPSTREAM,
     "app/domain/dialects/training_job/elasticity.py:trainer_cpu_request_milli": _UPSTREAM,
     "app/domain/dialects/training_job/elasticity.py:trainer_gpu_limit": _UPSTREAM,

@@ -21,7 +21,7 @@ from app.db.sample_controller import MountingJob
 from app.db.sample_rows import SampleEventRow, SampleHistoryRow, SampleRow
 from app.domain.cache.native import native_job_status, native_set_status
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
-from app.domain.cache.vocabulary import SampleJobPhase, SetPhase, Stage
+from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 
 SampleView: TypeAlias = SampleSetView | SampleJobView
 SampleStatusView: TypeAlias = SampleSetStatusView | SampleJobStatusView
@@ -90,7 +90,7 @@ def _job_status(row: SampleRow, record: JobRecord) -> dict[str, Any]:
     }
 
 
-def _status(row: SampleRow, stage: Stage | None) -> dict[str, Any]:
+def _status(row: SampleRow, stage: RemovalStage | None) -> dict[str, Any]:
     return {
         "uid": row.uid,
         "namespace": row.namespace,
@@ -105,10 +105,10 @@ def _status(row: SampleRow, stage: Stage | None) -> dict[str, Any]:
     }
 
 
-def _deletion(row: SampleRow, stage: Stage | None) -> DeletionView | None:
+def _deletion(row: SampleRow, stage: RemovalStage | None) -> DeletionView | None:
     if row.delete_requested_at is None:
         return None
-    shown = stage if row.gone_at is None else Stage.GONE
+    shown = stage if row.gone_at is None else RemovalStage.GONE
     return DeletionView(requested_at=row.delete_requested_at, by=row.delete_requested_by or "", stage=shown)
 
 

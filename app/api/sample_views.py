@@ -5,13 +5,13 @@ from typing import Any
 from uuid import UUID
 
 from app.api.views import View
-from app.domain.cache.vocabulary import SampleJobPhase, SetPhase, Stage
+from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 
 
 class DeletionView(View):
     requested_at: datetime
     by: str
-    stage: Stage | None
+    stage: RemovalStage | None
     """What the removal waits for; null until it has begun, gone when nothing is left."""
 
 

@@ -17,7 +17,7 @@ from app.cache_runtime.removal import clear_paths, remove_paths
 from app.cache_runtime.secrets import Scrubber, endpoints, scrubber
 from app.cache_runtime.threads import in_thread
 from app.cache_runtime.warmup import Warmup
-from app.domain.cache.worker_hosts import wrong_hosts
+from app.domain.cache.specs.worker_hosts import wrong_hosts
 
 _MESSAGE_LIMIT: Final = 2000
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")

@@ -16,7 +16,7 @@ from app.db.leases import Lease
 from app.db.sample_rows import COLUMNS, SampleRecord, SampleRow, record_document, sample_row
 from app.db.served import in_namespaces, namespace_arguments
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.reconcile.values import SetEvent
+from app.domain.cache.reconcile.values import SampleEvent
 from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.status.records import ACTOR_CONTROLLER
@@ -52,7 +52,7 @@ class SamplePass:
     record: SampleRecord
     reason: str = ""
     message: str = ""
-    events: Sequence[SetEvent] = ()
+    events: Sequence[SampleEvent] = ()
     wake_at: datetime | None = None
     observed_at: datetime | None = None
     cache_observed_at: datetime | None = None

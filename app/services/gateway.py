@@ -10,7 +10,7 @@ from app.cancellation import TaskGroup
 from app.clock import Clock
 from app.db.engine import Database
 from app.db.submissions import GroupCommit
-from app.domain.cache.limits import CacheLimits
+from app.domain.cache.specs.limits import CacheLimits
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.services.access import Access
 from app.services.autoscaling import Autoscaling

@@ -6,10 +6,10 @@ from typing import Any
 from app.db.sample_rows import SampleRow
 from app.domain.cache.edits import frozen_changes, require_editable
 from app.domain.cache.kinds import CacheKind
-from app.domain.cache.limits import CacheLimits
-from app.domain.cache.mount_options import given_directories
 from app.domain.cache.reconcile.values import SetRecord
-from app.domain.cache.sample_set import SampleSetSpec
+from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.specs.mount_options import given_directories
+from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.errors import FieldError, InvalidManifest, shorten
 from app.domain.plan import Manifest
 from app.services.planning import Suffix, named, placed

@@ -18,7 +18,7 @@ from app.db.sample_rows import SampleEventRow, SampleHistoryRow, SampleRow
 from app.db.samples import NewSample, SampleAnswer, SampleEdit, SampleFilter, SamplePage, SampleTaken, SampleVersion
 from app.db.submit import KeyConflict, KeyInFlight, Replayed, Submitted
 from app.domain.cache.kinds import CacheKind
-from app.domain.cache.limits import CacheLimits
+from app.domain.cache.specs.limits import CacheLimits
 from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict, FieldError, NotFound, PreconditionFailed
 from app.domain.plan import Manifest

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from app.db.engine import DatabaseTimeouts
-from app.domain.cache.limits import DEFAULT_CACHE_ROOTS, CacheLimits
+from app.domain.cache.specs.limits import DEFAULT_CACHE_ROOTS, CacheLimits
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
 from app.domain.decoding import decode_yaml
 from app.domain.dialects.accelerators import accelerators_of

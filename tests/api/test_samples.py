@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from app.domain.cache.vocabulary import SampleJobPhase, SetPhase, Stage
+from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 from tests.support.gateway import Gateway, jobs_path, manifest
 from tests.support.samples import JOBS, PATCH, RESOURCES, SETS, conclude, path, sample, submit
 
@@ -277,7 +277,7 @@ async def test_a_deletion_shows_its_stage_until_nothing_is_left(place: Place) ->
     answer = await client.delete(f"{url}?reason=old")
     assert (answer.status_code, answer.json()["deletion"]["stage"]) == (202, None)
     assert answer.json()["deletion"]["by"] == "anonymous"
-    for stage in (Stage.NODE_LABELS, Stage.PODS, Stage.VOLUME):
+    for stage in (RemovalStage.NODE_LABELS, RemovalStage.PODS, RemovalStage.VOLUME):
         await conclude(place.gateway, created["uid"], {"stage": stage})
         for shown in (await client.get(url), await client.get(f"{url}/status"), await client.delete(url)):
             assert shown.status_code in (200, 202)
@@ -286,7 +286,7 @@ async def test_a_deletion_shows_its_stage_until_nothing_is_left(place: Place) ->
     assert (taken.status_code, taken.json()["code"]) == (409, "BeingDeleted")
     edited = await client.patch(url, json={}, headers=PATCH)
     assert (edited.status_code, edited.json()["code"]) == (409, "BeingDeleted")
-    await conclude(place.gateway, created["uid"], {"stage": Stage.GONE}, gone=True)
+    await conclude(place.gateway, created["uid"], {"stage": RemovalStage.GONE}, gone=True)
     for gone in (await client.get(url), await client.get(f"{url}/status")):
         assert (gone.status_code, gone.json()["code"]) == (410, "Deleted")
     again = await client.delete(url)

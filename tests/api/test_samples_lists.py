@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from app.domain.cache.reconcile.values import SetEvent
-from app.domain.cache.vocabulary import EventType, SampleJobPhase, SetPhase
+from app.domain.cache.reconcile.values import SampleEvent
+from app.domain.cache.vocabulary import SampleEventType, SampleJobPhase, SetPhase
 from tests.support.gateway import Gateway
 from tests.support.samples import JOBS, RESOURCES, SETS, conclude, path, submit
 
@@ -83,7 +83,7 @@ async def test_pages(resource: str, hostile: Gateway, team: str) -> None:
 async def test_the_story_comes_in_pages_too(resource: str, hostile: Gateway, team: str) -> None:
     created = await submit(hostile, resource, namespace=team)
     for number in range(4):
-        events = [SetEvent(type=EventType.WARNING, reason="ErrorCreatePV", message=f"try {number}")]
+        events = [SampleEvent(type=SampleEventType.WARNING, reason="ErrorCreatePV", message=f"try {number}")]
         await conclude(hostile, created["uid"], reason="ErrorCreatePV", message=f"try {number}", events=events)
     for what, count in (("history", 5), ("events", 4)):
         url, sequence = path(resource, "one", what, namespace=team), []

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from app.api.sample_kinds import SAMPLE_KINDS
-from app.domain.cache.vocabulary import Stage
+from app.domain.cache.vocabulary import RemovalStage
 from app.main import create_app
 from tests.support.gateway import Gateway
 
@@ -51,7 +51,7 @@ async def test_its_commands_work(hostile: Gateway) -> None:
 
 
 def test_it_names_the_stages_and_the_filters() -> None:
-    assert {stage for stage in Stage if stage is not Stage.GONE} <= QUOTED
+    assert {stage for stage in RemovalStage if stage is not RemovalStage.GONE} <= QUOTED
     paths = create_app().openapi()["paths"]
     for kind in SAMPLE_KINDS:
         listed = paths[kind.collection]["get"]["parameters"]

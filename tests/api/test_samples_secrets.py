@@ -13,9 +13,9 @@ from app.api.errors import problem_of
 from app.api.sample_rendering import Company, sample_bytes, sample_status_view, sample_view
 from app.db.sample_rows import SampleRow
 from app.domain.cache.kinds import CACHE_KINDS, SAMPLE_JOB, SAMPLE_SET, CacheKind
-from app.domain.cache.limits import CacheLimits
 from app.domain.cache.reconcile.values import Complaint, JobRecord, SetRecord
-from app.domain.cache.vocabulary import SampleJobPhase, SetPhase, Stage
+from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 from app.domain.errors import InvalidManifest
 from app.services.sample_drafts import drafted
 from tests.domain.cache.made import a_job, a_set
@@ -67,7 +67,7 @@ RECORDS = st.builds(
     digest=st.just(DIGEST),
     synced=st.booleans(),
     complaint=COMPLAINTS,
-    stage=st.none() | st.sampled_from(Stage),
+    stage=st.none() | st.sampled_from(RemovalStage),
 ) | st.builds(
     JobRecord,
     phase=st.sampled_from(SampleJobPhase),

@@ -15,7 +15,7 @@ from app.cache_runtime import cli
 from app.cache_runtime.binary import juicefs_path
 from app.cache_runtime.options import Options, SyncOptions, WarmupOptions, flags
 from app.cache_runtime.places import Places, WarmupTimes
-from app.domain.cache.mount_options import JuiceFSMountOptions
+from app.domain.cache.specs.mount_options import JuiceFSMountOptions
 from tests.support.cache_server import ROOT
 from tests.support.juicefs import needs_juicefs
 

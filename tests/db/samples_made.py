@@ -12,7 +12,7 @@ from app.db.sample_rows import SampleRow
 from app.db.samples import NewSample
 from app.db.submit import Submitted
 from app.domain.cache.kinds import CACHE_KINDS, SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.sample_set import API_VERSION
+from app.domain.cache.specs.sample_set import API_VERSION
 from tests.db.factories import NOW
 
 NAMESPACE = "team-a"

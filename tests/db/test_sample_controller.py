@@ -17,9 +17,9 @@ from app.db.leases import Lease
 from app.db.sample_rows import SampleRecord, record_document, record_from
 from app.db.samples import SampleEdit
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.reconcile.values import Complaint, JobRecord, RuntimeStatus, SetEvent, SetRecord
-from app.domain.cache.status import CacheStatus, CacheSummary
-from app.domain.cache.vocabulary import EventType, Resource, SampleJobPhase, SetPhase, Stage
+from app.domain.cache.reconcile.status import CacheStatus, CacheSummary
+from app.domain.cache.reconcile.values import Complaint, JobRecord, RuntimeStatus, SampleEvent, SetRecord
+from app.domain.cache.vocabulary import RemovalStage, SampleEventType, SampleJobPhase, SetPart, SetPhase
 from tests.db.factories import NOW, later
 from tests.db.samples_made import NAMESPACE, a_pass, new_job, new_set, stored, there
 
@@ -37,10 +37,10 @@ set_records = st.builds(
     synced=st.booleans(),
     cache=st.none() | caches,
     runtime=st.builds(RuntimeStatus, spec_replicas=numbers, ready_replicas=numbers),
-    made=st.frozensets(st.sampled_from(Resource)),
+    made=st.frozensets(st.sampled_from(SetPart)),
     complaint=maybe_complaints,
     delays=numbers,
-    stage=st.none() | st.sampled_from(Stage),
+    stage=st.none() | st.sampled_from(RemovalStage),
 )
 job_records = st.builds(
     JobRecord,
@@ -59,11 +59,11 @@ WHOLE = SetRecord(
     synced=True,
     cache=CacheSummary(status=CacheStatus(total_size="1.5 GiB"), total_bytes=1_610_612_736, cached_bytes=5),
     runtime=RuntimeStatus(spec_replicas=2, ready_replicas=1),
-    made=frozenset({Resource.PV, Resource.PVC, Resource.TOKEN}),
+    made=frozenset({SetPart.PV, SetPart.PVC, SetPart.TOKEN}),
     complaint=Complaint(reason="ErrorSecretNotExist", message="secret s is not exist"),
     delays=3,
 )
-EVENT = SetEvent(type=EventType.NORMAL, reason="CreatePVSuccessfully", message="the PV has been created")
+EVENT = SampleEvent(type=SampleEventType.NORMAL, reason="CreatePVSuccessfully", message="the PV has been created")
 
 
 @given(record=set_records | job_records)
@@ -184,7 +184,7 @@ async def test_a_set_whose_last_object_has_gone_gives_its_name_back(db: Database
     row = await stored(db, new_set())
     leaving = await samples.request_deletion(db, row.uid, actor="bob", at=later(1))
     assert await sample_controller.load(db, row.uid) == leaving
-    gone = replace(WHOLE, stage=Stage.GONE)
+    gone = replace(WHOLE, stage=RemovalStage.GONE)
     assert await persisted(db, lease, row.uid, later(9), record=gone, gone=True, wake_at=later(10))
     after = await there(db, row.uid)
     assert (after.gone_at, after.version, after.history_count) == (later(9), 3, 3)

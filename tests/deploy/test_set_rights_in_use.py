@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from app import bootstrap
-from app.domain.cache.sample_set import API_VERSION
+from app.domain.cache.specs.sample_set import API_VERSION
 from app.settings import Settings
 from tests.deploy.rights import RBAC, SAMPLE_SETS, Right, apply, documents, granted, used
 from tests.deploy.test_rights_in_use import as_gateway

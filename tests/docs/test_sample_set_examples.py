@@ -8,7 +8,7 @@ import yaml
 
 from app.demo.sample_story import CACHE, HOME, NAME
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET, CacheKind
-from app.domain.cache.limits import CacheLimits
+from app.domain.cache.specs.limits import CacheLimits
 from app.services.planning import Planner
 from tests.docs.test_docs import read
 

@@ -4,15 +4,15 @@ import re
 from pathlib import Path
 
 from app.domain import cache
-from app.domain.cache.mount_options import DEFAULT_CACHE_DIR, JuiceFSMountOptions
+from app.domain.cache.manifests.stateful_set import TOKEN_FILE
 from app.domain.cache.naming import NAME_MAX
 from app.domain.cache.reconcile.events import job_word
-from app.domain.cache.runtime import TOKEN_FILE
-from app.domain.cache.sample_job import JobType, SampleJobSpec, SyncOptions, WarmupOptions
-from app.domain.cache.sample_set import MUTABLE_FIELDS, SampleSetSpec
-from app.domain.cache.sources import STORAGES
-from app.domain.cache.status import CacheStatus
-from app.domain.cache.vocabulary import Resource, SampleJobPhase, SetPhase
+from app.domain.cache.reconcile.status import CacheStatus
+from app.domain.cache.specs.mount_options import DEFAULT_CACHE_DIR, JuiceFSMountOptions
+from app.domain.cache.specs.sample_job import SampleJobSpec, SyncOptions, WarmupOptions
+from app.domain.cache.specs.sample_set import MUTABLE_FIELDS, SampleSetSpec
+from app.domain.cache.specs.sources import STORAGES
+from app.domain.cache.vocabulary import JobType, SampleJobPhase, SetPart, SetPhase
 from app.domain.dialects.spec_model import SpecModel
 from tests.docs.test_docs import read, rows
 
@@ -59,7 +59,7 @@ def test_every_storage_is_told() -> None:
 
 def test_every_code_is_told() -> None:
     told = {code for cells in rows(read(PAGE), "What is refused") for code in cells[0].split(", ") if code != "code"}
-    source = "".join(path.read_text() for path in Path(cache.__path__[0]).glob("*.py"))
+    source = "".join(path.read_text() for path in Path(cache.__path__[0]).rglob("*.py"))
     raised = set(re.findall(r'(?:refusal|Wrong)\(\s*"([A-Z]\w+)"', source))
     raised |= set(re.findall(r'(?:pointer|at|base|pointer_to\([^()]*\)|annotations", key\)), "([A-Z]\w+)"', source))
     assert raised <= told | OF_ALL_KINDS
@@ -81,7 +81,7 @@ def test_every_phase_is_told() -> None:
 
 def test_every_event_is_told() -> None:
     text = section("Events")
-    assert {str(resource) for resource in Resource} <= set(re.findall(r"\w+", text))
+    assert {str(resource) for resource in SetPart} <= set(re.findall(r"\w+", text))
     assert {job_word(kind) for kind in JobType} <= set(re.findall(r"\w+", text))
 
 

@@ -3,8 +3,8 @@
 import re
 from typing import get_args
 
-from app.domain.cache.reconcile.values import Action
-from app.domain.cache.vocabulary import Stage
+from app.domain.cache.reconcile.values import CacheAction
+from app.domain.cache.vocabulary import RemovalStage
 from app.loops.cache.runtime_servers import TOKEN_HEADER
 from app.settings import Settings
 from tests.docs.test_docs import read, rows
@@ -26,11 +26,11 @@ def first_cells(heading: str) -> list[str]:
 
 
 def test_every_stage_of_a_removal_is_told_in_order() -> None:
-    assert first_cells("Removal") == [str(stage) for stage in Stage]
+    assert first_cells("Removal") == [str(stage) for stage in RemovalStage]
 
 
 def test_every_action_may_be_repeated_for_a_reason() -> None:
-    assert {action.__name__ for action in get_args(Action)} == WORDS.keys()
+    assert {action.__name__ for action in get_args(CacheAction)} == WORDS.keys()
     assert [*dict.fromkeys(WORDS.values())] == first_cells("A pass")
 
 

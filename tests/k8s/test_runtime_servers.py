@@ -9,17 +9,16 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from app.domain.cache import manifests
+from app.domain.cache.manifests import service
+from app.domain.cache.reconcile.status import ServerReport
 from app.domain.cache.reconcile.values import ServerAnswer
-from app.domain.cache.sample_job import JobType
-from app.domain.cache.status import ServerReport
-from app.domain.cache.vocabulary import ResultStatus
+from app.domain.cache.vocabulary import JobType, ServerJobState
 from app.k8s.api import KubeApi
 from app.k8s.transport import Endpoint
 from app.loops.cache import runtime_servers
 from app.loops.cache.runtime_servers import NoAnswer, PodAccess, PodAddress, PodProxy, RuntimeServer, RuntimeServers
 
-R = ResultStatus
+R = ServerJobState
 PROXY = "/api/v1/namespaces/team/pods/s-runtime-1:7716/proxy"
 SERVER = RuntimeServer(index=1, namespace="team", pod="s-runtime-1", node="n1", address="127.0.0.1", token="t0k3n")
 
@@ -85,7 +84,7 @@ def status(kind: int, reason: str) -> tuple[int, dict[str, Any]]:
 
 
 RESULT, OPTIONS = "GET /warmupResult/j", "GET /warmupOptions/j"
-ANSWERS: list[tuple[dict[str, Any], ResultStatus, str]] = [
+ANSWERS: list[tuple[dict[str, Any], ServerJobState, str]] = [
     ({RESULT: {"status": "running", "message": ""}}, R.RUNNING, ""),
     ({RESULT: {"status": "success", "message": "3 left out"}}, R.SUCCESS, "3 left out"),
     ({RESULT: {"status": "fail", "message": "a\x00b"}}, R.FAIL, "a\N{REPLACEMENT CHARACTER}b"),
@@ -105,7 +104,7 @@ ANSWERS: list[tuple[dict[str, Any], ResultStatus, str]] = [
 
 @pytest.mark.parametrize(("answers", "expected", "message"), ANSWERS)
 async def test_what_a_server_says_of_a_job(
-    servers: RuntimeServers, world: World, answers: dict[str, Any], expected: ResultStatus, message: str
+    servers: RuntimeServers, world: World, answers: dict[str, Any], expected: ServerJobState, message: str
 ) -> None:
     world.answers = answers
     found = await servers.answers([SERVER], JobType.WARMUP, "j")
@@ -180,4 +179,4 @@ async def test_everything_is_ended_by_one_request(servers: RuntimeServers, world
 
 def test_nothing_secret_is_shown() -> None:
     assert "t0k3n" not in repr(SERVER)
-    assert manifests.PORT == 7716
+    assert service.PORT == 7716

@@ -21,8 +21,8 @@ from app.db import leases, samples
 from app.db.engine import Database
 from app.db.sample_rows import SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET, CacheKind
-from app.domain.cache.limits import CacheLimits
-from app.domain.cache.sample_set import API_VERSION
+from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.specs.sample_set import API_VERSION
 from app.domain.cache.values import CacheSite
 from app.domain.credentials import runtime_token_of
 from app.k8s.api import KubeApi, PodRequest

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from app.domain.cache.driver import get_driver
 from app.domain.cache.job_options import JobOptions
 from app.domain.cache.reconcile.values import Complaint
-from app.domain.cache.sample_job import SampleJobSpec
-from app.domain.cache.sample_set import SampleSetSpec
+from app.domain.cache.specs.sample_job import SampleJobSpec
+from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.values import CacheSite, SetIdentity
 from app.domain.objects import Metadata, Object
 from app.k8s.errors import Forbidden, NotFound
@@ -41,7 +40,7 @@ class Secrets:
 def subject(**spec: Any) -> Subject:
     whole = {"partitions": 1, "secretRef": {"name": "volume"}, "source": S3, **spec}
     identity = SetIdentity(uid="u", namespace="team", name="imagenet", installation="one")
-    return Subject(identity=identity, spec=SampleSetSpec.model_validate(whole), driver=get_driver(""), token="t")
+    return Subject(identity=identity, spec=SampleSetSpec.model_validate(whole), token="t")
 
 
 def reader(secrets: Secrets) -> SampleReader:

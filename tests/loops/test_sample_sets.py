@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from app.domain.cache.reconcile.values import SetRecord
-from app.domain.cache.vocabulary import Stage as Leaving
+from app.domain.cache.vocabulary import RemovalStage
 from tests.loops.sample_stage import KEYS, QUIET_CLUSTER, Stage, a_stage
 from tests.support.cluster import running_embedded_cluster
 from tests.support.kube import Cluster
@@ -65,8 +65,8 @@ async def test_a_set_gets_ready_scales_and_leaves_nothing(stage: Stage) -> None:
         return row.gone_at is not None
 
     await stage.until(uid, gone)
-    assert sorted(filter(None, stages), key=list(Leaving).index) == list(filter(None, stages))
-    assert {Leaving.NODE_LABELS, Leaving.GONE} <= set(stages)
+    assert sorted(filter(None, stages), key=list(RemovalStage).index) == list(filter(None, stages))
+    assert {RemovalStage.NODE_LABELS, RemovalStage.GONE} <= set(stages)
     assert await stage.left() == []
     assert await stage.labels() == {}
 

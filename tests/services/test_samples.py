@@ -15,9 +15,9 @@ from app.db.engine import Database
 from app.db.sample_rows import SampleRecord, SampleRow
 from app.db.samples import SampleFilter
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET, CacheKind
-from app.domain.cache.limits import CacheLimits
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
-from app.domain.cache.sample_set import API_VERSION
+from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.specs.sample_set import API_VERSION
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
 from app.services.planning import SUFFIX_LENGTH

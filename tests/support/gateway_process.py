@@ -18,7 +18,7 @@ from pathlib import Path
 
 import httpx2
 
-from app.domain.cache.limits import ANY_CACHE_ROOTS
+from app.domain.cache.specs.limits import ANY_CACHE_ROOTS
 from tests.support.cluster import as_gateway
 from tests.support.ports import kept_port
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
-from app.domain.cache.sample_set import SampleSetSpec
+from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.errors import Conflict, FieldError
 

@@ -1,4 +1,4 @@
-"""What a set's runtime servers are told to do: the option files of sync, warmup, rmr and clear."""
+"""The option files that the controller posts to a SampleSet's runtime servers: sync, warmup, rmr and clear."""
 
 import hashlib
 import hmac
@@ -7,18 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.domain.cache.paths import check_relative, inside, parts_of, wrong_path
-from app.domain.cache.runtime import cache_mounts_of
-from app.domain.cache.sample_job import (
-    ClearOptions,
-    JobType,
-    RmrOptions,
-    SyncOptions,
-    WarmupOptions,
-    check_rmr,
-)
-from app.domain.cache.sources import require_source, with_credentials
-from app.domain.cache.values import Credentials
+from app.domain.cache.manifests.stateful_set import cache_mounts_of
+from app.domain.cache.specs.paths import check_relative, inside, parts_of, wrong_path
+from app.domain.cache.specs.sample_job import SampleJobSpec, SyncOptions, WarmupOptions, check_rmr
+from app.domain.cache.specs.sample_set import SampleSetSpec
+from app.domain.cache.specs.sources import require_source, with_keys
+from app.domain.cache.values import CacheSite, SecretValues, SetIdentity, StorageKeys, storage_keys_of
+from app.domain.cache.vocabulary import JobType
 from app.domain.errors import Problems, pointer_to, shorten
 
 _EVERYTHING: Final = "/*"
@@ -27,102 +22,140 @@ _SPEC: Final = "/spec"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """`values` are safe to show; a sync's source has its keys only in the option file."""
+    """The options of one job. `values` are safe to show; only the option file contains the keys of a sync's source."""
 
     type: JobType
     values: Mapping[str, Any]
-    credentials: Credentials | None = None
+    keys: StorageKeys | None = None
 
     def option_file(self) -> dict[str, Any]:
-        """What is posted to the runtime servers, and shown to nobody else."""
-        if self.credentials is None:
+        """Return what is posted to the runtime servers. It may contain keys and must be shown to nobody else."""
+        if self.keys is None:
             return dict(self.values)
-        return {**self.values, "source": with_credentials(self.values["source"], self.credentials)}
+        return {**self.values, "source": with_keys(self.values["source"], self.keys)}
 
     def digest(self, key: bytes) -> str:
-        """Tells whether options, keys included, have changed, to those alone who have the installation's key."""
+        """Return an HMAC of the option file under the installation's key.
+
+        It shows whether the options, keys included, have changed. Without the installation's key it reveals nothing.
+        """
         text = json.dumps([self.type, self.option_file()], sort_keys=True, separators=(",", ":"))
         return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 
 def sync_options(
-    options: SyncOptions | None, set_source: str | None, credentials: Credentials | None, data_dir: str
+    identity: SetIdentity,
+    spec: SampleSetSpec,
+    job: SampleJobSpec | None,
+    secret: SecretValues | None,
+    site: CacheSite,
 ) -> JobOptions:
-    """Raises InvalidManifest, in upstream's words; the source is the job's, else the set's."""
-    given = options or SyncOptions()
-    source = given.source or set_source or ""
-    place = pointer_to(_SPEC, "syncOptions", "source") if given.source else pointer_to(_SPEC, "source", "uri")
-    require_source(source, place)
+    """Return the options of a sync job, or without a job those of the set's own first sync.
+
+    The source is that of the job, or that of the set if the job names none. `secret` holds the keys of the source.
+
+    Raises:
+        InvalidManifest: the source or the destination is not valid; the messages are upstream's.
+    """
+    options = (job.sync_options if job else None) or SyncOptions()
+    source = options.source or (spec.source.uri if spec.source else "")
+    pointer = pointer_to(_SPEC, "syncOptions", "source") if options.source else pointer_to(_SPEC, "source", "uri")
+    keys = storage_keys_of(secret) if secret else None
+    require_source(source, pointer)
     problems = Problems()
-    check_relative(given.destination, pointer_to(_SPEC, "syncOptions", "destination"), problems)
+    check_relative(options.destination, pointer_to(_SPEC, "syncOptions", "destination"), problems)
     problems.raise_if_any("the options of the sync job are not valid")
-    destination = "file://" + inside(data_dir, given.destination)
-    # Without a slash both ends are prefixes of names: what is in train2 would go beside the mount, to S2.
-    if given.destination.endswith("/") or not parts_of(given.destination):
+    source, destination = _aligned(source, options.destination, site.data_dir(identity.name))
+    flags = options.model_dump(by_alias=True, exclude_none=True, exclude={"source", "destination"})
+    kept = None if source.startswith("file://") else keys
+    return JobOptions(type=JobType.SYNC, values={"source": source, "destination": destination, **flags}, keys=kept)
+
+
+def _aligned(source: str, relative: str, data_dir: str) -> tuple[str, str]:
+    """Return source and destination URI, either both or none with a slash at the end.
+
+    JuiceFS takes an end without a slash as a prefix of names. With the mount S as the destination, it would write the
+    files of the source's sibling train2 to S2, beside the mount. So the mount itself always gets a slash.
+    """
+    destination = "file://" + inside(data_dir, relative)
+    if relative.endswith("/") or not parts_of(relative):
         destination += "/"
     if source.endswith("/") != destination.endswith("/"):
-        source, destination = source.rstrip("/") + "/", destination.rstrip("/") + "/"
-    flags = given.model_dump(by_alias=True, exclude_none=True, exclude={"source", "destination"})
-    kept = None if source.startswith("file://") else credentials
-    return JobOptions(
-        type=JobType.SYNC, values={"source": source, "destination": destination, **flags}, credentials=kept
-    )
+        return source.rstrip("/") + "/", destination.rstrip("/") + "/"
+    return source, destination
 
 
-def warmup_options(options: WarmupOptions | None, partitions: int, data_dir: str) -> JobOptions:
-    given = options or WarmupOptions()
+def warmup_options(identity: SetIdentity, spec: SampleSetSpec, job: SampleJobSpec, site: CacheSite) -> JobOptions:
+    """Return the options of a warmup job; without paths it warms up the whole volume.
+
+    Raises:
+        InvalidManifest: a path is not inside the volume.
+    """
+    options, data_dir = job.warmup_options or WarmupOptions(), site.data_dir(identity.name)
     problems = Problems()
     base = pointer_to(_SPEC, "warmupOptions")
-    paths = given.paths or [""]
+    paths = options.paths or [""]
     for index, path in enumerate(paths):
         check_relative(path, pointer_to(base, "paths", index), problems)
-    if given.file:
-        check_relative(given.file, pointer_to(base, "file"), problems, may_be_whole=False)
+    if options.file:
+        check_relative(options.file, pointer_to(base, "file"), problems, may_be_whole=False)
     problems.raise_if_any("the options of the warmup job are not valid")
     values: dict[str, Any] = {
         "paths": [inside(data_dir, path) for path in paths],
-        "partitions": partitions,
-        "strategyName": given.strategy_name or "sequence",
+        "partitions": spec.partitions,
+        "strategyName": options.strategy_name or "sequence",
     }
-    if given.file:
-        values["file"] = inside(data_dir, given.file)
-    if given.threads is not None:
-        values["threads"] = given.threads
+    if options.file:
+        values["file"] = inside(data_dir, options.file)
+    if options.threads is not None:
+        values["threads"] = options.threads
     return JobOptions(type=JobType.WARMUP, values=values)
 
 
-def rmr_options(options: RmrOptions | None, data_dir: str) -> JobOptions:
+def rmr_options(identity: SetIdentity, job: SampleJobSpec, site: CacheSite) -> JobOptions:
+    """Return the options of an rmr job.
+
+    Raises:
+        InvalidManifest: there are no paths, or a path is the whole volume or not inside it.
+    """
     problems = Problems()
-    check_rmr(options, pointer_to(_SPEC, "rmrOptions"), problems)
+    check_rmr(job.rmr_options, pointer_to(_SPEC, "rmrOptions"), problems)
     problems.raise_if_any("the options of the rmr job are not valid")
-    assert options is not None, "without options there was a problem"
-    return JobOptions(type=JobType.RMR, values={"paths": [inside(data_dir, path) for path in options.paths]})
+    assert job.rmr_options is not None, "check_rmr reports missing options"
+    data_dir = site.data_dir(identity.name)
+    return JobOptions(type=JobType.RMR, values={"paths": [inside(data_dir, path) for path in job.rmr_options.paths]})
 
 
-def clear_options(options: ClearOptions | None, stateful_set: Mapping[str, Any]) -> JobOptions:
-    """Paths as mounted, whichever way they were given; none: everything that is cached."""
+def clear_options(job: SampleJobSpec, stateful_set: Mapping[str, Any]) -> JobOptions:
+    """Return the options of a clear job, with paths in the container; without paths it clears all cache directories.
+
+    Raises:
+        InvalidManifest: a path is in none of the cache directories.
+    """
     mounts = cache_mounts_of(stateful_set)
-    given = (options.paths if options else None) or []
-    if not given:
+    paths = (job.clear_options.paths if job.clear_options else None) or []
+    if not paths:
         return JobOptions(type=JobType.CLEAR, values={"paths": [mount + _EVERYTHING for _, mount in mounts]})
     problems = Problems()
     base = pointer_to(_SPEC, "clearOptions", "paths")
-    translated = [_translated(path, mounts, pointer_to(base, index), problems) for index, path in enumerate(given)]
+    translated = [_mounted(path, mounts, pointer_to(base, index), problems) for index, path in enumerate(paths)]
     problems.raise_if_any("the options of the clear job are not valid")
     return JobOptions(type=JobType.CLEAR, values={"paths": translated})
 
 
-def _translated(path: str, mounts: Sequence[tuple[str, str]], pointer: str, problems: Problems) -> str:
-    accepted = "a path in one of " + ", ".join(place for pair in mounts for place in pair)
+def _mounted(path: str, mounts: Sequence[tuple[str, str]], pointer: str, problems: Problems) -> str:
+    """Translate a path on the node or in the container into the path in the container."""
+    accepted = "a path in one of " + ", ".join(directory for pair in mounts for directory in pair)
     if wrong := wrong_path(path):
         problems.add(pointer, "PathNotValid", wrong, accepted)
         return ""
     parts = parts_of(path.removesuffix(_EVERYTHING))
     everything = path.endswith(_EVERYTHING)
     for host, mount in mounts:
-        for place in (host, mount):
-            base = parts_of(place)
+        for directory in (host, mount):
+            base = parts_of(directory)
             if path.startswith("/") and parts[: len(base)] == base:
+                # Only the content of a cache directory can be removed: the directory itself is a mount point.
                 whole = everything or len(parts) == len(base)
                 return inside(mount, "/".join(parts[len(base) :])) + (_EVERYTHING if whole else "")
     detail = f"given path {shorten(path)} is not valid, it should in host path or mount path"

@@ -6,11 +6,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from app.domain import labels
-from app.domain.cache import sample_job, sample_set
-from app.domain.cache.limits import CacheLimits
 from app.domain.cache.naming import NAME_MAX
-from app.domain.cache.sample_job import SampleJobSpec, check_sample_job
-from app.domain.cache.sample_set import API_VERSION, SampleSetSpec, check_sample_set
+from app.domain.cache.specs import sample_job, sample_set
+from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.specs.sample_job import SampleJobSpec, check_sample_job
+from app.domain.cache.specs.sample_set import API_VERSION, SampleSetSpec, check_sample_set
 from app.domain.dialects.changes import immutable_changes
 from app.domain.dialects.envelope import read_envelope
 from app.domain.dialects.schema import manifest_schema

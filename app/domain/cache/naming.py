@@ -1,4 +1,8 @@
-"""Names and labels of a set's objects. What is cluster-wide, or on a node, carries its namespace too."""
+"""Names and labels of a SampleSet's objects.
+
+The names of cluster-wide objects and of directories on nodes contain the namespace of the set, because sets of the same
+name can exist in several namespaces.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -6,30 +10,34 @@ from typing import Final
 
 from app.domain import labels, names
 from app.domain.cache.values import SetIdentity
+from app.domain.plan import Manifest
 
 JUICEFS: Final = "juicefs"
-DEFAULT_DRIVER: Final = JUICEFS
-DRIVER_NAMES: Final = (JUICEFS,)
+"""The only cache driver; it is part of labels and of the servers' command line."""
 
 RUNTIME_SUFFIX: Final = "-runtime"
-# What a set's name may have, so that pods of its StatefulSet can be created.
 NAME_MAX: Final = names.STATEFUL_SET_NAME_MAX - len(RUNTIME_SUFFIX)
+"""The maximum length of a set's name: with a longer name the pods of its StatefulSet cannot be created."""
 CREATED_BY: Final = {"CreatedBy": "paddle-operator"}
 _PADDLE: Final = "paddlepaddle.org/"
-_HASH: Final = 16
+_HASH_LENGTH: Final = 16
 
 
-def label_of(driver: str, set_name: str) -> str:
-    """The label, of the value "true", on the objects of a set."""
-    return f"{_PADDLE}{driver}-{set_name}"
+def label_of(set_name: str) -> str:
+    """Return the key of the label, with the value "true", on the objects of a set."""
+    return f"{_PADDLE}{JUICEFS}-{set_name}"
 
 
-def node_label_of(driver: str, namespace: str, set_name: str) -> str:
-    """The label, of a pod's name, on the nodes with a set's data: nodes are no namespace's, so that it has one."""
-    return f"{_PADDLE}{_bounded(f'{driver}-{namespace}.{set_name}', names.LABEL_NAME_MAX)}"
+def node_label_of(namespace: str, set_name: str) -> str:
+    """Return the key of the label on the nodes that cache the set's data; its value is the name of the pod there.
+
+    Nodes have no namespace, so the key contains the namespace of the set.
+    """
+    return f"{_PADDLE}{_bounded(f'{JUICEFS}-{namespace}.{set_name}', names.LABEL_NAME_MAX)}"
 
 
 def runtime_name(set_name: str) -> str:
+    """Return the name of the StatefulSet of runtime servers."""
     return f"{set_name}{RUNTIME_SUFFIX}"
 
 
@@ -38,7 +46,6 @@ def service_name(set_name: str) -> str:
 
 
 def token_secret_name(set_name: str) -> str:
-    """The Secret by which the set's runtime servers know their controller."""
     return f"{runtime_name(set_name)}-token"
 
 
@@ -47,15 +54,19 @@ def runtime_pod_name(set_name: str, index: int) -> str:
 
 
 def volume_name(namespace: str, set_name: str) -> str:
-    """The PersistentVolume and its handle: one for each set of the cluster, and short enough for a label's value.
+    """Return the name of the PersistentVolume, which is also its volume handle and fits into a label value.
 
-    A namespace has no dot, so that the first one says where the set's name begins; what had to be cut short has none.
+    The name is unique in the cluster. A namespace has no dot, so the first dot ends the namespace; a shortened name has
+    no dot at all.
     """
     return _bounded(f"{namespace}.{set_name}", names.LABEL_VALUE_MAX)
 
 
 def directory_volume_names(directories: Sequence[str], reserved: Sequence[str] = ()) -> tuple[str, ...]:
-    """A pod's volume for each of these distinct directories: the path with dashes, where that names it and no other."""
+    """Return the name of a pod volume for each of these distinct directories.
+
+    The name is the path with dashes, as upstream names it, if that is a valid name and unique. Otherwise it is a hash.
+    """
     plain = [path.removeprefix("/").replace("/", "-") for path in directories]
     return tuple(
         name
@@ -65,10 +76,21 @@ def directory_volume_names(directories: Sequence[str], reserved: Sequence[str] =
     )
 
 
-def set_labels(identity: SetIdentity, driver: str) -> dict[str, str]:
-    """Labels by which everything of a set, and of this installation, is found again."""
+def object_metadata(identity: SetIdentity, name: str, *, namespaced: bool = True) -> Manifest:
+    """Return the metadata of a set's object.
+
+    The objects have no owner reference: removal deletes them in a fixed order and finds them by their labels.
+    """
+    metadata: Manifest = {"name": name, "labels": set_labels(identity), "annotations": dict(CREATED_BY)}
+    if namespaced:
+        metadata["namespace"] = identity.namespace
+    return metadata
+
+
+def set_labels(identity: SetIdentity) -> dict[str, str]:
+    """Return the labels that identify the objects of this set and of this installation."""
     return {
-        label_of(driver, identity.name): "true",
+        label_of(identity.name): "true",
         labels.INSTALLATION: identity.installation,
         labels.SAMPLE_SET_UID: identity.uid,
         labels.SAMPLE_SET_NAMESPACE: identity.namespace,
@@ -78,16 +100,17 @@ def set_labels(identity: SetIdentity, driver: str) -> dict[str, str]:
     }
 
 
-def pod_selector(identity: SetIdentity, driver: str) -> Mapping[str, str]:
-    """What selects the runtime's pods: upstream's two labels."""
-    return {label_of(driver, identity.name): "true", "name": runtime_name(identity.name)}
+def pod_selector(identity: SetIdentity) -> Mapping[str, str]:
+    """Return the selector of the runtime servers' pods: upstream's two labels."""
+    return {label_of(identity.name): "true", "name": runtime_name(identity.name)}
 
 
 def _bounded(whole: str, limit: int) -> str:
+    """Return the text, or a prefix and a hash of it if it is longer than the limit."""
     if len(whole) <= limit:
         return whole
-    return f"{whole[: limit - _HASH - 1].replace('.', '-').rstrip('-')}-{_digest(whole)}"
+    return f"{whole[: limit - _HASH_LENGTH - 1].replace('.', '-').rstrip('-')}-{_digest(whole)}"
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_HASH]
+    return hashlib.sha256(text.encode()).hexdigest()[:_HASH_LENGTH]

@@ -1,4 +1,4 @@
-"""What a driver is given beside the spec: who a set is, what the installation says, what a Secret holds."""
+"""The facts about a SampleSet that its spec does not hold: its identity, the installation, the contents of a Secret."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ DATA_MOUNT_PATH = "/mnt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetIdentity:
-    """Who a SampleSet is; on every object that is made for it."""
+    """The identity of a SampleSet, which the labels of all its objects carry."""
 
     uid: str
     namespace: str
@@ -23,20 +23,20 @@ class SetIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSite:
-    """What the installation says about every set's runtime servers."""
+    """The settings of the installation for the runtime servers of every set."""
 
     runtime_image: str = ""
     cache_mount_path: str = CACHE_MOUNT_PATH
     data_mount_path: str = DATA_MOUNT_PATH
 
     def data_dir(self, set_name: str) -> str:
-        """Where the servers of a set have its data."""
+        """Return the directory in which the containers of a set mount its data."""
         return f"{self.data_mount_path}/{set_name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretValues:
-    """A Secret as read from the cluster, decoded. Nothing of what it holds is shown by repr."""
+    """A Secret as read from the cluster, decoded. Its repr shows none of its contents."""
 
     name: str
     namespace: str
@@ -44,23 +44,27 @@ class SecretValues:
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """Both keys of a storage. Shown by nothing but their own fields."""
+class StorageKeys:
+    """The two keys of an object storage. Neither str nor repr shows them."""
 
     access_key: str = field(repr=False)
     secret_key: str = field(repr=False)
 
     @override
     def __str__(self) -> str:
-        return "Credentials(***)"
+        return "StorageKeys(***)"
 
 
-def credentials_of(secret: SecretValues) -> Credentials | None:
-    """The keys in a Secret; None where it has neither, for storages that need none."""
+def storage_keys_of(secret: SecretValues) -> StorageKeys | None:
+    """Return the keys in a Secret, or None if it has neither, since some storages need none.
+
+    Raises:
+        InvalidManifest: the Secret has one key without the other.
+    """
     access, hidden = secret.data.get("access-key", ""), secret.data.get("secret-key", "")
     if not access and not hidden:
         return None
     if access and hidden:
-        return Credentials(access, hidden)
-    has, lacks = ("access-key", "secret-key") if access else ("secret-key", "access-key")
-    raise refusal("IncompleteKeys", f"secret {secret.name} is not valid: it has the key {has} without {lacks}")
+        return StorageKeys(access, hidden)
+    present, missing = ("access-key", "secret-key") if access else ("secret-key", "access-key")
+    raise refusal("IncompleteKeys", f"secret {secret.name} is not valid: it has the key {present} without {missing}")

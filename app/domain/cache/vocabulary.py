@@ -1,6 +1,18 @@
-"""The closed lists of words, stored as text and never renamed; phases and event names are upstream's."""
+"""The closed sets of words for SampleSets and SampleJobs.
+
+Some are stored, so values may be added but never renamed. Phases and the names of events are upstream's.
+"""
 
 from enum import StrEnum
+
+
+class JobType(StrEnum):
+    """The operations on a SampleSet."""
+
+    SYNC = "sync"
+    WARMUP = "warmup"
+    RMR = "rmr"
+    CLEAR = "clear"
 
 
 class SetPhase(StrEnum):
@@ -21,8 +33,8 @@ class SampleJobPhase(StrEnum):
     FAILED = "Failed"
 
 
-class Resource(StrEnum):
-    """What a set is made of, by the words of upstream's events, in the order of creation."""
+class SetPart(StrEnum):
+    """The Kubernetes objects of a SampleSet, named as in upstream's events, in the order of their creation."""
 
     PV = "PV"
     PVC = "PVC"
@@ -32,15 +44,15 @@ class Resource(StrEnum):
 
 
 class Found(StrEnum):
-    """What the cluster has under a resource's name."""
+    """What the cluster has under the name of a set's object."""
 
     ABSENT = "absent"
     OURS = "ours"
-    FOREIGN = "foreign"  # without the set's labels, or of an older set of the name
+    FOREIGN = "foreign"  # without the labels of this set: another client's, or of a deleted set of the same name
 
 
-class Stage(StrEnum):
-    """What the removal of a set waits for, in this order."""
+class RemovalStage(StrEnum):
+    """The stages of the removal of a SampleSet, in their order."""
 
     NODE_LABELS = "nodeLabels"
     RUNTIME = "runtime"
@@ -51,27 +63,29 @@ class Stage(StrEnum):
     GONE = "gone"
 
 
-class ResultStatus(StrEnum):
-    """What a server says of a job."""
+class ServerJobState(StrEnum):
+    """The state of a job on one runtime server."""
 
-    UNKNOWN = "unknown"  # it does not answer
-    NOT_POSTED = "notPosted"  # it does not have the options
-    WAITING = "waiting"  # it has, and has not begun
+    UNKNOWN = "unknown"  # the server does not answer
+    NOT_POSTED = "notPosted"  # the server does not have the options
+    WAITING = "waiting"  # the server has the options and has not started the job
     RUNNING = "running"
     SUCCESS = "success"
     FAIL = "fail"
 
 
 class Need(StrEnum):
-    """What a pass wants to be found out beside what is watched: it takes a request to the cluster or to a server."""
+    """What a reconcile needs besides the set's objects: each takes a request to the cluster or to a runtime server."""
 
-    SECRET = "secret"  # noqa: S105  the volume's Secret is read
-    WARNING = "warning"  # the newest Warning of the first runtime pod
-    SYNC_OPTIONS = "syncOptions"  # the sync's options as they would be now
+    SECRET = "secret"  # noqa: S105  the volume's Secret
+    WARNING = "warning"  # the newest Warning event about the first runtime pod
+    SYNC_OPTIONS = "syncOptions"  # the options that a sync would have now
     SYNC_RESULT = "syncResult"
     CACHE = "cache"
 
 
-class EventType(StrEnum):
+class SampleEventType(StrEnum):
+    """The types of events, as in Kubernetes."""
+
     NORMAL = "Normal"
     WARNING = "Warning"

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from app.domain.cache.manifests.service import runtime_service, token_secret
+from app.domain.cache.manifests.stateful_set import runtime_stateful_set
+from app.domain.cache.manifests.storage import persistent_volume, persistent_volume_claim
 from app.domain.cache.reconcile.values import (
-    Action,
+    CacheAction,
     Complaint,
     Create,
     Delete,
@@ -22,9 +25,8 @@ from app.domain.cache.reconcile.values import (
     Scale,
     Terminate,
 )
-from app.domain.cache.sample_job import JobType
 from app.domain.cache.values import SecretValues
-from app.domain.cache.vocabulary import Resource as Part
+from app.domain.cache.vocabulary import JobType, SetPart
 from app.domain.errors import DomainError
 from app.domain.plan import Manifest
 from app.faultpoints import FaultPoint, reached
@@ -49,12 +51,12 @@ class SampleWork:
     """What one pass has decided, with what it has read. `options` are asked for when a server is to be given them."""
 
     subject: Subject
-    actions: Sequence[Action]
+    actions: Sequence[CacheAction]
     kind: JobType
     objects: SetObjects
     secret: SecretValues | None
     options: Callable[[], Awaitable[OptionsOrComplaint]]
-    refusals: dict[Part, str] = field(default_factory=dict)
+    refusals: dict[SetPart, str] = field(default_factory=dict)
     """Of creations, in the cluster's words; kept from pass to pass."""
 
 
@@ -102,11 +104,11 @@ class SampleHands:
             metrics.ACTIONS.labels(name, "done" if proceed else "refused").inc()
         return done
 
-    async def _do(self, work: SampleWork, action: Action) -> bool:
+    async def _do(self, work: SampleWork, action: CacheAction) -> bool:
         match action:
-            case Create(resource=part):
+            case Create(part=part):
                 return await self._create(work, part)
-            case Delete(resource=part):
+            case Delete(part=part):
                 await self._delete(work, part)
             case Scale(replicas=replicas):
                 await self._scale(work.subject, replicas)
@@ -118,7 +120,7 @@ class SampleHands:
                 await self._terminate(work)
         return True
 
-    async def _create(self, work: SampleWork, part: Part) -> bool:
+    async def _create(self, work: SampleWork, part: SetPart) -> bool:
         """Whether it is there; a refusal is kept, and what comes after it waits."""
         try:
             await self._api.create(self._manifest(work, part), timeout=self._timeout)
@@ -134,27 +136,27 @@ class SampleHands:
         work.refusals.pop(part, None)
         return True
 
-    def _manifest(self, work: SampleWork, part: Part) -> Manifest:
+    def _manifest(self, work: SampleWork, part: SetPart) -> Manifest:
         subject = work.subject
-        driver, identity = subject.driver, subject.identity
+        identity = subject.identity
         match part:
-            case Part.PV:
+            case SetPart.PV:
                 if work.secret is None:
                     raise Withheld("the volume's Secret has not been read")
-                return driver.create_pv(identity, subject.spec, work.secret)
-            case Part.PVC:
-                return driver.create_pvc(identity)
-            case Part.TOKEN:
-                return driver.create_token_secret(identity, subject.token)
-            case Part.SERVICE:
-                return driver.create_service(identity)
-            case Part.RUNTIME:
-                volume = work.objects.ours(Part.PV)
+                return persistent_volume(identity, subject.spec, work.secret)
+            case SetPart.PVC:
+                return persistent_volume_claim(identity)
+            case SetPart.TOKEN:
+                return token_secret(identity, subject.token)
+            case SetPart.SERVICE:
+                return runtime_service(identity)
+            case SetPart.RUNTIME:
+                volume = work.objects.ours(SetPart.PV)
                 if volume is None:
                     raise Withheld("the volume is not there yet")
-                return driver.create_runtime(identity, subject.spec, volume.raw, self._settings.site)
+                return runtime_stateful_set(identity, subject.spec, volume.raw, self._settings.site)
 
-    async def _delete(self, work: SampleWork, part: Part) -> None:
+    async def _delete(self, work: SampleWork, part: SetPart) -> None:
         """The very object that was read; another one that took its name meanwhile stays."""
         found = work.objects.ours(part)
         if found is None:
@@ -172,7 +174,7 @@ class SampleHands:
     async def _scale(self, subject: Subject, replicas: int) -> None:
         await self._api.merge_patch(
             STATEFUL_SET,
-            subject.name_of(Part.RUNTIME),
+            subject.name_of(SetPart.RUNTIME),
             subject.identity.namespace,
             patch={"spec": {"replicas": replicas}},
             subresource="scale",

@@ -9,6 +9,7 @@ from app.domain.cache.job_options import JobOptions
 from app.domain.cache.reconcile.needs import needs
 from app.domain.cache.reconcile.sample_jobs import reconcile_job
 from app.domain.cache.reconcile.sample_sets import reconcile_set
+from app.domain.cache.reconcile.status import aggregate
 from app.domain.cache.reconcile.values import (
     Complaint,
     JobDecision,
@@ -20,11 +21,9 @@ from app.domain.cache.reconcile.values import (
     SetObserved,
     SetRecord,
 )
-from app.domain.cache.sample_job import JobType, SampleJobSpec
-from app.domain.cache.status import aggregate
+from app.domain.cache.specs.sample_job import SampleJobSpec
 from app.domain.cache.values import SecretValues, SetIdentity
-from app.domain.cache.vocabulary import Need, SampleJobPhase, SetPhase
-from app.domain.cache.vocabulary import Resource as Part
+from app.domain.cache.vocabulary import JobType, Need, SampleJobPhase, SetPart, SetPhase
 from app.domain.credentials import runtime_token_of
 from app.domain.vocabulary import JobPhase
 from app.loops.cache.actuator import SampleWork
@@ -73,7 +72,7 @@ class SamplePasses:
         self._installation = str(parts.installation_id)
         self._key = parts.installation_key
         self._reader = SampleReader(parts.api, parts.samples, timeout=parts.settings.request_timeout)
-        self._refusals: dict[str, dict[Part, str]] = {}
+        self._refusals: dict[str, dict[SetPart, str]] = {}
 
     def forget(self, uid: str) -> None:
         self._refusals.pop(uid, None)

@@ -10,18 +10,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from app.domain import labels
-from app.domain.cache.driver import CacheDriver, get_driver
-from app.domain.cache.job_options import JobOptions
-from app.domain.cache.manifests import check_secret
-from app.domain.cache.naming import runtime_name, runtime_pod_name, token_secret_name, volume_name
+from app.domain.cache.job_options import JobOptions, clear_options, rmr_options, sync_options, warmup_options
+from app.domain.cache.manifests.storage import check_secret
+from app.domain.cache.naming import (
+    node_label_of,
+    runtime_name,
+    runtime_pod_name,
+    service_name,
+    token_secret_name,
+    volume_name,
+)
 from app.domain.cache.reconcile.events import job_word
 from app.domain.cache.reconcile.values import Complaint, RuntimePod, RuntimeStatus, SetObserved
-from app.domain.cache.sample_job import JobType, SampleJobSpec
-from app.domain.cache.sample_set import SampleSetSpec
-from app.domain.cache.secret_refs import SecretRef, resolved
+from app.domain.cache.specs.sample_job import SampleJobSpec
+from app.domain.cache.specs.sample_set import SampleSetSpec
+from app.domain.cache.specs.secret_refs import SecretRef, resolved
 from app.domain.cache.values import SecretValues, SetIdentity
-from app.domain.cache.vocabulary import Found
-from app.domain.cache.vocabulary import Resource as Part
+from app.domain.cache.vocabulary import Found, JobType, SetPart
 from app.domain.errors import DomainError
 from app.domain.objects import Event, Object, Pod
 from app.k8s.api import KubeApi
@@ -45,12 +50,12 @@ from app.loops.cache.runtime_servers import RuntimeServer
 from app.loops.evidence import LONG_AGO
 from app.loops.parts import SampleSettings
 
-KINDS: Final[Mapping[Part, Resource]] = {
-    Part.PV: PERSISTENT_VOLUME,
-    Part.PVC: PERSISTENT_VOLUME_CLAIM,
-    Part.TOKEN: SECRET,
-    Part.SERVICE: SERVICE,
-    Part.RUNTIME: STATEFUL_SET,
+KINDS: Final[Mapping[SetPart, Resource]] = {
+    SetPart.PV: PERSISTENT_VOLUME,
+    SetPart.PVC: PERSISTENT_VOLUME_CLAIM,
+    SetPart.TOKEN: SECRET,
+    SetPart.SERVICE: SERVICE,
+    SetPart.RUNTIME: STATEFUL_SET,
 }
 NO_SECRET: Final = "ErrorSecretNotExist"  # noqa: S105  an event's name
 MAX_EVENTS: Final = 200
@@ -66,51 +71,49 @@ class Subject:
 
     identity: SetIdentity
     spec: SampleSetSpec
-    driver: CacheDriver
     token: str = field(repr=False)
 
     @property
     def node_label(self) -> str:
-        return self.driver.get_node_label(self.identity.namespace, self.identity.name)
+        return node_label_of(self.identity.namespace, self.identity.name)
 
-    def name_of(self, part: Part) -> str:
+    def name_of(self, part: SetPart) -> str:
         namespace, name = self.identity.namespace, self.identity.name
         return {
-            Part.PV: volume_name(namespace, name),
-            Part.PVC: name,
-            Part.TOKEN: token_secret_name(name),
-            Part.SERVICE: self.driver.get_service_name(name),
-            Part.RUNTIME: runtime_name(name),
+            SetPart.PV: volume_name(namespace, name),
+            SetPart.PVC: name,
+            SetPart.TOKEN: token_secret_name(name),
+            SetPart.SERVICE: service_name(name),
+            SetPart.RUNTIME: runtime_name(name),
         }[part]
 
-    def namespace_of(self, part: Part) -> str | None:
+    def namespace_of(self, part: SetPart) -> str | None:
         return self.identity.namespace if KINDS[part].namespaced else None
 
 
 def subject_of(identity: SetIdentity, manifest: Mapping[str, Any], token: str) -> Subject:
-    spec = SampleSetSpec.model_validate(manifest["spec"])
-    return Subject(identity=identity, spec=spec, driver=get_driver(spec.driver), token=token)
+    return Subject(identity=identity, spec=SampleSetSpec.model_validate(manifest["spec"]), token=token)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetObjects:
     """What the cluster has of a set. `denied` are objects that may not even be looked at, in the cluster's words."""
 
-    objects: Mapping[Part, Object] = field(default_factory=dict, repr=False)
-    found: Mapping[Part, Found] = field(default_factory=dict)
-    denied: Mapping[Part, str] = field(default_factory=dict)
+    objects: Mapping[SetPart, Object] = field(default_factory=dict, repr=False)
+    found: Mapping[SetPart, Found] = field(default_factory=dict)
+    denied: Mapping[SetPart, str] = field(default_factory=dict)
     pods: Sequence[Pod] = ()
     labelled: Mapping[str, str] = field(default_factory=dict)
 
-    def ours(self, part: Part) -> Object | None:
+    def ours(self, part: SetPart) -> Object | None:
         return self.objects[part] if self.found.get(part) is Found.OURS else None
 
-    def observed(self, failures: Mapping[Part, str]) -> SetObserved:
+    def observed(self, failures: Mapping[SetPart, str]) -> SetObserved:
         """All that is known without asking further."""
         return SetObserved(
             found=self.found,
-            volume_bound=_is_bound(self.ours(Part.PV)),
-            runtime=_runtime_status(self.ours(Part.RUNTIME)),
+            volume_bound=_is_bound(self.ours(SetPart.PV)),
+            runtime=_runtime_status(self.ours(SetPart.RUNTIME)),
             pods=tuple(sorted(map(_runtime_pod, self.pods), key=lambda pod: pod.index)),
             labelled=self.labelled,
             failures={**failures, **self.denied},
@@ -147,9 +150,9 @@ class SampleReader:
         Raises:
             KubeError: the cluster does not answer, or, of a set that is leaving, does not let one look.
         """
-        objects: dict[Part, Object] = {}
-        denied: dict[Part, str] = {}
-        for part in Part:
+        objects: dict[SetPart, Object] = {}
+        denied: dict[SetPart, str] = {}
+        for part in SetPart:
             try:
                 objects[part] = await self._read(subject, part)
             except NotFound:
@@ -159,7 +162,7 @@ class SampleReader:
                     raise  # what cannot be seen is not gone
                 denied[part] = error.message
         found = {part: _whose(item, subject.identity) for part, item in objects.items()}
-        foreign = found.get(Part.RUNTIME) is Found.FOREIGN
+        foreign = found.get(SetPart.RUNTIME) is Found.FOREIGN
         return SetObjects(
             objects=objects,
             found=found,
@@ -176,7 +179,7 @@ class SampleReader:
     async def runtime(self, subject: Subject) -> Object | None:
         """The set's own StatefulSet."""
         try:
-            found = await self._read(subject, Part.RUNTIME)
+            found = await self._read(subject, SetPart.RUNTIME)
         except NotFound:
             return None
         return found if _whose(found, subject.identity) is Found.OURS else None
@@ -189,7 +192,7 @@ class SampleReader:
         try:
             check_secret(secret)
         except DomainError as error:
-            return Complaint(reason=f"ErrorCreate{Part.PV}", message=_words(error))
+            return Complaint(reason=f"ErrorCreate{SetPart.PV}", message=_words(error))
         return secret
 
     async def first_sync(self, subject: Subject) -> OptionsOrComplaint:
@@ -219,7 +222,7 @@ class SampleReader:
         """The newest Warning about the first runtime pod; without one, about the StatefulSet that should make it."""
         name = runtime_pod_name(subject.identity.name, 0)
         pod = next((pod for pod in pods if pod.metadata.name == name), None)
-        kind, about = ("Pod", name) if pod is not None else ("StatefulSet", subject.name_of(Part.RUNTIME))
+        kind, about = ("Pod", name) if pod is not None else ("StatefulSet", subject.name_of(SetPart.RUNTIME))
         page = await self._api.list_page(
             EVENT,
             subject.identity.namespace,
@@ -232,7 +235,7 @@ class SampleReader:
         newest: Event | None = max(told, key=lambda event: event.last_seen or LONG_AGO, default=None)
         return None if newest is None else Complaint(reason=newest.reason, message=newest.message)
 
-    async def _read(self, subject: Subject, part: Part) -> Object:
+    async def _read(self, subject: Subject, part: SetPart) -> Object:
         return await self._api.get(
             KINDS[part], subject.name_of(part), subject.namespace_of(part), codec=OBJECT, timeout=self._timeout
         )
@@ -273,16 +276,16 @@ class SampleReader:
     ) -> OptionsOrComplaint:
         if isinstance(secret, Complaint):
             return secret
-        driver, identity, spec, site = subject.driver, subject.identity, subject.spec, self._settings.site
+        identity, spec, site = subject.identity, subject.spec, self._settings.site
         kind = JobType(job.type) if job else JobType.SYNC
         try:
             if job is None or kind is JobType.SYNC:
-                return driver.create_sync_job_options(identity, spec, job, secret, site)
+                return sync_options(identity, spec, job, secret, site)
             if kind is JobType.WARMUP:
-                return driver.create_warmup_job_options(identity, spec, job, site)
+                return warmup_options(identity, spec, job, site)
             if kind is JobType.RMR:
-                return driver.create_rmr_job_options(identity, job, site)
-            return driver.create_clear_job_options(job, runtime.raw if runtime else {})
+                return rmr_options(identity, job, site)
+            return clear_options(job, runtime.raw if runtime else {})
         except DomainError as error:
             return Complaint(reason=f"ErrorCreate{job_word(kind)}", message=_words(error))
 

@@ -15,11 +15,10 @@ import aiohttp
 import msgspec
 import yarl
 
-from app.domain.cache.manifests import PORT
+from app.domain.cache.manifests.service import PORT
+from app.domain.cache.reconcile.status import ServerReport
 from app.domain.cache.reconcile.values import ServerAnswer
-from app.domain.cache.sample_job import JobType
-from app.domain.cache.status import ServerReport
-from app.domain.cache.vocabulary import ResultStatus
+from app.domain.cache.vocabulary import JobType, ServerJobState
 from app.k8s.api import KubeApi, PodRequest
 from app.k8s.errors import ApiError, KubeError
 from app.k8s.text import clean_text
@@ -131,8 +130,8 @@ class _Result(msgspec.Struct):
 
 
 _RESULT: Final = msgspec.json.Decoder(_Result)
-_STATUSES: Final[Mapping[str, ResultStatus]] = {
-    status.value: status for status in (ResultStatus.RUNNING, ResultStatus.SUCCESS, ResultStatus.FAIL)
+_STATUSES: Final[Mapping[str, ServerJobState]] = {
+    status.value: status for status in (ServerJobState.RUNNING, ServerJobState.SUCCESS, ServerJobState.FAIL)
 }
 _FIGURES: Final = {
     "total_size": "totalSize",
@@ -183,7 +182,7 @@ class RuntimeServers:
         _require_done(server, reply)
 
     async def _answer(self, server: RuntimeServer, kind: JobType, job: str) -> ServerAnswer:
-        unknown = ServerAnswer(index=server.index, status=ResultStatus.UNKNOWN)
+        unknown = ServerAnswer(index=server.index, status=ServerJobState.UNKNOWN)
         try:
             result = await self._get(server, f"{kind}Result/{job}")
             if result.status != 404:
@@ -191,8 +190,8 @@ class RuntimeServers:
             options = await self._get(server, f"{kind}Options/{job}")
         except NoAnswer:
             return unknown
-        has = {200: ResultStatus.WAITING, 404: ResultStatus.NOT_POSTED}
-        return ServerAnswer(index=server.index, status=has.get(options.status, ResultStatus.UNKNOWN))
+        has = {200: ServerJobState.WAITING, 404: ServerJobState.NOT_POSTED}
+        return ServerAnswer(index=server.index, status=has.get(options.status, ServerJobState.UNKNOWN))
 
     async def _report(self, server: RuntimeServer) -> ServerReport | None:
         try:

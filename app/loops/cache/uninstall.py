@@ -6,8 +6,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from app.domain import labels
-from app.domain.cache.driver import DRIVERS
-from app.domain.cache.naming import token_secret_name
+from app.domain.cache.naming import node_label_of, token_secret_name
 from app.domain.objects import Object
 from app.k8s.api import KubeApi
 from app.k8s.codec import NODE as NODE_CODEC
@@ -65,12 +64,12 @@ class SetRemoval:
 
     async def _unlabel(self, found: SetName) -> None:
         """No node says whose a label is; a volume or StatefulSet of ours says that it is ours."""
-        for key in (driver.get_node_label(found.namespace, found.name) for driver in DRIVERS.values()):
-            for node in await self._api.list_all(NODE, codec=NODE_CODEC, label_selector=key):
-                self._leadership.guard(self._seconds)
-                patch = {"metadata": {"labels": {key: None}}}
-                with suppress(NotFound):
-                    await self._api.merge_patch(NODE, node.metadata.name, patch=patch, timeout=self._seconds)
+        key = node_label_of(found.namespace, found.name)
+        for node in await self._api.list_all(NODE, codec=NODE_CODEC, label_selector=key):
+            self._leadership.guard(self._seconds)
+            patch = {"metadata": {"labels": {key: None}}}
+            with suppress(NotFound):
+                await self._api.merge_patch(NODE, node.metadata.name, patch=patch, timeout=self._seconds)
 
     async def _remove_token(self, found: SetName) -> None:
         """By its name: to list Secrets would be to read all of them."""

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from app.domain.cache.driver import get_driver
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.limits import ANY_CACHE_ROOTS, CacheLimits
-from app.domain.cache.sample_job import SampleJobSpec
-from app.domain.cache.sample_set import API_VERSION, SampleSetSpec
+from app.domain.cache.manifests.stateful_set import runtime_stateful_set
+from app.domain.cache.manifests.storage import persistent_volume
+from app.domain.cache.specs.limits import ANY_CACHE_ROOTS, CacheLimits
+from app.domain.cache.specs.sample_job import SampleJobSpec
+from app.domain.cache.specs.sample_set import API_VERSION, SampleSetSpec
 from app.domain.cache.values import CacheSite, SecretValues, SetIdentity
 from app.domain.plan import Manifest
 
-DRIVER = get_driver("")
 SITE = CacheSite(runtime_image="example.com/jobgate:1")
 LIMITS = CacheLimits(namespace="team", cache_roots=ANY_CACHE_ROOTS)
 IDENTITY = SetIdentity(uid="4b9ee1f2", namespace="team", name="imagenet", installation="one")
@@ -58,8 +58,8 @@ def a_secret(name: str = "storage", **data: str) -> SecretValues:
 
 
 def a_pv(spec: SampleSetSpec, identity: SetIdentity = IDENTITY) -> Manifest:
-    return DRIVER.create_pv(identity, spec, a_secret())
+    return persistent_volume(identity, spec, a_secret())
 
 
 def a_runtime(spec: SampleSetSpec, identity: SetIdentity = IDENTITY) -> Manifest:
-    return DRIVER.create_runtime(identity, spec, a_pv(spec, identity), SITE)
+    return runtime_stateful_set(identity, spec, a_pv(spec, identity), SITE)

@@ -13,12 +13,14 @@ from app.cache_runtime.cli import runtime
 from app.cache_runtime.options import OPTIONS, JobKind, decoded
 from app.cache_runtime.options import CacheStatus as Served
 from app.cache_runtime.secrets import endpoints
-from app.domain.cache.job_options import JobOptions
-from app.domain.cache.sample_job import JobType
-from app.domain.cache.sources import with_credentials
-from app.domain.cache.status import ServerReport
-from app.domain.cache.values import Credentials
-from tests.domain.cache.made import DRIVER, IDENTITY, SITE, a_runtime, a_secret, job_spec, set_spec
+from app.domain.cache.job_options import JobOptions, clear_options, rmr_options, sync_options, warmup_options
+from app.domain.cache.manifests.service import runtime_service
+from app.domain.cache.naming import JUICEFS
+from app.domain.cache.reconcile.status import ServerReport
+from app.domain.cache.specs.sources import with_keys
+from app.domain.cache.values import StorageKeys
+from app.domain.cache.vocabulary import JobType
+from tests.domain.cache.made import IDENTITY, SITE, a_runtime, a_secret, job_spec, set_spec
 from tests.support.json_values import UNHURRIED
 
 KEY = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -51,10 +53,10 @@ def all_options() -> list[JobOptions]:
     rmr = job_spec("rmr", rmrOptions={"paths": ["a"]})
     keys = a_secret(**{"access-key": "AK", "secret-key": "SK"})
     return [
-        DRIVER.create_sync_job_options(IDENTITY, spec, sync, keys, SITE),
-        DRIVER.create_warmup_job_options(IDENTITY, spec, warmup, SITE),
-        DRIVER.create_rmr_job_options(IDENTITY, rmr, SITE),
-        DRIVER.create_clear_job_options(job_spec("clear"), a_runtime(spec)),
+        sync_options(IDENTITY, spec, sync, keys, SITE),
+        warmup_options(IDENTITY, spec, warmup, SITE),
+        rmr_options(IDENTITY, rmr, SITE),
+        clear_options(job_spec("clear"), a_runtime(spec)),
     ]
 
 
@@ -75,10 +77,10 @@ def read_by_servers(command: list[str]) -> dict[str, Any]:
 
 def test_a_server_is_started_where_the_set_looks_for_it() -> None:
     container = a_runtime(set_spec())["spec"]["template"]["spec"]["containers"][0]
-    (port,) = DRIVER.create_service(IDENTITY)["spec"]["ports"]
+    (port,) = runtime_service(IDENTITY)["spec"]["ports"]
     read = read_by_servers(container["command"])
     assert read["port"] == port["targetPort"] == container["ports"][0]["containerPort"] == 7716
-    assert read["driver"] == DRIVER.name
+    assert read["driver"] == JUICEFS
     mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
     assert {*map(str, read["cache_dirs"]), str(read["data_dir"]), str(read["token_file"].parent)} == mounts
     assert read["server_dir"] == Path("/runtime")
@@ -104,6 +106,6 @@ def test_reports_have_what_servers_serve() -> None:
 @UNHURRIED
 @given(KEY, KEY)
 def test_servers_read_any_keys(access: str, secret: str) -> None:
-    source, _ = endpoints(with_credentials("s3://bucket.example.com/x", Credentials(access, secret)), "file:///mnt/s")
+    source, _ = endpoints(with_keys("s3://bucket.example.com/x", StorageKeys(access, secret)), "file:///mnt/s")
     assert source.uri == "s3://bucket.example.com/x"
     assert list(source.environment.values()) == [access, secret]

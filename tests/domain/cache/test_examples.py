@@ -5,14 +5,18 @@ from typing import Any
 
 import pytest
 
+from app.domain.cache.job_options import clear_options, rmr_options, sync_options, warmup_options
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.limits import ANY_CACHE_ROOTS, CacheLimits
-from app.domain.cache.sample_job import JobType, SampleJobSpec
-from app.domain.cache.sample_set import SampleSetSpec
-from app.domain.cache.secret_refs import resolved
+from app.domain.cache.manifests.stateful_set import runtime_stateful_set
+from app.domain.cache.manifests.storage import persistent_volume
+from app.domain.cache.specs.limits import ANY_CACHE_ROOTS, CacheLimits
+from app.domain.cache.specs.sample_job import SampleJobSpec
+from app.domain.cache.specs.sample_set import SampleSetSpec
+from app.domain.cache.specs.secret_refs import resolved
 from app.domain.cache.values import SecretValues, SetIdentity
+from app.domain.cache.vocabulary import JobType
 from app.domain.plan import Manifest
-from tests.domain.cache.made import DRIVER, SITE
+from tests.domain.cache.made import SITE
 
 NAMESPACE = "paddle-system"
 SOURCE = "bos://paddleflow-public.hkg.bcebos.com/imagenet"
@@ -61,7 +65,7 @@ def set_spec(manifest: Manifest) -> SampleSetSpec:
 
 
 def a_pv(spec: SampleSetSpec) -> Manifest:
-    return DRIVER.create_pv(IDENTITY, spec, SecretValues(name="imagenet", namespace=NAMESPACE, data=REDIS))
+    return persistent_volume(IDENTITY, spec, SecretValues(name="imagenet", namespace=NAMESPACE, data=REDIS))
 
 
 @pytest.mark.parametrize("manifest", SETS.values(), ids=SETS)
@@ -70,7 +74,7 @@ def test_a_set_is_accepted_and_can_be_made(manifest: Manifest) -> None:
     assert spec.source
     place = resolved(spec.source.secret_ref or spec.secret_ref, spec.secret_ref, NAMESPACE)  # type: ignore[arg-type]
     assert place == (NAMESPACE, "none" if spec.source.secret_ref else "imagenet")
-    made = DRIVER.create_runtime(IDENTITY, spec, a_pv(spec), SITE)
+    made = runtime_stateful_set(IDENTITY, spec, a_pv(spec), SITE)
     assert made["spec"]["replicas"] == 1
 
 
@@ -80,12 +84,12 @@ def test_a_job_is_accepted_and_can_be_posted(manifest: Manifest, options: Manife
         SAMPLE_JOB.accept(manifest, CacheLimits(namespace=NAMESPACE, cache_roots=ANY_CACHE_ROOTS))["spec"]
     )
     spec = set_spec(a_set())
-    runtime = DRIVER.create_runtime(IDENTITY, spec, a_pv(spec), SITE)
+    runtime = runtime_stateful_set(IDENTITY, spec, a_pv(spec), SITE)
     made = {
-        JobType.SYNC: lambda: DRIVER.create_sync_job_options(IDENTITY, spec, job, None, SITE),
-        JobType.WARMUP: lambda: DRIVER.create_warmup_job_options(IDENTITY, spec, job, SITE),
-        JobType.RMR: lambda: DRIVER.create_rmr_job_options(IDENTITY, job, SITE),
-        JobType.CLEAR: lambda: DRIVER.create_clear_job_options(job, runtime),
+        JobType.SYNC: lambda: sync_options(IDENTITY, spec, job, None, SITE),
+        JobType.WARMUP: lambda: warmup_options(IDENTITY, spec, job, SITE),
+        JobType.RMR: lambda: rmr_options(IDENTITY, job, SITE),
+        JobType.CLEAR: lambda: clear_options(job, runtime),
     }[JobType(job.type)]()
     assert made.option_file() == options
 
@@ -93,7 +97,7 @@ def test_a_job_is_accepted_and_can_be_posted(manifest: Manifest, options: Manife
 def test_the_tutorials_secret_without_keys_is_enough() -> None:
     spec = set_spec(a_set())
     secret = SecretValues(name="imagenet", namespace=NAMESPACE, data=REDIS)
-    assert DRIVER.create_sync_job_options(IDENTITY, spec, None, secret, SITE).option_file()["source"] == f"{SOURCE}/"
+    assert sync_options(IDENTITY, spec, None, secret, SITE).option_file()["source"] == f"{SOURCE}/"
     with_keys = replace(secret, data={**REDIS, "access-key": "ak", "secret-key": "sk"})
-    made = DRIVER.create_sync_job_options(IDENTITY, spec, None, with_keys, SITE).option_file()
+    made = sync_options(IDENTITY, spec, None, with_keys, SITE).option_file()
     assert made["source"] == f"{SOURCE.replace('://', '://ak:sk@')}/"

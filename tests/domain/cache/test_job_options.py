@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.cache.job_options import clear_options, rmr_options, sync_options, warmup_options
 from app.domain.cache.kinds import SAMPLE_JOB
-from app.domain.cache.sample_set import SampleSetSpec
-from app.domain.cache.secret_refs import SecretRef, resolved
+from app.domain.cache.specs.sample_set import SampleSetSpec
+from app.domain.cache.specs.secret_refs import SecretRef, resolved
 from app.domain.errors import InvalidManifest
 from app.domain.plan import Manifest
-from tests.domain.cache.made import DRIVER, IDENTITY, LIMITS, SITE, a_job, a_runtime, a_secret, job_spec, set_spec
+from tests.domain.cache.made import IDENTITY, LIMITS, SITE, a_job, a_runtime, a_secret, job_spec, set_spec
 from tests.support.json_values import UNHURRIED
 
 MOUNT = "/mnt/imagenet"
@@ -27,7 +28,7 @@ def sync(options: Manifest | None = None, *, source: str | None = S3, **keys: st
         {"partitions": 1, "secretRef": {"name": "a"}, **({"source": {"uri": source}} if source else {})}
     )
     job = None if options is None else job_spec("sync", syncOptions=options)
-    return DRIVER.create_sync_job_options(IDENTITY, spec, job, a_secret(**keys), SITE).option_file()
+    return sync_options(IDENTITY, spec, job, a_secret(**keys), SITE).option_file()
 
 
 SYNCS: list[tuple[Manifest | None, Manifest]] = [
@@ -64,7 +65,7 @@ def test_sync(options: Manifest | None, expected: Manifest) -> None:
 
 
 def test_syncs_credentials_are_in_the_option_file_alone() -> None:
-    options = DRIVER.create_sync_job_options(IDENTITY, set_spec(), None, a_secret(**KEYS), SITE)
+    options = sync_options(IDENTITY, set_spec(), None, a_secret(**KEYS), SITE)
     assert options.values["source"] == f"{S3}/"
     assert options.option_file()["source"] == "s3://AK:S%2FK@bucket.example.com/train/"
 
@@ -127,7 +128,7 @@ def test_a_secret_without_a_namespace_is_the_manifests() -> None:
 
 def test_options_have_the_same_digest_until_they_or_their_keys_change() -> None:
     def digest(keys: dict[str, str], key: bytes = b"one") -> str:
-        return DRIVER.create_sync_job_options(IDENTITY, set_spec(), None, a_secret(**keys), SITE).digest(key)
+        return sync_options(IDENTITY, set_spec(), None, a_secret(**keys), SITE).digest(key)
 
     assert digest(KEYS) == digest(KEYS)
     other = {**KEYS, "secret-key": "other"}
@@ -148,13 +149,13 @@ WARMUPS: list[tuple[Manifest | None, Manifest]] = [
 @pytest.mark.parametrize(("options", "expected"), WARMUPS)
 def test_warmup(options: Manifest | None, expected: Manifest) -> None:
     job = job_spec("warmup", **({"warmupOptions": options} if options is not None else {}))
-    made = DRIVER.create_warmup_job_options(IDENTITY, set_spec(partitions=4), job, SITE)
+    made = warmup_options(IDENTITY, set_spec(partitions=4), job, SITE)
     assert made.option_file() == {"partitions": 4, "strategyName": "sequence", **expected}
 
 
 def test_rmr() -> None:
     job = job_spec("rmr", rmrOptions={"paths": ["a", "/b//c/"]})
-    made = DRIVER.create_rmr_job_options(IDENTITY, job, SITE)
+    made = rmr_options(IDENTITY, job, SITE)
     assert made.option_file() == {"paths": [f"{MOUNT}/a", f"{MOUNT}/b/c"]}
 
 
@@ -170,14 +171,14 @@ def test_rmr() -> None:
 def test_an_rmr_that_is_refused(options: Manifest | None, code: str, words: str) -> None:
     job = job_spec("rmr", **({"rmrOptions": options} if options is not None else {}))
     with pytest.raises(InvalidManifest) as refused:
-        DRIVER.create_rmr_job_options(IDENTITY, job, SITE)
+        rmr_options(IDENTITY, job, SITE)
     (error,) = refused.value.errors
     assert (error.code, error.detail) == (code, words)
 
 
 def clear(*paths: str) -> list[str]:
     job = job_spec("clear", **({"clearOptions": {"paths": list(paths)}} if paths else {}))
-    made: list[str] = DRIVER.create_clear_job_options(job, a_runtime(set_spec(cache=LEVELS))).option_file()["paths"]
+    made: list[str] = clear_options(job, a_runtime(set_spec(cache=LEVELS))).option_file()["paths"]
     return made
 
 
@@ -223,7 +224,7 @@ def test_a_runtime_of_several_containers_is_nobody_we_know() -> None:
     runtime = a_runtime(set_spec())
     runtime["spec"]["template"]["spec"]["containers"] *= 2
     with pytest.raises(InvalidManifest) as refused:
-        DRIVER.create_clear_job_options(job_spec("clear"), runtime)
+        clear_options(job_spec("clear"), runtime)
     assert refused.value.code == "RuntimeNotValid"
 
 
@@ -237,10 +238,10 @@ def test_no_path_leaves_its_directory(path: str, kind: str) -> None:
     try:
         SAMPLE_JOB.accept(posted, LIMITS)
         made = {
-            "sync": lambda: [DRIVER.create_sync_job_options(IDENTITY, spec, job, None, SITE).values["destination"]],
-            "warmup": lambda: DRIVER.create_warmup_job_options(IDENTITY, spec, job, SITE).values["paths"],
-            "rmr": lambda: DRIVER.create_rmr_job_options(IDENTITY, job, SITE).values["paths"],
-            "clear": lambda: DRIVER.create_clear_job_options(job, a_runtime(spec)).values["paths"],
+            "sync": lambda: [sync_options(IDENTITY, spec, job, None, SITE).values["destination"]],
+            "warmup": lambda: warmup_options(IDENTITY, spec, job, SITE).values["paths"],
+            "rmr": lambda: rmr_options(IDENTITY, job, SITE).values["paths"],
+            "clear": lambda: clear_options(job, a_runtime(spec)).values["paths"],
         }[kind]()
     except InvalidManifest:
         assert ".." in path.split("/") or kind == "rmr"
@@ -256,5 +257,5 @@ def test_no_path_leaves_its_directory(path: str, kind: str) -> None:
 
 def test_the_mount_may_be_elsewhere() -> None:
     site = replace(SITE, data_mount_path="/data")
-    made = DRIVER.create_rmr_job_options(IDENTITY, job_spec("rmr", rmrOptions={"paths": ["a"]}), site)
+    made = rmr_options(IDENTITY, job_spec("rmr", rmrOptions={"paths": ["a"]}), site)
     assert made.values["paths"] == ["/data/imagenet/a"]

@@ -11,15 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain import labels, names
-from app.domain.cache.driver import DRIVERS, get_driver
+from app.domain.cache.job_options import sync_options
 from app.domain.cache.kinds import SAMPLE_SET
-from app.domain.cache.naming import DRIVER_NAMES, directory_volume_names, volume_name
-from app.domain.cache.sample_set import SampleSetSpec
+from app.domain.cache.manifests.service import runtime_service, token_secret
+from app.domain.cache.manifests.stateful_set import runtime_stateful_set
+from app.domain.cache.manifests.storage import persistent_volume, persistent_volume_claim
+from app.domain.cache.naming import (
+    directory_volume_names,
+    label_of,
+    node_label_of,
+    runtime_name,
+    service_name,
+    volume_name,
+)
+from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.values import SetIdentity
 from app.domain.errors import InvalidManifest, Problems
 from app.domain.plan import Manifest
 from app.domain.pod_template import validate_pod_template
-from tests.domain.cache.made import DRIVER, IDENTITY, LIMITS, SITE, a_pv, a_runtime, a_secret, a_set, set_spec
+from tests.domain.cache.made import IDENTITY, LIMITS, SITE, a_pv, a_runtime, a_secret, a_set, set_spec
 from tests.support.golden import Golden
 from tests.support.json_values import UNHURRIED
 
@@ -31,12 +41,12 @@ DIRECTORIES = st.lists(st.from_regex(r"(/[a-zA-Z0-9_.-]{1,40}){1,4}", fullmatch=
 
 
 def objects_of(identity: SetIdentity, spec: SampleSetSpec) -> list[Manifest]:
-    pv = DRIVER.create_pv(identity, spec, a_secret())
+    pv = persistent_volume(identity, spec, a_secret())
     return [
         pv,
-        DRIVER.create_pvc(identity),
-        DRIVER.create_service(identity),
-        DRIVER.create_runtime(identity, spec, pv, SITE),
+        persistent_volume_claim(identity),
+        runtime_service(identity),
+        runtime_stateful_set(identity, spec, pv, SITE),
     ]
 
 
@@ -49,21 +59,10 @@ def test_a_sets_objects(case: str, golden: Golden) -> None:
     golden(DATA / case / "objects.yaml", objects_of(identity, SampleSetSpec.model_validate(accepted["spec"])))
 
 
-def test_an_empty_driver_is_juicefs() -> None:
-    assert get_driver("") is get_driver("juicefs")
-    assert tuple(DRIVERS) == DRIVER_NAMES
-
-
-def test_an_unknown_driver_is_refused() -> None:
-    with pytest.raises(InvalidManifest) as refused:
-        get_driver("alluxio")
-    assert (refused.value.code, refused.value.message) == ("DriverNotFound", "driver alluxio not found")
-
-
 def test_names_and_label() -> None:
-    assert DRIVER.get_label("s") == "paddlepaddle.org/juicefs-s"
-    assert DRIVER.get_runtime_name("s") == "s-runtime"
-    assert DRIVER.get_service_name("s") == "s-runtime-service"
+    assert label_of("s") == "paddlepaddle.org/juicefs-s"
+    assert runtime_name("s") == "s-runtime"
+    assert service_name("s") == "s-runtime-service"
 
 
 @pytest.mark.parametrize(
@@ -78,12 +77,12 @@ def test_names_and_label() -> None:
 )
 def test_the_label_of_nodes_has_the_namespace(namespace: str, name: str, label: str) -> None:
     """Equally named sets of two namespaces would take the label off each other's nodes."""
-    assert DRIVER.get_node_label(namespace, name) == label
+    assert node_label_of(namespace, name) == label
     assert names.label_key(label) is None
 
 
 def test_the_token_has_a_secret_that_the_servers_mount() -> None:
-    secret = DRIVER.create_token_secret(IDENTITY, "t0k3n")
+    secret = token_secret(IDENTITY, "t0k3n")
     assert secret["stringData"] == {"token": "t0k3n"}
     assert secret["immutable"]
     pod = a_runtime(set_spec())["spec"]["template"]["spec"]
@@ -98,7 +97,7 @@ def test_a_secret_that_lacks_a_key_is_refused(key: str) -> None:
     data = a_secret().data
     for lacking in ({**data, key: ""}, {name: value for name, value in data.items() if name != key}):
         with pytest.raises(InvalidManifest) as refused:
-            DRIVER.create_pv(IDENTITY, set_spec(), replace(a_secret(), data=lacking))
+            persistent_volume(IDENTITY, set_spec(), replace(a_secret(), data=lacking))
         assert refused.value.code == "SecretNotValid"
         assert refused.value.message == f"secret storage is not valid: it lacks {key}"
 
@@ -106,27 +105,27 @@ def test_a_secret_that_lacks_a_key_is_refused(key: str) -> None:
 @pytest.mark.parametrize(("has", "lacks"), [("access-key", "secret-key"), ("secret-key", "access-key")])
 def test_a_key_without_the_other_is_refused(has: str, lacks: str) -> None:
     with pytest.raises(InvalidManifest) as refused:
-        DRIVER.create_pv(IDENTITY, set_spec(), a_secret(**{has: "hush"}))
+        persistent_volume(IDENTITY, set_spec(), a_secret(**{has: "hush"}))
     assert refused.value.code == "IncompleteKeys"
     assert refused.value.message == f"secret storage is not valid: it has the key {has} without {lacks}"
 
 
 def test_without_an_image_there_is_no_runtime() -> None:
     with pytest.raises(InvalidManifest) as refused:
-        DRIVER.create_runtime(IDENTITY, set_spec(), a_pv(set_spec()), replace(SITE, runtime_image=""))
+        runtime_stateful_set(IDENTITY, set_spec(), a_pv(set_spec()), replace(SITE, runtime_image=""))
     assert refused.value.code == "RuntimeImageMissing"
     assert refused.value.message == "RUNTIME_IMAGE is not in environment variable"
 
 
 def test_mounts_can_be_moved_by_the_installation() -> None:
     site = replace(SITE, cache_mount_path="/c", data_mount_path="/d")
-    made = DRIVER.create_runtime(IDENTITY, set_spec(), a_pv(set_spec()), site)
+    made = runtime_stateful_set(IDENTITY, set_spec(), a_pv(set_spec()), site)
     mounts = made["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
     assert [mount["mountPath"] for mount in mounts[:2]] == ["/c/dev-shm-jobgate-team-imagenet", "/d/imagenet"]
 
 
 def test_a_volumes_secret_may_be_of_another_namespace() -> None:
-    made = DRIVER.create_pv(IDENTITY, set_spec(), replace(a_secret("lent"), namespace="shared"))
+    made = persistent_volume(IDENTITY, set_spec(), replace(a_secret("lent"), namespace="shared"))
     assert made["spec"]["csi"]["nodePublishSecretRef"] == {"name": "lent", "namespace": "shared"}
 
 
@@ -139,7 +138,7 @@ def test_a_cache_directory_takes_no_name_of_the_pods_other_volumes() -> None:
 def test_the_runtime_reflects_the_volume_and_not_a_later_edit() -> None:
     made_with = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/ssd"}]})
     edited = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/other"}]}, partitions=7)
-    made = DRIVER.create_runtime(IDENTITY, edited, a_pv(made_with), SITE)
+    made = runtime_stateful_set(IDENTITY, edited, a_pv(made_with), SITE)
     assert made["spec"]["template"]["spec"]["volumes"][0]["hostPath"]["path"] == "/ssd"
     assert made["spec"]["replicas"] == 7
 
@@ -225,7 +224,7 @@ def check_metadata(manifest: Manifest, identity: SetIdentity) -> None:
     metadata = manifest["metadata"]
     assert metadata.keys() <= {"name", "namespace", "labels", "annotations"}, "nobody owns it, and nobody holds it up"
     assert metadata["annotations"] == {"CreatedBy": "paddle-operator"}
-    assert metadata["labels"][DRIVER.get_label(identity.name)] == "true"
+    assert metadata["labels"][label_of(identity.name)] == "true"
     assert metadata["labels"][labels.INSTALLATION] == identity.installation
     assert metadata["labels"][labels.SAMPLE_SET_UID] == identity.uid
     assert metadata["labels"][labels.SAMPLE_SET_NAMESPACE] == identity.namespace
@@ -243,26 +242,26 @@ def test_no_credential_is_in_anything_that_can_be_seen(access: str, hidden: str)
     keys = {"access-key": access, "secret-key": hidden, "metaurl": f"redis://:{hidden}@meta/1"}
     secret = a_secret(**keys)
     spec = set_spec()
-    options = DRIVER.create_sync_job_options(IDENTITY, spec, None, secret, SITE)
+    options = sync_options(IDENTITY, spec, None, secret, SITE)
     seen: list[Any] = [
-        DRIVER.create_pv(IDENTITY, spec, secret),
-        DRIVER.create_pvc(IDENTITY),
-        DRIVER.create_service(IDENTITY),
-        DRIVER.create_token_secret(IDENTITY, "t0k3n"),
-        DRIVER.create_runtime(IDENTITY, spec, DRIVER.create_pv(IDENTITY, spec, secret), SITE),
+        persistent_volume(IDENTITY, spec, secret),
+        persistent_volume_claim(IDENTITY),
+        runtime_service(IDENTITY),
+        token_secret(IDENTITY, "t0k3n"),
+        runtime_stateful_set(IDENTITY, spec, persistent_volume(IDENTITY, spec, secret), SITE),
         options.values,
         repr(options),
         str(options),
-        repr(options.credentials),
-        str(options.credentials),
-        f"{options.credentials}",
+        repr(options.keys),
+        str(options.keys),
+        f"{options.keys}",
         repr(secret),
         str(secret),
         options.digest(b"key"),
     ]
     for lacking in ("access-key", "secret-key", "bucket"):
         with pytest.raises(InvalidManifest) as refused:
-            DRIVER.create_pv(IDENTITY, spec, a_secret(**{**keys, lacking: ""}))
+            persistent_volume(IDENTITY, spec, a_secret(**{**keys, lacking: ""}))
         seen += [str(refused.value), repr(refused.value), repr(refused.value.errors)]
     text = json.dumps(seen)
     assert access not in text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.cache.mount_options import (
+from app.domain.cache.specs.mount_options import (
     DEFAULT_CACHE_SIZE,
     CacheLevel,
     JuiceFSMountOptions,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.cache.kinds import SAMPLE_SET
-from app.domain.cache.limits import CacheLimits
+from app.domain.cache.specs.limits import CacheLimits
 from app.domain.errors import FieldError, InvalidManifest
 from app.domain.plan import Manifest
 from tests.domain.cache.made import LIMITS, a_set

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.cache.sources import STORAGES, with_credentials, wrong_source
-from app.domain.cache.values import Credentials
+from app.domain.cache.specs.sources import STORAGES, with_keys, wrong_source
+from app.domain.cache.values import StorageKeys
 from tests.support.json_values import UNHURRIED
 
-KEYS = Credentials("AK", "SK")
+KEYS = StorageKeys("AK", "SK")
 KEY = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=20)
 
 
@@ -72,19 +72,19 @@ CREDENTIALS = [
     ("s3://bucket/x", KEYS, "s3://AK:SK@bucket/x"),
     ("s3:///bucket/x", KEYS, "s3:///AK:SK@bucket/x"),
     ("s3://bucket/x", None, "s3://bucket/x"),
-    ("s3://bucket/x", Credentials("A+K", "a/b=c@d:e"), "s3://A%2BK:a%2Fb%3Dc%40d%3Ae@bucket/x"),
+    ("s3://bucket/x", StorageKeys("A+K", "a/b=c@d:e"), "s3://A%2BK:a%2Fb%3Dc%40d%3Ae@bucket/x"),
     ("file:///data/x", KEYS, "file:///data/x"),
 ]
 
 
 @pytest.mark.parametrize(("uri", "keys", "expected"), CREDENTIALS)
-def test_where_credentials_go(uri: str, keys: Credentials | None, expected: str) -> None:
-    assert with_credentials(uri, keys) == expected
+def test_where_credentials_go(uri: str, keys: StorageKeys | None, expected: str) -> None:
+    assert with_keys(uri, keys) == expected
 
 
 @UNHURRIED
 @given(KEY, KEY, st.sampled_from([name for name in STORAGES if name != "file"]))
 def test_any_keys_are_read_back_whole(access: str, secret: str, storage: str) -> None:
-    read = urlsplit(with_credentials(f"{storage}://bucket.example.com:9000/x@y", Credentials(access, secret)))
+    read = urlsplit(with_keys(f"{storage}://bucket.example.com:9000/x@y", StorageKeys(access, secret)))
     assert (unquote(read.username or ""), unquote(read.password or "")) == (access, secret)
     assert (read.hostname, read.port, read.path) == ("bucket.example.com", 9000, "/x@y")

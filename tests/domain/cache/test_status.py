@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.cache.status import CacheStatus, ServerReport, aggregate, iec, percent
+from app.domain.cache.reconcile.status import CacheStatus, ServerReport, aggregate, iec, percent
 from tests.support.json_values import UNHURRIED
 
 GIB = 1024**3

@@ -1,8 +1,7 @@
 """Events by upstream's names, each told once."""
 
-from app.domain.cache.reconcile.values import Complaint, SetEvent
-from app.domain.cache.sample_job import JobType
-from app.domain.cache.vocabulary import EventType, Resource
+from app.domain.cache.reconcile.values import Complaint, SampleEvent
+from app.domain.cache.vocabulary import JobType, SampleEventType, SetPart
 
 
 def job_word(kind: str) -> str:
@@ -10,34 +9,34 @@ def job_word(kind: str) -> str:
     return f"{JobType(kind).value.capitalize()}Job"
 
 
-def created(resource: Resource) -> SetEvent:
-    return SetEvent(
-        type=EventType.NORMAL, reason=f"Create{resource}Successfully", message=f"the {resource} has been created"
+def created(part: SetPart) -> SampleEvent:
+    return SampleEvent(
+        type=SampleEventType.NORMAL, reason=f"Create{part}Successfully", message=f"the {part} has been created"
     )
 
 
-def done(kind: str) -> SetEvent:
-    return SetEvent(
-        type=EventType.NORMAL, reason=f"Do{job_word(kind)}Successfully", message=f"the {kind} job has succeeded"
+def done(kind: str) -> SampleEvent:
+    return SampleEvent(
+        type=SampleEventType.NORMAL, reason=f"Do{job_word(kind)}Successfully", message=f"the {kind} job has succeeded"
     )
 
 
-def failed(kind: str, message: str) -> SetEvent:
+def failed(kind: str, message: str) -> SampleEvent:
     said = message or f"the {kind} job has failed"
-    return SetEvent(type=EventType.WARNING, reason=f"ErrorDo{job_word(kind)}", message=said)
+    return SampleEvent(type=SampleEventType.WARNING, reason=f"ErrorDo{job_word(kind)}", message=said)
 
 
-def already_exists(resource: Resource) -> Complaint:
-    said = f"another {resource} has the name that the set's would have"
-    return Complaint(reason=f"Error{resource}AlreadyExist", message=said)
+def already_exists(part: SetPart) -> Complaint:
+    said = f"another {part} has the name that the set's would have"
+    return Complaint(reason=f"Error{part}AlreadyExist", message=said)
 
 
-def not_created(resource: Resource, message: str) -> Complaint:
-    return Complaint(reason=f"ErrorCreate{resource}", message=message)
+def not_created(part: SetPart, message: str) -> Complaint:
+    return Complaint(reason=f"ErrorCreate{part}", message=message)
 
 
-def complained(before: Complaint | None, now: Complaint | None) -> tuple[SetEvent, ...]:
+def complained(before: Complaint | None, now: Complaint | None) -> tuple[SampleEvent, ...]:
     """The event for what stands in the way, when that is news."""
     if now is None or now == before:
         return ()
-    return (SetEvent(type=EventType.WARNING, reason=now.reason, message=now.message),)
+    return (SampleEvent(type=SampleEventType.WARNING, reason=now.reason, message=now.message),)

@@ -4,7 +4,7 @@ from typing import Final
 
 from app.domain.cache.reconcile.sample_sets import STORAGE
 from app.domain.cache.reconcile.values import SetObserved, SetRecord
-from app.domain.cache.sample_set import SampleSetSpec
+from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.vocabulary import Found, Need, SetPhase
 
 _BY_PHASE: Final = {
@@ -25,6 +25,6 @@ def needs(spec: SampleSetSpec, record: SetRecord, watched: SetObserved, *, delet
     wanted = _BY_PHASE[record.phase]
     if record.phase is SetPhase.MOUNT and not spec.no_sync and not record.sync_job:
         wanted = frozenset({Need.SYNC_OPTIONS})
-    if any(watched.of(resource) is Found.ABSENT for resource in STORAGE):
+    if any(watched.of(part) is Found.ABSENT for part in STORAGE):
         wanted |= {Need.SECRET}
     return wanted

@@ -6,7 +6,7 @@ from typing import Final
 
 from app.domain.cache.reconcile.events import complained, done, failed, job_word
 from app.domain.cache.reconcile.values import (
-    Action,
+    CacheAction,
     Complaint,
     JobDecision,
     JobInputs,
@@ -15,8 +15,7 @@ from app.domain.cache.reconcile.values import (
     ServerAnswer,
     Terminate,
 )
-from app.domain.cache.sample_job import JobType
-from app.domain.cache.vocabulary import ResultStatus, SampleJobPhase
+from app.domain.cache.vocabulary import JobType, SampleJobPhase, ServerJobState
 
 _PAUSE: Final = 10.0
 # These change the volume, which all servers share: one does it.
@@ -53,7 +52,7 @@ def _start(inputs: JobInputs) -> JobDecision:
         servers=servers,
         set_uid=observed.set_uid,
     )
-    told = [ServerAnswer(index=index, status=ResultStatus.NOT_POSTED) for index in servers]
+    told = [ServerAnswer(index=index, status=ServerJobState.NOT_POSTED) for index in servers]
     return JobDecision(record=record, actions=_posting(inputs, record, told), wake_after=_PAUSE, refreshes_set=True)
 
 
@@ -64,11 +63,11 @@ def _servers(inputs: JobInputs) -> tuple[int, ...]:
     return running
 
 
-def _posting(inputs: JobInputs, record: JobRecord, told: Sequence[ServerAnswer]) -> tuple[Action, ...]:
+def _posting(inputs: JobInputs, record: JobRecord, told: Sequence[ServerAnswer]) -> tuple[CacheAction, ...]:
     """Others are ended only while no server has the job, or it would end itself: until then all have to answer."""
-    lacking = tuple(answer.index for answer in told if answer.status is ResultStatus.NOT_POSTED)
+    lacking = tuple(answer.index for answer in told if answer.status is ServerJobState.NOT_POSTED)
     post = (PostOptions(job=record.job, servers=lacking),) if lacking else ()
-    somewhere = any(answer.status not in (ResultStatus.NOT_POSTED, ResultStatus.UNKNOWN) for answer in told)
+    somewhere = any(answer.status not in (ServerJobState.NOT_POSTED, ServerJobState.UNKNOWN) for answer in told)
     if not inputs.spec.terminate or somewhere:
         return post
     return (Terminate(), *post) if len(lacking) == len(told) else ()
@@ -81,14 +80,14 @@ def _follow(inputs: JobInputs) -> JobDecision:
     told = _told(inputs)
     if not told:
         return _fail(inputs, "the set has given up the servers that had the job")
-    failure = next((answer for answer in told if answer.status is ResultStatus.FAIL), None)
+    failure = next((answer for answer in told if answer.status is ServerJobState.FAIL), None)
     if failure is not None:
         return _fail(inputs, failure.message)
-    if all(answer.status is ResultStatus.SUCCESS for answer in told):
+    if all(answer.status is ServerJobState.SUCCESS for answer in told):
         record = replace(record, phase=SampleJobPhase.SUCCEEDED, complaint=None)
         return JobDecision(record=record, events=(done(inputs.spec.type),), refreshes_set=True)
     begun = record.phase is SampleJobPhase.RUNNING or any(
-        answer.status in (ResultStatus.RUNNING, ResultStatus.SUCCESS) for answer in told
+        answer.status in (ServerJobState.RUNNING, ServerJobState.SUCCESS) for answer in told
     )
     record = replace(record, phase=SampleJobPhase.RUNNING if begun else SampleJobPhase.PENDING)
     return JobDecision(record=record, actions=_posting(inputs, record, told), wake_after=_PAUSE)
@@ -99,7 +98,7 @@ def _told(inputs: JobInputs) -> list[ServerAnswer]:
     answers = {answer.index: answer for answer in inputs.observed.answers}
     replicas = inputs.observed.replicas
     kept = [index for index in inputs.record.servers if replicas is None or index < max(replicas, 1)]
-    return [answers.get(index, ServerAnswer(index=index, status=ResultStatus.UNKNOWN)) for index in kept]
+    return [answers.get(index, ServerAnswer(index=index, status=ServerJobState.UNKNOWN)) for index in kept]
 
 
 def _fail(inputs: JobInputs, message: str, pause: float | None = _PAUSE) -> JobDecision:

@@ -7,23 +7,22 @@ from typing import Final
 from app.domain.cache.reconcile.events import already_exists, complained, created, done, failed, not_created
 from app.domain.cache.reconcile.removal import remove
 from app.domain.cache.reconcile.values import (
-    Action,
+    CacheAction,
     Complaint,
     Create,
     LabelNode,
     PostOptions,
+    SampleEvent,
     Scale,
     SetDecision,
-    SetEvent,
     SetInputs,
     SetObserved,
     SetRecord,
 )
-from app.domain.cache.sample_job import JobType
-from app.domain.cache.vocabulary import Found, Resource, ResultStatus, SetPhase
+from app.domain.cache.vocabulary import Found, JobType, ServerJobState, SetPart, SetPhase
 
-STORAGE: Final = (Resource.PV, Resource.PVC)
-SERVERS: Final = (Resource.TOKEN, Resource.SERVICE, Resource.RUNTIME)
+STORAGE: Final = (SetPart.PV, SetPart.PVC)
+SERVERS: Final = (SetPart.TOKEN, SetPart.SERVICE, SetPart.RUNTIME)
 # Seconds; the pauses are upstream's, but for those it would wait for ever in.
 _SECRET: Final = 30.0
 _CREATED: Final = 1.0
@@ -57,10 +56,10 @@ def reconcile_set(inputs: SetInputs) -> SetDecision:
     return replace(decision, events=(*events, *decision.events))
 
 
-def _noticed(inputs: SetInputs) -> tuple[SetRecord, tuple[SetEvent, ...]]:
+def _noticed(inputs: SetInputs) -> tuple[SetRecord, tuple[SampleEvent, ...]]:
     """What the cluster has now and had not before, and the newest cache status."""
     record, observed = inputs.record, inputs.observed
-    new = [r for r in Resource if observed.of(r) is Found.OURS and r not in record.made]
+    new = [r for r in SetPart if observed.of(r) is Found.OURS and r not in record.made]
     lost = {r for r in record.made if observed.of(r) is not Found.OURS}
     record = replace(
         record,
@@ -68,24 +67,24 @@ def _noticed(inputs: SetInputs) -> tuple[SetRecord, tuple[SetEvent, ...]]:
         runtime=observed.runtime,
         cache=observed.cache or record.cache,
     )
-    return record, tuple(created(resource) for resource in new)
+    return record, tuple(created(part) for part in new)
 
 
-def _objects(inputs: SetInputs) -> tuple[Complaint | None, list[Resource]]:
+def _objects(inputs: SetInputs) -> tuple[Complaint | None, list[SetPart]]:
     """What is in the way of the objects that the set needs in its phase, and which of them are missing."""
     needed = STORAGE if inputs.record.phase is SetPhase.NONE else (*STORAGE, *SERVERS)
     observed = inputs.observed
-    foreign = [resource for resource in needed if observed.of(resource) is Found.FOREIGN]
-    missing = [resource for resource in needed if observed.of(resource) is Found.ABSENT]
+    foreign = [part for part in needed if observed.of(part) is Found.FOREIGN]
+    missing = [part for part in needed if observed.of(part) is Found.ABSENT]
     if foreign:
         return already_exists(foreign[0]), missing
-    if any(resource in STORAGE for resource in missing) and observed.secret is not None:
+    if any(part in STORAGE for part in missing) and observed.secret is not None:
         return observed.secret, []
-    refused = next((resource for resource in missing if resource in observed.failures), None)
+    refused = next((part for part in missing if part in observed.failures), None)
     return (not_created(refused, observed.failures[refused]) if refused else None), missing
 
 
-def _unbound(inputs: SetInputs, blocked: Complaint | None, missing: list[Resource]) -> SetDecision:
+def _unbound(inputs: SetInputs, blocked: Complaint | None, missing: list[SetPart]) -> SetDecision:
     if missing or blocked is not None:
         return _incomplete(inputs, blocked, missing)
     if not inputs.observed.volume_bound:
@@ -93,11 +92,11 @@ def _unbound(inputs: SetInputs, blocked: Complaint | None, missing: list[Resourc
     return _go(inputs, SetPhase.BOUND)
 
 
-def _incomplete(inputs: SetInputs, blocked: Complaint | None, missing: list[Resource]) -> SetDecision:
+def _incomplete(inputs: SetInputs, blocked: Complaint | None, missing: list[SetPart]) -> SetDecision:
     if blocked is not None and blocked == inputs.observed.secret:
         return _stay(inputs, blocked, _SECRET)
     pause = _BLOCKED if blocked is not None else _CREATED if inputs.record.phase is SetPhase.NONE else _STARTING
-    return _stay(inputs, blocked, pause, *(Create(resource=resource) for resource in missing))
+    return _stay(inputs, blocked, pause, *(Create(part=part) for part in missing))
 
 
 def _bound(inputs: SetInputs) -> SetDecision:
@@ -130,17 +129,17 @@ def _mount(inputs: SetInputs) -> SetDecision:
 
 def _syncing(inputs: SetInputs) -> SetDecision:
     record, answer = inputs.record, inputs.observed.sync
-    status = answer.status if answer else ResultStatus.UNKNOWN
-    if status is ResultStatus.SUCCESS:
+    status = answer.status if answer else ServerJobState.UNKNOWN
+    if status is ServerJobState.SUCCESS:
         # The figures of this pass may be older than the end of the sync. The server has newer ones from its result on.
         ended = replace(record, cache=None)
         after = replace(ended, sync_job="", digest="") if _is_outdated(inputs) else replace(ended, synced=True)
         return replace(_go(replace(inputs, record=after), SetPhase.MOUNT), events=(done(JobType.SYNC),))
-    if status is ResultStatus.FAIL:
+    if status is ServerJobState.FAIL:
         decision, event = _go(inputs, SetPhase.SYNC_FAILED), failed(JobType.SYNC, answer.message if answer else "")
         told = replace(decision.record, complaint=Complaint(reason=event.reason, message=event.message))
         return replace(decision, record=told, events=(event,))
-    if status is ResultStatus.NOT_POSTED:
+    if status is ServerJobState.NOT_POSTED:
         return _stay(inputs, None, _SYNC, PostOptions(job=record.sync_job, servers=(0,)))
     return _stay(inputs, None, _SYNC)
 
@@ -184,28 +183,28 @@ def _is_complete(inputs: SetInputs) -> bool:
     return wanted == runtime.spec_replicas == runtime.ready_replicas == len(inputs.observed.nodes)
 
 
-def _scaling(inputs: SetInputs) -> list[Action]:
+def _scaling(inputs: SetInputs) -> list[CacheAction]:
     wanted = inputs.spec.partitions
     return [] if inputs.observed.runtime.spec_replicas == wanted else [Scale(replicas=wanted)]
 
 
-def _labelling(observed: SetObserved) -> list[Action]:
+def _labelling(observed: SetObserved) -> list[CacheAction]:
     """The label on exactly the nodes that hold a running pod."""
     wanted: Mapping[str, str] = observed.nodes
-    actions: list[Action] = [
+    actions: list[CacheAction] = [
         LabelNode(node=node, value=pod) for node, pod in sorted(wanted.items()) if observed.labelled.get(node) != pod
     ]
     stale = sorted(observed.labelled.keys() - wanted.keys())
     return [*actions, *(LabelNode(node=node, value=None) for node in stale)]
 
 
-def _go(inputs: SetInputs, phase: SetPhase, *actions: Action, after: float = 0.0) -> SetDecision:
+def _go(inputs: SetInputs, phase: SetPhase, *actions: CacheAction, after: float = 0.0) -> SetDecision:
     """Into another phase, whose first pass follows at once unless there is something to wait for."""
     record = replace(inputs.record, phase=phase, complaint=None, delays=0)
     return SetDecision(record=record, actions=actions, wake_after=after)
 
 
-def _stay(inputs: SetInputs, complaint: Complaint | None, pause: float | None, *actions: Action) -> SetDecision:
+def _stay(inputs: SetInputs, complaint: Complaint | None, pause: float | None, *actions: CacheAction) -> SetDecision:
     return SetDecision(
         record=replace(inputs.record, complaint=complaint),
         actions=actions,

@@ -4,23 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from app.domain.cache.sample_job import SampleJobSpec
-from app.domain.cache.sample_set import SampleSetSpec
-from app.domain.cache.status import CacheSummary
+from app.domain.cache.reconcile.status import CacheSummary
+from app.domain.cache.specs.sample_job import SampleJobSpec
+from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.vocabulary import (
-    EventType,
     Found,
-    Resource,
-    ResultStatus,
+    RemovalStage,
+    SampleEventType,
     SampleJobPhase,
+    ServerJobState,
+    SetPart,
     SetPhase,
-    Stage,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetEvent:
-    type: EventType
+class SampleEvent:
+    type: SampleEventType
     reason: str
     message: str
 
@@ -38,7 +38,7 @@ class ServerAnswer:
     """What a server, by its index, says of the job that it was asked about."""
 
     index: int
-    status: ResultStatus
+    status: ServerJobState
     message: str = ""
 
 
@@ -65,7 +65,7 @@ class RuntimeStatus:
 class SetRecord:
     """What Postgres keeps of a set.
 
-    `made` are the resources whose creation has been told; `digest` is that of the sync options that were posted under
+    `made` are the parts whose creation has been told; `digest` is that of the sync options that were posted under
     `sync_job`; `delays` counts passes that waited for a failing pod, or in one `stage`, or looked at a set that is
     Ready.
     """
@@ -76,10 +76,10 @@ class SetRecord:
     synced: bool = False
     cache: CacheSummary | None = None
     runtime: RuntimeStatus = RuntimeStatus()
-    made: frozenset[Resource] = frozenset()
+    made: frozenset[SetPart] = frozenset()
     complaint: Complaint | None = None
     delays: int = 0
-    stage: Stage | None = None
+    stage: RemovalStage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,22 +90,22 @@ class SetObserved:
     is wrong with the volume's Secret. `labelled` are the nodes that have the set's label, with its value.
     """
 
-    found: Mapping[Resource, Found] = field(default_factory=dict)
+    found: Mapping[SetPart, Found] = field(default_factory=dict)
     volume_bound: bool = False
     secret: Complaint | None = None
     runtime: RuntimeStatus = RuntimeStatus()
     pods: tuple[RuntimePod, ...] = ()
     labelled: Mapping[str, str] = field(default_factory=dict)
     warning: Complaint | None = None
-    failures: Mapping[Resource, str] = field(default_factory=dict)
+    failures: Mapping[SetPart, str] = field(default_factory=dict)
     digest: str = ""
     sync_refusal: Complaint | None = None
     sync: ServerAnswer | None = None
     cache: CacheSummary | None = None
     in_use: bool = False  # by a job that runs
 
-    def of(self, resource: Resource) -> Found:
-        return self.found.get(resource, Found.ABSENT)
+    def of(self, part: SetPart) -> Found:
+        return self.found.get(part, Found.ABSENT)
 
     @property
     def nodes(self) -> Mapping[str, str]:
@@ -126,12 +126,12 @@ class SetInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    resource: Resource
+    part: SetPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    resource: Resource
+    part: SetPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +162,7 @@ class Terminate:
     """End what all of the set's servers do and have queued. What follows is done only when that has been."""
 
 
-Action: TypeAlias = Create | Delete | Scale | LabelNode | PostOptions | Terminate
+CacheAction: TypeAlias = Create | Delete | Scale | LabelNode | PostOptions | Terminate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +170,8 @@ class SetDecision:
     """Written first, then done. `wake_after` is in seconds; None: when something changes. `gone`: nothing is left."""
 
     record: SetRecord
-    actions: tuple[Action, ...] = ()
-    events: tuple[SetEvent, ...] = ()
+    actions: tuple[CacheAction, ...] = ()
+    events: tuple[SampleEvent, ...] = ()
     wake_after: float | None = None
     gone: bool = False
 
@@ -223,7 +223,7 @@ class JobDecision:
     """As of a set. `refreshes_set`: its cache status is to be looked at again."""
 
     record: JobRecord
-    actions: tuple[Action, ...] = ()
-    events: tuple[SetEvent, ...] = ()
+    actions: tuple[CacheAction, ...] = ()
+    events: tuple[SampleEvent, ...] = ()
     wake_after: float | None = None
     refreshes_set: bool = False

@@ -5,8 +5,9 @@ from typing import Any
 
 from app.domain.cache.reconcile.sample_jobs import reconcile_job
 from app.domain.cache.reconcile.sample_sets import reconcile_set
+from app.domain.cache.reconcile.status import CacheStatus, CacheSummary
 from app.domain.cache.reconcile.values import (
-    Action,
+    CacheAction,
     Create,
     Delete,
     JobDecision,
@@ -25,17 +26,16 @@ from app.domain.cache.reconcile.values import (
     SetRecord,
     Terminate,
 )
-from app.domain.cache.sample_set import SampleSetSpec
-from app.domain.cache.status import CacheStatus, CacheSummary
-from app.domain.cache.vocabulary import Found, Resource, ResultStatus, SampleJobPhase, SetPhase
+from app.domain.cache.specs.sample_set import SampleSetSpec
+from app.domain.cache.vocabulary import Found, SampleJobPhase, ServerJobState, SetPart, SetPhase
 from tests.domain.cache.made import job_spec, set_spec
 
-ALL = frozenset(Resource)
-STORAGE = frozenset({Resource.PV, Resource.PVC})
+ALL = frozenset(SetPart)
+STORAGE = frozenset({SetPart.PV, SetPart.PVC})
 
 
-def found(*resources: Resource) -> dict[Resource, Found]:
-    return dict.fromkeys(resources or ALL, Found.OURS)
+def found(*parts: SetPart) -> dict[SetPart, Found]:
+    return dict.fromkeys(parts or ALL, Found.OURS)
 
 
 def summary(total: int = 100, cached: int = 10) -> CacheSummary:
@@ -87,7 +87,7 @@ def a_job_pass(
     )
 
 
-def answers(*statuses: ResultStatus) -> tuple[ServerAnswer, ...]:
+def answers(*statuses: ServerJobState) -> tuple[ServerAnswer, ...]:
     return tuple(ServerAnswer(index=index, status=status, message=str(status)) for index, status in enumerate(statuses))
 
 
@@ -97,19 +97,19 @@ class Cluster:
 
     observed: SetObserved = field(default_factory=SetObserved)
     posted: set[str] = field(default_factory=set)
-    log: list[Action] = field(default_factory=list)
+    log: list[CacheAction] = field(default_factory=list)
     fails: bool = False
 
-    def do(self, action: Action) -> None:
+    def do(self, action: CacheAction) -> None:
         self.log.append(action)
         match action:
-            case Create(resource=resource):
-                self._found(resource, Found.OURS)
-                if resource is Resource.RUNTIME:
+            case Create(part=part):
+                self._found(part, Found.OURS)
+                if part is SetPart.RUNTIME:
                     self._run(1)
-            case Delete(resource=resource):
-                self._found(resource, Found.ABSENT)
-                if resource is Resource.RUNTIME:
+            case Delete(part=part):
+                self._found(part, Found.ABSENT)
+                if part is SetPart.RUNTIME:
                     self._run(0)
             case Scale(replicas=replicas):
                 self._run(replicas)
@@ -122,14 +122,14 @@ class Cluster:
                 self.posted.clear()
 
     def look(self, record: SetRecord) -> SetObserved:
-        bound = all(self.observed.of(resource) is Found.OURS for resource in STORAGE)
-        has, good = record.sync_job in self.posted, ResultStatus.FAIL if self.fails else ResultStatus.SUCCESS
-        sync = ServerAnswer(index=0, status=good if has else ResultStatus.NOT_POSTED)
+        bound = all(self.observed.of(part) is Found.OURS for part in STORAGE)
+        has, good = record.sync_job in self.posted, ServerJobState.FAIL if self.fails else ServerJobState.SUCCESS
+        sync = ServerAnswer(index=0, status=good if has else ServerJobState.NOT_POSTED)
         cache = summary() if self.observed.pods else None
         return replace(self.observed, volume_bound=bound, sync=sync, cache=cache, digest="d1")
 
-    def _found(self, resource: Resource, what: Found) -> None:
-        self.observed = replace(self.observed, found={**self.observed.found, resource: what})
+    def _found(self, part: SetPart, what: Found) -> None:
+        self.observed = replace(self.observed, found={**self.observed.found, part: what})
 
     def _run(self, replicas: int) -> None:
         self.observed = replace(

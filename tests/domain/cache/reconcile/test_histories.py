@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.cache.vocabulary import Resource, SampleJobPhase, SetPhase
+from app.domain.cache.vocabulary import SampleJobPhase, SetPart, SetPhase
 from tests.domain.cache.reconcile.world import Job, World
 from tests.support.json_values import UNHURRIED
 
@@ -24,7 +24,7 @@ STEPS = st.one_of(
     st.tuples(st.just("scale"), st.integers(1, 4)),
     st.tuples(st.just("source"), st.integers(0, 9)),
     st.tuples(st.just("relabel"), INDEXES),
-    st.tuples(st.just("drop"), st.sampled_from(Resource)),
+    st.tuples(st.just("drop"), st.sampled_from(SetPart)),
 )
 HISTORIES = st.lists(STEPS, max_size=40)
 AGES = st.integers(0, 20)

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from app.domain.cache.edits import require_editable
 from app.domain.cache.reconcile.values import Complaint, JobObserved, JobRecord, PostOptions, Terminate
-from app.domain.cache.vocabulary import ResultStatus, SampleJobPhase
+from app.domain.cache.vocabulary import SampleJobPhase, ServerJobState
 from app.domain.errors import Conflict
 from tests.domain.cache.reconcile.made import a_job_pass, answers
 from tests.support.json_values import UNHURRIED
 
-R = ResultStatus
+R = ServerJobState
 READY = JobObserved(set_uid="u", running=(1, 0), digest="d1")
 REFUSAL = Complaint(reason="ErrorCreateSyncJob", message="data source cannot be empty")
 
 
-def seen(*statuses: ResultStatus) -> JobObserved:
+def seen(*statuses: ServerJobState) -> JobObserved:
     return JobObserved(set_uid="u", running=(0, 1), digest="d1", answers=answers(*statuses))
 
 
@@ -60,7 +60,7 @@ def test_a_job_that_cannot_begin_says_why_once(observed: JobObserved, reason: st
 POST_1 = (PostOptions(job="a", servers=(1,)),)
 POST_BOTH = (PostOptions(job="a", servers=(0, 1)),)
 P, N = SampleJobPhase, SampleJobPhase.NONE
-FOLLOWED: list[tuple[SampleJobPhase, tuple[ResultStatus, ...], SampleJobPhase, tuple[Any, ...]]] = [
+FOLLOWED: list[tuple[SampleJobPhase, tuple[ServerJobState, ...], SampleJobPhase, tuple[Any, ...]]] = [
     (P.PENDING, (), P.PENDING, ()),
     (P.PENDING, (R.WAITING, R.WAITING), P.PENDING, ()),
     (P.PENDING, (R.NOT_POSTED, R.NOT_POSTED), P.PENDING, POST_BOTH),
@@ -81,7 +81,7 @@ FOLLOWED: list[tuple[SampleJobPhase, tuple[ResultStatus, ...], SampleJobPhase, t
 
 @pytest.mark.parametrize(("phase", "statuses", "after", "actions"), FOLLOWED)
 def test_a_job_is_followed(
-    phase: SampleJobPhase, statuses: tuple[ResultStatus, ...], after: SampleJobPhase, actions: tuple[Any, ...]
+    phase: SampleJobPhase, statuses: tuple[ServerJobState, ...], after: SampleJobPhase, actions: tuple[Any, ...]
 ) -> None:
     decision = a_job_pass("warmup", seen(*statuses), phase, job="a", digest="d1", servers=(0, 1))
     assert (decision.record.phase, decision.actions) == (after, actions)
@@ -90,7 +90,7 @@ def test_a_job_is_followed(
 
 
 def test_a_terminating_job_never_ends_itself() -> None:
-    def actions(*statuses: ResultStatus) -> tuple[Any, ...]:
+    def actions(*statuses: ServerJobState) -> tuple[Any, ...]:
         return a_job_pass("clear", seen(*statuses), P.PENDING, terminate=True, job="a", servers=(0, 1)).actions
 
     assert actions(R.NOT_POSTED, R.NOT_POSTED) == (Terminate(), *POST_BOTH)
@@ -132,7 +132,7 @@ def test_a_job_whose_set_is_gone_fails_and_is_nobody_elses(phase: SampleJobPhase
     ],
 )
 def test_servers_that_the_set_has_given_up_are_not_waited_for(
-    servers: tuple[int, ...], replicas: int | None, statuses: tuple[ResultStatus, ...], after: SampleJobPhase
+    servers: tuple[int, ...], replicas: int | None, statuses: tuple[ServerJobState, ...], after: SampleJobPhase
 ) -> None:
     observed = replace(seen(*statuses), replicas=replicas)
     decision = a_job_pass("clear", observed, P.RUNNING, job="a", digest="d1", servers=servers)
@@ -153,11 +153,11 @@ def test_a_job_that_has_succeeded_stays_as_it_is() -> None:
 @given(
     phase=st.sampled_from(SampleJobPhase),
     kind=st.sampled_from(["sync", "warmup", "rmr", "clear"]),
-    statuses=st.lists(st.sampled_from(ResultStatus), max_size=3),
+    statuses=st.lists(st.sampled_from(ServerJobState), max_size=3),
     terminate=st.booleans(),
 )
 def test_whatever_servers_say_a_pass_is_sane(
-    *, phase: SampleJobPhase, kind: str, statuses: list[ResultStatus], terminate: bool
+    *, phase: SampleJobPhase, kind: str, statuses: list[ServerJobState], terminate: bool
 ) -> None:
     decision = a_job_pass(kind, seen(*statuses), phase, terminate=terminate, job="a", digest="d1", servers=(0, 1))
     posts = [action for action in decision.actions if isinstance(action, PostOptions)]

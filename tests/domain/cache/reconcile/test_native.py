@@ -1,8 +1,8 @@
 """The native status of sets and jobs: upstream's fields, those that are known."""
 
 from app.domain.cache.native import native_job_status, native_set_status
+from app.domain.cache.reconcile.status import ServerReport, aggregate
 from app.domain.cache.reconcile.values import JobRecord, RuntimeStatus, SetRecord
-from app.domain.cache.status import ServerReport, aggregate
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 
 

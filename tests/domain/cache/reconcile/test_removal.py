@@ -6,27 +6,27 @@ import pytest
 
 from app.domain.cache.reconcile.sample_sets import reconcile_set
 from app.domain.cache.reconcile.values import Complaint, Delete, LabelNode, SetInputs, SetObserved, SetRecord
-from app.domain.cache.vocabulary import Resource, SetPhase, Stage
+from app.domain.cache.vocabulary import RemovalStage, SetPart, SetPhase
 from tests.domain.cache.made import set_spec
 from tests.domain.cache.reconcile.made import ALL, STORAGE, a_pass, at_work, found, pods
 
 # What is left of a set; what its removal waits for, and does.
-REMOVALS: list[tuple[SetObserved, Stage, tuple[Any, ...]]] = [
-    (at_work(), Stage.NODE_LABELS, (LabelNode(node="n0", value=None), LabelNode(node="n1", value=None))),
-    (at_work(labelled={}), Stage.RUNTIME, (Delete(resource=Resource.RUNTIME),)),
-    (SetObserved(found=found(*ALL - {Resource.RUNTIME}), pods=pods("n0")), Stage.PODS, ()),
+REMOVALS: list[tuple[SetObserved, RemovalStage, tuple[Any, ...]]] = [
+    (at_work(), RemovalStage.NODE_LABELS, (LabelNode(node="n0", value=None), LabelNode(node="n1", value=None))),
+    (at_work(labelled={}), RemovalStage.RUNTIME, (Delete(part=SetPart.RUNTIME),)),
+    (SetObserved(found=found(*ALL - {SetPart.RUNTIME}), pods=pods("n0")), RemovalStage.PODS, ()),
     (
-        SetObserved(found=found(*ALL - {Resource.RUNTIME})),
-        Stage.SERVICE,
-        (Delete(resource=Resource.SERVICE), Delete(resource=Resource.TOKEN)),
+        SetObserved(found=found(*ALL - {SetPart.RUNTIME})),
+        RemovalStage.SERVICE,
+        (Delete(part=SetPart.SERVICE), Delete(part=SetPart.TOKEN)),
     ),
-    (SetObserved(found=found(*STORAGE)), Stage.CLAIM, (Delete(resource=Resource.PVC),)),
-    (SetObserved(found=found(Resource.PV)), Stage.VOLUME, (Delete(resource=Resource.PV),)),
-    (SetObserved(), Stage.GONE, ()),
+    (SetObserved(found=found(*STORAGE)), RemovalStage.CLAIM, (Delete(part=SetPart.PVC),)),
+    (SetObserved(found=found(SetPart.PV)), RemovalStage.VOLUME, (Delete(part=SetPart.PV),)),
+    (SetObserved(), RemovalStage.GONE, ()),
     # The namespace has gone, and took with it what was there.
     (
-        SetObserved(found=found(Resource.PV), labelled={"n0": "p"}),
-        Stage.NODE_LABELS,
+        SetObserved(found=found(SetPart.PV), labelled={"n0": "p"}),
+        RemovalStage.NODE_LABELS,
         (LabelNode(node="n0", value=None),),
     ),
 ]
@@ -35,11 +35,11 @@ REMOVALS: list[tuple[SetObserved, Stage, tuple[Any, ...]]] = [
 @pytest.mark.parametrize(("observed", "stage", "actions"), REMOVALS)
 @pytest.mark.parametrize("phase", list(SetPhase))
 def test_removal_goes_in_upstreams_order(
-    phase: SetPhase, observed: SetObserved, stage: Stage, actions: tuple[Any, ...]
+    phase: SetPhase, observed: SetObserved, stage: RemovalStage, actions: tuple[Any, ...]
 ) -> None:
     decision = a_pass(phase, observed, deleted=True)
     assert (decision.record.stage, decision.actions) == (stage, actions)
-    assert decision.gone == (stage is Stage.GONE)
+    assert decision.gone == (stage is RemovalStage.GONE)
 
 
 def test_a_set_that_is_removed_complains_of_nothing() -> None:
@@ -49,22 +49,22 @@ def test_a_set_that_is_removed_complains_of_nothing() -> None:
 
 def test_a_claim_that_does_not_go_is_told_once_and_not_at_once() -> None:
     record, told = SetRecord(phase=SetPhase.READY, delays=7), []
-    for left in [SetObserved(found=found(*STORAGE))] * 6 + [SetObserved(found=found(Resource.PV))]:
+    for left in [SetObserved(found=found(*STORAGE))] * 6 + [SetObserved(found=found(SetPart.PV))]:
         decision = reconcile_set(
             SetInputs(spec=set_spec(), deleted=True, record=record, observed=left, fresh_name="fresh")
         )
         told.append([event.reason for event in decision.events])
         record = decision.record
-        assert (record.complaint is not None) == (["ClaimInUse"] in told and record.stage is Stage.CLAIM)
+        assert (record.complaint is not None) == (["ClaimInUse"] in told and record.stage is RemovalStage.CLAIM)
     assert told == [[], [], [], ["ClaimInUse"], [], [], []]
 
 
 @pytest.mark.parametrize(
     ("before", "pause"),
-    [(None, 1.0), (Stage.NODE_LABELS, 1.0), (Stage.SERVICE, 5.0)],
+    [(None, 1.0), (RemovalStage.NODE_LABELS, 1.0), (RemovalStage.SERVICE, 5.0)],
     ids=["begun", "moved on", "stays"],
 )
-def test_what_goes_at_once_is_looked_at_again_soon_and_later_on_patiently(before: Stage | None, pause: float) -> None:
-    left = SetObserved(found=found(Resource.SERVICE))
+def test_short_stages_are_reconciled_again_soon(before: RemovalStage | None, pause: float) -> None:
+    left = SetObserved(found=found(SetPart.SERVICE))
     decision = a_pass(SetPhase.READY, left, deleted=True, stage=before)
-    assert (decision.record.stage, decision.wake_after) == (Stage.SERVICE, pause)
+    assert (decision.record.stage, decision.wake_after) == (RemovalStage.SERVICE, pause)

@@ -23,8 +23,8 @@ from app.domain.cache.reconcile.values import (
     SetObserved,
     SetRecord,
 )
-from app.domain.cache.sample_set import SampleSetSpec
-from app.domain.cache.vocabulary import Found, Need, Resource, ResultStatus, SetPhase, Stage
+from app.domain.cache.specs.sample_set import SampleSetSpec
+from app.domain.cache.vocabulary import Found, Need, RemovalStage, ServerJobState, SetPart, SetPhase
 from tests.domain.cache.made import set_spec
 from tests.domain.cache.reconcile.made import (
     STORAGE,
@@ -40,23 +40,23 @@ from tests.domain.cache.reconcile.made import (
 from tests.support.json_values import UNHURRIED
 
 NO_SECRET = Complaint(reason="ErrorSecretNotExist", message="secret storage is not exist")
-NOBODY = frozenset[Resource]()
+NOBODY = frozenset[SetPart]()
 
 
-def answered(status: ResultStatus, message: str = "") -> ServerAnswer:
+def answered(status: ServerJobState, message: str = "") -> ServerAnswer:
     return ServerAnswer(index=0, status=status, message=message)
 
 
-def creates(*resources: Resource) -> tuple[Create, ...]:
-    return tuple(Create(resource=resource) for resource in resources)
+def creates(*resources: SetPart) -> tuple[Create, ...]:
+    return tuple(Create(part=resource) for resource in resources)
 
 
-SERVERS = creates(Resource.TOKEN, Resource.SERVICE, Resource.RUNTIME)
+SERVERS = creates(SetPart.TOKEN, SetPart.SERVICE, SetPart.RUNTIME)
 
 # Phase and what is seen; the next phase, the actions, the pause.
 STEPS: list[tuple[SetPhase, SetObserved, dict[str, Any], SetPhase, tuple[Any, ...], float | None]] = [
-    (SetPhase.NONE, SetObserved(), {}, SetPhase.NONE, creates(Resource.PV, Resource.PVC), 1),
-    (SetPhase.NONE, SetObserved(found=found(Resource.PV)), {}, SetPhase.NONE, creates(Resource.PVC), 1),
+    (SetPhase.NONE, SetObserved(), {}, SetPhase.NONE, creates(SetPart.PV, SetPart.PVC), 1),
+    (SetPhase.NONE, SetObserved(found=found(SetPart.PV)), {}, SetPhase.NONE, creates(SetPart.PVC), 1),
     (SetPhase.NONE, SetObserved(found=found(*STORAGE)), {}, SetPhase.NONE, (), 1),
     (SetPhase.NONE, SetObserved(found=found(*STORAGE), volume_bound=True), {}, SetPhase.BOUND, (), 0),
     (SetPhase.NONE, SetObserved(secret=NO_SECRET), {}, SetPhase.NONE, (), 30),
@@ -72,18 +72,18 @@ STEPS: list[tuple[SetPhase, SetObserved, dict[str, Any], SetPhase, tuple[Any, ..
     (SetPhase.MOUNT, at_work(), {"sync_job": "a", "synced": True}, SetPhase.PARTIAL_READY, (), 0),
     (SetPhase.MOUNT, at_work(cache=None), {"sync_job": "a", "synced": True}, SetPhase.MOUNT, (), 10),
     (SetPhase.SYNCING, at_work(), {"sync_job": "a"}, SetPhase.SYNCING, (), 5),
-    (SetPhase.SYNCING, at_work(sync=answered(ResultStatus.RUNNING)), {"sync_job": "a"}, SetPhase.SYNCING, (), 5),
-    (SetPhase.SYNCING, at_work(sync=answered(ResultStatus.WAITING)), {"sync_job": "a"}, SetPhase.SYNCING, (), 5),
+    (SetPhase.SYNCING, at_work(sync=answered(ServerJobState.RUNNING)), {"sync_job": "a"}, SetPhase.SYNCING, (), 5),
+    (SetPhase.SYNCING, at_work(sync=answered(ServerJobState.WAITING)), {"sync_job": "a"}, SetPhase.SYNCING, (), 5),
     (
         SetPhase.SYNCING,
-        at_work(sync=answered(ResultStatus.NOT_POSTED)),
+        at_work(sync=answered(ServerJobState.NOT_POSTED)),
         {"sync_job": "a"},
         SetPhase.SYNCING,
         (PostOptions(job="a", servers=(0,)),),
         5,
     ),
-    (SetPhase.SYNCING, at_work(sync=answered(ResultStatus.SUCCESS)), {"sync_job": "a"}, SetPhase.MOUNT, (), 0),
-    (SetPhase.SYNCING, at_work(sync=answered(ResultStatus.FAIL)), {"sync_job": "a"}, SetPhase.SYNC_FAILED, (), 0),
+    (SetPhase.SYNCING, at_work(sync=answered(ServerJobState.SUCCESS)), {"sync_job": "a"}, SetPhase.MOUNT, (), 0),
+    (SetPhase.SYNCING, at_work(sync=answered(ServerJobState.FAIL)), {"sync_job": "a"}, SetPhase.SYNC_FAILED, (), 0),
     (SetPhase.SYNC_FAILED, at_work(), {"sync_job": "a", "digest": "d1"}, SetPhase.SYNC_FAILED, (), 30),
     (SetPhase.SYNC_FAILED, at_work(digest="d2"), {"sync_job": "a", "digest": "d1"}, SetPhase.MOUNT, (), 0),
     (SetPhase.SYNC_FAILED, at_work(digest=""), {"sync_job": "a", "digest": "d1"}, SetPhase.SYNC_FAILED, (), 30),
@@ -146,7 +146,7 @@ STEPS: list[tuple[SetPhase, SetObserved, dict[str, Any], SetPhase, tuple[Any, ..
     ),
     (
         SetPhase.READY,
-        at_work(found=found(*STORAGE, Resource.TOKEN, Resource.RUNTIME)),
+        at_work(found=found(*STORAGE, SetPart.TOKEN, SetPart.RUNTIME)),
         {},
         SetPhase.READY,
         SERVERS[1:2],
@@ -167,7 +167,7 @@ def test_a_step(
 def test_figures_that_may_be_older_than_the_end_of_a_sync_are_not_told() -> None:
     """A set was Ready with a total of 0 B for 80 s after a sync of 879 KiB."""
     empty = summary(0, 0)
-    (answer,) = answers(ResultStatus.SUCCESS)
+    (answer,) = answers(ServerJobState.SUCCESS)
     synced = a_pass(SetPhase.SYNCING, at_work(sync=answer, cache=empty), sync_job="a", digest="d1", cache=empty)
     assert (synced.record.phase, synced.record.synced, synced.record.cache) == (SetPhase.MOUNT, True, None)
     silent = reconcile_with(synced, at_work(cache=None))
@@ -218,17 +218,17 @@ EVENTS: list[tuple[SetPhase, SetObserved, dict[str, Any], list[str]]] = [
     ),
     (SetPhase.NONE, SetObserved(secret=NO_SECRET), {}, ["ErrorSecretNotExist"]),
     (SetPhase.NONE, SetObserved(secret=NO_SECRET), {"complaint": NO_SECRET}, []),
-    (SetPhase.NONE, SetObserved(found={Resource.PV: Found.FOREIGN}), {}, ["ErrorPVAlreadyExist"]),
+    (SetPhase.NONE, SetObserved(found={SetPart.PV: Found.FOREIGN}), {}, ["ErrorPVAlreadyExist"]),
     (
         SetPhase.BOUND,
-        SetObserved(found={**found(), Resource.RUNTIME: Found.FOREIGN}),
+        SetObserved(found={**found(), SetPart.RUNTIME: Found.FOREIGN}),
         {},
         ["ErrorStatefulSetAlreadyExist"],
     ),
-    (SetPhase.NONE, SetObserved(failures={Resource.PVC: "quota"}), {}, ["ErrorCreatePVC"]),
+    (SetPhase.NONE, SetObserved(failures={SetPart.PVC: "quota"}), {}, ["ErrorCreatePVC"]),
     (
         SetPhase.BOUND,
-        SetObserved(found=found(*STORAGE), failures={Resource.RUNTIME: "RUNTIME_IMAGE is not in environment variable"}),
+        SetObserved(found=found(*STORAGE), failures={SetPart.RUNTIME: "RUNTIME_IMAGE is not in environment variable"}),
         {},
         ["ErrorCreateStatefulSet"],
     ),
@@ -238,8 +238,8 @@ EVENTS: list[tuple[SetPhase, SetObserved, dict[str, Any], list[str]]] = [
         {},
         ["FailedMount"],
     ),
-    (SetPhase.SYNCING, at_work(sync=answered(ResultStatus.SUCCESS)), {"sync_job": "a"}, ["DoSyncJobSuccessfully"]),
-    (SetPhase.SYNCING, at_work(sync=answered(ResultStatus.FAIL, "no key")), {"sync_job": "a"}, ["ErrorDoSyncJob"]),
+    (SetPhase.SYNCING, at_work(sync=answered(ServerJobState.SUCCESS)), {"sync_job": "a"}, ["DoSyncJobSuccessfully"]),
+    (SetPhase.SYNCING, at_work(sync=answered(ServerJobState.FAIL, "no key")), {"sync_job": "a"}, ["ErrorDoSyncJob"]),
 ]
 
 
@@ -262,7 +262,7 @@ def test_the_last_cache_status_stays_while_there_is_none_and_goes_when_there_is(
 
 
 def test_somebody_elses_objects_are_neither_made_nor_removed() -> None:
-    foreign = SetObserved(found=dict.fromkeys(Resource, Found.FOREIGN))
+    foreign = SetObserved(found=dict.fromkeys(SetPart, Found.FOREIGN))
     assert a_pass(SetPhase.BOUND, foreign).actions == ()
     assert a_pass(SetPhase.BOUND, foreign, deleted=True).gone
 
@@ -282,9 +282,9 @@ def test_a_set_gets_ready_and_leaves_nothing_whatever_is_lost(
     assert len(cluster.posted) == (0 if no_sync else 1)
     losses = data.draw(st.lists(st.booleans(), max_size=20))
     record = follow(cluster, record, spec, losses, deleted=True)
-    assert record.stage is Stage.GONE
+    assert record.stage is RemovalStage.GONE
     assert not cluster.observed.labelled
-    assert all(cluster.observed.of(resource) is Found.ABSENT for resource in Resource)
+    assert all(cluster.observed.of(resource) is Found.ABSENT for resource in SetPart)
 
 
 def follow(cluster: Cluster, record: SetRecord, spec: SampleSetSpec, losses: list[bool], *, deleted: bool) -> SetRecord:
@@ -312,7 +312,7 @@ def test_a_failing_sync_recovers_after_an_edit() -> None:
 
 def test_a_failed_sync_says_why_until_it_is_tried_again() -> None:
     why = Complaint(reason="ErrorDoSyncJob", message="403 Forbidden")
-    decision = a_pass(SetPhase.SYNCING, at_work(sync=answered(ResultStatus.FAIL, "403 Forbidden")), sync_job="a")
+    decision = a_pass(SetPhase.SYNCING, at_work(sync=answered(ServerJobState.FAIL, "403 Forbidden")), sync_job="a")
     assert decision.record.complaint == why
     assert [event.message for event in decision.events] == ["403 Forbidden"]
     kept: dict[str, Any] = {"sync_job": "a", "digest": "d1", "complaint": why}
@@ -336,7 +336,7 @@ def test_partitions_are_followed_up_and_down() -> None:
 
 OBSERVED = st.builds(
     SetObserved,
-    found=st.dictionaries(st.sampled_from(Resource), st.sampled_from(Found)),
+    found=st.dictionaries(st.sampled_from(SetPart), st.sampled_from(Found)),
     volume_bound=st.booleans(),
     secret=st.none() | st.just(NO_SECRET),
     runtime=st.builds(RuntimeStatus, spec_replicas=st.integers(0, 3), ready_replicas=st.integers(0, 3)),
@@ -344,7 +344,7 @@ OBSERVED = st.builds(
     labelled=st.dictionaries(st.sampled_from(["n0", "n1", "n2"]), st.just("p")),
     warning=st.none() | st.just(NO_SECRET),
     digest=st.sampled_from(["", "d1", "d2"]),
-    sync=st.none() | st.builds(ServerAnswer, index=st.just(0), status=st.sampled_from(ResultStatus)),
+    sync=st.none() | st.builds(ServerAnswer, index=st.just(0), status=st.sampled_from(ServerJobState)),
     cache=st.none() | st.just(summary()),
     in_use=st.booleans(),
 )
@@ -359,10 +359,10 @@ def test_whatever_is_seen_a_pass_is_sane(*, phase: SetPhase, observed: SetObserv
     for action in decision.actions:
         if isinstance(action, Create):
             assert not deleted
-            assert observed.of(action.resource) is Found.ABSENT
+            assert observed.of(action.part) is Found.ABSENT
         if isinstance(action, Delete):
             assert deleted
-            assert observed.of(action.resource) is Found.OURS
+            assert observed.of(action.part) is Found.OURS
             assert not observed.labelled
     if not deleted:
         assert decision.wake_after is not None or decision.record.phase is SetPhase.READY

@@ -11,7 +11,7 @@ from app.domain.cache.reconcile.needs import needs
 from app.domain.cache.reconcile.sample_jobs import reconcile_job
 from app.domain.cache.reconcile.sample_sets import STORAGE, reconcile_set
 from app.domain.cache.reconcile.values import (
-    Action,
+    CacheAction,
     Create,
     Delete,
     JobInputs,
@@ -28,9 +28,9 @@ from app.domain.cache.reconcile.values import (
     SetRecord,
     Terminate,
 )
-from app.domain.cache.sample_job import SampleJobSpec
-from app.domain.cache.sample_set import SampleSetSpec
-from app.domain.cache.vocabulary import Found, Need, Resource, ResultStatus, SampleJobPhase, SetPhase
+from app.domain.cache.specs.sample_job import SampleJobSpec
+from app.domain.cache.specs.sample_set import SampleSetSpec
+from app.domain.cache.vocabulary import Found, Need, SampleJobPhase, ServerJobState, SetPart, SetPhase
 from tests.domain.cache.made import job_spec, set_spec
 from tests.domain.cache.reconcile.made import summary
 
@@ -46,21 +46,21 @@ class Server:
     index: int
     running: bool = False
     answers: bool = True
-    jobs: dict[str, ResultStatus] = field(default_factory=dict)
+    jobs: dict[str, ServerJobState] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
 
     def told(self, job: str) -> ServerAnswer:
-        status = self.jobs.get(job, ResultStatus.NOT_POSTED) if self.answers else ResultStatus.UNKNOWN
+        status = self.jobs.get(job, ServerJobState.NOT_POSTED) if self.answers else ServerJobState.UNKNOWN
         return ServerAnswer(index=self.index, status=status, message="as told")
 
     def step(self, broken: set[str]) -> None:
         """One job at a time, in their order."""
         for job, status in self.jobs.items():
-            if status is ResultStatus.WAITING:
-                self.jobs[job] = ResultStatus.RUNNING
+            if status is ServerJobState.WAITING:
+                self.jobs[job] = ServerJobState.RUNNING
                 return
-            if status is ResultStatus.RUNNING:
-                self.jobs[job] = ResultStatus.FAIL if self.options[job] in broken else ResultStatus.SUCCESS
+            if status is ServerJobState.RUNNING:
+                self.jobs[job] = ServerJobState.FAIL if self.options[job] in broken else ServerJobState.SUCCESS
                 return
 
 
@@ -89,7 +89,7 @@ class World:
     deleted: bool = False
     gone: bool = False
     jobs: list[Job] = field(default_factory=list)
-    objects: set[Resource] = field(default_factory=set)
+    objects: set[SetPart] = field(default_factory=set)
     replicas: int = 0
     servers: dict[int, Server] = field(default_factory=dict)
     labelled: dict[str, str] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class World:
         for server in self.servers.values():
             if server.running:
                 server.step(self.broken)
-        wanted = self.replicas if Resource.RUNTIME in self.objects else 0
+        wanted = self.replicas if SetPart.RUNTIME in self.objects else 0
         for server in self.servers.values():
             if not server.running:
                 server.running = True
@@ -139,13 +139,13 @@ class World:
             self.lost[index] += 1
 
     def _is_bound(self) -> bool:
-        return all(resource in self.objects for resource in STORAGE)
+        return all(part in self.objects for part in STORAGE)
 
     # what the controller sees
 
     def look(self) -> SetObserved:
         found = dict.fromkeys(self.objects, Found.OURS)
-        has_runtime = Resource.RUNTIME in self.objects
+        has_runtime = SetPart.RUNTIME in self.objects
         ready = sum(server.running for server in self.servers.values()) if has_runtime else 0
         watched = SetObserved(
             found=found,
@@ -174,7 +174,7 @@ class World:
         seen = JobObserved(set_uid=UID, is_leaving=self.deleted)
         if job.record.phase in _FOLLOWED:
             told = [server.told(job.record.job) for server in running if server.index in job.record.servers]
-            has_runtime = Resource.RUNTIME in self.objects
+            has_runtime = SetPart.RUNTIME in self.objects
             return replace(seen, replicas=self.replicas if has_runtime else None, answers=tuple(told))
         return replace(seen, running=tuple(server.index for server in running), digest=job.digest(number))
 
@@ -210,7 +210,7 @@ class World:
     def _name(self) -> str:
         return f"name-{next(self.names)}"
 
-    def _act(self, actions: Sequence[Action], options: str) -> None:
+    def _act(self, actions: Sequence[CacheAction], options: str) -> None:
         """As the hands do: what follows an end of others' work waits for all servers to answer."""
         posts = [action.job for action in actions if isinstance(action, PostOptions)]
         for action in actions:
@@ -221,14 +221,14 @@ class World:
             else:
                 self._do(action, options)
 
-    def _do(self, action: Action, options: str) -> None:
+    def _do(self, action: CacheAction, options: str) -> None:
         match action:
-            case Create(resource=resource):
-                if resource is Resource.RUNTIME and resource not in self.objects:
+            case Create(part=part):
+                if part is SetPart.RUNTIME and part not in self.objects:
                     self.replicas = self.spec.partitions
-                self.objects.add(resource)
-            case Delete(resource=resource):
-                self.objects.discard(resource)
+                self.objects.add(part)
+            case Delete(part=part):
+                self.objects.discard(part)
             case Scale(replicas=replicas):
                 self.replicas = replicas
             case LabelNode(node=node, value=value):
@@ -242,15 +242,15 @@ class World:
         server = self.servers.get(index)
         if server is None or not server.running or not server.answers or job in server.jobs:
             return
-        server.jobs[job], server.options[job] = ResultStatus.WAITING, options
+        server.jobs[job], server.options[job] = ServerJobState.WAITING, options
         self.posted[options, job, index] += 1
 
     def _terminate(self) -> bool:
         running = [server for server in self.servers.values() if server.running]
         for server in running:
             for job, status in server.jobs.items():
-                if server.answers and status in (ResultStatus.WAITING, ResultStatus.RUNNING):
-                    server.jobs[job] = ResultStatus.FAIL
+                if server.answers and status in (ServerJobState.WAITING, ServerJobState.RUNNING):
+                    server.jobs[job] = ServerJobState.FAIL
         return all(server.answers for server in running)
 
     # how it ends

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from app.domain.cache.limits import DEFAULT_CACHE_ROOTS
-from app.domain.cache.paths import wrong_path
 from app.domain.cache.refusals import refusal
+from app.domain.cache.specs.limits import DEFAULT_CACHE_ROOTS
+from app.domain.cache.specs.paths import wrong_path
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Problems, pointer_to, shorten
 

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from app.domain.cache.refusals import refusal
-from app.domain.cache.values import Credentials
+from app.domain.cache.values import StorageKeys
 from app.domain.errors import Problems, shorten
 
 STORAGES: Final = (
@@ -94,7 +94,7 @@ def require_source(uri: str, pointer: str) -> None:
         raise refusal(wrong.code, wrong.detail, pointer, wrong.accepted)
 
 
-def with_credentials(uri: str, credentials: Credentials | None) -> str:
+def with_keys(uri: str, credentials: StorageKeys | None) -> str:
     """The URI as a runtime server is given it.
 
     Keys are percent-encoded, since many have a slash or a plus sign; the file system takes none.

@@ -5,7 +5,7 @@ from typing import Final
 from pydantic import Field
 
 from app.domain import names
-from app.domain.cache.limits import CacheLimits
+from app.domain.cache.specs.limits import CacheLimits
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Problems, pointer_to, shorten
 

@@ -1,13 +1,14 @@
-"""The StatefulSet of a set's runtime servers, and what of it job options depend on."""
+"""The StatefulSet of a SampleSet's runtime servers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from app.domain.cache.manifests import PORT, TOKEN_KEY, metadata
-from app.domain.cache.mount_options import cache_dirs_of
+from app.domain.cache.manifests.service import PORT, TOKEN_KEY
 from app.domain.cache.naming import (
     CREATED_BY,
+    JUICEFS,
     directory_volume_names,
+    object_metadata,
     pod_selector,
     runtime_name,
     service_name,
@@ -15,7 +16,8 @@ from app.domain.cache.naming import (
     token_secret_name,
 )
 from app.domain.cache.refusals import refusal
-from app.domain.cache.sample_set import SampleSetSpec
+from app.domain.cache.specs.mount_options import cache_dirs_of
+from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.values import CacheSite, SetIdentity
 from app.domain.plan import Manifest
 
@@ -25,28 +27,34 @@ TOKEN_FILE: Final = f"{TOKEN_DIR}/{TOKEN_KEY}"
 _COMMAND: Final = ("jobgate", "cache-runtime")
 _DATA_VOLUME: Final = "sample-set"
 _TOKEN_VOLUME: Final = "runtime-token"  # noqa: S105  a volume's name
-# A cache of many small files takes its time to delete.
+# The preStop hook deletes the cached files. Many small files take long.
 _GRACE_SECONDS: Final = 120
 
 
-def runtime(
-    identity: SetIdentity, driver: str, spec: SampleSetSpec, persistent_volume: Mapping[str, Any], site: CacheSite
+def runtime_stateful_set(
+    identity: SetIdentity, spec: SampleSetSpec, persistent_volume: Mapping[str, Any], site: CacheSite
 ) -> Manifest:
-    """Its cache directories are those that the PersistentVolume was made with."""
+    """Return the StatefulSet with one runtime server for each partition.
+
+    The cache directories come from the PersistentVolume and not from the spec, since the volume is mounted with them.
+
+    Raises:
+        InvalidManifest: the installation has no runtime image, or the PersistentVolume names no cache directories.
+    """
     if not site.runtime_image:
         raise refusal("RuntimeImageMissing", "RUNTIME_IMAGE is not in environment variable")
-    selector = dict(pod_selector(identity, driver))
+    selector = dict(pod_selector(identity))
     pod: Manifest = {
         "metadata": {
-            "labels": {**set_labels(identity, driver), **selector},
+            "labels": {**set_labels(identity), **selector},
             "annotations": dict(CREATED_BY),
         },
-        "spec": _pod_spec(identity, driver, spec, cache_dirs_of(persistent_volume), site),
+        "spec": _pod_spec(identity, spec, cache_dirs_of(persistent_volume), site),
     }
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": metadata(identity, driver, runtime_name(identity.name)),
+        "metadata": object_metadata(identity, runtime_name(identity.name)),
         "spec": {
             "replicas": spec.partitions,
             "serviceName": service_name(identity.name),
@@ -58,7 +66,11 @@ def runtime(
 
 
 def cache_mounts_of(stateful_set: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    """Each cache directory of a runtime as on its node and as mounted."""
+    """Return each cache directory of a StatefulSet as (path on the node, path in the container).
+
+    Raises:
+        InvalidManifest: the pods do not have exactly one container.
+    """
     pod = stateful_set["spec"]["template"]["spec"]
     containers = pod.get("containers") or []
     if len(containers) != 1:
@@ -72,15 +84,14 @@ def cache_mounts_of(stateful_set: Mapping[str, Any]) -> Sequence[tuple[str, str]
     ]
 
 
-def _pod_spec(
-    identity: SetIdentity, driver: str, spec: SampleSetSpec, cache_dirs: Sequence[str], site: CacheSite
-) -> Manifest:
+def _pod_spec(identity: SetIdentity, spec: SampleSetSpec, cache_dirs: Sequence[str], site: CacheSite) -> Manifest:
     volumes = directory_volume_names(cache_dirs, reserved=(_DATA_VOLUME, _TOKEN_VOLUME))
     mounts = [f"{site.cache_mount_path}/{volume}" for volume in volumes]
+    # One server on each node: a second one would count and clear the same cache directories.
     anti_affinity = {
         "requiredDuringSchedulingIgnoredDuringExecution": [
             {
-                "labelSelector": {"matchLabels": dict(pod_selector(identity, driver))},
+                "labelSelector": {"matchLabels": dict(pod_selector(identity))},
                 "namespaces": [identity.namespace],
                 "topologyKey": "kubernetes.io/hostname",
             }
@@ -89,8 +100,8 @@ def _pod_spec(
     affinity: Manifest = {"podAntiAffinity": anti_affinity}
     if spec.node_affinity is not None:
         affinity["nodeAffinity"] = spec.node_affinity
-    made: Manifest = {
-        "containers": [_container(identity, driver, volumes, mounts, site)],
+    pod: Manifest = {
+        "containers": [_container(identity, volumes, mounts, site)],
         "volumes": [
             *(
                 {"name": name, "hostPath": {"path": path, "type": "DirectoryOrCreate"}}
@@ -104,34 +115,32 @@ def _pod_spec(
         "terminationGracePeriodSeconds": _GRACE_SECONDS,
     }
     if spec.tolerations:
-        made["tolerations"] = spec.tolerations
-    return made
+        pod["tolerations"] = spec.tolerations
+    return pod
 
 
-def _container(
-    identity: SetIdentity, driver: str, volumes: Sequence[str], mounts: Sequence[str], site: CacheSite
-) -> Manifest:
-    """Privileged, since Kubernetes lets no other container pass mounts on to its node."""
+def _container(identity: SetIdentity, volumes: Sequence[str], mounts: Sequence[str], site: CacheSite) -> Manifest:
+    """Return the container. It is privileged, because Kubernetes allows bidirectional mount propagation to no other."""
     data_dir = site.data_dir(identity.name)
     cache_flags = [f"--cacheDirs={mount}" for mount in mounts]
-    places = [f"--driver={driver}", *cache_flags, f"--dataDir={data_dir}"]
-    passed_on = {"mountPropagation": "Bidirectional"}
+    directories = [f"--driver={JUICEFS}", *cache_flags, f"--dataDir={data_dir}"]
+    propagated = {"mountPropagation": "Bidirectional"}
     return {
         "name": CONTAINER,
         "image": site.runtime_image,
-        "command": [*_COMMAND, "server", *places, f"--token-file={TOKEN_FILE}"],
+        "command": [*_COMMAND, "server", *directories, f"--token-file={TOKEN_FILE}"],
         "ports": [{"name": CONTAINER, "containerPort": PORT, "protocol": "TCP"}],
         "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 5},
         "securityContext": {"privileged": True},
         "volumeMounts": [
-            *({"name": name, "mountPath": path, **passed_on} for name, path in zip(volumes, mounts, strict=True)),
-            {"name": _DATA_VOLUME, "mountPath": data_dir, **passed_on},
+            *({"name": name, "mountPath": path, **propagated} for name, path in zip(volumes, mounts, strict=True)),
+            {"name": _DATA_VOLUME, "mountPath": data_dir, **propagated},
             {"name": _TOKEN_VOLUME, "mountPath": TOKEN_DIR, "readOnly": True},
         ],
-        "lifecycle": {"preStop": {"exec": {"command": _clearing(driver, mounts, cache_flags)}}},
+        "lifecycle": {"preStop": {"exec": {"command": _clear_command(mounts, cache_flags)}}},
     }
 
 
-def _clearing(driver: str, mounts: Sequence[str], cache_flags: Sequence[str]) -> list[str]:
-    """An argument list: no shell reads what a path says."""
-    return [*_COMMAND, "clear", f"--driver={driver}", *cache_flags, *(f"--paths={mount}/*" for mount in mounts)]
+def _clear_command(mounts: Sequence[str], cache_flags: Sequence[str]) -> list[str]:
+    """Return the argument list that clears every cache directory. No shell interprets the paths."""
+    return [*_COMMAND, "clear", f"--driver={JUICEFS}", *cache_flags, *(f"--paths={mount}/*" for mount in mounts)]

@@ -1,17 +1,17 @@
 """What a user of a SampleJob writes (batch.paddlepaddle.org/v1alpha1), and what must hold in it."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from app.domain.cache.limits import CacheLimits
-from app.domain.cache.paths import check_all_relative, check_relative
-from app.domain.cache.sample_set import check_set_name
-from app.domain.cache.secret_refs import SecretRef, check_secret_ref
-from app.domain.cache.sources import check_source
-from app.domain.cache.worker_hosts import ACCEPTED, wrong_hosts
+from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.specs.paths import check_all_relative, check_relative
+from app.domain.cache.specs.sample_set import check_set_name
+from app.domain.cache.specs.secret_refs import SecretRef, check_secret_ref
+from app.domain.cache.specs.sources import check_source
+from app.domain.cache.specs.worker_hosts import ACCEPTED, wrong_hosts
+from app.domain.cache.vocabulary import JobType
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Problems, pointer_to, shorten
 
@@ -29,13 +29,6 @@ MUTABLE_FIELDS: Final = (
 _PATHS_ACCEPTED: Final = "one or more paths relative to the mount"
 
 Count: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
-
-
-class JobType(StrEnum):
-    SYNC = "sync"
-    WARMUP = "warmup"
-    RMR = "rmr"
-    CLEAR = "clear"
 
 
 class SampleSetRef(SpecModel):

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import ConfigDict, Field
 
 from app.domain import names
-from app.domain.cache.limits import CacheLimits
-from app.domain.cache.mount_options import (
+from app.domain.cache.naming import JUICEFS, NAME_MAX
+from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.specs.mount_options import (
     CacheLevel,
     JuiceFSMountOptions,
     cache_dirs,
@@ -16,9 +17,8 @@ from app.domain.cache.mount_options import (
     check_distinct,
     check_mount_options,
 )
-from app.domain.cache.naming import DEFAULT_DRIVER, DRIVER_NAMES, NAME_MAX
-from app.domain.cache.secret_refs import SecretRef, check_secret_ref
-from app.domain.cache.sources import EXPECTED, check_source, wrong_authority
+from app.domain.cache.specs.secret_refs import SecretRef, check_secret_ref
+from app.domain.cache.specs.sources import EXPECTED, check_source, wrong_authority
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.pod_template import validate_pod_template
@@ -50,7 +50,7 @@ def _requires(*fields: str) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-class Source(SpecModel):
+class DataSource(SpecModel):
     """Where the data comes from. `secretRef` has its keys; without one it is the set's own."""
 
     model_config = ConfigDict(json_schema_extra=_requires("uri"))
@@ -60,7 +60,7 @@ class Source(SpecModel):
 
 
 class Csi(SpecModel):
-    driver: str = DEFAULT_DRIVER
+    driver: str = JUICEFS
     juice_fs_mount_options: JuiceFSMountOptions | None = Field(default=None, alias="juiceFSMountOptions")
 
 
@@ -74,7 +74,7 @@ class SampleSetSpec(SpecModel):
 
     partitions: Partitions = 0
     """Cache nodes: runtime servers, one a node."""
-    source: Source | None = None
+    source: DataSource | None = None
     secret_ref: SecretRef | None = None
     """The Secret of the volume: name, storage, metaurl, bucket and, where the storage takes them, both keys."""
     no_sync: bool = False
@@ -91,7 +91,7 @@ class SampleSetSpec(SpecModel):
 
     @property
     def driver(self) -> str:
-        return self.csi.driver or DEFAULT_DRIVER
+        return self.csi.driver or JUICEFS
 
     @property
     def mount_options(self) -> JuiceFSMountOptions | None:
@@ -114,9 +114,9 @@ def check_sample_set(
         problems.add(pointer_to(base, "partitions"), "OutOfRange", "the number is too large", accepted)
     check_secret_ref(spec.secret_ref, pointer_to(base, "secretRef"), limits, problems)
     _check_source(spec, pointer_to(base, "source"), limits, problems)
-    if spec.driver not in DRIVER_NAMES:
+    if spec.driver != JUICEFS:
         detail = f"driver {shorten(spec.driver)} not found"
-        problems.add(pointer_to(base, "csi", "driver"), "DriverNotFound", detail, "one of " + ", ".join(DRIVER_NAMES))
+        problems.add(pointer_to(base, "csi", "driver"), "DriverNotFound", detail, "one of " + JUICEFS)
     before = len(problems)
     if spec.mount_options is not None:
         at = pointer_to(base, "csi", "juiceFSMountOptions")
