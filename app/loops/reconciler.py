@@ -147,13 +147,13 @@ class Reconciler:
         known = [job for job in jobs.values() if await self._knows_owner(job)]
         decided = [self._decide(job, gang_available=gang_available) for job in known]
         reached(FaultPoint.DECIDED)
-        rejected = await self._persist([item for item in decided if _must_be_written(item)])
+        stored = await self._persist(decided)
         self._publisher.hint()
         reached(FaultPoint.PERSISTED)
-        for uid in rejected:
+        for uid in {item.job.uid for item in decided} - {item.job.uid for item in stored}:
             metrics.REJECTED.inc()
             self._retry([str(uid)])
-        return [_task(item, sizes[item.job.uid]) for item in decided if item.job.uid not in rejected]
+        return [_task(item, sizes[item.job.uid]) for item in stored]
 
     async def _knows_owner(self, job: StoredJob) -> bool:
         """Learn the uid of the job's anchor where it decides whether a pod is the job's; else try again later.
@@ -199,28 +199,33 @@ class Reconciler:
         )
         return Decided(job=job, decision=decision, work=work)
 
-    async def _persist(self, decided: Sequence[Decided]) -> set[UUID]:
-        if not decided:
-            return set()
+    async def _persist(self, decided: Sequence[Decided]) -> list[Decided]:
+        """Store what is new. Returns the decisions to act on; a job that changed since it was loaded is left out."""
+        unchanged = [item for item in decided if not _must_be_written(item)]
+        new = [item for item in decided if _must_be_written(item)]
         try:
-            return set(await controller.persist(self._db, self._leadership.lease, [_write(item) for item in decided]))
+            return unchanged + await self._store(new)
         except NotStorable:
-            rejected: set[UUID] = set()
-            for item in decided:
-                rejected |= await self._persist_alone(item)
-            return rejected
+            return unchanged + [stored for item in new for stored in await self._store_alone(item)]
 
-    async def _persist_alone(self, item: Decided) -> set[UUID]:
-        """A job that cannot be written turns Unknown with the error, and is not acted upon."""
-        lease = self._leadership.lease
+    async def _store(self, decided: Sequence[Decided]) -> list[Decided]:
+        if not decided:
+            return []
+        rejected = await controller.persist(self._db, self._leadership.lease, [_write(item) for item in decided])
+        return [item for item in decided if item.job.uid not in rejected]
+
+    async def _store_alone(self, item: Decided) -> list[Decided]:
+        """Store one decision. If Postgres cannot hold it, store the phase Unknown with the error, and drop its actions.
+
+        An action whose decision is not stored must not run: after a crash nobody would know of it.
+        """
         try:
-            return set(await controller.persist(self._db, lease, [_write(item)]))
+            return await self._store([item])
         except NotStorable as error:
             log.error("reconcile.not_storable", job=str(item.job.uid), error=str(error))  # noqa: TRY400 - no trace needed
             metrics.UNWRITABLE.inc()
             unknown = _unwritable(item, str(error), self._clock.now())
-            await controller.persist(self._db, lease, [_write(replace(item, decision=unknown))])
-            return set()
+            return await self._store([replace(item, decision=unknown, work=replace(item.work, actions=()))])
 
     async def _act(self, task: Task) -> None:
         try:

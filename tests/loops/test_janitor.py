@@ -1,75 +1,51 @@
-"""The janitor deletes pods of jobs that Postgres does not know, and no pod of a job that begins meanwhile."""
+"""The janitor deletes orphans, and no pod of a known job, of a job that begins meanwhile, or of somebody else."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
-from app.clock import SystemClock
 from app.db.engine import Connection, Database
 from app.domain import labels
-from app.k8s.api import KubeApi
+from app.domain.namespaces import NamespaceSet
 from app.k8s.codec import POD as POD_CODEC
-from app.k8s.connection import connect
-from app.k8s.reflector import Pace
 from app.k8s.resources import POD
 from app.loops.janitor import Janitor
-from app.loops.mirror import Mirror
 from tests.db.factories import new_job, submitted
-from tests.support.kube import Cluster, KubeClient
-
-INSTALLATION = str(uuid4())
-TIMEOUT = 60.0
+from tests.loops.harness import Harness
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Real Postgres and a real API server. The mirror follows no watch: it has what `begin` makes."""
+async def begin(harness: Harness, name: str) -> UUID:
+    """Store a job, then make its anchor and its pod, as submission and controller do."""
+    (uid,) = await submitted(harness.db, new_job(name, namespace=harness.namespace, names=()))
+    await make_owned_pod(harness, name, uid)
+    return uid
 
-    db: Database
-    api: KubeApi
-    kube: KubeClient
-    namespace: str
-    mirror: Mirror
 
-    async def begin(self, name: str) -> UUID:
-        """Store a job, then make its anchor and its pod, as submission and controller do."""
-        (uid,) = await submitted(self.db, new_job(name, namespace=self.namespace, names=()))
-        await self.make_pod(name, uid)
-        return uid
+async def make_owned_pod(harness: Harness, name: str, uid: UUID) -> None:
+    """Make the job's anchor and its pod."""
+    await make_pod(harness, name, uid, ownerReferences=await harness.make_anchor(uid))
 
-    async def make_pod(self, name: str, uid: UUID) -> None:
-        """Make the job's anchor and its pod, which the mirror takes in at once."""
-        base = f"/api/v1/namespaces/{self.namespace}"
-        metadata: dict[str, Any] = {"labels": {labels.INSTALLATION: INSTALLATION, labels.JOB_UID: str(uid)}}
-        anchor_name = labels.anchor_name(str(uid))
-        anchor = (await self.kube.post(f"{base}/configmaps", {"metadata": metadata | {"name": anchor_name}})).ok()
-        owner = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "name": anchor_name,
-            "uid": anchor["metadata"]["uid"],
-            "controller": True,
-        }
-        metadata |= {"name": name, "finalizers": [labels.EVIDENCE_FINALIZER], "ownerReferences": [owner]}
-        pod = {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": "busybox"}]}}
-        (await self.kube.post(f"{base}/pods", pod)).ok()
-        self.mirror.adopt(await self.api.get(POD, name, self.namespace, codec=POD_CODEC, timeout=TIMEOUT))
 
-    async def pod(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = (await self.kube.get(f"/api/v1/namespaces/{self.namespace}/pods/{name}")).ok()
-        return found
+async def make_pod(harness: Harness, name: str, uid: UUID, **metadata: Any) -> None:
+    """Make a pod with the labels of the job. The mirror, which follows no watch here, takes it in at once."""
+    held = {"labels": harness.labels(uid), "finalizers": [labels.EVIDENCE_FINALIZER]}
+    await harness.make_pod(name, **held, **metadata)
+    harness.mirror.adopt(await harness.parts.api.get(POD, name, harness.namespace, codec=POD_CODEC, timeout=60.0))
 
-    async def release(self, name: str) -> None:
-        """Let a pod that the test leaves behind go with its namespace."""
-        path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"
-        (await self.kube.patch(path, {"metadata": {"finalizers": None}})).ok()
 
-    def janitor(self, db: Any) -> Janitor:
-        leadership: Any = SimpleNamespace(guard=lambda _: None)
-        return Janitor(self.api, db, leadership, self.mirror, timeout=TIMEOUT)
+def a_janitor(harness: Harness, db: Any = None, served: NamespaceSet | None = None) -> Janitor:
+    more: dict[str, Any] = {} if served is None else {"served": served}
+    return Janitor(harness.parts.api, db or harness.db, harness.leadership, harness.mirror, timeout=60.0, **more)
+
+
+async def untouched(harness: Harness, *names: str) -> None:
+    """Assert that these pods are neither deleted nor released."""
+    pods = await harness.pods()
+    for name in names:
+        metadata = pods[name]["metadata"]
+        assert "deletionTimestamp" not in metadata, name
+        assert metadata["finalizers"] == [labels.EVIDENCE_FINALIZER], name
 
 
 class DatabaseWithNews:
@@ -89,40 +65,51 @@ class DatabaseWithNews:
             await self._news()
 
 
-@asynccontextmanager
-async def a_stage(cluster: Cluster, database_url: str, kube: KubeClient, namespace: str) -> AsyncIterator[Stage]:
-    async def verify() -> None:
-        pass
-
-    db = await Database.open(database_url, pool_size=2)
-    async with await connect(kubeconfig=str(cluster.kubeconfig), context=None) as api:
-        mirror = Mirror(
-            api,
-            INSTALLATION,
-            SystemClock(),
-            namespaces=(),
-            pace=Pace(),
-            verify=verify,
-            doubt=lambda: None,
-            on_change=lambda _: None,
-        )
-        yield Stage(db, api, kube, namespace, mirror)
-    await db.close()
+async def test_the_pod_of_a_job_that_begins_during_the_search_stays(harness: Harness) -> None:
+    """The janitor reads its pods before it reads the jobs: a pod that is made in between is not considered."""
+    await make_owned_pod(harness, "orphan", uuid4())
+    await begin(harness, "known")
+    db = DatabaseWithNews(harness.db, lambda: begin(harness, "newcomer"))
+    await a_janitor(harness, db).free_strangers()
+    assert db.told
+    await harness.kube.gone(f"{harness.path}/pods/orphan")
+    await untouched(harness, "known", "newcomer")
 
 
-async def test_the_pod_of_a_job_that_begins_during_the_search_stays(
-    cluster: Cluster, database_url: str, api: KubeClient, namespace: str
-) -> None:
-    """The janitor reads its pods before it reads the jobs: a pod that is made in between is not looked at."""
-    async with a_stage(cluster, database_url, api, namespace) as stage:
-        await stage.make_pod("stray", uuid4())
-        await stage.begin("known")
-        db = DatabaseWithNews(stage.db, lambda: stage.begin("newcomer"))
-        await stage.janitor(db).free_strangers()
-        assert db.told
-        await api.gone(f"/api/v1/namespaces/{namespace}/pods/stray")
-        for name in ("known", "newcomer"):
-            metadata = (await stage.pod(name))["metadata"]
-            assert "deletionTimestamp" not in metadata, name
-            assert metadata["finalizers"] == [labels.EVIDENCE_FINALIZER], name
-            await stage.release(name)
+async def test_a_pod_that_no_anchor_controls_is_somebody_elses(harness: Harness) -> None:
+    """Anybody can copy labels; only the garbage collector's owner reference proves whose a pod is."""
+    await make_pod(harness, "forged", uuid4())
+    other = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": str(uuid4()), "controller": True}]
+    await make_pod(harness, "owned-by-another", uuid4(), ownerReferences=other)
+    await a_janitor(harness).free_strangers()
+    await untouched(harness, "forged", "owned-by-another")
+
+
+async def test_an_orphan_whose_anchor_is_gone_is_released(harness: Harness) -> None:
+    uid = uuid4()
+    await make_owned_pod(harness, "orphan", uid)
+    anchor = f"{harness.path}/configmaps/{labels.anchor_name(str(uid))}"
+    (await harness.kube.delete(anchor, {"propagationPolicy": "Orphan"})).ok()
+    await harness.kube.gone(anchor)
+    (await harness.kube.delete(f"{harness.path}/pods/orphan", {"gracePeriodSeconds": 0})).ok()
+    harness.mirror.adopt(await harness.parts.api.get(POD, "orphan", harness.namespace, codec=POD_CODEC, timeout=60.0))
+    await a_janitor(harness).free_strangers()
+    await harness.kube.gone(f"{harness.path}/pods/orphan")
+
+
+async def test_an_orphan_in_a_namespace_that_is_not_served_stays(harness: Harness) -> None:
+    await make_owned_pod(harness, "orphan", uuid4())
+    await a_janitor(harness, served=NamespaceSet(only=frozenset({"another"}))).free_strangers()
+    await untouched(harness, "orphan")
+
+
+async def test_an_orphan_that_cannot_be_deleted_now_does_not_hold_up_the_others(harness: Harness) -> None:
+    await make_owned_pod(harness, "first", uuid4())
+    await make_owned_pod(harness, "second", uuid4())
+    await harness.inject(verb="delete", resource="pods", status=500, count=1)
+    await a_janitor(harness).free_strangers()
+    await harness.hits()
+    (left,) = await harness.pods()
+    await untouched(harness, left)
+    await a_janitor(harness).free_strangers()
+    await harness.kube.gone(f"{harness.path}/pods/{left}")

@@ -1,0 +1,282 @@
+"""The classes of the controller on real Postgres and the embedded API server, with a kubelet that the test drives.
+
+test ── jobs ────────────▶ Postgres ◀─────── Reconciler, Creator, EvidenceCapture, Janitor, Term
+  └──── Kubelet, faults ─▶ API server ◀──────┘
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from typing_extensions import override
+
+from app.clock import SystemClock
+from app.db.controller import StoredJob
+from app.db.engine import Database
+from app.db.notifications import Listener, Notifier
+from app.db.publisher import Publisher
+from app.domain import labels
+from app.domain.dialects.base import Site
+from app.domain.reconcile.actions import Action
+from app.domain.reconcile.timing import Timing
+from app.k8s.api import KubeApi
+from app.k8s.connection import connect as connect_api
+from app.k8s.reflector import Pace
+from app.loops.actuator import Hands
+from app.loops.cache.runtime_servers import PodProxy, RuntimeServers
+from app.loops.creator import Creator, Work
+from app.loops.evidence import EvidenceCapture, EvidenceSettings
+from app.loops.expectations import Facts
+from app.loops.explainer import Explainer
+from app.loops.leadership import Leadership
+from app.loops.mirror import Mirror
+from app.loops.parts import ControllerSettings, Parts, SampleSettings
+from app.loops.plans import PlanCache
+from app.loops.reconciler import Reconciler
+from app.loops.workqueue import WorkQueue
+from app.services.planning import Planner
+from tests.db.factories import new_job, stored, submitted
+from tests.loops.kubelet import Kubelet, a_kubelet
+from tests.support.gateway import manifest
+from tests.support.kube import Cluster, KubeClient, connect
+
+KEY = b"k" * 32
+WITHIN = 90.0  # seconds until a condition that a test waits for must hold, on a busy machine
+LEASE_SECONDS = 600.0
+LOG_BYTES = 64
+
+
+class SkippingClock(SystemClock):
+    """The machine's clock, and what the test has skipped."""
+
+    def __init__(self) -> None:
+        self._skipped = 0.0
+
+    def skip(self, seconds: float) -> None:
+        self._skipped += seconds
+
+    @override
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=self._skipped)
+
+    @override
+    def monotonic(self) -> float:
+        return super().monotonic() + self._skipped
+
+
+@dataclass(slots=True, kw_only=True)
+class Harness:
+    """One installation in a namespace of its own. `verify_error` is raised instead of verifying the cluster."""
+
+    parts: Parts
+    leadership: Leadership
+    kube: KubeClient
+    kubelet: Kubelet
+    namespace: str
+    clock: SkippingClock
+    queue: WorkQueue
+    mirror: Mirror
+    creator: Creator
+    evidence: EvidenceCapture
+    actuator: Hands
+    reconciler: Reconciler
+    plans: PlanCache
+    verify_error: list[Exception] = field(default_factory=list)
+
+    @property
+    def db(self) -> Database:
+        return self.parts.db
+
+    @property
+    def installation(self) -> str:
+        return str(self.parts.installation_id)
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}"
+
+    async def submit(self, name: str = "train", **spec: Any) -> UUID:
+        """Store an accepted GenericJob, and queue it."""
+        document = Planner(installation=self.installation).draft(manifest(name, **spec), self.namespace, str).manifest
+        job = new_job(name, namespace=self.namespace, manifest=document, created_at=self.clock.now(), names=())
+        (uid,) = await submitted(self.db, job)
+        self.queue.add(str(uid))
+        return uid
+
+    def reconcile_with(self, db: Database) -> None:
+        """Give the reconciler another way to the database."""
+        parts = replace(self.parts, db=db)
+        self.reconciler = Reconciler(
+            parts, self.leadership, self.mirror, self.creator, self.actuator, self.plans, self.queue
+        )
+
+    async def work(self, uid: UUID, *actions: Action, facts: Facts | None = None, established: bool = False) -> Work:
+        """What the reconciler would give to the actuator."""
+        plan = self.plans.plan(await stored(self.db, uid))
+        return Work(
+            plan=plan, actions=actions, facts=facts or Facts(), learnt_before=0, established=established, anchors=()
+        )
+
+    @asynccontextmanager
+    async def reconciling(self) -> AsyncIterator[None]:
+        """Follow the cluster and reconcile what is queued while the block runs."""
+        async with asyncio.TaskGroup() as group:
+            loops = [group.create_task(run()) for run in (self.mirror.run, self.queue.run)]
+            await self.mirror.wait_synced()
+            loops.append(group.create_task(self.reconciler.run()))
+            try:
+                yield
+            finally:
+                for loop in loops:
+                    loop.cancel()
+
+    async def job_until(self, uid: UUID, wanted: Callable[[StoredJob], object]) -> StoredJob:
+        job = await stored(self.db, uid)
+        try:
+            async with asyncio.timeout(WITHIN):
+                while not wanted(job):
+                    await asyncio.sleep(0.02)
+                    job = await stored(self.db, uid)
+        except TimeoutError:
+            raise AssertionError(f"never as wanted; last: {job.recorded}") from None
+        return job
+
+    async def phase(self, uid: UUID, phase: str) -> StoredJob:
+        return await self.job_until(uid, lambda job: job.recorded.status.phase == phase)
+
+    async def pods(self) -> dict[str, dict[str, Any]]:
+        """The pods of the namespace by name."""
+        return {pod["metadata"]["name"]: pod for pod in (await self.kube.get(f"{self.path}/pods")).ok()["items"]}
+
+    async def pods_until(self, wanted: Callable[[list[str]], object]) -> list[str]:
+        """The names of the pods, once they are as wanted."""
+
+        def names(body: Any) -> list[str]:
+            return sorted(pod["metadata"]["name"] for pod in body["items"])
+
+        return names(await self.kube.eventually(f"{self.path}/pods", lambda body: wanted(names(body)), within=WITHIN))
+
+    async def make_pod(self, name: str, **metadata: Any) -> dict[str, Any]:
+        """Create a pod as somebody else would."""
+        pod = {"metadata": {"name": name} | metadata, "spec": {"containers": [{"name": "main", "image": "busybox"}]}}
+        made: dict[str, Any] = (await self.kube.post(f"{self.path}/pods", pod)).ok()
+        return made
+
+    async def make_anchor(self, uid: UUID) -> list[dict[str, Any]]:
+        """Create a job's anchor; returns the owner references of what it owns."""
+        name = labels.anchor_name(str(uid))
+        body = {"metadata": {"name": name, "labels": self.labels(uid)}}
+        anchor = (await self.kube.post(f"{self.path}/configmaps", body)).ok()["metadata"]
+        return [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": anchor["uid"], "controller": True}]
+
+    def labels(self, uid: UUID, **more: str) -> dict[str, str]:
+        """Labels by which an object of the job is found."""
+        return {labels.INSTALLATION: self.installation, labels.JOB_UID: str(uid)} | more
+
+    async def inject(self, **rule: Any) -> None:
+        """Add a fault rule for this namespace; see devcluster/server/faults.py."""
+        (await self.kube.post("/devcluster/faults", {"namespace": self.namespace} | rule)).ok()
+
+    async def hits(self, wanted: int = 1) -> None:
+        """Wait until the fault rules have hit so many requests."""
+
+        def hit(body: Any) -> bool:
+            return sum(rule["hits"] for rule in body["items"]) >= wanted
+
+        await self.kube.eventually("/devcluster/faults", hit, within=WITHIN)
+
+    async def heal(self) -> None:
+        (await self.kube.delete("/devcluster/faults")).ok()
+
+
+@asynccontextmanager
+async def a_harness(cluster: Cluster, database_url: str, directory: Path) -> AsyncIterator[Harness]:
+    namespace = f"loops-{secrets.token_hex(5)}"
+    db = await Database.open(database_url, pool_size=6)
+    api = await connect_api(kubeconfig=str(cluster.kubeconfig), context=None)
+    try:
+        async with api, connect(cluster) as kube:
+            (await kube.post("/api/v1/namespaces", {"metadata": {"name": namespace}})).ok()
+            await kube.eventually(f"/api/v1/namespaces/{namespace}/serviceaccounts/default", bool)
+            async with a_kubelet(kube, namespace, directory) as kubelet:
+                made = await _assembled(api, db, database_url, kubelet)
+                yield made
+                await made.heal()
+                await kube.delete(f"/api/v1/namespaces/{namespace}")
+    finally:
+        await db.close()
+
+
+async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kubelet) -> Harness:
+    """The controller's classes, wired as a term does it."""
+    namespace, clock = kubelet.namespace, SkippingClock()
+    parts = _parts(api, db, database_url, clock, (namespace,))
+    leadership = Leadership(db, SystemClock(), ttl=LEASE_SECONDS, renew_every=1.0)
+    await leadership.acquire()
+    verify_error: list[Exception] = []
+
+    async def verify() -> None:
+        if verify_error:
+            raise verify_error[0]
+
+    queue = WorkQueue(clock, first_delay=0.05)
+    installation = str(parts.installation_id)
+    mirror = Mirror(
+        api,
+        installation,
+        clock,
+        namespaces=(namespace,),
+        pace=Pace(),
+        verify=verify,
+        doubt=lambda: None,
+        on_change=queue.add,
+    )
+    timeout = parts.settings.request_timeout
+    creator = Creator(api, leadership, clock, adopt=mirror.adopt, verify=verify, timeout=timeout)
+    evidence = EvidenceCapture(api, db, leadership, clock, parts.evidence, verify=verify)
+    explainer = Explainer(api, clock, queue.add_after)
+    actuator = Hands(api, leadership, creator, evidence, explainer, adopt=mirror.adopt, verify=verify, timeout=timeout)
+    plans = PlanCache(installation, KEY, parts.site)
+    return Harness(
+        parts=parts,
+        leadership=leadership,
+        kube=kubelet.kube,
+        kubelet=kubelet,
+        namespace=namespace,
+        clock=clock,
+        queue=queue,
+        mirror=mirror,
+        creator=creator,
+        evidence=evidence,
+        actuator=actuator,
+        reconciler=Reconciler(parts, leadership, mirror, creator, actuator, plans, queue),
+        plans=plans,
+        verify_error=verify_error,
+    )
+
+
+def _parts(api: KubeApi, db: Database, url: str, clock: SystemClock, namespaces: Sequence[str]) -> Parts:
+    return Parts(
+        api=api,
+        db=db,
+        lease_db=db,
+        listener=Listener(url),
+        publisher=Publisher(db, Notifier(db)),
+        clock=clock,
+        installation_id=uuid4(),
+        installation_key=KEY,
+        settings=ControllerSettings(
+            namespaces=tuple(namespaces), request_timeout=30.0, poll_every=0.05, heartbeat_every=0.05, stale_after=3.0
+        ),
+        timing=Timing(restart_backoff=0.0),
+        evidence=EvidenceSettings(log_bytes=LOG_BYTES),
+        site=Site(),
+        samples=SampleSettings(),
+        runtimes=RuntimeServers(PodProxy(api), timeout=30.0),
+    )

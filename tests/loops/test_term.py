@@ -1,0 +1,131 @@
+"""A term works on the cluster that its database belongs to, and concludes nothing before it has listed everything."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import pytest
+
+from app.clock import SystemClock
+from app.db import heartbeats, installation
+from app.db.errors import LeaseLost
+from app.domain.vocabulary import JobPhase
+from app.loops.identity import WrongCluster
+from app.loops.parts import ControllerState
+from app.loops.term import Term
+from tests.db.factories import stored
+from tests.k8s.support import until
+from tests.loops.harness import WITHIN, Harness
+
+
+def a_term(harness: Harness) -> tuple[Term, ControllerState]:
+    state = ControllerState()
+    return Term(harness.parts, harness.leadership, state), state
+
+
+async def bind(harness: Harness) -> None:
+    """Store the installation, which the composition root does at the start of a process."""
+    clock = SystemClock()
+    await installation.get_or_create(harness.db, harness.parts.installation_id, clock.now())
+
+
+@asynccontextmanager
+async def a_running_term(harness: Harness) -> AsyncIterator[ControllerState]:
+    await bind(harness)
+    term, state = a_term(harness)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(term.run())
+        try:
+            yield state
+        finally:
+            task.cancel()
+
+
+async def state_is(state: ControllerState, wanted: str) -> None:
+    await until(lambda: state.state == wanted, WITHIN)
+
+
+async def test_a_term_finds_new_jobs_without_a_hint_and_follows_their_pods(harness: Harness) -> None:
+    async with a_running_term(harness) as state:
+        await state_is(state, "Running")
+        uid = await harness.submit(replicas=1)
+        (name,) = await harness.pods_until(lambda found: len(found) == 1)
+        await harness.kubelet.run(name)
+        await harness.kubelet.finish(name)
+        await harness.phase(uid, JobPhase.SUCCEEDED)
+        beat = await heartbeats.read(harness.db)
+    assert beat is not None
+    assert beat.state == "Running"
+
+
+async def test_nothing_is_concluded_before_every_pod_is_listed(harness: Harness) -> None:
+    async with a_running_term(harness) as state:
+        uid = await harness.submit(replicas=1)
+        (name,) = await harness.pods_until(lambda found: len(found) == 1)
+        await harness.kubelet.run(name)
+        before = await harness.phase(uid, JobPhase.RUNNING)
+    await harness.inject(verb="list", resource="pods", status=503)
+    async with a_running_term(harness) as state:
+        await harness.hits()
+        assert state.state == "Syncing"
+        assert (await stored(harness.db, uid)).recorded == before.recorded
+        await harness.heal()
+        await state_is(state, "Running")
+        await harness.kubelet.finish(name)
+        after = await harness.phase(uid, JobPhase.SUCCEEDED)
+    assert [replica.attempt.number for replica in after.recorded.replicas.values()] == [1]
+
+
+async def test_an_api_server_that_does_not_answer_is_told_in_the_heartbeat(harness: Harness) -> None:
+    async def told() -> str:
+        beat = await heartbeats.read(harness.db)
+        return "" if beat is None else f"{beat.state}: {beat.message}"
+
+    async with a_running_term(harness) as state:
+        await state_is(state, "Running")
+        rule = {"namespace": "*", "resource": "namespaces", "name": "kube-system", "status": 503}
+        await harness.inject(verb="get", message="no etcd leader", **rule)
+        await state_is(state, "Unreachable")
+        await until(lambda: _holds(told, "Unreachable: the API server has not answered", "no etcd leader"), WITHIN)
+        await harness.heal()
+        await state_is(state, "Running")
+
+
+async def _holds(read: object, *parts: str) -> bool:
+    text = await read()  # type: ignore[operator]
+    return all(part in text for part in parts)
+
+
+async def test_a_term_ends_when_the_lease_is_lost(harness: Harness) -> None:
+    await bind(harness)
+    term, state = a_term(harness)
+    with pytest.RaisesGroup(LeaseLost, flatten_subgroups=True):
+        async with asyncio.timeout(WITHIN), asyncio.TaskGroup() as group:
+            group.create_task(term.run())
+            await state_is(state, "Running")
+            await harness.leadership.release()
+
+
+async def test_a_term_does_nothing_on_a_cluster_of_another_database(harness: Harness) -> None:
+    await bind(harness)
+    await installation.bind_cluster(harness.db, harness.leadership.lease, str(uuid4()))
+    uid = await harness.submit()
+    term, _ = a_term(harness)
+    with pytest.raises(WrongCluster, match="this database belongs to the cluster"):
+        await asyncio.wait_for(term.run(), WITHIN)
+    assert await harness.pods() == {}
+    assert (await stored(harness.db, uid)).recorded.replicas == {}
+
+
+async def test_a_term_does_nothing_with_a_database_that_is_older_than_the_cluster_has_seen(harness: Harness) -> None:
+    await bind(harness)
+    await harness.kube.post("/api/v1/namespaces", {"metadata": {"name": "jobgate-system"}})
+    name = f"jobgate-installation-{harness.installation}"
+    noted = {"metadata": {"name": name}, "data": {"epoch": "1000", "position": "0"}}
+    (await harness.kube.post("/api/v1/namespaces/jobgate-system/configmaps", noted)).ok()
+    await harness.submit()
+    term, _ = a_term(harness)
+    with pytest.raises(WrongCluster, match="the database is older than what this cluster has seen"):
+        await asyncio.wait_for(term.run(), WITHIN)
+    assert await harness.pods() == {}
