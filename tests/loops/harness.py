@@ -187,7 +187,7 @@ class Harness:
         """Wait until the fault rules have hit so many requests."""
 
         def hit(body: Any) -> bool:
-            return sum(rule["hits"] for rule in body["items"]) >= wanted
+            return bool(sum(rule["hits"] for rule in body["items"]) >= wanted)
 
         await self.kube.eventually("/devcluster/faults", hit, within=WITHIN)
 

@@ -79,8 +79,10 @@ async def test_the_pod_of_a_job_that_begins_during_the_search_stays(harness: Har
 async def test_a_pod_that_no_anchor_controls_is_somebody_elses(harness: Harness) -> None:
     """Anybody can copy labels; only the garbage collector's owner reference proves whose a pod is."""
     await make_pod(harness, "forged", uuid4())
-    other = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": str(uuid4()), "controller": True}]
-    await make_pod(harness, "owned-by-another", uuid4(), ownerReferences=other)
+    body = {"metadata": {"name": "other"}}
+    other = (await harness.kube.post(f"{harness.path}/configmaps", body)).ok()["metadata"]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": other["uid"], "controller": True}
+    await make_pod(harness, "owned-by-another", uuid4(), ownerReferences=[owner])
     await a_janitor(harness).free_strangers()
     await untouched(harness, "forged", "owned-by-another")
 
@@ -89,9 +91,10 @@ async def test_an_orphan_whose_anchor_is_gone_is_released(harness: Harness) -> N
     uid = uuid4()
     await make_owned_pod(harness, "orphan", uid)
     anchor = f"{harness.path}/configmaps/{labels.anchor_name(str(uid))}"
-    (await harness.kube.delete(anchor, {"propagationPolicy": "Orphan"})).ok()
-    await harness.kube.gone(anchor)
-    (await harness.kube.delete(f"{harness.path}/pods/orphan", {"gracePeriodSeconds": 0})).ok()
+    (await harness.kube.delete(anchor)).ok()
+    orphan = f"{harness.path}/pods/orphan"
+    await harness.kube.eventually(orphan, lambda pod: pod["metadata"].get("deletionTimestamp"))
+    (await harness.kube.delete(orphan, {"gracePeriodSeconds": 0})).ok()
     harness.mirror.adopt(await harness.parts.api.get(POD, "orphan", harness.namespace, codec=POD_CODEC, timeout=60.0))
     await a_janitor(harness).free_strangers()
     await harness.kube.gone(f"{harness.path}/pods/orphan")
