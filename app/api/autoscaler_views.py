@@ -7,7 +7,7 @@ from uuid import UUID
 from app.api.views import View
 from app.db.autoscaler_runs import AutoscalerRun, StoredRun
 from app.domain.namespaces import NamespaceSet
-from app.domain.scaling.values import Amount, Inventory, Node, ScalableJob, ScalingDecision, Verdict
+from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob, ScalingDecision, Verdict
 from app.domain.vocabulary import JobPhase
 from app.services.autoscaling import Rehearsal
 
@@ -205,9 +205,9 @@ def _capacity(found: Inventory) -> CapacityView:
     )
 
 
-def _node(node: Node) -> NodeRoomView:
+def _node(node: NodeCapacity) -> NodeRoomView:
     return NodeRoomView(name=node.name, free=_amount(node.free), slots=node.slots, closed=node.closed or None)
 
 
-def _amount(found: Amount) -> AmountView:
+def _amount(found: ResourceAmount) -> AmountView:
     return AmountView(cpu_milli=found.cpu, memory_mega=found.memory, gpu=found.gpu)

@@ -18,7 +18,7 @@ from typing_extensions import override
 from app.api.conditional import unchanged
 from app.api.rendering import RenderCache
 from app.clock import Clock
-from app.domain.listing import Criteria, Extent, Listed, concerns
+from app.domain.listing import Criteria, Extent, ListItem, concerns
 from app.services.watching import Follower, Interest, Position, Waiter, Watcher
 
 # A list is looked at once in this time however much changes in it, and changes that come together cause one look.
@@ -87,7 +87,7 @@ class Question(Follower):
         self._one_at_a_time = asyncio.Lock()
 
     @override
-    def follow(self, changed: Sequence[Listed] | None) -> None:
+    def follow(self, changed: Sequence[ListItem] | None) -> None:
         """What was seen is out of date if one of these changes may concern it."""
         if not self.is_dirty and (changed is None or any(map(self._may_concern, changed))):
             self.is_dirty = True
@@ -158,7 +158,7 @@ class Question(Follower):
         self.pass_on()
         return Look(seen.tag, position, body)
 
-    def _may_concern(self, thing: Listed) -> bool:
+    def _may_concern(self, thing: ListItem) -> bool:
         assert self.criteria is not None
         if self._is_looking:  # nobody knows yet which things the page will have
             return thing.uid in self._extent.uids or self.criteria.can_match(thing)

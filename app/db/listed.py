@@ -6,7 +6,7 @@ from uuid import UUID
 
 from app.db.engine import Database
 from app.db.events import JOBS
-from app.domain.listing import Listed
+from app.domain.listing import ListItem
 
 _JOBS: Final = """
 SELECT uid, namespace, name, kind, phase, labels, created_at, finished_at, '' AS set_name,
@@ -20,8 +20,8 @@ FROM samples WHERE uid = ANY($1::uuid[])
 """
 
 
-async def listed(db: Database, resource: str, uids: Collection[UUID]) -> Mapping[UUID, Listed]:
+async def listed(db: Database, resource: str, uids: Collection[UUID]) -> Mapping[UUID, ListItem]:
     """Those of the things that exist, as they are now."""
     async with db.read() as connection:
         rows = await connection.fetch(_JOBS if resource == JOBS else _SAMPLES, list(uids))
-    return {row["uid"]: Listed(**row) for row in rows}
+    return {row["uid"]: ListItem(**row) for row in rows}

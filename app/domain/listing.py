@@ -15,7 +15,7 @@ from app.domain.selectors import Requirement, matches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListItem:
     """What the filters of lists look at. A thing that is hidden is shown only to those who ask for hidden ones."""
 
     uid: UUID
@@ -49,7 +49,7 @@ class Criteria:
     finished_before: datetime | None = None
     with_hidden: bool = False
 
-    def can_match(self, thing: Listed) -> bool:
+    def can_match(self, thing: ListItem) -> bool:
         """Whether it matches in all that never changes."""
         return (
             thing.namespace in self.namespaces
@@ -61,7 +61,7 @@ class Criteria:
             and _within(thing.created_at, self.created_after, self.created_before)
         )
 
-    def matches(self, thing: Listed) -> bool:
+    def matches(self, thing: ListItem) -> bool:
         return (
             self.can_match(thing)
             and (self.with_hidden or bool(self.uids) or not thing.hidden)
@@ -84,7 +84,7 @@ class Extent:
     ends_at: tuple[datetime, UUID] | None = None
 
 
-def concerns(criteria: Criteria, extent: Extent, thing: Listed) -> bool:
+def concerns(criteria: Criteria, extent: Extent, thing: ListItem) -> bool:
     """Whether the page may have changed now that `thing` is as it is."""
     if thing.uid in extent.uids:
         return True

@@ -40,7 +40,7 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         return int(self.resource_version) if self.resource_version.isdecimal() else 0
 
 
-class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class ObjectCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -123,7 +123,7 @@ class PodStatus(
     pod_ip: str = ""
     host_ip: str = ""
     start_time: Time | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ObjectCondition, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
 
@@ -147,7 +147,7 @@ class NodeSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class NodeStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ObjectCondition, ...] = ()
     allocatable: dict[str, str] = {}
 
 

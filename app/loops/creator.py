@@ -21,7 +21,7 @@ from app.domain.objects import Metadata, Object, Pod
 from app.domain.ownership import controller_of, is_owned, names_anchor
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.reconcile.actions import Action, CreatePod
-from app.domain.status.observed import Refusal, Verdict
+from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode, Reason
 from app.faultpoints import FaultPoint, reached
@@ -206,12 +206,14 @@ class Creator:
             )
             message = error.message
         else:
-            verdict, code, message = Verdict.RETRY, PendingCode.CLUSTER_UNREACHABLE, str(error)
+            verdict, code, message = RefusalVerdict.RETRY, PendingCode.CLUSTER_UNREACHABLE, str(error)
         metrics.REFUSED.labels(code).inc()
         log.info("create.refused", job=work.plan.identity.uid, replica=str(key), verdict=verdict, code=code)
-        self._note(work.facts, key, Refusal(verdict=verdict, code=code, message=message, since=self._clock.now()))
+        self._note(
+            work.facts, key, ClusterRefusal(verdict=verdict, code=code, message=message, since=self._clock.now())
+        )
 
-    def _note(self, facts: Facts, key: Rank | None, refusal: Refusal) -> None:
+    def _note(self, facts: Facts, key: Rank | None, refusal: ClusterRefusal) -> None:
         """Keep the first moment of a refusal that repeats, and wait longer before each try."""
         before = facts.job_refusal if key is None else facts.refusals.get(key)
         if before is not None and (before.code, before.message) == (refusal.code, refusal.message):
@@ -230,14 +232,14 @@ class Creator:
 class NameTaken(Exception):  # noqa: N818 - an answer of the cluster, not a fault
     """The name of an object to be created is somebody's."""
 
-    def __init__(self, verdict: Verdict, code: str, message: str) -> None:
+    def __init__(self, verdict: RefusalVerdict, code: str, message: str) -> None:
         super().__init__(message)
         self.verdict = verdict
         self.code = code
         self.message = message
 
-    def refusal(self, clock: Clock) -> Refusal:
-        return Refusal(verdict=self.verdict, code=self.code, message=self.message, since=clock.now())
+    def refusal(self, clock: Clock) -> ClusterRefusal:
+        return ClusterRefusal(verdict=self.verdict, code=self.code, message=self.message, since=clock.now())
 
 
 def _learn_anchor(facts: Facts, uid: str) -> None:
@@ -261,21 +263,25 @@ def _claim(manifest: Manifest, found: Metadata, work: Work) -> None:
         has_owner and not names_anchor(found, former)
     ):
         raise NameTaken(
-            Verdict.FAIL, Reason.NAME_CONFLICT, f"{what} exists and is not this installation's; it is left alone"
+            RefusalVerdict.FAIL, Reason.NAME_CONFLICT, f"{what} exists and is not this installation's; it is left alone"
         )
     if former != wanted[labels.JOB_UID]:
         raise NameTaken(
-            Verdict.WAIT, PendingCode.PREVIOUS_OBJECTS, f"{what} of a former job with this name is not gone yet"
+            RefusalVerdict.WAIT, PendingCode.PREVIOUS_OBJECTS, f"{what} of a former job with this name is not gone yet"
         )
     if found.deletion_timestamp is not None:
-        raise NameTaken(Verdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet")
+        raise NameTaken(
+            RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet"
+        )
     if has_owner and not is_owned(found, former, {*work.anchors, *work.facts.anchors}):
         owner = controller_of(found)
         raise NameTaken(
-            Verdict.FAIL,
+            RefusalVerdict.FAIL,
             Reason.NAME_CONFLICT,
             f"{what} exists and is controlled by {owner.kind if owner else 'nobody'} "
             f"{owner.uid if owner else ''}, which is not this job's; it is left alone",
         )
     if found.labels.get(labels.ATTEMPT) != wanted.get(labels.ATTEMPT):
-        raise NameTaken(Verdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet")
+        raise NameTaken(
+            RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet"
+        )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from app.domain.plan import Rank
-from app.domain.status.observed import PendingReason, Refusal
+from app.domain.status.observed import ClusterRefusal, PendingReason
 
 
 @dataclass(slots=True)
@@ -16,8 +16,8 @@ class Facts:
 
     learnt: int = 0
     gone: set[str] = field(default_factory=set)
-    refusals: dict[Rank, Refusal] = field(default_factory=dict)
-    job_refusal: Refusal | None = None
+    refusals: dict[Rank, ClusterRefusal] = field(default_factory=dict)
+    job_refusal: ClusterRefusal | None = None
     pending_events: dict[str, PendingReason] = field(default_factory=dict)
     objects_gone: bool = False
     anchor_marked: bool = False

@@ -26,7 +26,7 @@ from app.db.events import JOBS
 from app.db.feed import FeedEvent
 from app.db.listed import listed
 from app.domain.errors import Unavailable
-from app.domain.listing import Criteria, Listed
+from app.domain.listing import Criteria, ListItem
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 
 _KEPT: Final = 10_000
@@ -161,7 +161,7 @@ class Follower(Protocol):
     interest: Interest
     criteria: Criteria | None
 
-    def follow(self, changed: Sequence[Listed] | None) -> None:
+    def follow(self, changed: Sequence[ListItem] | None) -> None:
         """Take note of changes that the interest covers. None: nobody knows what has changed."""
         ...
 
@@ -335,12 +335,12 @@ class Watcher:
                 await asyncio.sleep(0)
                 told_at = clock()
 
-    async def _changed(self, events: Iterable[FeedEvent]) -> Mapping[UUID, Listed]:
+    async def _changed(self, events: Iterable[FeedEvent]) -> Mapping[UUID, ListItem]:
         """The things as they are now: one narrow read for each resource, however many follow it."""
         wanted: defaultdict[str, set[UUID]] = defaultdict(set)
         for event in events:
             wanted[event.resource].add(event.job_uid)
-        found: dict[UUID, Listed] = {}
+        found: dict[UUID, ListItem] = {}
         for resource, uids in wanted.items():
             found |= await listed(self._db, resource, uids)
         return found

@@ -10,15 +10,17 @@ import pytest
 from app.db import autoscaler_runs
 from app.db.autoscaler_runs import AutoscalerRun
 from app.domain.scaling.dry_run import dry_run
-from app.domain.scaling.values import Amount, Inventory, Node, ScalableJob, WaitingJob
+from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob, WaitingJob
 from app.domain.vocabulary import JobPhase
 from tests.support.gateway import Gateway
 
 RUNS = "/api/v1/autoscaler"
 DRY_RUN = f"{RUNS}/dry-run"
 AT = datetime(2026, 3, 1, tzinfo=UTC)
-NODE = Node(name="n1", free=Amount(cpu=3000, memory=9000), slots=100)
-CLUSTER = Inventory(nodes=(NODE,), total=Amount(cpu=4000, memory=9000), requested=Amount(cpu=1000), unbound_pods=1)
+NODE = NodeCapacity(name="n1", free=ResourceAmount(cpu=3000, memory=9000), slots=100)
+CLUSTER = Inventory(
+    nodes=(NODE,), total=ResourceAmount(cpu=4000, memory=9000), requested=ResourceAmount(cpu=1000), unbound_pods=1
+)
 
 
 def a_job(namespace: str = "team") -> ScalableJob:
@@ -30,7 +32,7 @@ def a_job(namespace: str = "team") -> ScalableJob:
         size=1,
         least=1,
         most=3,
-        need=Amount(cpu=1000),
+        need=ResourceAmount(cpu=1000),
         phase=JobPhase.RUNNING,
     )
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.listing import Criteria, Extent, Listed, concerns
+from app.domain.listing import Criteria, Extent, ListItem, concerns
 from app.domain.namespaces import NamespaceSet
 from app.domain.selectors import parse_selector
 
@@ -20,8 +20,8 @@ def at(seconds: int) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def thing(number: int = 1, **changes: object) -> Listed:
-    made = Listed(
+def thing(number: int = 1, **changes: object) -> ListItem:
+    made = ListItem(
         uid=UUID(int=number),
         namespace="a",
         name="train",
@@ -42,7 +42,7 @@ class Page:
 
 
 def page_of(
-    stored: Sequence[tuple[Listed, int]], criteria: Criteria, size: int, after: tuple[datetime, UUID] | None
+    stored: Sequence[tuple[ListItem, int]], criteria: Criteria, size: int, after: tuple[datetime, UUID] | None
 ) -> Page:
     """The model: filter everything, sort, cut."""
     found = [(one, version) for one, version in stored if criteria.matches(one)]
@@ -134,5 +134,5 @@ def test_a_page_that_changes_is_concerned(
         (Criteria(labels=parse_selector("team=y")), Extent(), thing(), False),
     ],
 )
-def test_what_cannot_concern_a_page(criteria: Criteria, extent: Extent, changed: Listed, *, expected: bool) -> None:
+def test_what_cannot_concern_a_page(criteria: Criteria, extent: Extent, changed: ListItem, *, expected: bool) -> None:
     assert concerns(criteria, extent, changed) is expected

@@ -8,7 +8,7 @@ import pytest
 from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureObjects, MarkAnchor, ReleasePod, RemoveObjects
 from app.domain.reconcile.decision import Decision
 from app.domain.reconcile.timing import Timing
-from app.domain.status.observed import PendingReason, Refusal, Verdict
+from app.domain.status.observed import ClusterRefusal, PendingReason, RefusalVerdict
 from app.domain.status.records import Intent, JobPendingReason, JobStatus, Recorded, Replica
 from app.domain.vocabulary import (
     CleanUpPolicy,
@@ -49,8 +49,8 @@ RUNNING = a_record(running_status(), a_replica(W0), a_replica(W1, an_attempt(key
 BOTH = (a_pod(W0), a_pod(W1))
 
 
-def refusal(verdict: Verdict, code: str) -> Refusal:
-    return Refusal(verdict=verdict, code=code, message="the cluster's words", since=T0)
+def refusal(verdict: RefusalVerdict, code: str) -> ClusterRefusal:
+    return ClusterRefusal(verdict=verdict, code=code, message="the cluster's words", since=T0)
 
 
 # Deadlines
@@ -181,16 +181,16 @@ def test_pending_begins_with_the_submission() -> None:
 @pytest.mark.parametrize(
     ("verdict", "code", "phase"),
     [
-        (Verdict.RETRY, PendingCode.QUOTA_EXCEEDED, JobPhase.CREATING),
-        (Verdict.RETRY, PendingCode.CLUSTER_DENIED, JobPhase.CREATING),
-        (Verdict.WAIT, PendingCode.NAME_TERMINATING, JobPhase.CREATING),
-        (Verdict.WAIT, PendingCode.PREVIOUS_OBJECTS, JobPhase.QUEUED),
-        (Verdict.FAIL, Reason.NAMESPACE_DELETED, JobPhase.FAILED),
-        (Verdict.FAIL, Reason.NAME_CONFLICT, JobPhase.FAILED),
-        (Verdict.FAIL, Reason.REFUSED_BY_CLUSTER, JobPhase.FAILED),
+        (RefusalVerdict.RETRY, PendingCode.QUOTA_EXCEEDED, JobPhase.CREATING),
+        (RefusalVerdict.RETRY, PendingCode.CLUSTER_DENIED, JobPhase.CREATING),
+        (RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, JobPhase.CREATING),
+        (RefusalVerdict.WAIT, PendingCode.PREVIOUS_OBJECTS, JobPhase.QUEUED),
+        (RefusalVerdict.FAIL, Reason.NAMESPACE_DELETED, JobPhase.FAILED),
+        (RefusalVerdict.FAIL, Reason.NAME_CONFLICT, JobPhase.FAILED),
+        (RefusalVerdict.FAIL, Reason.REFUSED_BY_CLUSTER, JobPhase.FAILED),
     ],
 )
-def test_what_a_refusal_does_to_the_job(where: str, verdict: Verdict, code: str, phase: JobPhase) -> None:
+def test_what_a_refusal_does_to_the_job(where: str, verdict: RefusalVerdict, code: str, phase: JobPhase) -> None:
     refused = refusal(verdict, code)
     observed: dict[str, Any] = {"refusals": {W0: refused}} if where == "refusals" else {"job_refusal": refused}
     decision = decide(a_plan({"worker": 1}), a_record(None, CREATING), **observed)
@@ -206,7 +206,7 @@ def test_what_a_refusal_does_to_the_job(where: str, verdict: Verdict, code: str,
 
 @pytest.mark.parametrize("status", [running_status(), JobStatus(phase=JobPhase.RESUMING, reason=Reason.RESUMING)])
 def test_only_a_new_job_is_queued_behind_a_former_one(status: JobStatus) -> None:
-    refused = refusal(Verdict.WAIT, PendingCode.PREVIOUS_OBJECTS)
+    refused = refusal(RefusalVerdict.WAIT, PendingCode.PREVIOUS_OBJECTS)
     decision = decide(a_plan({"worker": 1}), a_record(status, CREATING), refusals={W0: refused})
     expected = JobPhase.RESTARTING if status.started_at else JobPhase.RESUMING
     assert decision.status.phase is expected

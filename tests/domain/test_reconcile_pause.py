@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.domain.reconcile.actions import CaptureEvidence, ConfirmGone, CreatePod, DeletePod, ReleasePod
-from app.domain.status.observed import Refusal, Verdict
+from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.status.records import Intent
 from app.domain.vocabulary import (
     ConditionType,
@@ -179,7 +179,7 @@ def test_cancel_stops_everything_and_names_who_asked() -> None:
 
 
 def test_cancel_of_a_job_that_never_had_a_pod() -> None:
-    refusal = Refusal(verdict=Verdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="quota", since=T0)
+    refusal = ClusterRefusal(verdict=RefusalVerdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="quota", since=T0)
     recorded = a_record()
     for expected in (JobPhase.QUEUED, JobPhase.CANCELLED):
         decision = decide(a_plan(), recorded, intent=CANCEL, refusals={W0: refusal})

@@ -18,7 +18,7 @@ from app.domain.reconcile.actions import (
 from app.domain.reconcile.lifecycle import NODE_LOST_WARNING
 from app.domain.reconcile.reconcile import PODS_PER_PASS
 from app.domain.reconcile.timing import Timing
-from app.domain.status.observed import ObservedContainer, PendingReason, Refusal, Verdict
+from app.domain.status.observed import ClusterRefusal, ObservedContainer, PendingReason, RefusalVerdict
 from app.domain.status.records import Recorded, Replica
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
 from tests.support.cluster_model import World
@@ -283,7 +283,7 @@ def test_stops_are_recorded_for_all_before_the_first_fifty_go() -> None:
 @pytest.mark.parametrize("of_the_job", [True, False])
 def test_creates_that_the_cluster_refuses_do_not_hurry_the_next_pass(*, of_the_job: bool) -> None:
     plan, recorded = many(120, UNSEEN)
-    refusal = Refusal(verdict=Verdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="quota", since=T0)
+    refusal = ClusterRefusal(verdict=RefusalVerdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="quota", since=T0)
     refused = list(plan.replicas)[:100]
     observed: dict[str, Any] = {"job_refusal": refusal} if of_the_job else {"refusals": dict.fromkeys(refused, refusal)}
     decision = decide(plan, recorded, **observed)

@@ -15,7 +15,7 @@ from app.domain.reconcile.actions import (
     ReleasePod,
     WriteHosts,
 )
-from app.domain.status.observed import ObservedPod, Refusal, Verdict
+from app.domain.status.observed import ClusterRefusal, ObservedPod, RefusalVerdict
 from app.domain.status.records import Intent, Recorded, Replica, ScaleRecord
 from app.domain.vocabulary import (
     Evidence,
@@ -192,7 +192,11 @@ def test_what_a_rank_was_charged_before_it_left_is_forgotten(outcome: Outcome) -
     replica = back.replicas[W[1]]
     assert (replica.attempt.number, replica.restarts, replica.disruptions, replica.retry_at) == (2, 0, 0, None)
     grown = next_record(record, back)
-    refusal = {"refusals": {W[1]: Refusal(verdict=Verdict.FAIL, code=Reason.NAME_CONFLICT, message="no", since=T0)}}
+    refusal = {
+        "refusals": {
+            W[1]: ClusterRefusal(verdict=RefusalVerdict.FAIL, code=Reason.NAME_CONFLICT, message="no", since=T0)
+        }
+    }
     refused = decide(sized(2), grown, *pods(1), **refusal)
     assert refused.status.phase is JobPhase.SCALING, "a newcomer that is refused fails no job"
 
@@ -251,23 +255,23 @@ def test_a_newer_request_replaces_an_older_one() -> None:
     ]
 
 
-def refused(verdict: Verdict, code: str) -> dict[Rank, Refusal]:
-    return {W[2]: Refusal(verdict=verdict, code=code, message="no", since=T0)}
+def refused(verdict: RefusalVerdict, code: str) -> dict[Rank, ClusterRefusal]:
+    return {W[2]: ClusterRefusal(verdict=verdict, code=code, message="no", since=T0)}
 
 
 @pytest.mark.parametrize(
     ("verdict", "code", "outcome"),
     [
-        (Verdict.RETRY, PendingCode.QUOTA_EXCEEDED, ScaleOutcome.REFUSED),
-        (Verdict.RETRY, PendingCode.CLUSTER_DENIED, ScaleOutcome.REFUSED),
-        (Verdict.RETRY, PendingCode.CLUSTER_UNREACHABLE, None),
-        (Verdict.WAIT, PendingCode.PREVIOUS_OBJECTS, None),
-        (Verdict.FAIL, Reason.REFUSED_BY_CLUSTER, ScaleOutcome.REFUSED),
-        (Verdict.FAIL, Reason.NAME_CONFLICT, ScaleOutcome.REFUSED),
+        (RefusalVerdict.RETRY, PendingCode.QUOTA_EXCEEDED, ScaleOutcome.REFUSED),
+        (RefusalVerdict.RETRY, PendingCode.CLUSTER_DENIED, ScaleOutcome.REFUSED),
+        (RefusalVerdict.RETRY, PendingCode.CLUSTER_UNREACHABLE, None),
+        (RefusalVerdict.WAIT, PendingCode.PREVIOUS_OBJECTS, None),
+        (RefusalVerdict.FAIL, Reason.REFUSED_BY_CLUSTER, ScaleOutcome.REFUSED),
+        (RefusalVerdict.FAIL, Reason.NAME_CONFLICT, ScaleOutcome.REFUSED),
     ],
 )
 def test_what_the_cluster_refuses_fails_the_request_and_not_the_job(
-    verdict: Verdict, code: str, outcome: ScaleOutcome | None
+    verdict: RefusalVerdict, code: str, outcome: ScaleOutcome | None
 ) -> None:
     decision = decide(sized(3), running(2, asked(2, 3)), *pods(2), refusals=refused(verdict, code))
     assert [record.outcome for record in decision.scaled] == ([outcome] if outcome else [])
@@ -277,7 +281,7 @@ def test_what_the_cluster_refuses_fails_the_request_and_not_the_job(
 
 def test_what_the_cluster_refuses_fails_a_job_that_never_ran() -> None:
     recorded = a_record(None, *(a_replica(key, an_attempt(key=key, phase=P.PENDING)) for key in W[:2]))
-    decision = decide(sized(3), recorded, *pods(2), refusals=refused(Verdict.FAIL, Reason.REFUSED_BY_CLUSTER))
+    decision = decide(sized(3), recorded, *pods(2), refusals=refused(RefusalVerdict.FAIL, Reason.REFUSED_BY_CLUSTER))
     assert decision.status.phase is JobPhase.FAILED
 
 

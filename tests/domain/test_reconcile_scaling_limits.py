@@ -9,7 +9,7 @@ from app.domain.plan import Rank
 from app.domain.reconcile.actions import CreatePod, DeletePod, ReleasePod
 from app.domain.reconcile.reconcile import PODS_PER_PASS
 from app.domain.reconcile.timing import Timing
-from app.domain.status.observed import Refusal, Verdict
+from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.status.records import Intent
 from app.domain.vocabulary import (
     BudgetScope,
@@ -71,7 +71,9 @@ def test_a_job_that_has_yet_to_start_is_pending_whatever_its_size() -> None:
     assert [one.outcome for one in decision.scaled] == [ScaleOutcome.REACHED]
 
 
-QUOTA = Refusal(verdict=Verdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="exceeded quota: pods", since=T0)
+QUOTA = ClusterRefusal(
+    verdict=RefusalVerdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="exceeded quota: pods", since=T0
+)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.domain.plan import Rank
 from app.domain.status.failures import crashed_replicas, failure_of
-from app.domain.status.observed import ObservedJob, PendingReason, Refusal, Verdict
+from app.domain.status.observed import ClusterRefusal, ObservedJob, PendingReason, RefusalVerdict
 from app.domain.status.records import Attempt, JobStatus, Replica, ReplicaFailure
 from app.domain.status.rollup import aggregate, bucket, is_waiting, pending_reasons, situation
 from app.domain.vocabulary import JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
@@ -96,7 +96,9 @@ def test_a_job_waits_for_replicas_that_have_yet_to_start(replica: Replica, *, ex
 
 
 CREATING = a_replica(W0, an_attempt(seen=False, phase=P.CREATING))
-QUOTA = Refusal(verdict=Verdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="exceeded quota", since=T0)
+QUOTA = ClusterRefusal(
+    verdict=RefusalVerdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="exceeded quota", since=T0
+)
 NO_VOLUME = PendingReason(code=PendingCode.VOLUME, message="no volume")
 PULL = PendingReason(code=PendingCode.IMAGE_PULL, message="not found")
 
@@ -155,15 +157,17 @@ def test_why_a_replica_waits(replica: Replica, pods: list[Any], observed: dict[s
 
 def test_reasons_are_grouped_and_the_most_frequent_comes_first() -> None:
     some = by_rank(*(a_replica(W0._replace(rank=rank), an_attempt(seen=False, phase=P.CREATING)) for rank in range(30)))
-    other = Refusal(verdict=Verdict.WAIT, code=PendingCode.PREVIOUS_OBJECTS, message="still there", since=at(5))
+    other = ClusterRefusal(
+        verdict=RefusalVerdict.WAIT, code=PendingCode.PREVIOUS_OBJECTS, message="still there", since=at(5)
+    )
     refusals = {key: replace_since(QUOTA, key.rank) for key in some} | {W1: other}
     first, second = pending_reasons(some, {}, ObservedJob(refusals=refusals), at(10), {})
     assert (first.code, first.count, len(first.replicas), first.since) == ("QuotaExceeded", 29, 20, T0)
     assert (second.code, second.count, second.replicas) == ("PreviousObjects", 1, ("worker[1]",))
 
 
-def replace_since(refusal: Refusal, seconds: int) -> Refusal:
-    return Refusal(verdict=refusal.verdict, code=refusal.code, message=refusal.message, since=at(seconds))
+def replace_since(refusal: ClusterRefusal, seconds: int) -> ClusterRefusal:
+    return ClusterRefusal(verdict=refusal.verdict, code=refusal.code, message=refusal.message, since=at(seconds))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.domain.plan import Rank
-from app.domain.status.observed import PendingReason, Refusal
+from app.domain.status.observed import ClusterRefusal, PendingReason
 from app.domain.vocabulary import Evidence
 
 
@@ -21,7 +21,7 @@ class Facts:
     """What a controller knows beside its records and its view; lost when it dies."""
 
     gone: set[str] = field(default_factory=set)
-    refusals: dict[Rank, Refusal] = field(default_factory=dict)
+    refusals: dict[Rank, ClusterRefusal] = field(default_factory=dict)
     pending_events: dict[str, PendingReason] = field(default_factory=dict)
     objects_gone: bool = False
     anchor_marked: bool = False
@@ -34,5 +34,5 @@ class Faults:
 
     lagging: bool = False  # the view learns nothing from the watch
     create: str = ""  # the next create: "lost" answer, or "late" to land
-    refusals: dict[Rank, Refusal] = field(default_factory=dict)
+    refusals: dict[Rank, ClusterRefusal] = field(default_factory=dict)
     evidence: Evidence = Evidence.CAPTURED  # NONE delays every capture

@@ -27,7 +27,14 @@ from app.domain.reconcile.decision import Decision
 from app.domain.reconcile.inputs import Inputs
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.reconcile.timing import Timing
-from app.domain.status.observed import ObservedContainer, ObservedJob, ObservedPod, PendingReason, Refusal, Verdict
+from app.domain.status.observed import (
+    ClusterRefusal,
+    ObservedContainer,
+    ObservedJob,
+    ObservedPod,
+    PendingReason,
+    RefusalVerdict,
+)
 from app.domain.status.records import Attempt, HistoryEntry, Intent, JobStatus, Recorded, ScaleRecord
 from app.domain.vocabulary import Evidence, PendingCode, ReplicaPhase
 from tests.support.cluster_faults import Exit, Facts, Faults
@@ -269,8 +276,8 @@ class World:
         if fault == "lost":
             return
         if pod is None:
-            self.facts.refusals[action.key] = Refusal(
-                verdict=Verdict.WAIT, code=PendingCode.NAME_TERMINATING, message="not gone yet", since=self.now
+            self.facts.refusals[action.key] = ClusterRefusal(
+                verdict=RefusalVerdict.WAIT, code=PendingCode.NAME_TERMINATING, message="not gone yet", since=self.now
             )
             return
         self.facts.refusals.pop(action.key, None)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from app.domain.status.observed import Refusal, Verdict
+from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.vocabulary import BudgetScope, Evidence, JobPhase, PendingCode, ReplicaPhase
 from tests.support.cluster_faults import Faults
 from tests.support.cluster_model import NODES, ModelPod, World
@@ -48,11 +48,11 @@ def _toggle_node(world: World, index: int) -> None:
 def _refuse(world: World, index: int) -> None:
     key = list(world.plan.replicas)[index % len(world.plan.replicas)]
     verdict, code = [
-        (Verdict.RETRY, PendingCode.QUOTA_EXCEEDED),
-        (Verdict.WAIT, PendingCode.PREVIOUS_OBJECTS),
-        (Verdict.FAIL, "RefusedByCluster"),
+        (RefusalVerdict.RETRY, PendingCode.QUOTA_EXCEEDED),
+        (RefusalVerdict.WAIT, PendingCode.PREVIOUS_OBJECTS),
+        (RefusalVerdict.FAIL, "RefusedByCluster"),
     ][index % 3]
-    world.faults.refusals[key] = Refusal(verdict=verdict, code=code, message="no", since=world.now)
+    world.faults.refusals[key] = ClusterRefusal(verdict=verdict, code=code, message="no", since=world.now)
 
 
 def set_right(world: World) -> None:

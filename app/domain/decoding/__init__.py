@@ -7,6 +7,6 @@ answer by MAX_ERRORS. A limit on the length of the body is the caller's.
 
 from app.domain.decoding.from_json import decode_json
 from app.domain.decoding.from_yaml import decode_yaml
-from app.domain.decoding.values import DEFAULT_LIMITS, JsonValue, Limits
+from app.domain.decoding.values import DEFAULT_LIMITS, DecodingLimits, JsonValue
 
-__all__ = ["DEFAULT_LIMITS", "JsonValue", "Limits", "decode_json", "decode_yaml"]
+__all__ = ["DEFAULT_LIMITS", "DecodingLimits", "JsonValue", "decode_json", "decode_yaml"]

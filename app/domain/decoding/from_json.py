@@ -14,8 +14,8 @@ import msgspec
 from app.domain.decoding.values import (
     DEFAULT_LIMITS,
     MAX_NUMBER_LENGTH,
+    DecodingLimits,
     JsonValue,
-    Limits,
     check_int,
     check_text,
     refuse,
@@ -39,7 +39,7 @@ _LONG_NUMBER = b"0" * (MAX_NUMBER_LENGTH + 1)
 _decoder = msgspec.json.Decoder()
 
 
-def decode_json(body: bytes, *, limits: Limits = DEFAULT_LIMITS) -> JsonValue:
+def decode_json(body: bytes, *, limits: DecodingLimits = DEFAULT_LIMITS) -> JsonValue:
     """Decode one JSON document, or raise MalformedDocument naming everything that is wrong with it."""
     body = body.removeprefix(_BOM)
     bare = _without_escapes(body)
@@ -67,7 +67,7 @@ def _lost_strings(value: JsonValue, bare: bytes) -> bool:
     return _without_escapes(msgspec.json.encode(value)).count(b'"') != bare.count(b'"')
 
 
-def _may_exceed(bare: bytes, limits: Limits) -> bool:
+def _may_exceed(bare: bytes, limits: DecodingLimits) -> bool:
     """Count as if strings were structure: never too few, so that most documents need no closer look."""
     opening = bare.count(b"[") + bare.count(b"{")
     return (
@@ -82,7 +82,7 @@ def _skeleton(bare: bytes) -> bytes:
     return b"".join(bare.split(b'"')[::2])
 
 
-def _check_shape(skeleton: bytes, limits: Limits, *, long_digits: bool) -> None:
+def _check_shape(skeleton: bytes, limits: DecodingLimits, *, long_digits: bool) -> None:
     brackets = skeleton.translate(_BRACKETS_ALIKE, _NOT_BRACKETS)
     if skeleton.count(b":") > limits.max_keys:
         refuse_keys(limits)

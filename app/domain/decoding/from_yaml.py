@@ -14,8 +14,8 @@ import yaml
 
 from app.domain.decoding.values import (
     DEFAULT_LIMITS,
+    DecodingLimits,
     JsonValue,
-    Limits,
     check_int,
     check_text,
     refuse,
@@ -35,7 +35,7 @@ _STRING_TAGS = ("!", "tag:yaml.org,2002:str")
 _MERGE_KEY = "<<"
 
 
-def decode_yaml(body: bytes, *, limits: Limits = DEFAULT_LIMITS) -> tuple[JsonValue, ...]:
+def decode_yaml(body: bytes, *, limits: DecodingLimits = DEFAULT_LIMITS) -> tuple[JsonValue, ...]:
     """Decode a stream of documents (empty ones are left out), or raise MalformedDocument."""
     text = utf8_text(body)
     problems = Problems()
@@ -108,7 +108,7 @@ class _Open:
 
 @dataclass(slots=True, kw_only=True)
 class _Builder:
-    limits: Limits
+    limits: DecodingLimits
     problems: Problems
     documents: list[JsonValue] = field(default_factory=list)
     _open: list[_Open] = field(default_factory=list)

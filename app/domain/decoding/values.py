@@ -17,7 +17,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class DecodingLimits:
     """Bounds on a document's shape: keys of all objects together, values altogether, nesting, documents.
 
     `max_repeated` bounds the characters that YAML aliases copy, so that a small body cannot become a large document.
@@ -30,7 +30,7 @@ class Limits:
     max_repeated: int = 1024 * 1024
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = DecodingLimits()
 
 
 def refuse(code: str, detail: str, accepted: str | None = None, pointer: str = "") -> NoReturn:
@@ -42,15 +42,15 @@ def refuse_all(problems: Problems) -> NoReturn:
     raise MalformedDocument("the document cannot be read", errors=problems.errors)
 
 
-def refuse_depth(limits: Limits) -> NoReturn:
+def refuse_depth(limits: DecodingLimits) -> NoReturn:
     refuse("TooDeep", "the document is nested too deeply", f"at most {limits.max_depth} levels")
 
 
-def refuse_keys(limits: Limits) -> NoReturn:
+def refuse_keys(limits: DecodingLimits) -> NoReturn:
     refuse("TooManyKeys", "the document has too many keys", f"at most {limits.max_keys} keys")
 
 
-def refuse_values(limits: Limits) -> NoReturn:
+def refuse_values(limits: DecodingLimits) -> NoReturn:
     refuse("TooManyValues", "the document has too many values", f"at most {limits.max_values} values")
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from app.domain.decoding import JsonValue
 from app.domain.errors import pointer_to, shorten
 from app.domain.pod_template.reading import text
-from app.domain.policy.pod import ANNOTATIONS, Check, Finding, Place, Pod
+from app.domain.policy.template import ANNOTATIONS, Check, Finding, PodTemplate, TemplateObject
 
 LEAVE_OUT: Final = "false, or leave it out"
 CAPABILITIES: Final = frozenset(
@@ -52,7 +52,7 @@ _HANDLERS: Final = frozenset({*_PROBES, "lifecycle"})
 _WITH_HOST: Final = ("httpGet", "tcpSocket")
 
 
-def host_process(pod: Pod) -> Iterator[Finding]:
+def host_process(pod: PodTemplate) -> Iterator[Finding]:
     for context in pod.contexts:
         options = context.child("windowsOptions")
         if options.value.get("hostProcess") is True:
@@ -62,24 +62,24 @@ def host_process(pod: Pod) -> Iterator[Finding]:
 def host_namespace(field: str, what: str) -> Check:
     """The check that a pod does not share this namespace of the node."""
 
-    def check(pod: Pod) -> Iterator[Finding]:
+    def check(pod: PodTemplate) -> Iterator[Finding]:
         if pod.spec.value.get(field) is True:
             yield Finding(pod.spec.at(field), f"the pod would share the {what} of the node", LEAVE_OUT)
 
     return check
 
 
-def privileged(pod: Pod) -> Iterator[Finding]:
+def privileged(pod: PodTemplate) -> Iterator[Finding]:
     for context in pod.container_contexts:
         if context.value.get("privileged") is True:
             yield Finding(context.at("privileged"), "a privileged container has all rights on the node", LEAVE_OUT)
 
 
-def capabilities(pod: Pod) -> Iterator[Finding]:
+def capabilities(pod: PodTemplate) -> Iterator[Finding]:
     return added_capabilities(pod, CAPABILITIES)
 
 
-def added_capabilities(pod: Pod, allowed: frozenset[str]) -> Iterator[Finding]:
+def added_capabilities(pod: PodTemplate, allowed: frozenset[str]) -> Iterator[Finding]:
     for context in pod.container_contexts:
         place = context.child("capabilities")
         for index, name in enumerate(_list(place.value.get("add"))):
@@ -88,21 +88,21 @@ def added_capabilities(pod: Pod, allowed: frozenset[str]) -> Iterator[Finding]:
                 yield Finding(place.at("add", index), detail, _one_of(allowed))
 
 
-def host_path_volumes(pod: Pod) -> Iterator[Finding]:
+def host_path_volumes(pod: PodTemplate) -> Iterator[Finding]:
     for volume in pod.volumes:
         if volume.value.get("hostPath") is not None:
             detail = "a hostPath volume reads and writes the file system of the node"
             yield Finding(volume.at("hostPath"), detail, "another type of volume, for example emptyDir")
 
 
-def host_ports(pod: Pod) -> Iterator[Finding]:
+def host_ports(pod: PodTemplate) -> Iterator[Finding]:
     for container in pod.containers:
         for port in container.items("ports"):
             if port.value.get("hostPort") not in (None, 0):
                 yield Finding(port.at("hostPort"), "the port would be one of the node", "leave it out")
 
 
-def host_probes(pod: Pod) -> Iterator[Finding]:
+def host_probes(pod: PodTemplate) -> Iterator[Finding]:
     """The kubelet sends probes and hooks from the node's network, so they must stay at the pod's own address."""
     for container in pod.containers:
         if _HANDLERS.isdisjoint(container.value):
@@ -117,7 +117,7 @@ def host_probes(pod: Pod) -> Iterator[Finding]:
                     yield Finding(action.at("host"), detail, "leave it out: the address of the pod is used")
 
 
-def app_armor(pod: Pod) -> Iterator[Finding]:
+def app_armor(pod: PodTemplate) -> Iterator[Finding]:
     accepted = "RuntimeDefault or Localhost"
     for context in pod.contexts:
         profile = context.child("appArmorProfile")
@@ -128,7 +128,7 @@ def app_armor(pod: Pod) -> Iterator[Finding]:
             yield Finding(pointer_to(ANNOTATIONS, key), detail, "runtime/default or localhost/<profile>")
 
 
-def se_linux(pod: Pod) -> Iterator[Finding]:
+def se_linux(pod: PodTemplate) -> Iterator[Finding]:
     for context in pod.contexts:
         options = context.child("seLinuxOptions")
         if text(options.value, "type") not in _SELINUX_TYPES:
@@ -139,13 +139,13 @@ def se_linux(pod: Pod) -> Iterator[Finding]:
                 yield Finding(options.at(field), f"the SELinux {field} must not be set", "leave it out")
 
 
-def seccomp(pod: Pod) -> Iterator[Finding]:
+def seccomp(pod: PodTemplate) -> Iterator[Finding]:
     for context in pod.contexts:
         profile = context.child("seccompProfile")
         yield from _wrong_type(profile, SECCOMP_TYPES, "seccomp profile", _one_of(SECCOMP_TYPES))
 
 
-def sysctls(pod: Pod) -> Iterator[Finding]:
+def sysctls(pod: PodTemplate) -> Iterator[Finding]:
     for sysctl in pod.context.items("sysctls"):
         name = text(sysctl.value, "name")
         if name not in _SYSCTLS:
@@ -153,18 +153,18 @@ def sysctls(pod: Pod) -> Iterator[Finding]:
             yield Finding(sysctl.at("name"), detail, _one_of(_SYSCTLS))
 
 
-def proc_mount(pod: Pod) -> Iterator[Finding]:
+def proc_mount(pod: PodTemplate) -> Iterator[Finding]:
     """In a user namespace of the pod's own, an unmasked /proc shows nothing of the node."""
     return iter(()) if pod.has_own_users else masked_proc(pod)
 
 
-def masked_proc(pod: Pod) -> Iterator[Finding]:
+def masked_proc(pod: PodTemplate) -> Iterator[Finding]:
     for context in pod.container_contexts:
         if text(context.value, "procMount") not in ("", "Default"):
             yield Finding(context.at("procMount"), "parts of /proc must stay masked", "Default, or leave it out")
 
 
-def _wrong_type(profile: Place, allowed: frozenset[str], what: str, accepted: str) -> Iterator[Finding]:
+def _wrong_type(profile: TemplateObject, allowed: frozenset[str], what: str, accepted: str) -> Iterator[Finding]:
     if "type" in profile.value and profile.value["type"] not in allowed:
         detail = f"the {what} {_shown(profile.value['type'])} is not allowed"
         yield Finding(profile.at("type"), detail, accepted)

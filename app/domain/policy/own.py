@@ -5,7 +5,7 @@ from typing import Final
 
 from app.domain.errors import pointer_to, shorten
 from app.domain.pod_template.reading import text
-from app.domain.policy.pod import ANNOTATIONS, Check, Finding, Pod
+from app.domain.policy.template import ANNOTATIONS, Check, Finding, PodTemplate
 
 DEFAULT_SERVICE_ACCOUNT: Final = "default"
 ANY: Final = "*"
@@ -27,13 +27,13 @@ _HARMLESS_ANNOTATIONS: Final = frozenset({"sidecar.istio.io/inject"})
 _NETWORK_ANNOTATIONS: Final = ("k8s.v1.cni.cncf.io/", "v1.multus-cni.io/")
 
 
-def node_name(pod: Pod) -> Iterator[Finding]:
+def node_name(pod: PodTemplate) -> Iterator[Finding]:
     if text(pod.spec.value, "nodeName"):
         detail = "the pod would bypass the scheduler, and with it taints and quotas of the nodes"
         yield Finding(pod.spec.at("nodeName"), detail, "leave it out; nodeSelector and affinity choose among nodes")
 
 
-def priority_class(pod: Pod) -> Iterator[Finding]:
+def priority_class(pod: PodTemplate) -> Iterator[Finding]:
     name = text(pod.spec.value, "priorityClassName")
     if name.startswith(_SYSTEM_PRIORITY):
         detail = f"{shorten(name)} is a priority of the cluster's own pods"
@@ -43,7 +43,7 @@ def priority_class(pod: Pod) -> Iterator[Finding]:
 def service_account(allowed: Collection[str]) -> Check:
     """The check that a pod runs as one of these service accounts, or as `default`."""
 
-    def check(pod: Pod) -> Iterator[Finding]:
+    def check(pod: PodTemplate) -> Iterator[Finding]:
         accepted = "one of " + ", ".join(sorted({DEFAULT_SERVICE_ACCOUNT, *allowed}))
         for field in ("serviceAccountName", "serviceAccount"):
             name = text(pod.spec.value, field)
@@ -54,7 +54,7 @@ def service_account(allowed: Collection[str]) -> Check:
     return check
 
 
-def annotations(pod: Pod) -> Iterator[Finding]:
+def annotations(pod: PodTemplate) -> Iterator[Finding]:
     for key, value in pod.annotations.items():
         pointer = pointer_to(ANNOTATIONS, key)
         if key.startswith(_TRUSTED_ANNOTATIONS) and key not in _HARMLESS_ANNOTATIONS:

@@ -7,8 +7,8 @@ from functools import cached_property
 from app.domain.errors import FieldError, Forbidden, Problems
 from app.domain.policy.declared import DeclaredTemplate
 from app.domain.policy.own import service_account
-from app.domain.policy.pod import Check, Pod
 from app.domain.policy.table import SERVICE_ACCOUNT, Level, checks_of
+from app.domain.policy.template import Check, PodTemplate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class PodPolicy:
         """What violates the controls, except those that are exempt. Fields that several templates share come once."""
         told: set[FieldError] = set()
         for declared in templates:
-            pod = Pod(declared.template, user_namespaces=self.user_namespaces)
+            pod = PodTemplate(declared.template, user_namespaces=self.user_namespaces)
             for name, check in self.checks.items():
                 if name in exempt:
                     continue

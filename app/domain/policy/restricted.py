@@ -5,7 +5,7 @@ from typing import Final
 
 from app.domain.pod_template.reading import text
 from app.domain.policy.baseline import SECCOMP_TYPES, added_capabilities
-from app.domain.policy.pod import Finding, Pod
+from app.domain.policy.template import Finding, PodTemplate
 
 _VOLUME_TYPES: Final = frozenset(
     {
@@ -23,7 +23,7 @@ _VOLUME_TYPES: Final = frozenset(
 _CAPABILITIES: Final = frozenset({"NET_BIND_SERVICE"})
 
 
-def volume_types(pod: Pod) -> Iterator[Finding]:
+def volume_types(pod: PodTemplate) -> Iterator[Finding]:
     """A volume without a source is an emptyDir."""
     for volume in pod.volumes:
         for name, source in volume.value.items():
@@ -32,7 +32,7 @@ def volume_types(pod: Pod) -> Iterator[Finding]:
                 yield Finding(volume.at(name), "volumes of this type are not allowed", accepted)
 
 
-def privilege_escalation(pod: Pod) -> Iterator[Finding]:
+def privilege_escalation(pod: PodTemplate) -> Iterator[Finding]:
     if pod.is_windows:
         return
     for container in pod.containers:
@@ -42,7 +42,7 @@ def privilege_escalation(pod: Pod) -> Iterator[Finding]:
             yield Finding(context.at("allowPrivilegeEscalation"), detail, "false")
 
 
-def run_as_non_root(pod: Pod) -> Iterator[Finding]:
+def run_as_non_root(pod: PodTemplate) -> Iterator[Finding]:
     if pod.has_own_users:
         return
     of_pod = pod.context
@@ -55,7 +55,7 @@ def run_as_non_root(pod: Pod) -> Iterator[Finding]:
             yield Finding(context.at("runAsNonRoot"), "the container must not run as root", "true, here or in the pod")
 
 
-def run_as_user(pod: Pod) -> Iterator[Finding]:
+def run_as_user(pod: PodTemplate) -> Iterator[Finding]:
     if pod.has_own_users:
         return
     for context in pod.contexts:
@@ -64,7 +64,7 @@ def run_as_user(pod: Pod) -> Iterator[Finding]:
             yield Finding(context.at("runAsUser"), "the user 0 is root", "another number, or leave it out")
 
 
-def seccomp(pod: Pod) -> Iterator[Finding]:
+def seccomp(pod: PodTemplate) -> Iterator[Finding]:
     """A container without a profile takes that of the pod, and one of them must have one."""
     if pod.is_windows:
         return
@@ -80,7 +80,7 @@ def seccomp(pod: Pod) -> Iterator[Finding]:
             yield Finding(own.at("type"), "this seccomp profile is not allowed", accepted)
 
 
-def capabilities(pod: Pod) -> Iterator[Finding]:
+def capabilities(pod: PodTemplate) -> Iterator[Finding]:
     if pod.is_windows:
         return
     for container in pod.containers:

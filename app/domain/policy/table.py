@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from app.domain.policy import baseline, own, restricted
-from app.domain.policy.pod import Check
+from app.domain.policy.template import Check
 
 
 class Level(StrEnum):

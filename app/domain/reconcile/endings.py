@@ -7,7 +7,7 @@ from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.inputs import Inputs
 from app.domain.reconcile.resizing import Members, has_left, is_newcomer
 from app.domain.reconcile.rules import Finish, evaluate
-from app.domain.status.observed import Refusal, Verdict
+from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.status.records import Intent, JobStatus, Replica
 from app.domain.status.rollup import is_waiting
 from app.domain.vocabulary import JobPhase, Reason
@@ -38,12 +38,12 @@ def _cancelled(intent: Intent) -> Finish:
     return Finish(phase=JobPhase.CANCELLED, reason=Reason.CANCELLED, message=f"cancelled{by}{why}")
 
 
-def _refusal(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Refusal | None:
+def _refusal(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> ClusterRefusal | None:
     """A refusal that ends the job. One that keeps a running job from growing does not: what runs goes on."""
     observed = inputs.observed
     refusals = [observed.job_refusal] if observed.job_refusal else []
     refusals += [one for key, one in observed.refusals.items() if not _only_grows(inputs, replicas.get(key))]
-    return next((refusal for refusal in refusals if refusal.verdict is Verdict.FAIL), None)
+    return next((refusal for refusal in refusals if refusal.verdict is RefusalVerdict.FAIL), None)
 
 
 def _only_grows(inputs: Inputs, replica: Replica | None) -> bool:

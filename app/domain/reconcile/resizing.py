@@ -11,7 +11,7 @@ from datetime import datetime
 
 from app.domain.plan import Rank
 from app.domain.reconcile.inputs import Inputs
-from app.domain.status.observed import ObservedJob, Verdict
+from app.domain.status.observed import ObservedJob, RefusalVerdict
 from app.domain.status.records import JobStatus, Recorded, Replica, ScaleRecord
 from app.domain.vocabulary import Outcome, PendingCode, ReplicaPhase, ScaleOutcome, StopReason
 
@@ -164,5 +164,5 @@ def _is_there(replica: Replica) -> bool:
 def _refusal(task: str, observed: ObservedJob, members: Members) -> str | None:
     refusals = [refusal for key, refusal in observed.refusals.items() if key.task == task and key in members.wanted]
     refusals += [observed.job_refusal] if observed.job_refusal else []
-    final = (one for one in refusals if one.verdict is not Verdict.WAIT and one.code not in PASSING)
+    final = (one for one in refusals if one.verdict is not RefusalVerdict.WAIT and one.code not in PASSING)
     return next((f"{refusal.code}: {refusal.message}" for refusal in final), None)

@@ -8,7 +8,7 @@ from app.domain import labels
 from app.domain.dialects.base import Dialect, Site
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.scaling.requests import demand_of, request_of
-from app.domain.scaling.values import Amount, Excuse, ScalableJob, Verdict, WaitingJob
+from app.domain.scaling.values import Excuse, ResourceAmount, ScalableJob, Verdict, WaitingJob
 from app.domain.vocabulary import JobPhase
 
 _SETTLING = (JobPhase.CREATING, JobPhase.SCALING)
@@ -22,7 +22,7 @@ class Shape:
     size: int
     least: int
     most: int
-    need: Amount
+    need: ResourceAmount
     selector: Mapping[str, str]
     opted_out: bool
 

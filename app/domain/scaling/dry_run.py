@@ -11,7 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.domain.scaling.rooms import Rooms
-from app.domain.scaling.values import Amount, Inventory, Node, Outcome, ScalableJob, ScalingDecision, Verdict
+from app.domain.scaling.values import (
+    DryRunResult,
+    Inventory,
+    NodeCapacity,
+    ResourceAmount,
+    ScalableJob,
+    ScalingDecision,
+    Verdict,
+)
 from app.domain.vocabulary import JobPhase
 
 _PARTS = 1_000_000  # a load is used to a millionth, so that sums are exact
@@ -25,7 +33,7 @@ class _Held:
     message: str
 
 
-def dry_run(inventory: Inventory, jobs: Sequence[ScalableJob], *, pending: bool, max_load: float) -> Outcome:
+def dry_run(inventory: Inventory, jobs: Sequence[ScalableJob], *, pending: bool, max_load: float) -> DryRunResult:
     """A decision for every job, in their order.
 
     Where nothing is `pending`, only running jobs are resized. CPU and memory are used up to `max_load` of the total,
@@ -35,7 +43,7 @@ def dry_run(inventory: Inventory, jobs: Sequence[ScalableJob], *, pending: bool,
     run = _DryRun(inventory, [job for job in jobs if job.uid not in excused], max_load)
     run.settle()
     decisions = [_left_alone(job, excused[job.uid]) if job.uid in excused else run.decision(job) for job in jobs]
-    return Outcome(decisions=tuple(decisions), inventory=run.left_behind())
+    return DryRunResult(decisions=tuple(decisions), inventory=run.left_behind())
 
 
 def _excused(job: ScalableJob, *, pending: bool) -> _Held | None:
@@ -73,7 +81,9 @@ class _DryRun:
         self._requested = inventory.requested
         self._load = max_load
         total = inventory.total
-        self._limit = Amount(cpu=_part(total.cpu, max_load), memory=_part(total.memory, max_load), gpu=total.gpu)
+        self._limit = ResourceAmount(
+            cpu=_part(total.cpu, max_load), memory=_part(total.memory, max_load), gpu=total.gpu
+        )
         self._planned = {job.uid: job.size for job in jobs}
         self._shrunk: dict[str, _Held] = {}
 
@@ -128,7 +138,7 @@ class _DryRun:
         self._planned[job.uid] -= 1
         return True
 
-    def _step_up(self, job: ScalableJob) -> tuple[_Held | None, Node | None]:
+    def _step_up(self, job: ScalableJob) -> tuple[_Held | None, NodeCapacity | None]:
         if self._planned[job.uid] >= job.most:
             return _Held(Verdict.AT_MAX, f"{job.most} is its most"), None
         after = self._requested + job.need
@@ -158,15 +168,15 @@ class _DryRun:
             return _Held(Verdict.MEMORY_AT_LOAD, f"pods request {self._memory(now)}")
         return None
 
-    def _cpu(self, wanted: Amount) -> str:
+    def _cpu(self, wanted: ResourceAmount) -> str:
         total = self._inventory.total.cpu
         return f"{wanted.cpu}m CPU of {self._limit.cpu}m ({self._load:g} of {total}m)"
 
-    def _memory(self, wanted: Amount) -> str:
+    def _memory(self, wanted: ResourceAmount) -> str:
         total = self._inventory.total.memory
         return f"{wanted.memory}M memory of {self._limit.memory}M ({self._load:g} of {total}M)"
 
-    def _gpu(self, wanted: Amount) -> str:
+    def _gpu(self, wanted: ResourceAmount) -> str:
         return f"{wanted.gpu} GPUs of {self._limit.gpu}"
 
 

@@ -9,8 +9,7 @@ from app.domain import labels
 from app.domain.objects import Metadata, Node
 from app.domain.ownership import names_anchor
 from app.domain.scaling.requests import PodDemand, allocatable_of, request_of, slots_of
-from app.domain.scaling.values import Amount, Inventory, ScalableJob
-from app.domain.scaling.values import Node as NodeRoom
+from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob
 
 MANY_SLOTS = 1_000_000  # of a node that does not say how many pods it takes
 _OVER = ("Succeeded", "Failed")
@@ -39,9 +38,9 @@ class Census:
         self._closed = {name: _closed(node) for name, node in self._nodes.items()}
         self._label_keys = label_keys
         self._namespaces = namespaces
-        self._bound = dict.fromkeys(self._nodes, Amount())
+        self._bound = dict.fromkeys(self._nodes, ResourceAmount())
         self._pods = dict.fromkeys(self._nodes, 0)
-        self._requested = Amount()
+        self._requested = ResourceAmount()
         self._unbound = 0
         self._of_task: Counter[tuple[str, str, str]] = Counter()
 
@@ -68,7 +67,7 @@ class Census:
         """As it will be when these jobs have their sizes: else others would shrink again for what is going, or grow
         into what is given away.
         """
-        total, requested = Amount(), self._requested
+        total, requested = ResourceAmount(), self._requested
         for name, node in self._nodes.items():
             if not self._closed[name]:
                 total += allocatable_of(node.status.allocatable)
@@ -84,10 +83,10 @@ class Census:
             namespaces=tuple(self._namespaces),
         )
 
-    def _room(self, node: Node) -> NodeRoom:
+    def _room(self, node: Node) -> NodeCapacity:
         name, allocatable = node.metadata.name, node.status.allocatable
         slots = slots_of(allocatable)
-        return NodeRoom(
+        return NodeCapacity(
             name=name,
             free=allocatable_of(allocatable) - self._bound[name],
             slots=(MANY_SLOTS if slots is None else slots) - self._pods[name],

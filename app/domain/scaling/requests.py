@@ -13,7 +13,7 @@ import msgspec
 
 from app.domain.errors import InvalidManifest
 from app.domain.quantity import parse_quantity
-from app.domain.scaling.values import Amount
+from app.domain.scaling.values import ResourceAmount
 
 Quantities: TypeAlias = Mapping[str, str | int | float | None]
 
@@ -49,10 +49,10 @@ def demand_of(pod_spec: Mapping[str, Any]) -> PodDemand:
     return msgspec.convert(pod_spec, PodDemand, strict=False)
 
 
-def request_of(pod: PodDemand) -> Amount:
+def request_of(pod: PodDemand) -> ResourceAmount:
     """What one such pod takes from its node."""
     together = _sum(_of_container(item) for item in pod.containers or ())
-    peak = sidecars = Amount()
+    peak = sidecars = ResourceAmount()
     for item in pod.init_containers or ():
         own = _of_container(item)
         if item.restart_policy == _SIDECAR:
@@ -63,9 +63,9 @@ def request_of(pod: PodDemand) -> Amount:
     return _as_whole(pod, _larger(together + sidecars, peak)) + _plain(pod.overhead or {})
 
 
-def allocatable_of(quantities: Quantities) -> Amount:
+def allocatable_of(quantities: Quantities) -> ResourceAmount:
     """What a node can give. Pods' requests are rounded up, so this is rounded down."""
-    return Amount(
+    return ResourceAmount(
         cpu=_value(quantities.get("cpu"), 1000, up=False),
         memory=_value(quantities.get("memory"), 1, up=False) // _MEGA,
         gpu=_gpus(quantities),
@@ -77,40 +77,42 @@ def slots_of(quantities: Quantities) -> int | None:
     return _value(quantities["pods"], 1, up=False) if quantities.get("pods") is not None else None
 
 
-def _of_container(item: ContainerDemand) -> Amount:
+def _of_container(item: ContainerDemand) -> ResourceAmount:
     """A limit without a request is a request too, as the API server makes it. GPUs are counted by their limits."""
     if item.resources is None:
-        return Amount()
+        return ResourceAmount()
     limits = item.resources.limits or {}
-    return _plain({**limits, **(item.resources.requests or {})}) + Amount(gpu=_gpus(limits))
+    return _plain({**limits, **(item.resources.requests or {})}) + ResourceAmount(gpu=_gpus(limits))
 
 
-def _as_whole(pod: PodDemand, found: Amount) -> Amount:
+def _as_whole(pod: PodDemand, found: ResourceAmount) -> ResourceAmount:
     """Requests of the pod as a whole take the place of its containers'."""
     stated = (pod.resources.requests or {}) if pod.resources else {}
     whole = _plain(stated)
-    return Amount(
+    return ResourceAmount(
         cpu=whole.cpu if "cpu" in stated else found.cpu,
         memory=whole.memory if "memory" in stated else found.memory,
         gpu=found.gpu,
     )
 
 
-def _plain(quantities: Quantities) -> Amount:
+def _plain(quantities: Quantities) -> ResourceAmount:
     memory = _value(quantities.get("memory"), 1, up=True)
-    return Amount(cpu=_value(quantities.get("cpu"), 1000, up=True), memory=-(-memory // _MEGA))
+    return ResourceAmount(cpu=_value(quantities.get("cpu"), 1000, up=True), memory=-(-memory // _MEGA))
 
 
 def _gpus(quantities: Quantities) -> int:
     return sum(_value(value, 1, up=True) for name, value in quantities.items() if name.endswith(_GPU))
 
 
-def _larger(one: Amount, other: Amount) -> Amount:
-    return Amount(cpu=max(one.cpu, other.cpu), memory=max(one.memory, other.memory), gpu=max(one.gpu, other.gpu))
+def _larger(one: ResourceAmount, other: ResourceAmount) -> ResourceAmount:
+    return ResourceAmount(
+        cpu=max(one.cpu, other.cpu), memory=max(one.memory, other.memory), gpu=max(one.gpu, other.gpu)
+    )
 
 
-def _sum(amounts: Iterable[Amount]) -> Amount:
-    total = Amount()
+def _sum(amounts: Iterable[ResourceAmount]) -> ResourceAmount:
+    total = ResourceAmount()
     for amount in amounts:
         total += amount
     return total

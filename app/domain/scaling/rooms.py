@@ -9,22 +9,22 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
-from app.domain.scaling.values import Node, ScalableJob
+from app.domain.scaling.values import NodeCapacity, ScalableJob
 
 _Place: TypeAlias = tuple[int, int, str]
 
 
 class Rooms:
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, nodes: Iterable[NodeCapacity]) -> None:
         self._nodes = {node.name: node for node in nodes}
         self._order = sorted(_place(node) for node in self._nodes.values() if node.open)
 
     @property
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[NodeCapacity, ...]:
         """As they are by now, in the order in which they were given."""
         return tuple(self._nodes.values())
 
-    def find(self, job: ScalableJob) -> Node | None:
+    def find(self, job: ScalableJob) -> NodeCapacity | None:
         """The node for one more replica."""
         for free_cpu, _, name in reversed(self._order):
             if job.need.cpu and free_cpu < job.need.cpu:
@@ -33,16 +33,16 @@ class Rooms:
                 return node
         return None
 
-    def charge(self, node: Node, job: ScalableJob) -> None:
+    def charge(self, node: NodeCapacity, job: ScalableJob) -> None:
         charged = replace(node, free=node.free - job.need, slots=node.slots - 1)
         del self._order[bisect_left(self._order, _place(node))]
         insort(self._order, _place(charged))
         self._nodes[node.name] = charged
 
 
-def _place(node: Node) -> _Place:
+def _place(node: NodeCapacity) -> _Place:
     return node.free.cpu, node.free.memory, node.name
 
 
-def _takes(node: Node, job: ScalableJob) -> bool:
+def _takes(node: NodeCapacity, job: ScalableJob) -> bool:
     return node.slots > 0 and node.free.covers(job.need) and job.selector.items() <= node.labels.items()

@@ -9,23 +9,23 @@ from app.domain.vocabulary import JobPhase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Amount:
+class ResourceAmount:
     """`cpu` in thousandths, `memory` in 10^6 bytes, `gpu` in pieces of whatever make."""
 
     cpu: int = 0
     memory: int = 0
     gpu: int = 0
 
-    def __add__(self, other: "Amount") -> "Amount":
-        return Amount(cpu=self.cpu + other.cpu, memory=self.memory + other.memory, gpu=self.gpu + other.gpu)
+    def __add__(self, other: "ResourceAmount") -> "ResourceAmount":
+        return ResourceAmount(cpu=self.cpu + other.cpu, memory=self.memory + other.memory, gpu=self.gpu + other.gpu)
 
-    def __sub__(self, other: "Amount") -> "Amount":
-        return Amount(cpu=self.cpu - other.cpu, memory=self.memory - other.memory, gpu=self.gpu - other.gpu)
+    def __sub__(self, other: "ResourceAmount") -> "ResourceAmount":
+        return ResourceAmount(cpu=self.cpu - other.cpu, memory=self.memory - other.memory, gpu=self.gpu - other.gpu)
 
-    def times(self, count: int) -> "Amount":
-        return Amount(cpu=self.cpu * count, memory=self.memory * count, gpu=self.gpu * count)
+    def times(self, count: int) -> "ResourceAmount":
+        return ResourceAmount(cpu=self.cpu * count, memory=self.memory * count, gpu=self.gpu * count)
 
-    def covers(self, need: "Amount") -> bool:
+    def covers(self, need: "ResourceAmount") -> bool:
         """Whether it has what is needed; being short of what is not needed does not matter."""
         return (
             (not need.cpu or self.cpu >= need.cpu)
@@ -35,13 +35,13 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class NodeCapacity:
     """`free` is allocatable less requests, `slots` how many more pods it takes. A node that is not `open` takes none:
     `closed` says why. `labels` are those that some job selects nodes by.
     """
 
     name: str
-    free: Amount
+    free: ResourceAmount
     slots: int
     closed: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -58,9 +58,9 @@ class Inventory:
     `namespaces` are those whose pods were seen; empty is all.
     """
 
-    nodes: tuple[Node, ...] = ()
-    total: Amount = Amount()
-    requested: Amount = Amount()
+    nodes: tuple[NodeCapacity, ...] = ()
+    total: ResourceAmount = ResourceAmount()
+    requested: ResourceAmount = ResourceAmount()
     unbound_pods: int = 0
     namespaces: tuple[str, ...] = ()
 
@@ -104,7 +104,7 @@ class ScalableJob:
     size: int
     least: int
     most: int
-    need: Amount
+    need: ResourceAmount
     phase: JobPhase
     settling: bool = False
     selector: Mapping[str, str] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class ScalingDecision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class DryRunResult:
     """What a dry run ends with; `inventory` is the one that its decisions would leave behind."""
 
     decisions: tuple[ScalingDecision, ...]

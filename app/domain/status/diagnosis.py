@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from app.domain.objects import Condition, ContainerStatus, Event, Pod
+from app.domain.objects import ContainerStatus, Event, ObjectCondition, Pod
 from app.domain.status.observed import PendingReason
 from app.domain.vocabulary import PendingCode
 
@@ -75,7 +75,7 @@ def diagnose_events(events: Sequence[Event]) -> PendingReason | None:
     return None
 
 
-def _unbound(pod: Pod, scheduled: Condition | None) -> PendingReason:
+def _unbound(pod: Pod, scheduled: ObjectCondition | None) -> PendingReason:
     if scheduled is None or scheduled.status == "True":
         return PendingReason(
             code=PendingCode.NOT_SCHEDULED,

@@ -75,7 +75,7 @@ class ObservedPod:
         return self.deletion_deadline is not None
 
 
-class Verdict(StrEnum):
+class RefusalVerdict(StrEnum):
     """What a refusal by the cluster means for the job; docs/status.md has the table."""
 
     RETRY = "retry"  # pending with a code, retried until the pending deadline
@@ -84,10 +84,10 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class ClusterRefusal:
     """The cluster's answer to a create that failed. `code` is a PendingCode for RETRY and WAIT, else a Reason."""
 
-    verdict: Verdict
+    verdict: RefusalVerdict
     code: str
     message: str
     since: datetime
@@ -108,8 +108,8 @@ class ObservedJob:
 
     pods: Sequence[ObservedPod] = ()
     gone: frozenset[str] = frozenset()
-    refusals: Mapping[Rank, Refusal] = field(default_factory=dict)
-    job_refusal: Refusal | None = None
+    refusals: Mapping[Rank, ClusterRefusal] = field(default_factory=dict)
+    job_refusal: ClusterRefusal | None = None
     lost_nodes: frozenset[str] = frozenset()
     pending_events: Mapping[str, PendingReason] = field(default_factory=dict)
     objects_gone: bool = False

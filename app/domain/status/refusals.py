@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from app.domain.status.observed import Verdict
+from app.domain.status.observed import RefusalVerdict
 from app.domain.vocabulary import PendingCode, Reason
 
 # A webhook or policy answers in its own words, which may quote any of those below.
@@ -37,41 +37,43 @@ _OURS_TO_FIX: Final = frozenset({400, 413, 422})
 
 def judge(
     status: int, reason: str, message: str, causes: Iterable[tuple[str, str]] = (), *, seen_before: bool
-) -> tuple[Verdict, str]:
-    """Verdict and code; a PendingCode unless the verdict is FAIL. `seen_before`: the job had objects in its namespace.
+) -> tuple[RefusalVerdict, str]:
+    """The verdict, and a PendingCode, or a Reason if the verdict is FAIL.
+
+    `seen_before` says that the job has had objects in its namespace.
 
     Causes are pairs of reason and message.
     """
     if any(cause == "NamespaceTerminating" for cause, _ in causes) or (status == 403 and _TERMINATING in message):
-        return Verdict.FAIL, Reason.NAMESPACE_TERMINATING
+        return RefusalVerdict.FAIL, Reason.NAMESPACE_TERMINATING
     if status == 404 and _NO_NAMESPACE.search(message):
         if seen_before:
-            return Verdict.FAIL, Reason.NAMESPACE_DELETED
-        return Verdict.RETRY, PendingCode.NAMESPACE_NOT_FOUND
+            return RefusalVerdict.FAIL, Reason.NAMESPACE_DELETED
+        return RefusalVerdict.RETRY, PendingCode.NAMESPACE_NOT_FOUND
     if status == 403:
         return _forbidden(message)
     if status in _OURS_TO_FIX or (status == 500 and _TOO_LARGE in message):
-        return Verdict.FAIL, Reason.REFUSED_BY_CLUSTER
+        return RefusalVerdict.FAIL, Reason.REFUSED_BY_CLUSTER
     return _transient(status, reason, message)
 
 
-def _forbidden(message: str) -> tuple[Verdict, str]:
+def _forbidden(message: str) -> tuple[RefusalVerdict, str]:
     if _DENIED.search(message) or _POD_REFUSED.search(message):
-        return Verdict.FAIL, Reason.REFUSED_BY_CLUSTER
+        return RefusalVerdict.FAIL, Reason.REFUSED_BY_CLUSTER
     if _RBAC.search(message):
-        return Verdict.RETRY, PendingCode.CLUSTER_DENIED
+        return RefusalVerdict.RETRY, PendingCode.CLUSTER_DENIED
     if _QUOTA.search(message):
-        return Verdict.RETRY, PendingCode.QUOTA_EXCEEDED
+        return RefusalVerdict.RETRY, PendingCode.QUOTA_EXCEEDED
     if _SERVICE_ACCOUNT.search(message):
-        return Verdict.RETRY, PendingCode.SERVICE_ACCOUNT_NOT_FOUND
-    return Verdict.RETRY, PendingCode.REFUSED
+        return RefusalVerdict.RETRY, PendingCode.SERVICE_ACCOUNT_NOT_FOUND
+    return RefusalVerdict.RETRY, PendingCode.REFUSED
 
 
-def _transient(status: int, reason: str, message: str) -> tuple[Verdict, str]:
+def _transient(status: int, reason: str, message: str) -> tuple[RefusalVerdict, str]:
     if status == 401:
-        return Verdict.RETRY, PendingCode.CLUSTER_DENIED
+        return RefusalVerdict.RETRY, PendingCode.CLUSTER_DENIED
     if status == 409 and reason == "AlreadyExists" and _BEING_DELETED in message:
-        return Verdict.WAIT, PendingCode.NAME_TERMINATING
+        return RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING
     if status == 429:
-        return Verdict.RETRY, PendingCode.CLUSTER_THROTTLED
-    return Verdict.RETRY, PendingCode.CLUSTER_ERROR
+        return RefusalVerdict.RETRY, PendingCode.CLUSTER_THROTTLED
+    return RefusalVerdict.RETRY, PendingCode.CLUSTER_ERROR

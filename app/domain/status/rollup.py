@@ -8,7 +8,7 @@ from datetime import datetime
 from app.domain.plan import Rank
 from app.domain.reconcile.lifecycle import has_failed, was_let_go
 from app.domain.status.failures import describe
-from app.domain.status.observed import ObservedJob, ObservedPod, PendingReason, Refusal, Verdict
+from app.domain.status.observed import ClusterRefusal, ObservedJob, ObservedPod, PendingReason, RefusalVerdict
 from app.domain.status.records import JobPendingReason, JobStatus, Replica, ReplicaFailure
 from app.domain.vocabulary import VAGUE, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase
 
@@ -181,8 +181,8 @@ def _back_off(failure: ReplicaFailure | None, next_attempt: str) -> PendingReaso
     return PendingReason(code=PendingCode.BACK_OFF, message="; ".join([*told, next_attempt]))
 
 
-def _refused(refusal: Refusal) -> PendingReason:
+def _refused(refusal: ClusterRefusal) -> PendingReason:
     """One that fails a job keeps another that runs from growing, and is told until somebody shrinks it again."""
-    if refusal.verdict is Verdict.FAIL:
+    if refusal.verdict is RefusalVerdict.FAIL:
         return PendingReason(code=PendingCode.REFUSED, message=refusal.message, since=refusal.since)
     return PendingReason(code=PendingCode(refusal.code), message=refusal.message, since=refusal.since)

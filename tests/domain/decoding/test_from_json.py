@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.decoding import JsonValue, Limits, decode_json
+from app.domain.decoding import DecodingLimits, JsonValue, decode_json
 from app.domain.errors import MAX_ERRORS, MalformedDocument
 from tests.support.json_values import JSON_VALUES, UNHURRIED
 
 
-def refusal(body: bytes, limits: Limits | None = None) -> list[tuple[str, str]]:
+def refusal(body: bytes, limits: DecodingLimits | None = None) -> list[tuple[str, str]]:
     with pytest.raises(MalformedDocument) as refused:
-        decode_json(body, limits=limits or Limits())
+        decode_json(body, limits=limits or DecodingLimits())
     assert 0 < len(refused.value.errors) <= MAX_ERRORS
     str(refused.value).encode()
     return [(error.pointer, error.code) for error in refused.value.errors]
@@ -93,7 +93,7 @@ def test_what_only_looks_hostile_passes(body: bytes) -> None:
 
 
 def test_limits_are_exact() -> None:
-    limits = Limits(max_keys=3, max_depth=2, max_values=5)
+    limits = DecodingLimits(max_keys=3, max_depth=2, max_values=5)
     assert decode_json(b'{"a": 1, "b": {"c": 1}}', limits=limits) == {"a": 1, "b": {"c": 1}}
     assert refusal(b'{"a": 1, "b": 2, "c": 3, "d": 4}', limits) == [("", "TooManyKeys")]
     assert refusal(b"[1,2,3,4,5,6]", limits) == [("", "TooManyValues")]

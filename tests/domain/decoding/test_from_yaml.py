@@ -9,7 +9,7 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from app.domain.decoding import JsonValue, Limits, decode_yaml
+from app.domain.decoding import DecodingLimits, JsonValue, decode_yaml
 from app.domain.errors import MAX_ERRORS, MalformedDocument
 from tests.support.json_values import JSON_VALUES, UNHURRIED
 
@@ -17,10 +17,10 @@ from tests.support.json_values import JSON_VALUES, UNHURRIED
 KUBECTL = json.loads((Path(__file__).parents[2] / "data" / "kubectl_yaml.json").read_text())
 
 
-def refusal(body: bytes | str, limits: Limits | None = None) -> list[tuple[str, str]]:
+def refusal(body: bytes | str, limits: DecodingLimits | None = None) -> list[tuple[str, str]]:
     raw = body.encode() if isinstance(body, str) else body
     with pytest.raises(MalformedDocument) as refused:
-        decode_yaml(raw, limits=limits or Limits())
+        decode_yaml(raw, limits=limits or DecodingLimits())
     assert 0 < len(refused.value.errors) <= MAX_ERRORS
     return [(error.pointer, error.code) for error in refused.value.errors]
 
@@ -70,14 +70,14 @@ def test_a_number_without_a_fraction_is_an_integer(text: str, kind: type) -> Non
 @pytest.mark.parametrize(
     ("anchored", "limits", "code"),
     [
-        ("[0, 1]", Limits(max_values=30), "TooManyValues"),
-        ("{p: 0, q: 1}", Limits(max_keys=20), "TooManyKeys"),
-        ("[abcdefgh, abcdefgh]", Limits(max_repeated=150), "AliasesTooLarge"),
-        ("{abcdefgh: 1}", Limits(max_repeated=75), "AliasesTooLarge"),
-        ("[[[0]]]", Limits(max_depth=4), "TooDeep"),
+        ("[0, 1]", DecodingLimits(max_values=30), "TooManyValues"),
+        ("{p: 0, q: 1}", DecodingLimits(max_keys=20), "TooManyKeys"),
+        ("[abcdefgh, abcdefgh]", DecodingLimits(max_repeated=150), "AliasesTooLarge"),
+        ("{abcdefgh: 1}", DecodingLimits(max_repeated=75), "AliasesTooLarge"),
+        ("[[[0]]]", DecodingLimits(max_depth=4), "TooDeep"),
     ],
 )
-def test_what_aliases_copy_counts_against_the_limits(anchored: str, limits: Limits, code: str) -> None:
+def test_what_aliases_copy_counts_against_the_limits(anchored: str, limits: DecodingLimits, code: str) -> None:
     body = f"a: &x {anchored}\nb: [{', '.join(['*x'] * 10)}]"
     assert decode_yaml(body.encode())
     assert refusal(body, limits) == [("", code)]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.domain.scaling.dry_run import dry_run
-from app.domain.scaling.values import Amount, Excuse, Inventory, ScalableJob, ScalingDecision, Verdict
+from app.domain.scaling.values import Excuse, Inventory, ResourceAmount, ScalableJob, ScalingDecision, Verdict
 from app.domain.vocabulary import JobPhase
 from tests.domain.scaling.cases import a_cluster, a_job, a_node, amount
 
@@ -134,7 +134,7 @@ def test_corrected_only_jobs_that_use_what_is_short_shrink() -> None:
     ],
     ids=["CPU", "memory", "GPU"],
 )
-def test_who_asks_for_what_is_short_shrinks_and_who_does_not_stays(short: Amount, message: str) -> None:
+def test_who_asks_for_what_is_short_shrinks_and_who_does_not_stays(short: ResourceAmount, message: str) -> None:
     needs = {"cpu": amount(cpu=1000), "memory": amount(memory=400), "gpu": amount(gpu=1)}
     (lacking,) = (name for name in needs if getattr(short, name))
     jobs = [a_job(name, 3, need=need) for name, need in needs.items()]

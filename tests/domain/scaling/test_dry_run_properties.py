@@ -7,13 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.scaling.dry_run import dry_run
-from app.domain.scaling.values import Amount, Excuse, Inventory, Node, Outcome, ScalableJob, Verdict
+from app.domain.scaling.values import (
+    DryRunResult,
+    Excuse,
+    Inventory,
+    NodeCapacity,
+    ResourceAmount,
+    ScalableJob,
+    Verdict,
+)
 from app.domain.vocabulary import JobPhase
 from tests.domain.scaling.cases import a_job, a_node
 
-amounts = st.builds(Amount, cpu=st.integers(0, 4), memory=st.integers(0, 4), gpu=st.integers(0, 2))
-room = st.builds(Amount, cpu=st.integers(-2, 12), memory=st.integers(-2, 12), gpu=st.integers(-1, 4))
-totals = st.builds(Amount, cpu=st.integers(0, 40), memory=st.integers(0, 40), gpu=st.integers(0, 8))
+amounts = st.builds(ResourceAmount, cpu=st.integers(0, 4), memory=st.integers(0, 4), gpu=st.integers(0, 2))
+room = st.builds(ResourceAmount, cpu=st.integers(-2, 12), memory=st.integers(-2, 12), gpu=st.integers(-1, 4))
+totals = st.builds(ResourceAmount, cpu=st.integers(0, 40), memory=st.integers(0, 40), gpu=st.integers(0, 8))
 labels = st.sampled_from([{}, {"disk": "ssd"}])
 EXCUSE = Excuse(verdict=Verdict.FROZEN, message="frozen")
 
@@ -60,7 +68,7 @@ class Case:
     pending: bool
     load: float
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> DryRunResult:
         return dry_run(self.cluster, self.jobs, pending=self.pending, max_load=self.load)
 
 
@@ -104,12 +112,12 @@ def test_growth_is_planned_only_where_there_is_room(case: Case) -> None:
     assert taken >= sum(max(0, d.to_replicas - d.from_replicas) for d in outcome.decisions)
 
 
-def no_new_debt(before: Node, after: Node) -> bool:
+def no_new_debt(before: NodeCapacity, after: NodeCapacity) -> bool:
     pairs = zip(parts(before.free).items(), parts(after.free).values(), strict=True)
     return all(now >= 0 or now == then for (_, then), now in pairs)
 
 
-def parts(found: Amount) -> Mapping[str, int]:
+def parts(found: ResourceAmount) -> Mapping[str, int]:
     return {"cpu": found.cpu, "memory": found.memory, "gpu": found.gpu}
 
 

@@ -8,7 +8,7 @@ import pytest
 from app.domain.objects import Metadata, Node, OwnerReference
 from app.domain.scaling.inventory import MANY_SLOTS, Census, CountedPod
 from app.domain.scaling.requests import demand_of, request_of
-from app.domain.scaling.values import Amount, Inventory
+from app.domain.scaling.values import Inventory, ResourceAmount
 from tests.domain.scaling.cases import a_job, amount
 
 
@@ -69,7 +69,7 @@ def container(cpu: Any = None, memory: Any = None, *, gpu: Any = None, always: b
         pytest.param({"containers": [container("1e99")]}, amount(2**53), id="absurd"),
     ],
 )
-def test_what_a_pod_requests(spec: dict[str, Any], expected: Amount) -> None:
+def test_what_a_pod_requests(spec: dict[str, Any], expected: ResourceAmount) -> None:
     assert request_of(demand_of(spec)) == expected
 
 

@@ -8,7 +8,7 @@ from app.domain.dialects.base import StatusFacts
 from app.domain.dialects.failures import tell_failures
 from app.domain.dialects.mx_job.conditions import conditions
 from app.domain.dialects.mx_job.plan import replica_name
-from app.domain.dialects.mx_job.spec import MxJobSpec, MxReplicaSpec, Role
+from app.domain.dialects.mx_job.spec import MxJobSpec, MxReplicaSpec, MxRole
 from app.domain.plan import Rank
 from app.domain.reconcile.lifecycle import has_failed
 from app.domain.status.records import JobStatus, Replica
@@ -82,7 +82,7 @@ def _reason(spec: MxJobSpec, job: str, facts: StatusFacts) -> str:
 
 
 def _role(spec: MxReplicaSpec, replicas: Mapping[Rank, Replica]) -> dict[str, Any]:
-    task = Role(spec.mx_replica_type).task
+    task = MxRole(spec.mx_replica_type).task
     counts = Counter(_state(replicas.get(Rank(task, rank))) for rank in range(spec.replicas))
     state = next((state for state in _FIRST if counts[state]), UNKNOWN)
     return {

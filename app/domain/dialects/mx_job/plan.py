@@ -7,7 +7,7 @@ from typing import Final
 from app.domain.dialects.accelerators import with_accelerators
 from app.domain.dialects.base import Site
 from app.domain.dialects.envelope import client_deadlines
-from app.domain.dialects.mx_job.spec import Mode, MxJobSpec, MxReplicaSpec, Role
+from app.domain.dialects.mx_job.spec import Mode, MxJobSpec, MxReplicaSpec, MxRole
 from app.domain.dialects.scheduling import with_own_scheduler
 from app.domain.plan import (
     FinishRule,
@@ -50,7 +50,7 @@ def plan_job(spec: MxJobSpec, manifest: Manifest, identity: JobIdentity, site: S
     )
 
 
-def labels_of(role: Role, runtime_id: str, rank: int) -> Mapping[str, str]:
+def labels_of(role: MxRole, runtime_id: str, rank: int) -> Mapping[str, str]:
     """The labels by which upstream's users find a replica."""
     return {"mxnet.mlkube.io": "", "job_type": role.value, "runtime_id": runtime_id, "task_index": str(rank)}
 
@@ -60,7 +60,7 @@ def _tasks(spec: MxJobSpec, job: str, site: Site) -> tuple[TaskPlan, ...]:
     first = 0
     for _, replica in spec.roles:
         template = _template(spec, replica, job, site)
-        role = Role(replica.mx_replica_type)
+        role = MxRole(replica.mx_replica_type)
         tasks.append(
             TaskPlan(
                 name=role.task,
@@ -68,7 +68,7 @@ def _tasks(spec: MxJobSpec, job: str, site: Site) -> tuple[TaskPlan, ...]:
                 size=replica.replicas,
                 pod_name=partial(replica_name, job, role.task, spec.runtime_id or ""),
                 render=partial(_replica, spec, replica, job, template, first),
-                own_services=role is Role.SCHEDULER,
+                own_services=role is MxRole.SCHEDULER,
             )
         )
         first += replica.replicas
@@ -78,10 +78,10 @@ def _tasks(spec: MxJobSpec, job: str, site: Site) -> tuple[TaskPlan, ...]:
 def _replica(
     spec: MxJobSpec, replica: MxReplicaSpec, job: str, template: Manifest, first: int, rank: int
 ) -> ReplicaPlan:
-    role, runtime_id = Role(replica.mx_replica_type), spec.runtime_id or ""
+    role, runtime_id = MxRole(replica.mx_replica_type), spec.runtime_id or ""
     name = replica_name(job, role.task, runtime_id, rank)
     labels = labels_of(role, runtime_id, rank)
-    is_root = role is Role.SCHEDULER
+    is_root = role is MxRole.SCHEDULER
     return ReplicaPlan(
         key=Rank(role.task, rank),
         global_rank=first + rank,
@@ -105,20 +105,20 @@ def _template(spec: MxJobSpec, replica: MxReplicaSpec, job: str, site: Site) -> 
     template = replica.template or {}
     pod_spec = with_accelerators(with_own_scheduler(template["spec"], site), MXNET, site.accelerators)
     if spec.job_mode == Mode.DIST:
-        variables = _variables(spec, Role(replica.mx_replica_type), job)
+        variables = _variables(spec, MxRole(replica.mx_replica_type), job)
         pod_spec = {**pod_spec, "containers": [_with_env(one, variables) for one in pod_spec["containers"]]}
     return {**template, "spec": {**pod_spec, "restartPolicy": "Never"}}
 
 
-def _variables(spec: MxJobSpec, role: Role, job: str) -> Mapping[str, str]:
+def _variables(spec: MxJobSpec, role: MxRole, job: str) -> Mapping[str, str]:
     """What ps-lite reads at its start."""
     specs = {replica.mx_replica_type: replica for _, replica in spec.roles}
-    root = replica_name(job, Role.SCHEDULER.task, spec.runtime_id or "", 0)
+    root = replica_name(job, MxRole.SCHEDULER.task, spec.runtime_id or "", 0)
     return {
-        "DMLC_PS_ROOT_PORT": str(specs[Role.SCHEDULER].ps_root_port),
+        "DMLC_PS_ROOT_PORT": str(specs[MxRole.SCHEDULER].ps_root_port),
         "DMLC_PS_ROOT_URI": root,
-        "DMLC_NUM_SERVER": str(specs[Role.SERVER].replicas),
-        "DMLC_NUM_WORKER": str(specs[Role.WORKER].replicas),
+        "DMLC_NUM_SERVER": str(specs[MxRole.SERVER].replicas),
+        "DMLC_NUM_WORKER": str(specs[MxRole.WORKER].replicas),
         "DMLC_ROLE": role.task,
     }
 
@@ -135,8 +135,8 @@ def _with_env(container: Manifest, variables: Mapping[str, str]) -> Manifest:
 
 def _rules(spec: MxJobSpec) -> tuple[FinishRule, ...]:
     """Success before failure: once the deciding role is done, nobody asks what became of the others."""
-    decides = Role.SCHEDULER if spec.job_mode == Mode.DIST else Role.WORKER
-    sizes = {Role(replica.mx_replica_type).task: replica.replicas for _, replica in spec.roles}
+    decides = MxRole.SCHEDULER if spec.job_mode == Mode.DIST else MxRole.WORKER
+    sizes = {MxRole(replica.mx_replica_type).task: replica.replicas for _, replica in spec.roles}
     return (
         FinishRule(
             name=f"{decides.task}Succeeded",

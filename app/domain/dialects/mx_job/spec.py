@@ -21,7 +21,7 @@ class Mode(StrEnum):
     DIST = "dist"
 
 
-class Role(StrEnum):
+class MxRole(StrEnum):
     """What a replica does in the exchange; the order is upstream's."""
 
     SCHEDULER = "SCHEDULER"
@@ -59,12 +59,14 @@ class MxReplicaSpec(SpecModel):
     )
     ps_root_port: Port = Field(default=PS_ROOT_PORT, alias="PsRootPort")
     """Where the scheduler listens; the other roles' value has no meaning."""
-    mx_replica_type: str = Field(default=Role.WORKER.value, json_schema_extra={"enum": [role.value for role in Role]})
+    mx_replica_type: str = Field(
+        default=MxRole.WORKER.value, json_schema_extra={"enum": [role.value for role in MxRole]}
+    )
 
     @field_validator("mx_replica_type")
     @classmethod
     def _default_role(cls, value: str) -> str:
-        return value or Role.WORKER.value
+        return value or MxRole.WORKER.value
 
 
 def _job_schema(schema: dict[str, Any]) -> None:

@@ -8,11 +8,11 @@ from typing import Any, Final
 from app.domain import names
 from app.domain.dialects.base import Limits
 from app.domain.dialects.mx_job.plan import MXNET, replica_name
-from app.domain.dialects.mx_job.spec import Mode, MxJobSpec, MxReplicaSpec, Role
+from app.domain.dialects.mx_job.spec import Mode, MxJobSpec, MxReplicaSpec, MxRole
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.pod_template import validate_pod_template
 
-_ROLES: Final = ", ".join(Role)
+_ROLES: Final = ", ".join(MxRole)
 # Three roles, once each; lists without end would only keep everybody waiting.
 _MAX_SPECS: Final = 64
 
@@ -51,8 +51,8 @@ def _check_entries(spec: MxJobSpec, specs: str, problems: Problems) -> None:
 def _check_roles(spec: MxJobSpec, specs: str, problems: Problems) -> None:
     for index, replica in spec.roles:
         named = replica.mx_replica_type
-        if named not in set(Role):
-            said = f"MxReplicaSpec.MxReplicaType is {shorten(named)} but must be one of [{' '.join(Role)}]"
+        if named not in set(MxRole):
+            said = f"MxReplicaSpec.MxReplicaType is {shorten(named)} but must be one of [{' '.join(MxRole)}]"
             problems.add(pointer_to(specs, index, "mxReplicaType"), "InvalidReplicaType", said, f"one of {_ROLES}")
         if replica.template is not None and not _has_mxnet(replica.template):
             at = pointer_to(specs, index, "template", "spec", "containers")
@@ -73,7 +73,7 @@ def _check_mode(spec: MxJobSpec, base: str, problems: Problems) -> None:
         _check_local(spec, specs, problems)
     elif spec.job_mode == Mode.DIST:
         present = {replica.mx_replica_type for _, replica in spec.roles}
-        for role in Role:
+        for role in MxRole:
             if role not in present:
                 said = f"dist job mode without replica type {role}"
                 problems.add(specs, "MissingReplicaType", said, f"one replica spec each of {_ROLES}")
@@ -84,20 +84,20 @@ def _check_mode(spec: MxJobSpec, base: str, problems: Problems) -> None:
 
 def _check_local(spec: MxJobSpec, specs: str, problems: Problems) -> None:
     for index, replica in spec.roles:
-        if replica.mx_replica_type in (Role.SCHEDULER, Role.SERVER):
+        if replica.mx_replica_type in (MxRole.SCHEDULER, MxRole.SERVER):
             said = "job mode is local, but its replicas set have replicas type other than worker"
-            problems.add(pointer_to(specs, index, "mxReplicaType"), "RolesInLocalMode", said, Role.WORKER)
+            problems.add(pointer_to(specs, index, "mxReplicaType"), "RolesInLocalMode", said, MxRole.WORKER)
     for index, replica in spec.roles:
-        if replica.mx_replica_type == Role.WORKER and replica.replicas > 1:
+        if replica.mx_replica_type == MxRole.WORKER and replica.replicas > 1:
             said = "job mode is local, but it has more than 1 worker"
             problems.add(pointer_to(specs, index, "replicas"), "WorkersInLocalMode", said, "1")
-    if not any(replica.mx_replica_type == Role.WORKER for _, replica in spec.roles):
+    if not any(replica.mx_replica_type == MxRole.WORKER for _, replica in spec.roles):
         problems.add(specs, "NoReplicas", "job mode is local, but it has no worker", "one replica spec of type WORKER")
 
 
 def _check_schedulers(spec: MxJobSpec, specs: str, problems: Problems) -> None:
     for index, replica in spec.roles:
-        if replica.mx_replica_type == Role.SCHEDULER and replica.replicas != 1:
+        if replica.mx_replica_type == MxRole.SCHEDULER and replica.replicas != 1:
             at = pointer_to(specs, index, "replicas")
             problems.add(at, "SchedulerReplicas", "The SCHEDULER must have Replicas = 1", "1")
 
@@ -110,7 +110,7 @@ def _check_counts(spec: MxJobSpec, specs: str, limits: Limits, problems: Problem
             at = pointer_to(specs, index, "mxReplicaType")
             problems.add(at, "Duplicate", f"{shorten(named)} is declared twice", "each role once")
         seen.add(named)
-        if replica.replicas < 1 and named != Role.SCHEDULER:
+        if replica.replicas < 1 and named != MxRole.SCHEDULER:
             problems.add(pointer_to(specs, index, "replicas"), "OutOfRange", "the number is too small", "1 or more")
     total = sum(max(replica.replicas, 0) for _, replica in spec.roles)
     if total > limits.max_replicas:

@@ -16,7 +16,7 @@ _CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers"
 _CONTEXT: Final = "securityContext"
 
 
-class Place(NamedTuple):
+class TemplateObject(NamedTuple):
     """An object of the template and the pointer to it."""
 
     value: Mapping
@@ -26,16 +26,16 @@ class Place(NamedTuple):
         """The pointer to a field of the Kubernetes API, or to an item of a list."""
         return "/".join([self.pointer, *map(str, steps)])
 
-    def child(self, name: str) -> "Place":
+    def child(self, name: str) -> "TemplateObject":
         """The object of that name; an absent one is empty."""
-        return Place(mapping(self.value.get(name)), f"{self.pointer}/{name}")
+        return TemplateObject(mapping(self.value.get(name)), f"{self.pointer}/{name}")
 
-    def items(self, name: str) -> "Iterator[Place]":
+    def items(self, name: str) -> "Iterator[TemplateObject]":
         """The objects of the list of that name."""
         values = self.value.get(name)
         for index, value in enumerate(values if isinstance(values, list) else ()):
             if isinstance(value, dict):
-                yield Place(value, f"{self.pointer}/{name}/{index}")
+                yield TemplateObject(value, f"{self.pointer}/{name}/{index}")
 
 
 class Finding(NamedTuple):
@@ -46,10 +46,10 @@ class Finding(NamedTuple):
     accepted: str
 
 
-Check: TypeAlias = Callable[["Pod"], Iterator[Finding]]
+Check: TypeAlias = Callable[["PodTemplate"], Iterator[Finding]]
 
 
-class Pod:
+class PodTemplate:
     """`contexts` are the security contexts that are given: that of the pod first, then `container_contexts`.
 
     `has_own_users` says whether the pod has a user namespace of its own, in which root is not root of the node.
@@ -60,7 +60,7 @@ class Pod:
     )  # fmt: skip
 
     def __init__(self, template: Manifest, *, user_namespaces: bool) -> None:
-        self.spec = Place(mapping(template.get("spec")), SPEC)
+        self.spec = TemplateObject(mapping(template.get("spec")), SPEC)
         self.annotations = mapping(mapping(template.get("metadata")).get("annotations"))
         self.volumes = tuple(self.spec.items("volumes"))
         self.containers = tuple(place for field in _CONTAINER_LISTS for place in self.spec.items(field))
