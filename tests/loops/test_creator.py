@@ -9,7 +9,7 @@ from app.db.errors import LeaseLost
 from app.domain import labels
 from app.domain.plan import Rank
 from app.domain.reconcile.actions import CreatePod
-from app.domain.status.observed import Verdict
+from app.domain.status.observed import RefusalVerdict
 from app.domain.vocabulary import PendingCode, Reason
 from app.loops.creator import Work
 from app.loops.identity import WrongCluster
@@ -55,17 +55,17 @@ async def test_a_create_whose_answer_is_lost_is_repeated_and_adopts_the_pod(harn
     assert list(await harness.pods()) == [NAME]
 
 
-REFUSALS: list[tuple[dict[str, Any], Verdict, str]] = [
-    ({"status": 429, "retryAfter": 0}, Verdict.RETRY, PendingCode.CLUSTER_THROTTLED),
-    ({"status": 500}, Verdict.RETRY, PendingCode.CLUSTER_ERROR),
-    ({"status": 403, "message": "exceeded quota: gpus"}, Verdict.RETRY, PendingCode.QUOTA_EXCEEDED),
-    ({"status": 422, "message": "spec.containers: Required value"}, Verdict.FAIL, Reason.REFUSED_BY_CLUSTER),
+REFUSALS: list[tuple[dict[str, Any], RefusalVerdict, str]] = [
+    ({"status": 429, "retryAfter": 0}, RefusalVerdict.RETRY, PendingCode.CLUSTER_THROTTLED),
+    ({"status": 500}, RefusalVerdict.RETRY, PendingCode.CLUSTER_ERROR),
+    ({"status": 403, "message": "exceeded quota: gpus"}, RefusalVerdict.RETRY, PendingCode.QUOTA_EXCEEDED),
+    ({"status": 422, "message": "spec.containers: Required value"}, RefusalVerdict.FAIL, Reason.REFUSED_BY_CLUSTER),
 ]
 
 
 @pytest.mark.parametrize(("rule", "verdict", "code"), REFUSALS, ids=[code for _, _, code in REFUSALS])
 async def test_a_refusal_keeps_its_first_moment_and_is_not_repeated_before_its_back_off(
-    harness: Harness, rule: dict[str, Any], verdict: Verdict, code: str
+    harness: Harness, rule: dict[str, Any], verdict: RefusalVerdict, code: str
 ) -> None:
     work = await a_work(harness)
     await harness.inject(verb="create", resource="pods", **rule)
@@ -113,7 +113,7 @@ async def test_an_object_of_somebody_else_fails_the_job_and_is_left_alone(harnes
     foreign = await harness.make_pod(NAME)
     await created(harness, work)
     refusal = work.facts.refusals[KEY]
-    assert (refusal.verdict, refusal.code) == (Verdict.FAIL, Reason.NAME_CONFLICT)
+    assert (refusal.verdict, refusal.code) == (RefusalVerdict.FAIL, Reason.NAME_CONFLICT)
     assert (await harness.pods())[NAME]["metadata"]["uid"] == foreign["metadata"]["uid"]
 
 
@@ -131,7 +131,7 @@ async def test_a_name_that_the_previous_attempt_still_has_is_waited_for(harness:
     await created(harness, work)
     await created(harness, work, SECOND)
     assert work.facts.refusals[KEY].code == PendingCode.NAME_TERMINATING
-    assert work.facts.refusals[KEY].verdict is Verdict.WAIT
+    assert work.facts.refusals[KEY].verdict is RefusalVerdict.WAIT
 
 
 async def test_a_name_that_a_former_job_still_has_is_waited_for(harness: Harness) -> None:
@@ -141,7 +141,7 @@ async def test_a_name_that_a_former_job_still_has_is_waited_for(harness: Harness
     successor = await a_work(harness)
     await created(harness, successor)
     assert successor.facts.refusals[KEY].code == PendingCode.PREVIOUS_OBJECTS
-    assert successor.facts.refusals[KEY].verdict is Verdict.WAIT
+    assert successor.facts.refusals[KEY].verdict is RefusalVerdict.WAIT
 
 
 @pytest.mark.parametrize("missing", ["lease", "cluster"])
