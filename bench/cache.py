@@ -154,7 +154,7 @@ class SyncBench:
         self._source = f"file://{source}/"
 
     @contextmanager
-    def place(self) -> Iterator[tuple[Path, Path]]:
+    def open_entry(self) -> Iterator[tuple[Path, Path]]:
         home = Path(tempfile.mkdtemp(dir=self._home))
         with mounted(formatted(home), "only", *MOUNT_OPTIONS) as (point, cache):
             yield point, cache
@@ -188,7 +188,7 @@ class WarmupBench:
         self._count = 0
 
     @contextmanager
-    def place(self) -> Iterator[tuple[Path, Path]]:
+    def open_entry(self) -> Iterator[tuple[Path, Path]]:
         self._count += 1
         with mounted(self._volume, f"run{self._count}", *MOUNT_OPTIONS) as (point, cache):
             yield point, cache
@@ -237,7 +237,7 @@ def in_turn(bench: SyncBench | WarmupBench, rounds: int) -> list[Side]:
     for number in range(rounds):
         turn = number % len(sides)
         for side in sides[turn:] + sides[:turn]:
-            with bench.place() as (point, cache):
+            with bench.open_entry() as (point, cache):
                 side.runs.append(side.do(point, cache))
     return sides
 

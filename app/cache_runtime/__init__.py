@@ -1,6 +1,6 @@
-"""The server inside a SampleSet's pods: it syncs, warms up, removes and clears what a controller posts, one at a time.
+"""The runtime server in the pods of a SampleSet. It runs the jobs that the controller posts, one at a time.
 
-It shares nothing with the gateway but values of `app.domain`; the two meet over HTTP. What a job is told to do comes
-from outside: paths are held to the data and cache directories, commands are argument lists, and what carries
-credentials is kept from logs, results and other people's eyes. All of it may be killed at any line and started again.
+The package imports nothing of the gateway except values of `app.domain`; the two communicate over HTTP. The options of
+a job are untrusted: paths are confined to the data and cache directories, commands are argument lists without a shell,
+and credentials never reach logs or results. The process may be killed at any line and started again.
 """

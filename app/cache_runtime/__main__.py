@@ -1,4 +1,4 @@
-"""`python -m app.cache_runtime`: the same command without the rest of jobgate."""
+"""`python -m app.cache_runtime`: the command `jobgate cache-runtime` without the rest of jobgate."""
 
 from app.cache_runtime.cli import runtime
 

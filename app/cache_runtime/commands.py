@@ -1,4 +1,4 @@
-"""Programs run from argument lists, each in a process group of its own that ends with the job."""
+"""Runs programs from argument lists. Each has its own process group, which ends with the job."""
 
 import asyncio
 import contextlib
@@ -12,40 +12,40 @@ from typing import Final
 RUNTIME_VARIABLE: Final = "JOBGATE_CACHE_RUNTIME"
 _CHUNK: Final = 64 * 1024
 _LINE_LIMIT: Final = 4096
-_GRACE: Final = 5.0  # between SIGTERM and SIGKILL
-_LOUD: Final = ("<FATAL>", "<ERROR>", "panic:")
+_GRACE: Final = 5.0  # seconds between SIGTERM and SIGKILL
+_ERROR_MARKS: Final = ("<FATAL>", "<ERROR>", "panic:")
 
 
 class Output:
-    """What a program said, in bounded memory: its last lines, and of the lines that tell of errors the last as well."""
+    """The output of a program in bounded memory: its last lines, and the last of the lines that report errors."""
 
     def __init__(self, on_line: Callable[[str], None] | None = None) -> None:
         self._on_line = on_line
         self._last: deque[str] = deque(maxlen=8)
-        self._loud: deque[str] = deque(maxlen=4)
-        self._rest = b""
+        self._errors: deque[str] = deque(maxlen=4)
+        self._partial = b""
 
     def feed(self, chunk: bytes) -> None:
-        *lines, self._rest = (self._rest + chunk).replace(b"\r", b"\n").split(b"\n")
-        self._rest = self._rest[:_LINE_LIMIT]
+        *lines, self._partial = (self._partial + chunk).replace(b"\r", b"\n").split(b"\n")
+        self._partial = self._partial[:_LINE_LIMIT]
         for line in lines:
             self._line(line[:_LINE_LIMIT])
 
     def close(self) -> None:
-        self._line(self._rest)
-        self._rest = b""
+        self._line(self._partial)
+        self._partial = b""
 
     def summary(self) -> str:
-        """The errors if it named any, else its last words."""
-        return "\n".join(self._loud or self._last)
+        """Return the error lines if there are any, else the last lines."""
+        return "\n".join(self._errors or self._last)
 
     def _line(self, raw: bytes) -> None:
         line = raw.decode(errors="replace").strip()
         if not line:
             return
         self._last.append(line)
-        if any(mark in line for mark in _LOUD):
-            self._loud.append(line)
+        if any(mark in line for mark in _ERROR_MARKS):
+            self._errors.append(line)
         if self._on_line is not None:
             self._on_line(line)
 
@@ -53,7 +53,10 @@ class Output:
 async def run(
     arguments: Sequence[str | Path], environment: Mapping[str, str], on_line: Callable[[str], None] | None = None
 ) -> tuple[int, str]:
-    """Exit status and summary of what was said. Cancelled, the whole process group is ended before this returns."""
+    """Run a program and return its exit status and a summary of its output.
+
+    On cancellation the whole process group is ended before this returns.
+    """
     output = Output(on_line)
     process = await asyncio.create_subprocess_exec(
         *map(str, arguments),
@@ -75,7 +78,7 @@ async def run(
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Nothing of the group survives, whether its leader has ended or not."""
+    """End the process group. Children may outlive its leader, so the group is killed in any case."""
     if process.returncode is None:
         _signal(process.pid, signal.SIGTERM)
         with contextlib.suppress(TimeoutError):
@@ -90,10 +93,10 @@ def _signal(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def kill_left_behind(identity: str, proc: Path = Path("/proc")) -> int:
-    """Ends what a server of this identity started and could not end, because it was killed itself; how many there were.
+def kill_orphans(identity: str, proc: Path = Path("/proc")) -> int:
+    """Kill the processes that an earlier server of this identity left behind, and return their number.
 
-    They are told by their environment, which only their owner can write, so that a pid used again is nobody's death.
+    A mark in their environment identifies them. A stored pid could belong to another process by now.
     """
     mark = f"{RUNTIME_VARIABLE}={identity}".encode()
     killed = 0

@@ -1,7 +1,8 @@
-"""Run a program that the kernel holds to some places of the file system (Landlock): `confinement.py SPEC PROGRAM …`.
+"""Runs a program that the kernel confines to parts of the file system (Landlock): `confinement.py SPEC PROGRAM …`.
 
-Whoever owns a source owns the names of its objects, and whoever mounts the volume may put links into it. `juicefs sync`
-joins such names to paths and follows such links. Also run as a script by itself, so it imports nothing of jobgate.
+The owner of a source chooses the names of its objects, and everybody who mounts the volume may put links into it.
+`juicefs sync` joins such names to paths and follows such links. The module also runs as a script by itself, so it
+imports nothing of jobgate.
 """
 
 import ctypes
@@ -14,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+# System call numbers and constants of linux/landlock.h and linux/prctl.h.
 _CREATE_RULESET: Final = 444
 _ADD_RULE: Final = 445
 _RESTRICT_SELF: Final = 446
@@ -25,25 +27,29 @@ _READ_FILE: Final = 1 << 2
 _READ: Final = _READ_FILE | 1 << 3
 _WRITE_FILE: Final = 1 << 1
 _TRUNCATE: Final = 1 << 14
-# Writing, removing and making; the two newer rights came one by one.
+# The rights to write, remove and create. Later versions of Landlock added the rights to rename and to truncate.
 _WRITE: Final = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
 _SINCE: Final = ((2, 1 << 13), (3, _TRUNCATE))
 _OF_FILES: Final = _READ_FILE | _WRITE_FILE | _TRUNCATE
 
 
 def version() -> int:
-    """Of the kernel's Landlock; 0: it has none, or has it switched off."""
+    """Return the kernel's version of Landlock, or 0 if the kernel has none or has disabled it."""
     return max(0, int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)))
 
 
 def confined(arguments: list[str], *, reads: Iterable[str], writes: Iterable[str]) -> list[str]:
-    """The command line that runs another one held to these places, of which some may not be there."""
+    """Return the command line that runs another one confined to these paths. Paths that do not exist are ignored."""
     spec = json.dumps([[*reads], [*writes]])
     return [sys.executable, "-I", str(Path(__file__)), spec, *arguments]
 
 
 def restrict(reads: Iterable[str], writes: Iterable[str]) -> None:
-    """For this thread, for good, and for every program it becomes. Raises OSError."""
+    """Confine this thread, irrevocably and across exec, to these paths.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
     known = version()
     handled = _READ | _WRITE | sum(right for since, right in _SINCE if known >= since)
     libc = _libc()
@@ -59,15 +65,15 @@ def restrict(reads: Iterable[str], writes: Iterable[str]) -> None:
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
     try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return
     try:
-        if not stat.S_ISDIR(os.fstat(place).st_mode):
+        if not stat.S_ISDIR(os.fstat(opened).st_mode):
             rights &= _OF_FILES
-        _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, place), 0))
+        _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, opened), 0))
     finally:
-        os.close(place)
+        os.close(opened)
 
 
 def _libc() -> ctypes.CDLL:
@@ -85,6 +91,6 @@ if __name__ == "__main__":
     reads, writes = json.loads(sys.argv[1])
     try:
         restrict(reads, writes)
-        os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - the argument list is the caller's
+        os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - the caller checks the arguments
     except OSError as error:
         sys.exit(f"{sys.argv[2]} cannot be run and confined: {error.strerror}")

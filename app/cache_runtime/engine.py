@@ -1,51 +1,59 @@
-"""What a cache driver does on its servers, and which drivers there are."""
+"""The jobs that a cache driver runs on a server, and the choice of the driver."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from app.cache_runtime.errors import NotServable
+from app.cache_runtime.config import RuntimeConfig
+from app.cache_runtime.errors import StartupError
 from app.cache_runtime.juicefs import JuiceFSEngine
-from app.cache_runtime.options import CacheStatus, ClearOptions, Options, RmrOptions, SyncOptions, WarmupOptions
-from app.cache_runtime.places import Places
+from app.cache_runtime.options import CacheInfo, ClearRequest, Options, RmrRequest, SyncRequest, WarmupRequest
 
 
 class CacheEngine(Protocol):
-    """Each returns what there is to tell of its success, or raises JobFailed; cancelled, it leaves nothing running."""
+    """A cache driver on a server.
 
-    async def do_sync_job(self, options: SyncOptions) -> str: ...
+    Each job returns a message about its success, or raises JobFailed. After a cancellation no process keeps running.
+    """
 
-    async def do_warmup_job(self, options: WarmupOptions, job: str) -> str:
-        """`job` is the name by which all servers of the set know it."""
+    async def do_sync_job(self, options: SyncRequest) -> str: ...
+
+    async def do_warmup_job(self, options: WarmupRequest, job: str) -> str:
+        """Warm up this server's part. `job` is the name of the job, the same on all servers of the set."""
         ...
 
-    async def do_rmr_job(self, options: RmrOptions) -> str: ...
+    async def do_rmr_job(self, options: RmrRequest) -> str: ...
 
-    async def do_clear_job(self, options: ClearOptions) -> str: ...
+    async def do_clear_job(self, options: ClearRequest) -> str: ...
 
-    async def create_cache_status(self) -> CacheStatus:
-        """What cannot be found out is told in the status, never raised."""
+    async def create_cache_status(self) -> CacheInfo:
+        """Measure the cache. Errors become part of the result and are never raised."""
         ...
 
 
 _DEFAULT: Final = "juicefs"
-_ENGINES: Final[Mapping[str, Callable[[Places], CacheEngine]]] = {"juicefs": JuiceFSEngine}
+_ENGINES: Final[Mapping[str, Callable[[RuntimeConfig], CacheEngine]]] = {"juicefs": JuiceFSEngine}
 
 
-def engine_for(driver: str, places: Places) -> CacheEngine:
-    """The empty name is the default's."""
+def engine_for(driver: str, config: RuntimeConfig) -> CacheEngine:
+    """Return the driver of this name; an empty name stands for juicefs.
+
+    Raises:
+        StartupError: there is no such driver.
+    """
     make = _ENGINES.get(driver or _DEFAULT)
     if make is None:
-        raise NotServable(f"driver {driver} not found")
-    return make(places)
+        raise StartupError(f"driver {driver} not found")
+    return make(config)
 
 
 async def perform(engine: CacheEngine, options: Options, job: str) -> str:
+    """Run the job of this name that the options describe, and return its message."""
     match options:
-        case SyncOptions():
+        case SyncRequest():
             return await engine.do_sync_job(options)
-        case WarmupOptions():
+        case WarmupRequest():
             return await engine.do_warmup_job(options, job)
-        case RmrOptions():
+        case RmrRequest():
             return await engine.do_rmr_job(options)
-        case ClearOptions():
+        case ClearRequest():
             return await engine.do_clear_job(options)

@@ -1,9 +1,9 @@
-"""What a job or the server's operator is told when something cannot be."""
+"""The errors of the runtime server."""
 
 
-class JobFailed(Exception):  # noqa: N818 - the outcome of a job, told to whoever posted it
-    """A job cannot be done; the message becomes its result."""
+class JobFailed(Exception):  # noqa: N818 - the outcome of a job
+    """A job has failed; the message becomes part of its result."""
 
 
-class NotServable(Exception):  # noqa: N818 - a message for the operator
-    """The server cannot start as it was told to."""
+class StartupError(Exception):
+    """The server cannot start with this configuration; the message is for its operator."""

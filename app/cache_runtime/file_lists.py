@@ -1,4 +1,4 @@
-"""Lists of millions of files, made and split without ever being held in memory."""
+"""Lists of millions of files. They are made and split in streams and never held in memory."""
 
 import itertools
 import os
@@ -20,16 +20,16 @@ _BUFFER: Final = 256 * 1024
 _LINE_LIMIT: Final = 16 * 1024
 
 
-class Listed(NamedTuple):
-    """A file, or a directory and how many files it stands for."""
+class ListEntry(NamedTuple):
+    """A line of a list: a file, or a directory that stands for a number of files."""
 
     path: bytes
     files: int
 
 
 @dataclass(slots=True)
-class LeftOut:
-    """How many paths were left out, and the first few of them."""
+class SkippedPaths:
+    """The number of paths that were left out, and the first few of them."""
 
     count: int = 0
     samples: list[str] = field(default_factory=list)
@@ -44,15 +44,15 @@ class LeftOut:
         return f"{self.count} ({', '.join(self.samples)}{', …' if self.count > len(self.samples) else ''})"
 
 
-def regular_files(top: Path, data_dir: Path, stop: Stop) -> Iterator[Listed]:
-    """Regular files at or below `top` with no dot file in the path below the data directory; links are not followed.
+def regular_files(top: Path, data_dir: Path, stop: Stop) -> Iterator[ListEntry]:
+    """Yield the regular files at or below `top`. Links and paths with a dot file below the data directory are left out.
 
-    Open directories are the only state, so that memory grows with the depth and not with the number of entries.
+    The open directories are the only state, so memory grows with the depth and not with the number of files.
     """
     if any(part.startswith(".") for part in top.relative_to(data_dir).parts):
         return
     if stat.S_ISREG(top.lstat().st_mode):
-        yield Listed(os.fsencode(top), 1)
+        yield ListEntry(os.fsencode(top), 1)
         return
     with ExitStack() as opened:
         levels = [opened.enter_context(os.scandir(os.fsencode(top)))]
@@ -64,7 +64,7 @@ def regular_files(top: Path, data_dir: Path, stop: Stop) -> Iterator[Listed]:
             elif entry.name.startswith(b"."):
                 continue
             elif entry.is_file(follow_symlinks=False):
-                yield Listed(entry.path, 1)
+                yield ListEntry(entry.path, 1)
             elif entry.is_dir(follow_symlinks=False):
                 try:
                     levels.append(opened.enter_context(os.scandir(entry.path)))
@@ -72,10 +72,14 @@ def regular_files(top: Path, data_dir: Path, stop: Stop) -> Iterator[Listed]:
                     continue  # removed since it was listed
 
 
-def listed_files(file: Path, data_dir: Path, stop: Stop) -> Iterator[Listed]:
-    """The lines of a user's list, relative to the data directory or absolute inside it."""
+def listed_files(file: Path, data_dir: Path, stop: Stop) -> Iterator[ListEntry]:
+    """Yield the lines of a user's list, which are relative to the data directory or absolute inside it.
+
+    Raises:
+        JobFailed: a path is outside of the data directory, or, at the end, some paths do not exist.
+    """
     base = os.fsencode(data_dir)
-    missing = LeftOut()
+    missing = SkippedPaths()
     with file.open("rb", buffering=_BUFFER) as lines:
         for number, line in enumerate(iter(lambda: lines.readline(_LINE_LIMIT), b""), 1):
             stop.check()
@@ -88,49 +92,53 @@ def listed_files(file: Path, data_dir: Path, stop: Stop) -> Iterator[Listed]:
             if not os.path.lexists(path):
                 missing.add(path)
                 continue
-            yield Listed(path, 1)
+            yield ListEntry(path, 1)
     if missing.count:
         raise JobFailed(f"paths of the file list that do not exist: {missing}")
 
 
 def can_be_listed(path: bytes) -> bool:
-    """`juicefs warmup` reads one path a line and trims it."""
+    """Return whether a line can hold the path: `juicefs warmup` reads one path per line and trims it."""
     return b"\n" not in path and b"\r" not in path and path == path.strip()
 
 
 @dataclass(slots=True)
-class Split:
+class SplitResult:
+    """The number of files for each server, and the paths that no list can hold."""
+
     counts: dict[int, int]
-    left_out: LeftOut = field(default_factory=LeftOut)
+    skipped: SkippedPaths = field(default_factory=SkippedPaths)
 
 
-def split(parts: Iterator[Listed], data_dir: Path, directory: int, servers: list[int], *, at_random: bool) -> Split:
-    """Writes `.file.<server>` into the open directory; in turn, or each path to one drawn evenly.
+def split(
+    parts: Iterator[ListEntry], data_dir: Path, directory: int, servers: list[int], *, at_random: bool
+) -> SplitResult:
+    """Write the list of each server to `.file.<server>` in the open directory, in turn or to a random server.
 
-    The lists are relative to the data directory, which need not be in the same place for every server.
+    The paths are relative to the data directory, which servers may mount at different places.
     """
     start = len(os.fsencode(data_dir)) + 1
-    done = Split(dict.fromkeys(servers, 0))
-    draw = random.Random()  # noqa: S311 - no secret is drawn
+    result = SplitResult(dict.fromkeys(servers, 0))
+    draw = random.Random()  # noqa: S311 - not for secrets
     with ExitStack() as opened:
         lists = [(server, opened.enter_context(_list_file(directory, server))) for server in servers]
         turn = 0
         for path, files in parts:
             if not can_be_listed(path):
-                done.left_out.add(path)
+                result.skipped.add(path)
                 continue
             server, file = lists[draw.randrange(len(lists)) if at_random else turn % len(lists)]
             turn += 1
-            done.counts[server] += files
+            result.counts[server] += files
             file.write(path[start:] + b"\n")
-    return done
+    return result
 
 
-def take(shares: BinaryIO, data_dir: Path, target: Path, most: int) -> int:
-    """The next lines of a share, absolute, into a file of their own; how many there were."""
+def copy_lines(source: BinaryIO, data_dir: Path, target: Path, limit: int) -> int:
+    """Copy the next lines of a list, made absolute, to a file of their own. Return their number."""
     base, count = os.fsencode(data_dir), 0
     with target.open("wb", buffering=_BUFFER) as file:
-        for line in itertools.islice(shares, most):
+        for line in itertools.islice(source, limit):
             file.write(base + b"/" + line)
             count += 1
     return count

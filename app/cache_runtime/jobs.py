@@ -1,4 +1,4 @@
-"""The queue of a server: one job at a time, in the order of arrival, each with its result written down."""
+"""The job queue of a server. It runs one job at a time in the order of arrival, and stores each result."""
 
 import asyncio
 import logging
@@ -10,27 +10,27 @@ from typing import Final
 from app.cache_runtime.engine import CacheEngine, perform
 from app.cache_runtime.errors import JobFailed
 from app.cache_runtime.options import JobResult, ResultStatus, decoded
-from app.cache_runtime.store import JobKey, Store
+from app.cache_runtime.store import FileStore, JobKey
 
 DIED: Final = "the runtime server ended while this job was running; it may be half done: post it again"
 STOPPED: Final = "the runtime server was stopped while this job was running; it may be half done: post it again"
 TERMINATED: Final = "terminated on request while it was running"
 TERMINATED_QUEUED: Final = "terminated on request before it began"
-_END_SECONDS: Final = 20.0
-_AGAIN_SECONDS: Final = 1.0
+_END_SECONDS: Final = 20.0  # a command that hangs in the file system cannot be waited for without a limit
+_RETRY_SECONDS: Final = 1.0
 INTERNAL: Final = "internal error of the runtime server; its log tells more"
 
 log = logging.getLogger(__name__)
 
 
 class JobQueue:
-    """What is accepted is in the store first, so that it outlives this process.
+    """The queued jobs and the running one. Their options are in the store, so accepted jobs survive this process.
 
-    `before_result` is called when a job has ended by itself and before its result is saved: it brings the status of the
-    cache up to date, so that whoever sees the result sees figures that are newer than the job.
+    `before_result` runs after a job has ended by itself and before its result is saved. It updates the cache status, so
+    that a reader of the result finds figures that are newer than the job.
     """
 
-    def __init__(self, store: Store, engine: CacheEngine, before_result: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, store: FileStore, engine: CacheEngine, before_result: Callable[[], Awaitable[None]]) -> None:
         self._store = store
         self._engine = engine
         self._before_result = before_result
@@ -40,7 +40,10 @@ class JobQueue:
         self._terminated = False
 
     def recover(self) -> None:
-        """What never began is done now; what was running when the server died has failed: nobody saw its end."""
+        """Continue after a restart: queue the jobs that never started, and fail the one that was running.
+
+        Nobody knows how far that one got, and it may not be safe to repeat.
+        """
         for key in self._store.unfinished():
             if self._store.result(key) is None:
                 self.add(key)
@@ -52,9 +55,10 @@ class JobQueue:
         self._arrived.set()
 
     async def terminate(self) -> None:
-        """Everything accepted so far fails; returns when the running command has ended, or hangs in the file system.
+        """Fail every accepted job. Return when the running command has ended, or seems to hang in the file system.
 
-        Raises OSError, with the rest in the queue, when an end cannot be written.
+        Raises:
+            OSError: a result cannot be written; the remaining jobs stay in the queue.
         """
         queued, self._waiting = self._waiting, deque()
         if self._running is not None:
@@ -71,14 +75,14 @@ class JobQueue:
             queued.popleft()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run the queued jobs until cancelled."""
         while True:
             await self._arrived.wait()
             self._arrived.clear()
             while self._waiting:
-                await self._one(self._waiting.popleft())
+                await self._run_one(self._waiting.popleft())
 
-    async def _one(self, key: JobKey) -> None:
+    async def _run_one(self, key: JobKey) -> None:
         self._terminated = False
         try:
             async with asyncio.TaskGroup() as group:
@@ -90,21 +94,22 @@ class JobQueue:
                     self._store.save_result(key, ResultStatus.FAIL, TERMINATED if self._terminated else STOPPED)
 
     async def _perform(self, key: JobKey) -> None:
-        """Its own cancellation ends here, with a result."""
+        """Run the job and save its result. A cancellation becomes a result and does not propagate."""
         try:
             result = await self._result(key)
         except asyncio.CancelledError:
             result = JobResult(ResultStatus.FAIL, TERMINATED if self._terminated else STOPPED)
         else:
-            with suppress(asyncio.CancelledError):  # the job has its result; this task ends when that is saved
+            with suppress(asyncio.CancelledError):  # the job has ended; only its result is still to be saved
                 await self._before_result()
         log.info("%s %s: %s %s", key.kind, key.name, result.status, result.message)
+        # A result that is never written would leave the job running for ever: try until the disk has room again.
         while True:
             try:
                 self._store.save_result(key, result.status, result.message)
             except OSError as error:
                 log.warning("%s %s: its result cannot be written yet: %s", key.kind, key.name, error.strerror)
-                await asyncio.sleep(_AGAIN_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
 
@@ -119,5 +124,5 @@ class JobQueue:
             log.warning("%s %s: %s", key.kind, key.name, error)
             return JobResult(ResultStatus.FAIL, f"{error.strerror}: {error.filename}")
         except Exception:
-            log.exception("%s %s broke", key.kind, key.name)
+            log.exception("%s %s failed unexpectedly", key.kind, key.name)
             return JobResult(ResultStatus.FAIL, INTERNAL)

@@ -1,4 +1,4 @@
-"""The words that a controller and this server share: options as posted, results and the cache's status as served."""
+"""The messages between controller and runtime server: posted options, results and the cache status."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -6,16 +6,11 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-
-class JobKind(StrEnum):
-    SYNC = "sync"
-    WARMUP = "warmup"
-    RMR = "rmr"
-    CLEAR = "clear"
+from app.domain.cache.vocabulary import JobType
 
 
-class SyncOptions(msgspec.Struct, kw_only=True, frozen=True, rename="kebab"):
-    """Where from and where to; the rest are flags of `juicefs sync` by their own names, zero meaning not given."""
+class SyncRequest(msgspec.Struct, kw_only=True, frozen=True, rename="kebab"):
+    """Source, destination and flags of `juicefs sync`. A flag that is zero or empty is not passed."""
 
     source: str = ""
     destination: str = ""
@@ -38,7 +33,7 @@ class SyncOptions(msgspec.Struct, kw_only=True, frozen=True, rename="kebab"):
     no_https: bool = False
 
 
-class WarmupOptions(msgspec.Struct, kw_only=True, frozen=True):
+class WarmupRequest(msgspec.Struct, kw_only=True, frozen=True):
     paths: tuple[str, ...] = ()
     partitions: int = 1
     strategyName: Literal["", "random", "sequence"] = "sequence"  # noqa: N815 - the name on the wire
@@ -46,20 +41,20 @@ class WarmupOptions(msgspec.Struct, kw_only=True, frozen=True):
     threads: int = 0
 
 
-class RmrOptions(msgspec.Struct, kw_only=True, frozen=True):
+class RmrRequest(msgspec.Struct, kw_only=True, frozen=True):
     paths: tuple[str, ...] = ()
 
 
-class ClearOptions(msgspec.Struct, kw_only=True, frozen=True):
+class ClearRequest(msgspec.Struct, kw_only=True, frozen=True):
     paths: tuple[str, ...] = ()
 
 
-Options = SyncOptions | WarmupOptions | RmrOptions | ClearOptions
-OPTIONS: Final[Mapping[JobKind, type[Options]]] = {
-    JobKind.SYNC: SyncOptions,
-    JobKind.WARMUP: WarmupOptions,
-    JobKind.RMR: RmrOptions,
-    JobKind.CLEAR: ClearOptions,
+Options = SyncRequest | WarmupRequest | RmrRequest | ClearRequest
+OPTIONS: Final[Mapping[JobType, type[Options]]] = {
+    JobType.SYNC: SyncRequest,
+    JobType.WARMUP: WarmupRequest,
+    JobType.RMR: RmrRequest,
+    JobType.CLEAR: ClearRequest,
 }
 
 
@@ -74,8 +69,11 @@ class JobResult(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class CacheStatus(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """Raw integers as strings: sizes in bytes, what the disks have in KiB; an empty string is not known."""
+class CacheInfo(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """The cache status as served: integers as strings, sizes in bytes, those of disks in KiB. Empty means unknown.
+
+    `error_massage` is misspelt as in upstream's protocol.
+    """
 
     total_size: str = ""
     total_files: str = ""
@@ -86,14 +84,18 @@ class CacheStatus(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     error_massage: str = ""
 
 
-def decoded(kind: JobKind, body: bytes) -> Options:
-    """Raises msgspec.DecodeError (of which ValidationError is one), whose message quotes no value."""
+def decoded(kind: JobType, body: bytes) -> Options:
+    """Decode posted options.
+
+    Raises:
+        msgspec.DecodeError: they are not valid; the message quotes no value, since values may contain keys.
+    """
     options: Options = msgspec.json.decode(body, type=OPTIONS[kind])
     return options
 
 
-def flags(options: SyncOptions) -> list[str]:
-    """`--x` for true, `--x=value` for what is neither zero nor empty; the order is that of the fields."""
+def flags(options: SyncRequest) -> list[str]:
+    """Return the flags of a sync: `--x` for true, `--x=value` for values that are neither zero nor empty."""
     given: Mapping[str, Any] = msgspec.to_builtins(options)
-    told = {name: value for name, value in given.items() if value and name not in {"source", "destination"}}
-    return [f"--{name}" if value is True else f"--{name}={value}" for name, value in told.items()]
+    passed = {name: value for name, value in given.items() if value and name not in {"source", "destination"}}
+    return [f"--{name}" if value is True else f"--{name}={value}" for name, value in passed.items()]

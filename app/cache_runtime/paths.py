@@ -1,4 +1,4 @@
-"""Paths from outside, held inside a directory of ours by opening them one component at a time, following no link."""
+"""Untrusted paths. They are confined to a directory by opening one component after another without following links."""
 
 import contextlib
 import os
@@ -13,8 +13,8 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """An entry of an open directory; `parent` is to be closed by the one who opened."""
+class Entry:
+    """A name in the open directory `parent`, which the code that opened it closes. `path` is for messages."""
 
     parent: int
     name: str
@@ -22,7 +22,11 @@ class Place:
 
 
 def parts_inside(base: Path, path: str) -> list[str]:
-    """The components of `path` below `base`, by the text alone."""
+    """Return the components of `path` below `base`. This compares text only.
+
+    Raises:
+        JobFailed: the path is not below `base`, or has a .. component.
+    """
     parts = [part for part in path.split("/") if part not in ("", ".")]
     above = [part for part in str(base).split("/") if part]
     if "\0" in path or ".." in parts:
@@ -33,18 +37,18 @@ def parts_inside(base: Path, path: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def place(base: Path, path: str) -> Iterator[Place]:
-    """The entry that `path` names, its directory open; a link on the way is refused, wherever it leads."""
+def open_entry(base: Path, path: str) -> Iterator[Entry]:
+    """Open the directory of `path` and yield the entry. A symbolic link on the way is refused, wherever it leads."""
     parts = parts_inside(base, path)
     if not parts:
         raise JobFailed(f"the path {path!r} is {base} itself: name what is in it")
     with directory(base, parts[:-1], path) as parent:
-        yield Place(parent, parts[-1], path)
+        yield Entry(parent, parts[-1], path)
 
 
 @contextlib.contextmanager
 def directory(base: Path, parts: list[str], path: str) -> Iterator[int]:
-    """The directory below `base`, open; `path` is how the error calls it."""
+    """Open a directory below `base`. Errors quote `path`."""
     current = _opened(base, path)
     try:
         device = os.fstat(current).st_dev
@@ -52,6 +56,7 @@ def directory(base: Path, parts: list[str], path: str) -> Iterator[int]:
             below = open_below(current, part, path)
             os.close(current)
             current = below
+            # Another file system may be mounted there, such as the node's.
             if os.fstat(current).st_dev != device:
                 raise JobFailed(f"the path {path!r} leads to another file system, mounted at {part!r}")
         yield current
@@ -67,6 +72,7 @@ def _opened(base: Path, path: str) -> int:
 
 
 def open_below(parent: int, name: str, path: str) -> int:
+    """Open a subdirectory of an open directory, but no symbolic link."""
     try:
         return os.open(name, _DIRECTORY, dir_fd=parent)
     except FileNotFoundError:
@@ -79,17 +85,17 @@ def open_below(parent: int, name: str, path: str) -> int:
 
 
 def existing(base: Path, path: str) -> Path:
-    """An existing path inside `base`, checked as above; `base` itself is inside."""
+    """Return a path if it exists inside `base` and no component is a link. `base` itself is accepted."""
     parts = parts_inside(base, path)
     if parts:
-        with place(base, path) as found:
+        with open_entry(base, path) as found:
             status = status_of(found)
             if stat.S_ISLNK(status.st_mode):
                 raise JobFailed(f"the path {path!r} is a symbolic link, which is refused")
     return base.joinpath(*parts)
 
 
-def status_of(found: Place) -> os.stat_result:
+def status_of(found: Entry) -> os.stat_result:
     try:
         return os.lstat(found.name, dir_fd=found.parent)
     except FileNotFoundError:
@@ -97,7 +103,7 @@ def status_of(found: Place) -> os.stat_result:
 
 
 def check_future(base: Path, path: str) -> None:
-    """A path that may not exist yet: what exists of it is checked as above."""
+    """Check that a path that need not exist is inside `base`, and that its existing part has no link."""
     parts = parts_inside(base, path)
     for count in range(len(parts) + 1):
         try:

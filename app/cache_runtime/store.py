@@ -1,4 +1,4 @@
-"""The served directory: options as posted and results, one file each, never seen half written, for the owner alone."""
+"""The directory of a server: one file for each posted option file and result, written atomically, mode 0600."""
 
 import fcntl
 import os
@@ -12,8 +12,9 @@ from typing import Final
 
 import msgspec
 
-from app.cache_runtime.errors import NotServable
-from app.cache_runtime.options import CacheStatus, JobKind, JobResult, ResultStatus
+from app.cache_runtime.errors import StartupError
+from app.cache_runtime.options import CacheInfo, JobResult, ResultStatus
+from app.domain.cache.vocabulary import JobType
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 STATUS: Final = "cacheStatus/cacheInfo.json"
@@ -21,26 +22,26 @@ STATUS: Final = "cacheStatus/cacheInfo.json"
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    kind: JobKind
+    kind: JobType
     name: str
 
 
-class Saved(Enum):
+class SaveResult(Enum):
     NEW = auto()
-    KNOWN = auto()
-    OTHER = auto()  # the name is taken by other options
+    KNOWN = auto()  # the same options were saved before
+    CONFLICT = auto()  # the name belongs to other options
 
 
-def options_folder(kind: JobKind) -> str:
+def options_folder(kind: JobType) -> str:
     return f"{kind}Options"
 
 
-def result_folder(kind: JobKind) -> str:
+def result_folder(kind: JobType) -> str:
     return f"{kind}Result"
 
 
-class Store:
-    """One process at a time has it; the lock goes with the process."""
+class FileStore:
+    """The files of a server. One process at a time may use them; the lock ends with the process."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -50,8 +51,8 @@ class Store:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
-            raise NotServable(f"another server has the directory {root}") from None
-        folders = [name for kind in JobKind for name in (options_folder(kind), result_folder(kind))]
+            raise StartupError(f"another server has the directory {root}") from None
+        folders = [name for kind in JobType for name in (options_folder(kind), result_folder(kind))]
         for name in (*folders, STATUS.split("/")[0]):
             (root / name).mkdir(mode=0o700, exist_ok=True)
         self.identity = self._identity()
@@ -60,32 +61,32 @@ class Store:
         os.close(self._lock)
 
     def _identity(self) -> str:
-        """Drawn once a directory: what its servers start can be told from what others' do."""
+        """Return the random identity of the directory. It marks the processes that its servers start."""
         path = self._root / ".identity"
         if not path.exists():
             _write(path, secrets.token_hex(16).encode())
         return path.read_text().strip()
 
     def scratch(self) -> Path:
-        """An empty directory: what a dead server left in it is gone."""
+        """Return an empty directory for temporary files, without what an earlier server left there."""
         path = self._root / ".scratch"
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(mode=0o700, exist_ok=True)
         return path
 
     def read(self, folder: str, name: str) -> bytes | None:
-        """The file served at /folder/name."""
+        """Return the content of the file that is served at /folder/name, or None if there is none."""
         try:
             return (self._root / folder / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def save_options(self, key: JobKey, body: bytes) -> Saved:
+    def save_options(self, key: JobKey, body: bytes) -> SaveResult:
         known = self.read(options_folder(key.kind), key.name)
         if known is not None:
-            return Saved.KNOWN if known == body else Saved.OTHER
+            return SaveResult.KNOWN if known == body else SaveResult.CONFLICT
         _write(self._root / options_folder(key.kind) / key.name, body)
-        return Saved.NEW
+        return SaveResult.NEW
 
     def options(self, key: JobKey) -> bytes:
         return (self._root / options_folder(key.kind) / key.name).read_bytes()
@@ -97,16 +98,16 @@ class Store:
         body = self.read(result_folder(key.kind), key.name)
         return None if body is None else msgspec.json.decode(body, type=JobResult)
 
-    def save_status(self, status: CacheStatus) -> None:
+    def save_status(self, status: CacheInfo) -> None:
         _write(self._root / STATUS, msgspec.json.encode(status))
 
     def unfinished(self) -> list[JobKey]:
-        """What has no result yet or a running one, in the order in which it came."""
+        """Return the jobs without a result or with the result `running`, in the order of their arrival."""
         found: list[tuple[int, JobKey]] = []
         for half_written in self._root.glob("*/.*"):
             if half_written.is_file():
                 half_written.unlink()
-        for kind in JobKind:
+        for kind in JobType:
             for path in (self._root / options_folder(kind)).iterdir():
                 key = JobKey(kind, path.name)
                 result = self.result(key)
@@ -116,10 +117,10 @@ class Store:
 
 
 def _write(path: Path, body: bytes) -> None:
-    """The whole file or none, also after a power cut."""
+    """Write a file atomically and durably: after a power failure there is the whole file or none."""
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:  # noqa: PTH123 - the mode matters
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:  # noqa: PTH123 - sets the mode
             file.write(body)
             file.flush()
             os.fsync(file.fileno())

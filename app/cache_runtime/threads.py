@@ -1,4 +1,4 @@
-"""File system work away from the event loop, which can be told to stop and is waited for."""
+"""Runs file system work in threads, with cancellation that waits for the work to stop."""
 
 import asyncio
 import threading
@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Stopped(Exception):  # noqa: N818 - a signal to the one who cancelled
-    """The work noticed that nobody wants it any more."""
+class Stopped(Exception):  # noqa: N818 - a signal, not an error
+    """The work has stopped because it was cancelled."""
 
 
 class Stop:
-    """Asked by long work between two steps."""
+    """A flag that long work checks between two steps."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -22,12 +22,16 @@ class Stop:
         self._event.set()
 
     def check(self) -> None:
+        """Raise Stopped if the work was cancelled."""
         if self._event.is_set():
             raise Stopped
 
 
 async def in_thread(work: Callable[[Stop], T]) -> T:
-    """Cancelled, it tells the work so and returns when that has ended: nothing goes on behind a job's back."""
+    """Run work in a thread. On cancellation, tell the work to stop and wait for it.
+
+    A thread that outlived its job could still remove files when the next job runs.
+    """
     stop = Stop()
     future = asyncio.get_running_loop().run_in_executor(None, work, stop)
     try:
@@ -35,12 +39,15 @@ async def in_thread(work: Callable[[Stop], T]) -> T:
     except asyncio.CancelledError:
         stop.set()
         await asyncio.wait({future})
-        future.exception()  # its end is ours; nobody else will ask
+        future.exception()  # retrieved here, or asyncio would log it
         raise
 
 
-async def beside(background: Coroutine[Any, Any, None], work: Awaitable[T]) -> T:
-    """The work's outcome, with the other going on meanwhile and not longer; if that fails, so does the work."""
+async def run_with_background(background: Coroutine[Any, Any, None], work: Awaitable[T]) -> T:
+    """Return the outcome of the work, with a background task that runs as long as the work does.
+
+    If the background task fails, the work is cancelled and its error is raised.
+    """
     outcome: list[T] = []
     failed: Exception | None = None
     try:

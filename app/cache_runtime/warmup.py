@@ -1,7 +1,7 @@
-"""A warm-up shared among the servers of a set: server 0 makes the lists, every server warms its own.
+"""A warm-up by all servers of a set. Server 0, the coordinator, makes the lists; every server warms up its own.
 
-Every wait is bounded, and whoever falls silent is taken for dead: the others end their jobs as failed, and the next
-coordinator clears the remains away.
+Every wait is bounded. A server without heartbeats counts as dead: the others fail their jobs, and the next coordinator
+removes the remains.
 """
 
 import asyncio
@@ -13,12 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from app.cache_runtime.config import WarmupTimes
 from app.cache_runtime.errors import JobFailed
-from app.cache_runtime.file_lists import Listed, Split, listed_files, regular_files, split, take
-from app.cache_runtime.meeting import (
-    MEETING,
-    Meeting,
-    Pulse,
+from app.cache_runtime.file_lists import ListEntry, SplitResult, copy_lines, listed_files, regular_files, split
+from app.cache_runtime.options import WarmupRequest
+from app.cache_runtime.paths import existing
+from app.cache_runtime.rendezvous import (
+    DIRECTORY_NAME,
+    FailureDetector,
+    Rendezvous,
     beats,
     discard,
     is_split,
@@ -26,15 +29,12 @@ from app.cache_runtime.meeting import (
     sweep,
     with_prefix,
 )
-from app.cache_runtime.options import WarmupOptions
-from app.cache_runtime.paths import existing
-from app.cache_runtime.places import WarmupTimes
-from app.cache_runtime.threads import Stop, beside, in_thread
+from app.cache_runtime.threads import Stop, in_thread, run_with_background
 from app.cache_runtime.whole_directories import whole_directories
 
 COORDINATOR: Final = 0
-_PART: Final = 100_000  # paths
-_OVER: Final = "the warm-up ended before this server had done its part"
+_BATCH: Final = 100_000  # paths for one run of juicefs, which keeps all of them in memory
+_ENDED: Final = "the warm-up ended before this server had done its part"
 
 log = logging.getLogger(__name__)
 
@@ -42,13 +42,13 @@ WarmList = Callable[[Path], Awaitable[None]]
 
 
 class Warmup:
-    """One server's part in one warm-up; `warm` fills this server's cache with the files of a list."""
+    """The part of one server in one warm-up. `warm` fills this server's cache with the files of a list."""
 
     def __init__(
         self,
         data_dir: Path,
         server: int,
-        options: WarmupOptions,
+        options: WarmupRequest,
         job: str,
         times: WarmupTimes,
         warm: WarmList,
@@ -65,40 +65,44 @@ class Warmup:
         self._scratch = scratch
 
     async def run(self) -> str:
-        """What there is to tell of its success."""
-        meeting = await (self._begin() if self._server == COORDINATOR else self._join())
+        """Run this server's part and return a message about its success.
+
+        Raises:
+            JobFailed: this server or the warm-up as a whole has failed.
+        """
+        rendezvous = await (self._begin() if self._server == COORDINATOR else self._join())
         try:
-            part = self._coordinate(meeting) if self._server == COORDINATOR else self._work(meeting)
-            return await beside(self._beat(meeting), part)
+            part = self._coordinate(rendezvous) if self._server == COORDINATOR else self._work(rendezvous)
+            return await run_with_background(self._beat(rendezvous), part)
         except BaseException as error:
-            meeting.failed(str(error) if isinstance(error, JobFailed) else "it was stopped")
+            rendezvous.failed(str(error) if isinstance(error, JobFailed) else "it was stopped")
             raise
         finally:
             if self._server == COORDINATOR:
-                meeting.end()
-            meeting.close()
+                rendezvous.end()
+            rendezvous.close()
 
-    async def _beat(self, meeting: Meeting) -> None:
-        """Until the run is over, which ends the work: its own part may take hours, and nobody waits for it."""
+    async def _beat(self, rendezvous: Rendezvous) -> None:
+        """Send heartbeats until the run ends, and then fail: nobody waits any longer for a part that may take hours."""
         while True:
             await asyncio.sleep(self._times.beat)
             try:
-                await in_thread(lambda _: meeting.beat())
+                await in_thread(lambda _: rendezvous.beat())
             except FileNotFoundError:
-                raise JobFailed(_OVER) from None
-            except OSError as error:  # it may go again with the next
-                log.warning("a beat of the warm-up %s cannot be told: %s", self._job, error.strerror)
+                raise JobFailed(_ENDED) from None
+            except OSError as error:  # the next one may succeed
+                log.warning("a heartbeat of the warm-up %s cannot be written: %s", self._job, error.strerror)
 
-    # server 0
+    # The coordinator.
 
-    async def _begin(self) -> Meeting:
-        """What a dead coordinator left is cleared away; a living one is left in peace."""
+    async def _begin(self) -> Rendezvous:
+        """Start a run. Remove the run of a dead coordinator first; fail if there is a live one."""
         await in_thread(lambda _: self._check_paths())
         while True:
-            meeting = await in_thread(lambda _: Meeting.begin(self._data_dir, self._job, self._server))
-            if meeting is not None:
+            rendezvous = await in_thread(lambda _: Rendezvous.begin(self._data_dir, self._job, self._server))
+            if rendezvous is not None:
                 await in_thread(lambda _: sweep(self._data_dir))
-                return meeting
+                return rendezvous
             await self._wait_for_death()
 
     def _check_paths(self) -> None:
@@ -106,52 +110,56 @@ class Warmup:
             existing(self._data_dir, path)
 
     async def _wait_for_death(self) -> None:
-        """Return once the run that is there has been removed, by its coordinator or by us."""
-        pulse = self._pulse()
+        """Return when the existing run has been removed, by its coordinator or, if that is dead, here.
+
+        Raises:
+            JobFailed: its coordinator sends heartbeats.
+        """
+        detector = self._detector()
         first: int | None = None
         while (names := await in_thread(lambda _: present_names(self._data_dir))) is not None:
             last = beats(names).get(COORDINATOR, -1)
             first = last if first is None else first
             if last != first:
-                raise JobFailed(f"another warm-up is under way in {self._data_dir / MEETING}")
-            if pulse.look(names, [COORDINATOR]):
+                raise JobFailed(f"another warm-up is under way in {self._data_dir / DIRECTORY_NAME}")
+            if detector.silent(names, [COORDINATOR]):
                 await in_thread(lambda _: discard(self._data_dir, "silent"))
                 return
             await asyncio.sleep(self._times.poll)
 
-    async def _coordinate(self, meeting: Meeting) -> str:
-        servers = [COORDINATOR, *sorted(await self._gathered(meeting))]
-        made = await in_thread(partial(self._split, meeting, servers))
-        await in_thread(lambda _: meeting.publish_lists(servers))
-        await self._warm_list(meeting)
-        await self._all_done(meeting, set(servers) - {COORDINATOR})
+    async def _coordinate(self, rendezvous: Rendezvous) -> str:
+        servers = [COORDINATOR, *sorted(await self._joined(rendezvous))]
+        lists = await in_thread(partial(self._split, rendezvous, servers))
+        await in_thread(lambda _: rendezvous.publish_lists(servers))
+        await self._warm_list(rendezvous)
+        await self._all_done(rendezvous, set(servers) - {COORDINATOR})
         absent = sorted(set(range(self._options.partitions)) - set(servers))
         return "; ".join(
             [
-                f"{sum(made.counts.values())} files on {len(servers)} servers",
+                f"{sum(lists.counts.values())} files on {len(servers)} servers",
                 *([f"servers that did not come: {', '.join(map(str, absent))}"] if absent else []),
-                *([f"left out, names that juicefs warmup cannot take: {made.left_out}"] if made.left_out.count else []),
+                *([f"left out, names that juicefs warmup cannot take: {lists.skipped}"] if lists.skipped.count else []),
             ]
         )
 
-    async def _gathered(self, meeting: Meeting) -> set[int]:
-        """The workers that came in time; those that died since are not counted on."""
+    async def _joined(self, rendezvous: Rendezvous) -> set[int]:
+        """Return the workers that joined in time and are still alive."""
         wanted = set(range(1, self._options.partitions))
-        pulse, deadline = self._pulse(), self._now() + self._times.workers
+        detector, deadline = self._detector(), self._now() + self._times.workers
         while True:
-            names = await in_thread(lambda _: meeting.names())
-            come = with_prefix(names, "worker") & wanted
-            come -= pulse.look(names, come) | with_prefix(names, "failed")
-            if come == wanted or self._now() > deadline:
-                return come
+            names = await in_thread(lambda _: rendezvous.names())
+            joined = with_prefix(names, "worker") & wanted
+            joined -= detector.silent(names, joined) | with_prefix(names, "failed")
+            if joined == wanted or self._now() > deadline:
+                return joined
             await asyncio.sleep(self._times.poll)
 
-    def _split(self, meeting: Meeting, servers: list[int], stop: Stop) -> Split:
+    def _split(self, rendezvous: Rendezvous, servers: list[int], stop: Stop) -> SplitResult:
         at_random = self._options.strategyName == "random"
         listed = self._listed(stop, alone=len(servers) == 1)
-        return split(listed, self._data_dir, meeting.descriptor, servers, at_random=at_random)
+        return split(listed, self._data_dir, rendezvous.descriptor, servers, at_random=at_random)
 
-    def _listed(self, stop: Stop, *, alone: bool) -> Iterator[Listed]:
+    def _listed(self, stop: Stop, *, alone: bool) -> Iterator[ListEntry]:
         if self._options.file:
             yield from listed_files(existing(self._data_dir, self._options.file), self._data_dir, stop)
             return
@@ -159,74 +167,74 @@ class Warmup:
         for path in self._options.paths or (str(self._data_dir),):
             yield from walk(existing(self._data_dir, path), self._data_dir, stop)
 
-    async def _all_done(self, meeting: Meeting, workers: set[int]) -> None:
-        """As long as they live: a warm-up may take hours."""
-        pulse = self._pulse()
+    async def _all_done(self, rendezvous: Rendezvous, workers: set[int]) -> None:
+        """Wait for the workers as long as they are alive, since a warm-up may take hours."""
+        detector = self._detector()
         while True:
-            names = await in_thread(lambda _: meeting.names())
+            names = await in_thread(lambda _: rendezvous.names())
             waited_for = workers - with_prefix(names, "done")
             if failed := sorted(waited_for & with_prefix(names, "failed")):
-                raise JobFailed(f"server {failed[0]} failed: {meeting.failure(failed[0])}")
-            if silent := sorted(pulse.look(names, waited_for)):
+                raise JobFailed(f"server {failed[0]} failed: {rendezvous.failure(failed[0])}")
+            if silent := sorted(detector.silent(names, waited_for)):
                 raise JobFailed(f"server {silent[0]} fell silent during the warm-up")
             if not waited_for:
                 return
             await asyncio.sleep(self._times.poll)
 
-    # the others
+    # The workers.
 
-    async def _join(self) -> Meeting:
+    async def _join(self) -> Rendezvous:
         deadline = self._now() + self._times.directory
         while self._now() <= deadline:
-            with contextlib.suppress(OSError):  # it went away, or was replaced, between two steps
-                if meeting := await in_thread(lambda _: Meeting.join(self._data_dir, self._job, self._server)):
-                    return meeting
+            with contextlib.suppress(OSError):  # it was removed or replaced between two steps
+                if rendezvous := await in_thread(lambda _: Rendezvous.join(self._data_dir, self._job, self._server)):
+                    return rendezvous
             await asyncio.sleep(self._times.poll)
         raise JobFailed(f"server 0 did not begin this warm-up within {self._times.directory:g} seconds")
 
-    async def _work(self, meeting: Meeting) -> str:
-        await self._own_list(meeting)
-        count = await self._warm_list(meeting)
+    async def _work(self, rendezvous: Rendezvous) -> str:
+        await self._wait_for_list(rendezvous)
+        count = await self._warm_list(rendezvous)
         try:
-            meeting.put(f"done.{self._server}")
+            rendezvous.put(f"done.{self._server}")
         except OSError:
-            raise JobFailed(_OVER) from None
+            raise JobFailed(_ENDED) from None
         return f"{count} files on this server"
 
-    async def _own_list(self, meeting: Meeting) -> None:
-        pulse, deadline = self._pulse(), self._now() + self._times.lists
+    async def _wait_for_list(self, rendezvous: Rendezvous) -> None:
+        detector, deadline = self._detector(), self._now() + self._times.lists
         while self._now() <= deadline:
-            if (names := await in_thread(lambda _: meeting.current_names())) is None:
+            if (names := await in_thread(lambda _: rendezvous.current_names())) is None:
                 raise JobFailed("the warm-up ended before this server got its list")
             if self._server in with_prefix(names, "file"):
                 return
             if is_split(names):
                 raise JobFailed("this server came when the files had been shared out already")
-            if pulse.look(names, [COORDINATOR]):
+            if detector.silent(names, [COORDINATOR]):
                 raise JobFailed("server 0 fell silent during the warm-up")
             await asyncio.sleep(self._times.poll)
         raise JobFailed(f"server 0 made no list within {self._times.lists:g} seconds")
 
-    # all
+    # Both.
 
-    async def _warm_list(self, meeting: Meeting) -> int:
-        """Part by part, so that the program's memory is bounded as ours is."""
+    async def _warm_list(self, rendezvous: Rendezvous) -> int:
+        """Warm up the list in batches, which bounds the memory of juicefs. Return the number of its lines."""
         total = 0
-        with tempfile.TemporaryDirectory(dir=self._scratch) as directory, self._own_share(meeting) as share:
-            part = Path(directory, "part")
-            while count := await in_thread(lambda _: take(share, self._data_dir, part, _PART)):
-                await self._warm(part)
+        with tempfile.TemporaryDirectory(dir=self._scratch) as directory, self._open_list(rendezvous) as lines:
+            batch = Path(directory, "batch")
+            while count := await in_thread(lambda _: copy_lines(lines, self._data_dir, batch, _BATCH)):
+                await self._warm(batch)
                 total += count
         return total
 
-    def _own_share(self, meeting: Meeting) -> BinaryIO:
+    def _open_list(self, rendezvous: Rendezvous) -> BinaryIO:
         try:
-            return meeting.share()
+            return rendezvous.open_list()
         except OSError:
-            raise JobFailed(_OVER) from None
+            raise JobFailed(_ENDED) from None
 
-    def _pulse(self) -> Pulse:
-        return Pulse(self._now, self._times.silence)
+    def _detector(self) -> FailureDetector:
+        return FailureDetector(self._now, self._times.silence)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

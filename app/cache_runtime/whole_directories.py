@@ -1,7 +1,7 @@
-"""Directories in place of all their files, for a server that warms them alone.
+"""Lists a directory instead of all its files, for a server that warms them up alone.
 
-juicefs resolves a listed path component by component, each a question to the metadata store; below a directory it asks
-once a directory. Small files are warmed in half the time so.
+juicefs resolves every component of a listed path with a request to the metadata store. Below a listed directory it
+makes one request for each directory. This halves the time for small files.
 """
 
 import os
@@ -12,30 +12,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from app.cache_runtime.file_lists import Listed, can_be_listed
+from app.cache_runtime.file_lists import ListEntry, can_be_listed
 from app.cache_runtime.threads import Stop
 
-_MOST: Final = 10_000  # directories that are held until it is known whether the one above them is whole
+_MAX_PENDING: Final = 10_000  # whole directories in memory until it is known whether their parent is whole
 
 
 @dataclass(slots=True)
 class _Level:
+    """An open directory. It is `whole` if juicefs would warm up exactly the files that jobgate lists below it."""
+
     path: bytes
     entries: "os._ScandirIterator[bytes]"
     whole: bool
     files: int = 0
-    below: list[Listed] = field(default_factory=list)
+    below: list[ListEntry] = field(default_factory=list)
 
 
-def whole_directories(top: Path, data_dir: Path, stop: Stop) -> Iterator[Listed]:
-    """The same files as `regular_files` tells: a directory with anything else below it is told file by file.
+def whole_directories(top: Path, data_dir: Path, stop: Stop) -> Iterator[ListEntry]:
+    """Yield entries for the same files as `regular_files`, with a directory for its files if nothing else is below it.
 
-    juicefs itself leaves out links and what is neither file nor directory.
+    juicefs itself leaves out links and special files.
     """
     if any(part.startswith(".") for part in top.relative_to(data_dir).parts):
         return
     if stat.S_ISREG(top.lstat().st_mode):
-        yield Listed(os.fsencode(top), 1)
+        yield ListEntry(os.fsencode(top), 1)
         return
     with ExitStack() as opened:
         levels = [_opened(os.fsencode(top), opened)]
@@ -46,7 +48,7 @@ def whole_directories(top: Path, data_dir: Path, stop: Stop) -> Iterator[Listed]
             if entry is None:
                 levels.pop()
                 level.entries.close()
-                yield from _told(level, levels[-1] if levels else None)
+                yield from _closed(level, levels[-1] if levels else None)
                 continue
             level.whole &= not entry.name.startswith(b".") and can_be_listed(entry.name)
             if entry.name.startswith(b"."):
@@ -64,16 +66,16 @@ def _opened(path: bytes, opened: ExitStack) -> _Level:
     return _Level(path, opened.enter_context(os.scandir(path)), whole=can_be_listed(path))
 
 
-def _told(level: _Level, above: _Level | None) -> Iterator[Listed]:
-    """What can be told now that the level has been seen whole; the rest is left to the level above."""
+def _closed(level: _Level, above: _Level | None) -> Iterator[ListEntry]:
+    """Yield what is certain after all entries of the level were read. A whole directory is left to its parent."""
     if level.whole:
-        part = Listed(level.path, level.files + sum(part.files for part in level.below))
+        part = ListEntry(level.path, level.files + sum(part.files for part in level.below))
         if above is None:
             yield part
         elif part.files:
             above.below.append(part)
-        if above is not None and len(above.below) > _MOST:
-            yield from _in_pieces(above)
+        if above is not None and len(above.below) > _MAX_PENDING:
+            yield from _give_up(above)
         return
     if above is not None:
         above.whole = False
@@ -82,14 +84,14 @@ def _told(level: _Level, above: _Level | None) -> Iterator[Listed]:
     yield from level.below
 
 
-def _in_pieces(level: _Level) -> Iterator[Listed]:
-    """Too many to remember."""
+def _give_up(level: _Level) -> Iterator[ListEntry]:
+    """Yield the pending directories, since there are too many to keep. Their parent is then listed in pieces."""
     level.whole = False
     yield from level.below
     level.below.clear()
 
 
-def _files_in(path: bytes) -> Iterator[Listed]:
+def _files_in(path: bytes) -> Iterator[ListEntry]:
     try:
         entries = os.scandir(path)
     except FileNotFoundError:
@@ -97,4 +99,4 @@ def _files_in(path: bytes) -> Iterator[Listed]:
     with entries:
         for entry in entries:
             if not entry.name.startswith(b".") and entry.is_file(follow_symlinks=False):
-                yield Listed(entry.path, 1)
+                yield ListEntry(entry.path, 1)

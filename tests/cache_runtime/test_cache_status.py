@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from app.cache_runtime.cache_status import collected
+from app.cache_runtime.config import RuntimeConfig
 from app.cache_runtime.errors import JobFailed
-from app.cache_runtime.places import Places
 
 Info = Callable[[Path], Awaitable[str]]
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def config(tmp_path: Path) -> RuntimeConfig:
     """A volume with hidden things at its top and deeper, and a cache of seven bytes."""
     for name in ("data/shown/.deep", "data/.warmup/file.0", "data/.accesslog", "cache/chunk"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"seven b")
     (tmp_path / "data" / ".file").write_bytes(b"four")
-    return Places(tmp_path / "data", (tmp_path / "cache",))
+    return RuntimeConfig(tmp_path / "data", (tmp_path / "cache",))
 
 
 def info(**figures: tuple[int, int]) -> Info:
@@ -31,42 +31,42 @@ def info(**figures: tuple[int, int]) -> Info:
     return told
 
 
-async def test_dot_files_and_directories_at_the_top_do_not_count(places: Places) -> None:
+async def test_dot_files_and_directories_at_the_top_do_not_count(config: RuntimeConfig) -> None:
     """JuiceFS' own files are in none of its sums."""
-    status = await collected(places, info(data=(10, 1000), warmup=(3, 60)))
+    status = await collected(config, info(data=(10, 1000), warmup=(3, 60)))
     assert (status.total_files, status.total_size) == ("6", "936")
     assert (status.cached_size, status.error_massage) == ("7", "")
 
 
-async def test_nothing_cached_is_another_thing_than_not_to_know(places: Places) -> None:
-    (places.cache_dirs[0] / "chunk").unlink()
-    assert (await collected(places, info(data=(0, 0), warmup=(0, 0)))).cached_size == "0"
-    assert (await collected(Places(places.data_dir), info(data=(0, 0), warmup=(0, 0)))).cached_size == ""
+async def test_nothing_cached_is_another_thing_than_not_to_know(config: RuntimeConfig) -> None:
+    (config.cache_dirs[0] / "chunk").unlink()
+    assert (await collected(config, info(data=(0, 0), warmup=(0, 0)))).cached_size == "0"
+    assert (await collected(RuntimeConfig(config.data_dir), info(data=(0, 0), warmup=(0, 0)))).cached_size == ""
 
 
 async def test_without_directories_that_is_told_and_each_error_once() -> None:
-    status = await collected(Places(), info())
+    status = await collected(RuntimeConfig(), info())
     assert status.error_massage == "option dataDir not set;option cacheDirs not set"
     assert status.total_size == status.cached_size == status.disk_size == ""
 
 
-async def test_what_fails_leaves_the_rest(places: Places) -> None:
+async def test_what_fails_leaves_the_rest(config: RuntimeConfig) -> None:
     async def broken(path: Path) -> str:
         raise JobFailed(f"{path.name} is no\nJuiceFS")
 
-    status = await collected(places, broken)
+    status = await collected(config, broken)
     assert (status.total_size, status.total_files) == ("", "")
     assert status.error_massage == "data is no JuiceFS"
     assert status.cached_size == "7"
     assert int(status.disk_size) >= int(status.disk_used) > 0
 
 
-async def test_what_hangs_is_given_up(places: Places) -> None:
+async def test_what_hangs_is_given_up(config: RuntimeConfig) -> None:
     async def endless(path: Path) -> str:
         await asyncio.sleep(3600)
         return path.name
 
-    impatient = Places(places.data_dir, places.cache_dirs, timeout=0.2)
+    impatient = RuntimeConfig(config.data_dir, config.cache_dirs, timeout=0.2)
     status = await collected(impatient, endless)
-    assert status.error_massage == "the cache could not be looked at within 0.2 seconds"
+    assert status.error_massage == "the cache could not be measured within 0.2 seconds"
     assert status.cached_size == "7"

@@ -10,8 +10,9 @@ import pytest
 import typer
 
 from app.cache_runtime.cli import runtime
-from app.cache_runtime.options import JobKind, SyncOptions, WarmupOptions, decoded
+from app.cache_runtime.options import SyncRequest, WarmupRequest, decoded
 from app.cache_runtime.secrets import ENVIRONMENT
+from app.domain.cache.vocabulary import JobType
 from tests.support.cache_server import ROOT
 from tests.support.juicefs import needs_juicefs
 
@@ -63,7 +64,7 @@ FAILED = {
     "no data directory": (["rmr", "--paths=/x"], 1, "option dataDir not set"),
     "no paths": (["rmr", "--dataDir={data}"], 1, "option of paths cannot be empty"),
     "an unknown driver": (["clear", "--driver=alluxio"], 2, "driver alluxio not found"),
-    "an unknown option": (["rmr", "--path=/x"], 2, "there is no option path"),
+    "an unknown option": (["rmr", "--path=/x"], 2, "unknown option path"),
     "a wrong value": (["sync", "--threads=many"], 2, "Expected `int`"),
     "no number": (["warmup", "--dataDir={data}", "--partitions=2"], 1, "host name must end in"),
     "no uri": (["sync", "--source=--help", "--destination=x"], 1, "must be URIs"),
@@ -81,10 +82,10 @@ def test_what_fails_is_told_with_a_status(
 
 
 def test_options_as_the_driver_writes_them_are_understood() -> None:
-    sync = decoded(JobKind.SYNC, b'{"source": "s3://b/", "destination": "file:///mnt/S/", "force-update": true}')
-    assert sync == SyncOptions(source="s3://b/", destination="file:///mnt/S/", force_update=True)
-    warmup = decoded(JobKind.WARMUP, b'{"paths": ["/mnt/S"], "partitions": 2, "strategyName": "random", "threads": 5}')
-    assert warmup == WarmupOptions(paths=("/mnt/S",), partitions=2, strategyName="random", threads=5)
+    sync = decoded(JobType.SYNC, b'{"source": "s3://b/", "destination": "file:///mnt/S/", "force-update": true}')
+    assert sync == SyncRequest(source="s3://b/", destination="file:///mnt/S/", force_update=True)
+    warmup = decoded(JobType.WARMUP, b'{"paths": ["/mnt/S"], "partitions": 2, "strategyName": "random", "threads": 5}')
+    assert warmup == WarmupRequest(paths=("/mnt/S",), partitions=2, strategyName="random", threads=5)
 
 
 def test_the_page_has_every_flag_of_the_server() -> None:

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from app.cache_runtime import cli
 from app.cache_runtime.binary import juicefs_path
-from app.cache_runtime.options import Options, SyncOptions, WarmupOptions, flags
-from app.cache_runtime.places import Places, WarmupTimes
+from app.cache_runtime.config import RuntimeConfig, WarmupTimes
+from app.cache_runtime.options import Options, SyncRequest, WarmupRequest, flags
 from app.domain.cache.specs.mount_options import JuiceFSMountOptions
 from tests.support.cache_server import ROOT
 from tests.support.juicefs import needs_juicefs
@@ -22,7 +22,7 @@ from tests.support.juicefs import needs_juicefs
 PAGE = (ROOT / "docs" / "cache-runtime.md").read_text()
 # Of the mount options those that the CSI driver's newer juicefs knows.
 LATER = {"open-cache", "sub-dir"}
-EVERY_FLAG = SyncOptions(
+EVERY_FLAG = SyncRequest(
     start="a",
     end="z",
     threads=2,
@@ -56,7 +56,7 @@ def documented(command: str) -> dict[str, str]:
 
 @needs_juicefs
 def test_every_flag_of_a_sync_is_documented() -> None:
-    names = {field.encode_name for field in msgspec.structs.fields(SyncOptions)} - {"source", "destination"}
+    names = {field.encode_name for field in msgspec.structs.fields(SyncRequest)} - {"source", "destination"}
     assert names <= documented("sync").keys()
     assert {"file", "threads"} <= documented("warmup").keys()
 
@@ -89,7 +89,7 @@ def test_juicefs_takes_all_flags_together(tmp_path: Path) -> None:
     (tmp_path / "from").mkdir()
     (tmp_path / "from" / "file").write_text("x")
     given = flags(EVERY_FLAG)
-    assert len(given) == len(msgspec.structs.fields(SyncOptions)) - len({"source", "destination", "manager", "worker"})
+    assert len(given) == len(msgspec.structs.fields(SyncRequest)) - len({"source", "destination", "manager", "worker"})
     assert "Found: 1," in juicefs("sync", *given, f"file://{tmp_path}/from/", f"file://{tmp_path}/to/")
 
 
@@ -134,7 +134,7 @@ def test_a_warm_up_by_hand_is_at_random_unless_told(
     monkeypatch.setattr(cli, "perform", note)
     ran = CliRunner().invoke(cli.runtime, ["warmup", "--dataDir=/mnt/S", *arguments])
     assert ran.exit_code == 0, ran.output
-    assert asked == [WarmupOptions(strategyName=strategy)]  # type: ignore[arg-type]
+    assert asked == [WarmupRequest(strategyName=strategy)]  # type: ignore[arg-type]
 
 
 def test_the_page_has_every_default() -> None:
@@ -151,6 +151,6 @@ def test_the_page_has_every_default() -> None:
 
 
 def test_the_waits_of_a_warm_up_are_upstreams() -> None:
-    times = Places().warmup
+    times = RuntimeConfig().warmup
     assert (times.workers, times.lists, times.directory) == (120, 600, 120)
     assert times == WarmupTimes()

@@ -167,7 +167,7 @@ async def test_a_warm_up_that_is_terminated_ends_on_all_servers(pair: Pair, inde
 async def test_a_warm_up_is_terminated_while_it_waits_for_the_others(pair: Pair) -> None:
     alone = await pair.servers[0].post("warmup", {"partitions": 2})
     waiting = await pair.servers[1].post("warmup", {"partitions": 2})
-    await eventually("the meeting", (pair.data / ".warmup").exists)
+    await eventually("the rendezvous", (pair.data / ".warmup").exists)
     await pair.servers[1].until("warmup", waiting, "running")
     for server in pair.servers:
         await server.terminate()
@@ -184,7 +184,7 @@ async def test_a_mount_that_hangs_is_told_and_the_server_still_answers(pair: Pai
     for pid in mounting:
         os.kill(pid, signal.SIGSTOP)
     try:
-        await told_of_cache(worker, "the cache could not be looked at within 2 seconds")
+        await told_of_cache(worker, "the cache could not be measured within 2 seconds")
         name = await worker.post("clear", {})
         assert (await worker.ended("clear", name))["status"] == "success"
     finally:

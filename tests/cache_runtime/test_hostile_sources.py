@@ -10,11 +10,11 @@ from typing import NamedTuple
 import pytest
 
 from app.cache_runtime import confinement
+from app.cache_runtime.config import RuntimeConfig
 from app.cache_runtime.errors import JobFailed
 from app.cache_runtime.juicefs import JuiceFSEngine
-from app.cache_runtime.local_ends import check_source
-from app.cache_runtime.options import SyncOptions
-from app.cache_runtime.places import Places
+from app.cache_runtime.options import SyncRequest
+from app.cache_runtime.sync_access import check_source
 from tests.support.cache_server import CacheServer, cache_server
 from tests.support.juicefs import needs_juicefs
 from tests.support.object_storage import object_storage
@@ -67,10 +67,10 @@ async def test_keys_reach_nothing_outside_of_the_volume(runtime: Set) -> None:
 async def test_without_landlock_keys_that_climb_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confinement, "version", lambda: 0)
     (tmp_path / "data" / "out").mkdir(parents=True)
-    engine = JuiceFSEngine(Places(tmp_path / "data"))
+    engine = JuiceFSEngine(RuntimeConfig(tmp_path / "data"))
     with object_storage({"../../up": b"e", "a/../../../up": b"e", "a..b": b"g", "skipped": b"s"}) as storage:
         await engine.do_sync_job(
-            SyncOptions(source=storage.uri, destination=f"file://{tmp_path}/data/out/", exclude="^skip")
+            SyncRequest(source=storage.uri, destination=f"file://{tmp_path}/data/out/", exclude="^skip")
         )
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == {"data/out/a..b"}
 
@@ -127,15 +127,15 @@ def test_a_source_may_not_be_where_secrets_are(tmp_path: Path, path: str, told: 
     (tmp_path / "source" / "f").write_text("f")
     (tmp_path / "token" / "token").write_text("t")
     (tmp_path / "data" / "link").symlink_to(tmp_path / "runtime" / "syncOptions")
-    places = Places(tmp_path / "data", secrets=(tmp_path / "runtime", tmp_path / "token" / "token"))
+    config = RuntimeConfig(tmp_path / "data", secrets=(tmp_path / "runtime", tmp_path / "token" / "token"))
     uri = f"file://{path.format(home=tmp_path)}"
     if told:
         with pytest.raises(JobFailed, match=told):
-            check_source(uri, places)
+            check_source(uri, config)
         with pytest.raises(JobFailed, match=told):
-            check_source(uri.replace("file", "FILE", 1), places)
+            check_source(uri.replace("file", "FILE", 1), config)
     else:
-        check_source(uri, places)
+        check_source(uri, config)
 
 
 WORKERS = ["-oProxyCommand=reboot", "10.0.0.1,-x", "-l@host", "me@-x", "a b", "a,,b", "a/b", "host;reboot"]
@@ -143,8 +143,8 @@ WORKERS = ["-oProxyCommand=reboot", "10.0.0.1,-x", "-l@host", "me@-x", "a b", "a
 
 @pytest.mark.parametrize("worker", WORKERS)
 async def test_a_worker_is_a_host_and_no_flag_of_ssh(tmp_path: Path, worker: str) -> None:
-    engine = JuiceFSEngine(Places(tmp_path))
-    options = SyncOptions(source=f"file://{tmp_path}/", destination=f"file://{tmp_path}/x/", worker=worker)
+    engine = JuiceFSEngine(RuntimeConfig(tmp_path))
+    options = SyncRequest(source=f"file://{tmp_path}/", destination=f"file://{tmp_path}/x/", worker=worker)
     with pytest.raises(JobFailed, match="worker"):
         await engine.do_sync_job(options)
 

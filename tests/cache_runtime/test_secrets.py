@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from app.cache_runtime.secrets import ENVIRONMENT, Endpoint, endpoints, scrubber
+from app.cache_runtime.secrets import ENVIRONMENT, SyncEnd, scrubber, sync_ends
 from tests.support.cache_server import cache_server, eventually
 from tests.support.juicefs import needs_juicefs
 from tests.support.processes import processes_of
@@ -42,9 +42,9 @@ def test_a_secret_with_an_at_sign_is_hidden_whole() -> None:
 
 def test_keys_go_to_the_environment_where_juicefs_reads_it() -> None:
     for scheme, (access, secret) in ENVIRONMENT.items():
-        left, right = endpoints(f"{scheme}://{ACCESS}:{SECRET}@host/b/", "file:///mnt/S/")
-        assert left == Endpoint(f"{scheme}://host/b/", {access: ACCESS, secret: "s3cr3t+Pass/word"})
-        assert right == Endpoint("file:///mnt/S/")
+        left, right = sync_ends(f"{scheme}://{ACCESS}:{SECRET}@host/b/", "file:///mnt/S/")
+        assert left == SyncEnd(f"{scheme}://host/b/", {access: ACCESS, secret: "s3cr3t+Pass/word"})
+        assert right == SyncEnd("file:///mnt/S/")
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_keys_go_to_the_environment_where_juicefs_reads_it() -> None:
     ],
 )
 def test_uris_that_stay_as_they_are(source: str, destination: str) -> None:
-    assert endpoints(source, destination) == (Endpoint(source), Endpoint(destination))
+    assert sync_ends(source, destination) == (SyncEnd(source), SyncEnd(destination))
 
 
 def test_two_ends_of_one_storage_do_not_share_keys() -> None:
-    left, right = endpoints("s3://a:b@h/", "s3://c:d@g/")
+    left, right = sync_ends("s3://a:b@h/", "s3://c:d@g/")
     assert left.environment
-    assert right == Endpoint("s3://c:d@g/")
+    assert right == SyncEnd("s3://c:d@g/")
 
 
 @contextmanager

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from app.cache_runtime import juicefs
-from app.cache_runtime.cache_status import amount, disk_figures, pauses, tree_size
+from app.cache_runtime.cache_status import disk_figures, parse_info, pauses, tree_size
 from app.cache_runtime.commands import Output
 from app.cache_runtime.errors import JobFailed
-from app.cache_runtime.options import JobKind, SyncOptions, WarmupOptions, decoded, flags
+from app.cache_runtime.options import SyncRequest, WarmupRequest, decoded, flags
 from app.cache_runtime.threads import Stop
+from app.domain.cache.vocabulary import JobType
 from tests.support.juicefs import small_disk
 
 FLAGS = {
@@ -32,13 +33,13 @@ FLAGS = {
 
 @pytest.mark.parametrize(("body", "wanted"), FLAGS.values(), ids=FLAGS)
 def test_flags_of_a_sync(body: str, wanted: list[str]) -> None:
-    options = decoded(JobKind.SYNC, body.encode())
-    assert isinstance(options, SyncOptions)
+    options = decoded(JobType.SYNC, body.encode())
+    assert isinstance(options, SyncRequest)
     assert flags(options) == wanted
 
 
 def test_a_warm_up_is_in_sequence_unless_told() -> None:
-    assert decoded(JobKind.WARMUP, b"{}") == WarmupOptions(paths=(), partitions=1, strategyName="sequence")
+    assert decoded(JobType.WARMUP, b"{}") == WarmupRequest(paths=(), partitions=1, strategyName="sequence")
 
 
 INFO = {
@@ -50,13 +51,13 @@ INFO = {
 
 @pytest.mark.parametrize(("text", "wanted"), INFO.values(), ids=INFO)
 def test_what_info_says(text: str, wanted: tuple[int, int]) -> None:
-    found = amount(text)
+    found = parse_info(text)
     assert (found.files, found.length) == wanted
 
 
 def test_info_that_says_nothing_is_an_error() -> None:
     with pytest.raises(JobFailed):
-        amount("inode: 1")
+        parse_info("inode: 1")
 
 
 SYNC = {

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from app.cache_runtime.config import WarmupTimes
 from app.cache_runtime.errors import JobFailed
-from app.cache_runtime.meeting import Meeting, Pulse, beats, with_prefix
-from app.cache_runtime.options import WarmupOptions
-from app.cache_runtime.places import WarmupTimes
+from app.cache_runtime.options import WarmupRequest
+from app.cache_runtime.rendezvous import FailureDetector, Rendezvous, beats, with_prefix
 from app.cache_runtime.warmup import Warmup
 
 TIMES = WarmupTimes(workers=60, lists=60, directory=60, poll=0.01, beat=0.05, silence=60)
@@ -39,7 +39,7 @@ class Servers:
     def server(
         self,
         index: int,
-        options: WarmupOptions,
+        options: WarmupRequest,
         *,
         job: str = "job",
         times: WarmupTimes = TIMES,
@@ -72,7 +72,7 @@ PLAIN = {"a/1", "a/2", "a/b/3", "4"}
 @pytest.mark.parametrize("strategy", ["sequence", "random", ""])
 @pytest.mark.parametrize("count", [1, 2, 4, 7])
 async def test_every_plain_file_is_warmed_once(servers: Servers, count: int, strategy: str) -> None:
-    options = WarmupOptions(partitions=count, strategyName=strategy)  # type: ignore[arg-type]
+    options = WarmupRequest(partitions=count, strategyName=strategy)  # type: ignore[arg-type]
     told = await asyncio.gather(*(servers.server(index, options).run() for index in range(count)))
     warmed = Counter(path for paths in servers.warmed.values() for path in paths)
     assert warmed == Counter(f"{servers.data}/{name}" for name in PLAIN)
@@ -84,21 +84,21 @@ async def test_every_plain_file_is_warmed_once(servers: Servers, count: int, str
 
 
 async def test_only_the_paths_asked_for(servers: Servers) -> None:
-    options = WarmupOptions(paths=(f"{servers.data}/a/b", f"{servers.data}/4"))
+    options = WarmupRequest(paths=(f"{servers.data}/a/b", f"{servers.data}/4"))
     assert await servers.server(0, options).run() == "2 files on 1 servers"
 
 
 async def test_names_that_cannot_be_listed_are_left_out_and_told(servers: Servers) -> None:
     for name in ("two\nlines", " edge ", os.fsdecode(b"\xff\xfe")):
         (servers.data / name).write_text("x")
-    told = await servers.server(0, WarmupOptions()).run()
+    told = await servers.server(0, WarmupRequest()).run()
     assert told.startswith("5 files on 1 servers; left out, names that juicefs warmup cannot take: 2 (")
     assert "two\\nlines" in told
     assert os.fsdecode(b"\xff\xfe") in {Path(path).name for path in servers.warmed[0]}
 
 
 async def test_without_files_nothing_is_started(tmp_path: Path) -> None:
-    assert await Servers(tmp_path).server(0, WarmupOptions()).run() == "0 files on 1 servers"
+    assert await Servers(tmp_path).server(0, WarmupRequest()).run() == "0 files on 1 servers"
 
 
 REFUSED = {
@@ -113,7 +113,7 @@ REFUSED = {
 @pytest.mark.parametrize(("path", "told"), REFUSED.values(), ids=REFUSED)
 async def test_paths_that_are_refused(servers: Servers, path: str, told: str) -> None:
     with pytest.raises(JobFailed, match=told):
-        await servers.server(0, WarmupOptions(paths=(path.format(data=servers.data),))).run()
+        await servers.server(0, WarmupRequest(paths=(path.format(data=servers.data),))).run()
     assert servers.left() == []
 
 
@@ -121,12 +121,12 @@ async def test_paths_that_are_refused(servers: Servers, path: str, told: str) ->
 async def test_a_users_list_stays_inside(servers: Servers, line: str) -> None:
     (servers.data / "list").write_text(f"4\n{line}\n")
     with pytest.raises(JobFailed, match="line 2 of the file list is not inside"):
-        await servers.server(0, WarmupOptions(file=f"{servers.data}/list")).run()
+        await servers.server(0, WarmupRequest(file=f"{servers.data}/list")).run()
     assert servers.left() == []
 
 
 async def test_a_server_that_does_not_come_is_done_without(servers: Servers) -> None:
-    options = WarmupOptions(partitions=3)
+    options = WarmupRequest(partitions=3)
     told = await asyncio.gather(
         servers.server(0, options, times=ONE_IS_MISSING).run(), servers.server(2, options, times=TIMES).run()
     )
@@ -135,29 +135,29 @@ async def test_a_server_that_does_not_come_is_done_without(servers: Servers) -> 
 
 async def test_a_server_of_no_partition_is_told_so(servers: Servers) -> None:
     with pytest.raises(JobFailed, match="this is server 2, and the warm-up is for servers 0 to 1"):
-        servers.server(2, WarmupOptions(partitions=2))
+        servers.server(2, WarmupRequest(partitions=2))
 
 
 async def test_a_worker_without_coordinator_gives_up(servers: Servers) -> None:
     with pytest.raises(JobFailed, match=r"server 0 did not begin this warm-up within 0\.3 seconds"):
-        await servers.server(1, WarmupOptions(partitions=2), times=NOBODY_COMES).run()
+        await servers.server(1, WarmupRequest(partitions=2), times=NOBODY_COMES).run()
 
 
 async def test_a_worker_takes_no_part_in_another_job(servers: Servers) -> None:
-    other = Meeting.begin(servers.data, "another job", 0)
+    other = Rendezvous.begin(servers.data, "another job", 0)
     assert other is not None
     with pytest.raises(JobFailed, match="did not begin"):
-        await servers.server(1, WarmupOptions(partitions=2), times=NOBODY_COMES).run()
+        await servers.server(1, WarmupRequest(partitions=2), times=NOBODY_COMES).run()
     assert with_prefix(other.names(), "worker") == set()
     other.close()
 
 
 async def test_what_a_dead_coordinator_left_is_cleared_away(servers: Servers) -> None:
-    dead = Meeting.begin(servers.data, "old", 0)
+    dead = Rendezvous.begin(servers.data, "old", 0)
     assert dead is not None
     dead.put("file.0", b"old\n")
     (servers.data / ".warmup-unfinished").mkdir()
-    assert await servers.server(0, WarmupOptions(), times=ONE_IS_DEAD).run() == "4 files on 1 servers"
+    assert await servers.server(0, WarmupRequest(), times=ONE_IS_DEAD).run() == "4 files on 1 servers"
     assert servers.left() == []
     dead.close()
 
@@ -173,7 +173,7 @@ async def test_remains_of_any_shape_are_cleared_or_told(servers: Servers, left: 
         place.write_text("x")
     else:
         place.symlink_to(tmp_path / "elsewhere")
-    run = servers.server(0, WarmupOptions(), times=ONE_IS_DEAD).run()
+    run = servers.server(0, WarmupRequest(), times=ONE_IS_DEAD).run()
     if left == "nothing":
         assert await run == "4 files on 1 servers"
     else:
@@ -183,7 +183,7 @@ async def test_remains_of_any_shape_are_cleared_or_told(servers: Servers, left: 
 
 
 async def test_a_living_coordinator_is_left_in_peace(servers: Servers) -> None:
-    living = Meeting.begin(servers.data, "other", 0)
+    living = Rendezvous.begin(servers.data, "other", 0)
     assert living is not None
 
     async def live() -> None:
@@ -194,29 +194,29 @@ async def test_a_living_coordinator_is_left_in_peace(servers: Servers) -> None:
     async with asyncio.TaskGroup() as group:
         task = group.create_task(live())
         with pytest.raises(JobFailed, match="another warm-up is under way"):
-            await servers.server(0, WarmupOptions()).run()
+            await servers.server(0, WarmupRequest()).run()
         task.cancel()
     assert living.is_current()
     living.close()
 
 
 async def test_a_worker_whose_coordinator_dies_ends(servers: Servers) -> None:
-    dead = Meeting.begin(servers.data, "job", 0)
+    dead = Rendezvous.begin(servers.data, "job", 0)
     assert dead is not None
     with pytest.raises(JobFailed, match="server 0 fell silent"):
-        await servers.server(1, WarmupOptions(partitions=2), times=ONE_IS_DEAD).run()
+        await servers.server(1, WarmupRequest(partitions=2), times=ONE_IS_DEAD).run()
     dead.close()
 
 
 async def test_a_worker_whose_run_is_replaced_ends_and_leaves_the_new_one_alone(servers: Servers) -> None:
-    old = Meeting.begin(servers.data, "job", 0)
+    old = Rendezvous.begin(servers.data, "job", 0)
     assert old is not None
     async with asyncio.TaskGroup() as group:
-        worker = group.create_task(_failure(servers.server(1, WarmupOptions(partitions=2))))
+        worker = group.create_task(_failure(servers.server(1, WarmupRequest(partitions=2))))
         while not with_prefix(old.names(), "worker"):
             await asyncio.sleep(0.01)
         old.end()
-        new = Meeting.begin(servers.data, "next", 0)
+        new = Rendezvous.begin(servers.data, "next", 0)
         assert new is not None
         assert "the warm-up ended before this server got its list" in await worker
     assert sorted(new.names()) == ["beat.0.0", "run"]
@@ -225,18 +225,18 @@ async def test_a_worker_whose_run_is_replaced_ends_and_leaves_the_new_one_alone(
 
 
 async def test_a_worker_that_comes_after_the_split_is_told_so(servers: Servers) -> None:
-    meeting = Meeting.begin(servers.data, "job", 0)
-    assert meeting is not None
-    meeting.publish_lists([])
-    assert "shared out already" in await _failure(servers.server(1, WarmupOptions(partitions=2)))
-    meeting.close()
+    rendezvous = Rendezvous.begin(servers.data, "job", 0)
+    assert rendezvous is not None
+    rendezvous.publish_lists([])
+    assert "shared out already" in await _failure(servers.server(1, WarmupRequest(partitions=2)))
+    rendezvous.close()
 
 
 async def test_a_worker_that_fails_fails_the_whole(servers: Servers) -> None:
     async def broken(_: Path) -> None:
         raise JobFailed("no such mount")
 
-    options = WarmupOptions(partitions=2)
+    options = WarmupRequest(partitions=2)
     parts = (servers.server(0, options), servers.server(1, options, warm=broken))
     told = await asyncio.gather(*map(_failure, parts))
     assert [*told] == ["server 1 failed: no such mount", "no such mount"]
@@ -247,11 +247,11 @@ async def test_a_worker_that_dies_fails_the_whole(servers: Servers) -> None:
     """Its beats stop, and nothing else tells."""
 
     async def watch() -> str:
-        return await _failure(servers.server(0, WarmupOptions(partitions=2), times=ONE_IS_DEAD))
+        return await _failure(servers.server(0, WarmupRequest(partitions=2), times=ONE_IS_DEAD))
 
     async with asyncio.TaskGroup() as group:
         coordinator = group.create_task(watch())
-        while (worker := Meeting.join(servers.data, "job", 1)) is None:
+        while (worker := Rendezvous.join(servers.data, "job", 1)) is None:
             await asyncio.sleep(0.01)
         assert await coordinator == "server 1 fell silent during the warm-up"
     worker.close()
@@ -262,7 +262,7 @@ async def test_one_that_is_terminated_tells_the_others(servers: Servers) -> None
     async def endless(_: Path) -> None:
         await asyncio.sleep(3600)
 
-    options = WarmupOptions(partitions=2)
+    options = WarmupRequest(partitions=2)
     async with asyncio.TaskGroup() as group:
         coordinator = group.create_task(_failure(servers.server(0, options)))
         worker = group.create_task(servers.server(1, options, warm=endless).run())
@@ -280,14 +280,14 @@ async def _failure(part: Warmup) -> str:
 
 def test_silence_is_told_by_our_own_clock() -> None:
     now = 0.0
-    pulse = Pulse(lambda: now, 10)
-    assert pulse.look(["beat.1.0"], [1, 2]) == set()
+    detector = FailureDetector(lambda: now, 10)
+    assert detector.silent(["beat.1.0"], [1, 2]) == set()
     now = 9.0
-    assert pulse.look(["beat.1.1"], [1, 2]) == set()
+    assert detector.silent(["beat.1.1"], [1, 2]) == set()
     now = 12.0
-    assert pulse.look(["beat.1.1"], [1, 2]) == {2}
+    assert detector.silent(["beat.1.1"], [1, 2]) == {2}
     now = 20.0
-    assert pulse.look(["beat.1.1"], [1]) == {1}
+    assert detector.silent(["beat.1.1"], [1]) == {1}
 
 
 def test_names_that_are_not_ours_are_ignored() -> None:

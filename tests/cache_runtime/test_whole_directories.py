@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.cache_runtime import whole_directories
-from app.cache_runtime.file_lists import Listed, can_be_listed, regular_files
+from app.cache_runtime.file_lists import ListEntry, can_be_listed, regular_files
 from app.cache_runtime.threads import Stop
 
 NAMES = st.sampled_from(["a", "b", "c", ".dot", " edge", "two\nlines"])
@@ -27,7 +27,7 @@ def make(top: Path, *paths: str) -> Path:
     return top
 
 
-def told(top: Path) -> list[Listed]:
+def told(top: Path) -> list[ListEntry]:
     return [*whole_directories.whole_directories(top, top, Stop())]
 
 
@@ -35,7 +35,7 @@ def lines(top: Path) -> dict[str, int]:
     return {str(Path(os.fsdecode(path)).relative_to(top)): files for path, files in told(top)}
 
 
-def below(listed: Listed) -> list[bytes]:
+def below(listed: ListEntry) -> list[bytes]:
     path = Path(os.fsdecode(listed.path))
     found = [path] if path.is_file() else [found for found in path.rglob("*") if found.is_file()]
     return [os.fsencode(found) for found in found if not found.is_symlink()]
@@ -68,7 +68,7 @@ def test_links_and_empty_directories_keep_no_directory_from_being_whole(tmp_path
 def test_a_file_is_told_as_itself_and_what_is_hidden_not_at_all(tmp_path: Path) -> None:
     make(tmp_path, "a/1", ".b/2")
     assert [*whole_directories.whole_directories(tmp_path / "a/1", tmp_path, Stop())] == [
-        Listed(os.fsencode(tmp_path / "a/1"), 1)
+        ListEntry(os.fsencode(tmp_path / "a/1"), 1)
     ]
     assert [*whole_directories.whole_directories(tmp_path / ".b", tmp_path, Stop())] == []
 
@@ -76,7 +76,7 @@ def test_a_file_is_told_as_itself_and_what_is_hidden_not_at_all(tmp_path: Path) 
 def test_more_directories_than_can_be_remembered_are_told_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(whole_directories, "_MOST", 2)
+    monkeypatch.setattr(whole_directories, "_MAX_PENDING", 2)
     make(tmp_path, *(f"a/d{number}/1" for number in range(7)), "a/2", "b/1")
     assert lines(tmp_path) == {**{f"a/d{number}": 1 for number in range(7)}, "a/2": 1, "b": 1}
 

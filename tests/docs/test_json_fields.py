@@ -87,7 +87,7 @@ def of_source(name: str) -> Fields:
             of_cache = CacheStatus(**dict.fromkeys(CacheStatus.__dataclass_fields__, "x")).native()
             fields |= of_example({"nativeStatus": {"cacheStatus": of_cache}})
         case "cache runtime":
-            fields |= of_json_schema(msgspec.json.schema(options.CacheStatus))
+            fields |= of_json_schema(msgspec.json.schema(options.CacheInfo))
         case "node scripts":
             source = (ROOT / "devcluster" / "node" / "script.py").read_text(encoding="utf-8")
             fields.names.update(re.findall(r'"(\w+)"', source))

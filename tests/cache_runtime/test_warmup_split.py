@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cache_runtime.options import WarmupOptions
+from app.cache_runtime.options import WarmupRequest
 from tests.cache_runtime.test_warmup import Servers
 
 FILES = 64
@@ -18,7 +18,7 @@ async def test_lines_are_dealt_out_in_turn_or_drawn(tmp_path: Path, strategy: st
         (tmp_path / name).write_text(name)
     (tmp_path / "list").write_text("\n".join(names))
     servers = Servers(tmp_path)
-    options = WarmupOptions(partitions=2, file=f"{tmp_path}/list", strategyName=strategy)  # type: ignore[arg-type]
+    options = WarmupRequest(partitions=2, file=f"{tmp_path}/list", strategyName=strategy)  # type: ignore[arg-type]
     await asyncio.gather(*(servers.server(index, options).run() for index in range(2)))
     lines = [f"{tmp_path}/{name}" for name in names]
     first, second = servers.warmed[0], servers.warmed[1]

@@ -1,8 +1,8 @@
-"""The directory .warmup in which the servers of a set meet: who is there, who still lives, whose run it is.
+"""The directory .warmup through which the servers of a set coordinate a warm-up.
 
-A run is told from the remains of another by the job's name in the file `run`. Life is told by empty files
-`beat.<i>.<n>` whose n rises: a directory's entries are seen across machines at once, whatever the mount caches, they
-need no agreement of clocks and cost no object in the storage.
+The file `run` identifies the run by the name of its job, so that servers can tell it from the remains of an older one.
+Heartbeats are empty files `beat.<i>.<n>` with increasing n. Entries of a directory are visible on all machines at once,
+whatever the mount caches. They need no synchronized clocks and cost no object in the storage.
 """
 
 import contextlib
@@ -16,11 +16,11 @@ from typing import BinaryIO, Final, Self
 import msgspec
 
 from app.cache_runtime.errors import JobFailed
-from app.cache_runtime.paths import Place
+from app.cache_runtime.paths import Entry
 from app.cache_runtime.removal import remove
 from app.cache_runtime.threads import Stop
 
-MEETING: Final = ".warmup"
+DIRECTORY_NAME: Final = ".warmup"
 _RUN: Final = "run"
 _SPLIT: Final = "split"
 _MESSAGE_LIMIT: Final = 1000
@@ -28,12 +28,17 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Run(msgspec.Struct, frozen=True):
+    """One attempt at a job. `id` is random, since a job may be attempted again after a crash."""
+
     job: str
     id: str
 
 
-class Meeting:
-    """An open .warmup. Held by descriptor: once it is replaced or removed, no step of an old run reaches a new one."""
+class Rendezvous:
+    """An open .warmup directory.
+
+    It is held by a descriptor: after the directory is replaced or removed, no step of an old run can reach the new one.
+    """
 
     def __init__(self, data_dir: Path, descriptor: int, run: Run, server: int) -> None:
         self._data_dir = data_dir
@@ -44,49 +49,53 @@ class Meeting:
 
     @classmethod
     def begin(cls, data_dir: Path, job: str, server: int) -> Self | None:
-        """Publish a new run in one step; None where one is there already."""
+        """Publish a new run atomically, or return None if .warmup exists already."""
         run = Run(job, secrets.token_hex(8))
-        new = data_dir / f"{MEETING}-{run.id}"
+        new = data_dir / f"{DIRECTORY_NAME}-{run.id}"
         new.mkdir(mode=0o700)
-        meeting = cls(data_dir, os.open(new, _DIRECTORY), run, server)
+        rendezvous = cls(data_dir, os.open(new, _DIRECTORY), run, server)
         try:
-            meeting.put(_RUN, msgspec.json.encode(run))
-            meeting.put(f"beat.{server}.0")
-            new.rename(data_dir / MEETING)  # replaces nothing but an empty directory
+            rendezvous.put(_RUN, msgspec.json.encode(run))
+            rendezvous.put(f"beat.{server}.0")
+            new.rename(data_dir / DIRECTORY_NAME)  # rename replaces an empty directory only
         except OSError as error:
-            meeting.close()
+            rendezvous.close()
             _remove(data_dir, new.name)
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                 return None
             raise
-        return meeting
+        return rendezvous
 
     @classmethod
     def join(cls, data_dir: Path, job: str, server: int) -> Self | None:
-        """None while there is no run of this job."""
+        """Join the run of this job, or return None if there is none."""
         try:
-            descriptor = os.open(data_dir / MEETING, _DIRECTORY)
+            descriptor = os.open(data_dir / DIRECTORY_NAME, _DIRECTORY)
         except FileNotFoundError:
             return None
         run = _run_of(descriptor)
         if run is None or run.job != job:
             os.close(descriptor)
             return None
-        meeting = cls(data_dir, descriptor, run, server)
+        rendezvous = cls(data_dir, descriptor, run, server)
         try:
-            meeting.put(f"beat.{server}.0")
-            meeting.put(f"worker.{server}")
+            rendezvous.put(f"beat.{server}.0")
+            rendezvous.put(f"worker.{server}")
         except OSError:
-            meeting.close()
+            rendezvous.close()
             raise
-        return meeting
+        return rendezvous
 
     @property
     def descriptor(self) -> int:
         return self._descriptor
 
-    def share(self) -> BinaryIO:
-        """This server's list; raises OSError where the run is over."""
+    def open_list(self) -> BinaryIO:
+        """Open the list of this server.
+
+        Raises:
+            OSError: the run has ended.
+        """
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
         return open(os.open(f"file.{self.server}", flags, dir_fd=self._descriptor), "rb")  # noqa: PTH123
 
@@ -94,42 +103,49 @@ class Meeting:
         return names_in(self._descriptor)
 
     def current_names(self) -> list[str] | None:
-        """None where the run is over."""
+        """Return the names of the entries, or None if the run has ended."""
         try:
             return self.names() if self.is_current() else None
         except OSError:
             return None
 
     def is_current(self) -> bool:
-        """Whether .warmup is still this run's."""
+        """Return whether .warmup still belongs to this run."""
         return current_run(self._data_dir) == self.run
 
     def beat(self) -> None:
-        """Raises FileNotFoundError where the run is over."""
+        """Send a heartbeat.
+
+        Raises:
+            FileNotFoundError: the run has ended.
+        """
         before, after = (f"beat.{self.server}.{count}" for count in (self._beats, self._beats + 1))
         os.rename(before, after, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         self._beats += 1
 
     def put(self, name: str, body: bytes = b"") -> None:
+        """Create a file; it must not exist."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         with open(os.open(name, flags, 0o600, dir_fd=self._descriptor), "wb") as file:  # noqa: PTH123
             file.write(body)
 
     def publish_lists(self, servers: Iterable[int]) -> None:
-        """The shares first; who then finds `split` and no share of its own came too late."""
+        """Publish the lists, then `split`. A worker that finds `split` without a list of its own came too late."""
         for server in servers:
             os.rename(f".file.{server}", f"file.{server}", src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         self.put(_SPLIT)
 
     def failed(self, message: str) -> None:
+        """Tell the other servers, if possible, that this one has failed."""
         with contextlib.suppress(OSError):
             self.put(f"failed.{self.server}", message[:_MESSAGE_LIMIT].encode(errors="replace"))
 
     def failure(self, server: int) -> str:
+        """Return the message of a server that has failed."""
         return (_read(self._descriptor, f"failed.{server}") or b"").decode(errors="replace")
 
     def end(self) -> None:
-        """The coordinator's: take the run away, if it is still ours."""
+        """Remove the run if .warmup still belongs to it. Only the coordinator does this."""
         with contextlib.suppress(OSError):
             if self.is_current():
                 discard(self._data_dir, self.run.id)
@@ -139,6 +155,7 @@ class Meeting:
 
 
 def is_split(names: Iterable[str]) -> bool:
+    """Return whether the lists have been published."""
     return _SPLIT in names
 
 
@@ -148,7 +165,7 @@ def names_in(descriptor: int) -> list[str]:
 
 
 def beats(names: Iterable[str]) -> dict[int, int]:
-    """The last beat of every server."""
+    """Return the number of the last heartbeat of every server."""
     found: dict[int, int] = {}
     for name in names:
         kind, _, rest = name.partition(".")
@@ -159,7 +176,7 @@ def beats(names: Iterable[str]) -> dict[int, int]:
 
 
 def with_prefix(names: Iterable[str], prefix: str) -> set[int]:
-    """The servers that `<prefix>.<i>` names."""
+    """Return the indexes i of all entries `<prefix>.<i>`."""
     return {int(name.removeprefix(f"{prefix}.")) for name in names if _names_server(name, prefix)}
 
 
@@ -167,16 +184,16 @@ def _names_server(name: str, prefix: str) -> bool:
     return name.startswith(f"{prefix}.") and name.removeprefix(f"{prefix}.").isdecimal()
 
 
-class Pulse:
-    """Who has been silent for too long, by our own clock alone."""
+class FailureDetector:
+    """Finds servers whose heartbeats have stopped. It compares times of the local clock only."""
 
     def __init__(self, clock: Callable[[], float], silence: float) -> None:
         self._clock = clock
         self._silence = silence
         self._seen: dict[int, tuple[int, float]] = {}
 
-    def look(self, names: Iterable[str], servers: Iterable[int]) -> set[int]:
-        """Those of `servers` that are silent."""
+    def silent(self, names: Iterable[str], servers: Iterable[int]) -> set[int]:
+        """Return those of `servers` that have sent no heartbeat for longer than the limit."""
         now, current = self._clock(), beats(names)
         for server in servers:
             count = current.get(server, -1)
@@ -186,8 +203,9 @@ class Pulse:
 
 
 def current_run(data_dir: Path) -> Run | None:
+    """Return the run to which .warmup belongs, if any."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(data_dir / MEETING, _DIRECTORY)
+        descriptor = os.open(data_dir / DIRECTORY_NAME, _DIRECTORY)
         try:
             return _run_of(descriptor)
         finally:
@@ -196,31 +214,35 @@ def current_run(data_dir: Path) -> Run | None:
 
 
 def present_names(data_dir: Path) -> list[str] | None:
-    """What is in .warmup, whosesoever it is; None where there is none."""
+    """Return the names of the entries of .warmup, whichever run it belongs to, or None if it does not exist.
+
+    Raises:
+        JobFailed: it is not a directory.
+    """
     try:
-        descriptor = os.open(data_dir / MEETING, _DIRECTORY)
+        descriptor = os.open(data_dir / DIRECTORY_NAME, _DIRECTORY)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise JobFailed(f"{data_dir / MEETING} is not a directory: {error.strerror}") from None
+        raise JobFailed(f"{data_dir / DIRECTORY_NAME} is not a directory: {error.strerror}") from None
     try:
         return names_in(descriptor)
     finally:
         os.close(descriptor)
 
 
-def discard(data_dir: Path, mark: str) -> None:
-    """Out of the way in one step, then removed."""
-    aside = f"{MEETING}-ended-{mark}"
+def discard(data_dir: Path, suffix: str) -> None:
+    """Rename .warmup out of the way, which is atomic, then remove it."""
+    aside = f"{DIRECTORY_NAME}-ended-{suffix}"
     with contextlib.suppress(FileNotFoundError):
-        (data_dir / MEETING).rename(data_dir / aside)
+        (data_dir / DIRECTORY_NAME).rename(data_dir / aside)
     _remove(data_dir, aside)
 
 
 def sweep(data_dir: Path) -> None:
-    """What coordinators that died left besides .warmup itself."""
+    """Remove the directories that dead coordinators left beside .warmup."""
     with os.scandir(data_dir) as entries:
-        names = [entry.name for entry in entries if entry.name.startswith(f"{MEETING}-")]
+        names = [entry.name for entry in entries if entry.name.startswith(f"{DIRECTORY_NAME}-")]
     for name in names:
         _remove(data_dir, name)
 
@@ -228,7 +250,7 @@ def sweep(data_dir: Path) -> None:
 def _remove(data_dir: Path, name: str) -> None:
     parent = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        remove(Place(parent, name, str(data_dir / name)), Stop())
+        remove(Entry(parent, name, str(data_dir / name)), Stop())
     finally:
         os.close(parent)
 

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from app.cache_runtime.options import CacheStatus
-from app.cache_runtime.watch import CacheWatch
+from app.cache_runtime.options import CacheInfo
+from app.cache_runtime.status_loop import CacheInfoLoop
 
 LONG = 3600.0
 
@@ -20,16 +20,16 @@ class Looks:
         self.goes_on.set()
         self.breaks = False
 
-    async def create_cache_status(self) -> CacheStatus:
+    async def create_cache_status(self) -> CacheInfo:
         self.begun += 1
         number = self.begun
         await self._tell()
         await self.goes_on.wait()
         if self.breaks:
             raise OSError("no such volume")
-        return CacheStatus(total_size=str(number))
+        return CacheInfo(total_size=str(number))
 
-    def save_status(self, status: CacheStatus) -> None:
+    def save_status(self, status: CacheInfo) -> None:
         self.saved.append(status.total_size)
 
     async def until_begun(self, count: int) -> None:
@@ -41,8 +41,8 @@ class Looks:
             self.changed.notify_all()
 
 
-async def watching(looks: Any, *pauses: float) -> tuple[CacheWatch, asyncio.Task[None]]:
-    watch = CacheWatch(looks, looks, pauses)
+async def watching(looks: Any, *pauses: float) -> tuple[CacheInfoLoop, asyncio.Task[None]]:
+    watch = CacheInfoLoop(looks, looks, pauses)
     return watch, asyncio.get_running_loop().create_task(watch.run())
 
 
