@@ -30,7 +30,7 @@ from app.http_server.sockets import bind, url_of
 from app.k8s.api import KubeApi
 from app.k8s.connection import connect
 from app.k8s.errors import ClusterNotConfigured
-from app.loops.cache.runtime_servers import PodAccess, PodAddress, PodProxy, RuntimeServers
+from app.loops.cache.runtime_servers import PodAccess, PodAddressAccess, PodProxyAccess, RuntimeServers
 from app.loops.controller import Controller
 from app.loops.leadership import Leadership, lease_timeouts
 from app.loops.parts import Parts
@@ -232,7 +232,7 @@ async def _cluster(settings: Settings) -> KubeApi | None:
 
 
 def _pod_access(settings: Settings, api: KubeApi | None) -> PodAccess:
-    return PodAddress() if api is None or settings.runtime_access == "pod-address" else PodProxy(api)
+    return PodAddressAccess() if api is None or settings.runtime_access == "pod-address" else PodProxyAccess(api)
 
 
 def _controller(base: Foundation) -> Controller:

@@ -16,7 +16,7 @@ from app.k8s.reflector import Pace
 from app.loops import metrics
 from app.loops.actuator import Hands
 from app.loops.autoscaler import Autoscaler
-from app.loops.cache.reconciler import SampleSets
+from app.loops.cache.reconciler import SampleReconciler
 from app.loops.contact import Contact
 from app.loops.creator import Creator
 from app.loops.evidence import EvidenceCapture
@@ -96,7 +96,7 @@ class Term:
         )
         self._sweeper = Sweeper(parts.db, clock)
         self._autoscaler = Autoscaler(parts, leadership, self._identity.verify)
-        self._samples = SampleSets(parts, leadership, self._identity.verify)
+        self._samples = SampleReconciler(parts, leadership, self._identity.verify)
 
     async def run(self) -> None:
         """Nothing is concluded before everything has been listed.

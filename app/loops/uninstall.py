@@ -15,7 +15,7 @@ from app.k8s.codec import OBJECT
 from app.k8s.errors import Conflict, NotFound
 from app.k8s.finalizers import release
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, Resource
-from app.loops.cache.uninstall import SetRemoval
+from app.loops.cache.uninstall import SetUninstaller
 from app.loops.leadership import Leadership
 
 
@@ -29,8 +29,8 @@ async def uninstall(
         LeaseLost: the lease could not be kept; call it again.
     """
     selector = f"{labels.INSTALLATION}={installation}"
-    sets = SetRemoval(api, leadership, installation, namespaces=namespaces, request_seconds=request_seconds)
-    await sets.first()
+    sets = SetUninstaller(api, leadership, installation, namespaces=namespaces, request_seconds=request_seconds)
+    await sets.remove_before_pods()
     deleted: Counter[str] = Counter()
     for resource in (POD, POD_GROUP, SERVICE, CONFIG_MAP):
         for namespace in namespaces or (None,):
@@ -38,7 +38,7 @@ async def uninstall(
                 leadership.guard(request_seconds)
                 await _remove(api, resource, item, request_seconds)
                 deleted[resource.kind] += 1
-    await sets.last()
+    await sets.remove_after_pods()
     return deleted + sets.deleted
 
 

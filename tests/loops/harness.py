@@ -29,7 +29,7 @@ from app.k8s.api import KubeApi
 from app.k8s.connection import connect as connect_api
 from app.k8s.reflector import Pace
 from app.loops.actuator import Hands
-from app.loops.cache.runtime_servers import PodProxy, RuntimeServers
+from app.loops.cache.runtime_servers import PodProxyAccess, RuntimeServers
 from app.loops.creator import Creator, Work
 from app.loops.evidence import EvidenceCapture, EvidenceSettings
 from app.loops.expectations import Facts
@@ -278,5 +278,5 @@ def _parts(api: KubeApi, db: Database, url: str, clock: SystemClock, namespaces:
         evidence=EvidenceSettings(log_bytes=LOG_BYTES),
         site=Site(),
         samples=SampleSettings(),
-        runtimes=RuntimeServers(PodProxy(api), timeout=30.0),
+        runtimes=RuntimeServers(PodProxyAccess(api), timeout=30.0),
     )

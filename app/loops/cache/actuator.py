@@ -1,7 +1,7 @@
-"""Does to the cluster and to runtime servers what a pass over a SampleSet or a SampleJob has decided.
+"""Carries out the actions of a reconcile of a SampleSet or a SampleJob: requests to the cluster and to runtime servers.
 
-In the order of the decision: after a create or an end of others' work that failed, what follows of its kind is left for
-a later pass, which finds it still to be done.
+The actions run in their order. After one has failed, later creations and posts are skipped, because they may depend on
+it. The next reconcile decides on them again.
 """
 
 import asyncio
@@ -42,13 +42,13 @@ from app.loops.parts import SampleSettings
 log = structlog.get_logger()
 
 
-class Withheld(Exception):  # noqa: N818 - a finding
-    """An action cannot be done now; the message says why."""
+class ActionDeferred(Exception):  # noqa: N818 - not an error
+    """An action is not possible yet; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleWork:
-    """What one pass has decided, with what it has read. `options` are asked for when a server is to be given them."""
+    """The actions of one reconcile and what they need. `options` are read only when they are posted to a server."""
 
     subject: Subject
     actions: Sequence[CacheAction]
@@ -57,11 +57,11 @@ class SampleWork:
     secret: SecretValues | None
     options: Callable[[], Awaitable[OptionsOrComplaint]]
     refusals: dict[SetPart, str] = field(default_factory=dict)
-    """Of creations, in the cluster's words; kept from pass to pass."""
+    """The cluster's messages about refused creations. The reconciles of a set share this dict."""
 
 
-class SampleHands:
-    """`verify` raises when another cluster than ours answers; `timeout` is seconds a request."""
+class SampleActuator:
+    """Performs actions. `verify` raises WrongCluster if the cluster has been replaced; `timeout` is in seconds."""
 
     def __init__(
         self,
@@ -81,10 +81,13 @@ class SampleHands:
         self._timeout = max(timeout, runtimes.timeout)
 
     async def perform(self, work: SampleWork) -> bool:
-        """Whether nothing failed that is worth another try before the next pass is due.
+        """Perform the actions. Return whether none of them failed in a way that is worth a retry.
+
+        A refusal by the cluster is not: it is recorded, and the next regular reconcile tries again.
 
         Raises:
-            LeaseLost, WrongCluster.
+            LeaseLost: another process has become the controller.
+            WrongCluster: the cluster has been replaced.
         """
         done, stopped = True, False
         for action in work.actions:
@@ -92,10 +95,11 @@ class SampleHands:
                 continue
             name = type(action).__name__
             try:
+                # Before every action: the lease may have been lost during the previous one.
                 await self._verify()
                 self._leadership.guard(self._timeout)
                 proceed = await self._do(work, action)
-            except (KubeError, NoAnswer, Withheld) as error:
+            except (KubeError, NoAnswer, ActionDeferred) as error:
                 log.warning("sample.action_failed", action=name, set=work.subject.identity.uid, error=str(error))
                 metrics.ACTIONS.labels(name, "failed").inc()
                 done, stopped = False, True
@@ -121,12 +125,12 @@ class SampleHands:
         return True
 
     async def _create(self, work: SampleWork, part: SetPart) -> bool:
-        """Whether it is there; a refusal is kept, and what comes after it waits."""
+        """Create an object. Return whether it exists now; a refusal is recorded."""
         try:
             await self._api.create(self._manifest(work, part), timeout=self._timeout)
             reached(FaultPoint.SAMPLE_OBJECT_CREATED)
         except AlreadyExists:
-            pass  # whose it is shows when it is looked at next
+            pass  # the next reconcile finds out whether it belongs to the set
         except (ServerError, TooManyRequests):
             raise
         except (ApiError, DomainError) as error:
@@ -142,7 +146,7 @@ class SampleHands:
         match part:
             case SetPart.PV:
                 if work.secret is None:
-                    raise Withheld("the volume's Secret has not been read")
+                    raise ActionDeferred("the volume's Secret has not been read")
                 return persistent_volume(identity, subject.spec, work.secret)
             case SetPart.PVC:
                 return persistent_volume_claim(identity)
@@ -153,11 +157,11 @@ class SampleHands:
             case SetPart.RUNTIME:
                 volume = work.objects.ours(SetPart.PV)
                 if volume is None:
-                    raise Withheld("the volume is not there yet")
+                    raise ActionDeferred("the volume is not there yet")
                 return runtime_stateful_set(identity, subject.spec, volume.raw, self._settings.site)
 
     async def _delete(self, work: SampleWork, part: SetPart) -> None:
-        """The very object that was read; another one that took its name meanwhile stays."""
+        """Delete the object that was read. The uid protects an object that has replaced it under the same name."""
         found = work.objects.ours(part)
         if found is None:
             return
@@ -190,7 +194,7 @@ class SampleHands:
     async def _post(self, work: SampleWork, action: PostOptions) -> None:
         options = await work.options()
         if isinstance(options, Complaint):
-            raise Withheld(options.message)
+            raise ActionDeferred(options.message)
         body = json.dumps(options.option_file(), sort_keys=True).encode()
         running = {server.index: server for server in work.objects.servers(work.subject)}
         absent = [index for index in action.servers if index not in running]
@@ -201,7 +205,7 @@ class SampleHands:
 
         await _each(post, [running[index] for index in action.servers if index in running])
         if absent:
-            raise Withheld(f"the runtime servers {absent} do not run")
+            raise ActionDeferred(f"the runtime servers {absent} do not run")
 
     async def _terminate(self, work: SampleWork) -> None:
         async def terminate(server: RuntimeServer) -> None:
@@ -212,10 +216,10 @@ class SampleHands:
 
 
 async def _each(do: Callable[[RuntimeServer], Awaitable[None]], servers: Sequence[RuntimeServer]) -> None:
-    """All of them are told, also when one of them does not answer.
+    """Send to all servers, even if one of them does not answer.
 
     Raises:
-        NoAnswer: the first one's.
+        NoAnswer: of the first server that failed.
     """
     outcomes = await asyncio.gather(*(do(server) for server in servers), return_exceptions=True)
     for outcome in outcomes:

@@ -1,4 +1,4 @@
-"""One pass over a SampleSet or a SampleJob up to its decision: what it needs is found out, and nothing is changed."""
+"""Reads what a reconcile of a SampleSet or a SampleJob needs, and decides. It changes nothing."""
 
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -37,14 +37,15 @@ from app.loops.cache.observation import (
 )
 from app.loops.parts import Parts
 
-_FOLLOWED = frozenset({SampleJobPhase.PENDING, SampleJobPhase.RUNNING})
+_POSTED = frozenset({SampleJobPhase.PENDING, SampleJobPhase.RUNNING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    """A decision, what it takes to carry it out, and what of it was seen rather than remembered.
+class ReconcileResult:
+    """A decision and what its actions need.
 
-    `set_uid` is the set of a SampleJob.
+    `observed` and `cache_observed` tell whether the cluster and the caches were read. `set_uid` is the uid of a
+    SampleJob's set.
     """
 
     decision: SetDecision | JobDecision
@@ -56,15 +57,15 @@ class Looked:
 
 @dataclass(slots=True, kw_only=True)
 class _Found:
-    """What `needs` asked for, as it comes in."""
+    """The observation of a set, which grows with each need."""
 
     observed: SetObserved
     secret: SecretValues | None = None
     options: JobOptions | None = None
 
 
-class SamplePasses:
-    """Remembers what the cluster has refused to create, until it is created."""
+class SampleDecider:
+    """Decides on sets and jobs. It remembers refused creations until the object is created."""
 
     def __init__(self, parts: Parts) -> None:
         self._db = parts.db
@@ -77,8 +78,12 @@ class SamplePasses:
     def forget(self, uid: str) -> None:
         self._refusals.pop(uid, None)
 
-    async def over_set(self, row: SampleRow, fresh_name: str) -> Looked:
-        """Raises KubeError."""
+    async def decide_set(self, row: SampleRow, fresh_name: str) -> ReconcileResult:
+        """Decide on a SampleSet. `fresh_name` is an unused name for the option file of a sync.
+
+        Raises:
+            KubeError: the cluster cannot be read.
+        """
         record = row.record
         assert isinstance(record, SetRecord)
         subject, leaving = self._subject(row), row.delete_requested_at is not None
@@ -86,7 +91,7 @@ class SamplePasses:
         objects = await self._reader.objects(subject, leaving=leaving)
         found = _Found(observed=objects.observed(refusals))
         for need in sorted(needs(subject.spec, record, found.observed, deleted=leaving)):
-            await self._find_out(need, subject, record, objects, found)
+            await self._fulfil(need, subject, record, objects, found)
         if record.phase is SetPhase.READY and not leaving:
             found.observed = replace(found.observed, in_use=await self._is_in_use(row))
 
@@ -105,11 +110,12 @@ class SamplePasses:
             options=options,
             refusals=refusals,
         )
-        return Looked(decision=decision, work=work, cache_observed=found.observed.cache is not None)
+        return ReconcileResult(decision=decision, work=work, cache_observed=found.observed.cache is not None)
 
-    async def _find_out(
+    async def _fulfil(
         self, need: Need, subject: Subject, record: SetRecord, objects: SetObjects, found: _Found
     ) -> None:
+        """Read what the need is about, and add it to the observation."""
         servers = objects.servers(subject)
         match need:
             case Need.SECRET:
@@ -137,31 +143,36 @@ class SamplePasses:
                 found.observed = replace(found.observed, cache=aggregate(await self._runtimes.reports(asked)))
 
     async def _is_in_use(self, row: SampleRow) -> bool:
+        """Return whether a running job mounts the set's claim."""
         jobs = await sample_controller.jobs_mounting(self._db, row.namespace, row.name)
         return any(job.phase == JobPhase.RUNNING for job in jobs)
 
-    async def over_job(self, row: SampleRow, fresh_name: str) -> Looked:
-        """Raises KubeError."""
+    async def decide_job(self, row: SampleRow, fresh_name: str) -> ReconcileResult:
+        """Decide on a SampleJob. `fresh_name` is an unused name for its option files.
+
+        Raises:
+            KubeError: the cluster cannot be read.
+        """
         record = row.record
         assert isinstance(record, JobRecord)
         spec = SampleJobSpec.model_validate(row.manifest["spec"])
-        of = await sample_controller.live_set(self._db, row.namespace, row.set_name)
-        if of is None:
+        set_row = await sample_controller.live_set(self._db, row.namespace, row.set_name)
+        if set_row is None:
             inputs = JobInputs(spec=spec, record=record, observed=JobObserved(), fresh_name=fresh_name)
-            return Looked(decision=reconcile_job(inputs), observed=False)
-        subject = self._subject(of)
-        observed = JobObserved(set_uid=str(of.uid), is_leaving=of.delete_requested_at is not None)
-        objects, made = SetObjects(), None
+            return ReconcileResult(decision=reconcile_job(inputs), observed=False)
+        subject = self._subject(set_row)
+        observed = JobObserved(set_uid=str(set_row.uid), is_leaving=set_row.delete_requested_at is not None)
+        objects, options_now = SetObjects(), None
         if record.phase is not SampleJobPhase.SUCCEEDED:
             objects = SetObjects(pods=await self._reader.pods(subject))
-        if record.phase in _FOLLOWED:
-            observed = await self._followed(subject, objects, spec, record, observed)
+        if record.phase in _POSTED:
+            observed = await self._observed_after_post(subject, objects, spec, record, observed)
         elif record.phase is not SampleJobPhase.SUCCEEDED:
-            made = await self._reader.job_options(subject, spec)
-            observed = self._before(subject, objects, made, observed)
+            options_now = await self._reader.job_options(subject, spec)
+            observed = self._observed_before_post(subject, objects, options_now, observed)
 
         async def options() -> OptionsOrComplaint:
-            return made or await self._reader.job_options(subject, spec)
+            return options_now or await self._reader.job_options(subject, spec)
 
         decision = reconcile_job(JobInputs(spec=spec, record=record, observed=observed, fresh_name=fresh_name))
         work = SampleWork(
@@ -172,19 +183,21 @@ class SamplePasses:
             secret=None,
             options=options,
         )
-        return Looked(decision=decision, work=work, set_uid=of.uid)
+        return ReconcileResult(decision=decision, work=work, set_uid=set_row.uid)
 
-    def _before(
-        self, subject: Subject, objects: SetObjects, made: OptionsOrComplaint, observed: JobObserved
+    def _observed_before_post(
+        self, subject: Subject, objects: SetObjects, options: OptionsOrComplaint, observed: JobObserved
     ) -> JobObserved:
+        """Add what a job that is not posted needs: the running servers, and the options that it would have now."""
         running = tuple(server.index for server in objects.servers(subject))
-        if isinstance(made, Complaint):
-            return replace(observed, running=running, refusal=made)
-        return replace(observed, running=running, digest=made.digest(self._key))
+        if isinstance(options, Complaint):
+            return replace(observed, running=running, refusal=options)
+        return replace(observed, running=running, digest=options.digest(self._key))
 
-    async def _followed(
+    async def _observed_after_post(
         self, subject: Subject, objects: SetObjects, spec: SampleJobSpec, record: JobRecord, observed: JobObserved
     ) -> JobObserved:
+        """Add what a posted job needs: the number of servers, and the answers of those that have the job."""
         servers = [server for server in objects.servers(subject) if server.index in record.servers]
         return replace(
             observed,

@@ -1,6 +1,6 @@
-"""What a pass over a SampleSet or a SampleJob reads of the cluster: objects by name, pods and nodes by label, Secrets.
+"""Reads the cluster for a reconcile of a SampleSet or a SampleJob: objects by name, pods and nodes by label, Secrets.
 
-What is secret is held by what one pass reads, and by nothing that outlives it.
+The contents of Secrets are in the values of one reconcile only. Nothing that outlives it holds them.
 """
 
 import base64
@@ -57,9 +57,9 @@ KINDS: Final[Mapping[SetPart, Resource]] = {
     SetPart.SERVICE: SERVICE,
     SetPart.RUNTIME: STATEFUL_SET,
 }
-NO_SECRET: Final = "ErrorSecretNotExist"  # noqa: S105  an event's name
+NO_SECRET: Final = "ErrorSecretNotExist"  # noqa: S105  the reason of an event
 MAX_EVENTS: Final = 200
-_FILE: Final = "file://"  # a source that takes no keys
+_FILE: Final = "file://"  # a source without keys
 
 SecretOrComplaint: TypeAlias = SecretValues | Complaint
 OptionsOrComplaint: TypeAlias = JobOptions | Complaint
@@ -67,7 +67,7 @@ OptionsOrComplaint: TypeAlias = JobOptions | Complaint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A set as its manifest says it."""
+    """A SampleSet: its identity, its spec, and the token of its runtime servers."""
 
     identity: SetIdentity
     spec: SampleSetSpec
@@ -92,12 +92,13 @@ class Subject:
 
 
 def subject_of(identity: SetIdentity, manifest: Mapping[str, Any], token: str) -> Subject:
+    """Return the subject of a stored manifest."""
     return Subject(identity=identity, spec=SampleSetSpec.model_validate(manifest["spec"]), token=token)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetObjects:
-    """What the cluster has of a set. `denied` are objects that may not even be looked at, in the cluster's words."""
+    """The objects of a set in the cluster. `denied` holds the messages about objects that RBAC forbids to read."""
 
     objects: Mapping[SetPart, Object] = field(default_factory=dict, repr=False)
     found: Mapping[SetPart, Found] = field(default_factory=dict)
@@ -106,10 +107,11 @@ class SetObjects:
     labelled: Mapping[str, str] = field(default_factory=dict)
 
     def ours(self, part: SetPart) -> Object | None:
+        """Return the object if it belongs to the set."""
         return self.objects[part] if self.found.get(part) is Found.OURS else None
 
     def observed(self, failures: Mapping[SetPart, str]) -> SetObserved:
-        """All that is known without asking further."""
+        """Return the observation without what takes further requests."""
         return SetObserved(
             found=self.found,
             volume_bound=_is_bound(self.ours(SetPart.PV)),
@@ -120,7 +122,7 @@ class SetObjects:
         )
 
     def servers(self, subject: Subject) -> list[RuntimeServer]:
-        """Those that run, in their order."""
+        """Return the running servers in the order of their indexes."""
         found = [
             RuntimeServer(
                 index=_index(pod),
@@ -137,7 +139,7 @@ class SetObjects:
 
 
 class SampleReader:
-    """`timeout` is seconds a request."""
+    """Reads the cluster; `timeout` is in seconds for each request."""
 
     def __init__(self, api: KubeApi, settings: SampleSettings, *, timeout: float) -> None:
         self._api = api
@@ -145,10 +147,10 @@ class SampleReader:
         self._timeout = timeout
 
     async def objects(self, subject: Subject, *, leaving: bool) -> SetObjects:
-        """Everything that the set's names and labels lead to.
+        """Return the objects under the set's names and with its labels.
 
         Raises:
-            KubeError: the cluster does not answer, or, of a set that is leaving, does not let one look.
+            KubeError: the cluster does not answer. For a set that is leaving, also if RBAC forbids to read an object.
         """
         objects: dict[SetPart, Object] = {}
         denied: dict[SetPart, str] = {}
@@ -159,7 +161,7 @@ class SampleReader:
                 continue
             except Forbidden as error:
                 if leaving:
-                    raise  # what cannot be seen is not gone
+                    raise  # an object that cannot be read may still exist
                 denied[part] = error.message
         found = {part: _whose(item, subject.identity) for part, item in objects.items()}
         foreign = found.get(SetPart.RUNTIME) is Found.FOREIGN
@@ -172,12 +174,13 @@ class SampleReader:
         )
 
     async def pods(self, subject: Subject) -> list[Pod]:
+        """Return the pods of the set's runtime servers."""
         identity = subject.identity
         selector = f"{labels.INSTALLATION}={identity.installation},{labels.SAMPLE_SET_UID}={identity.uid}"
         return await self._api.list_all(POD, identity.namespace, codec=POD_CODEC, label_selector=selector)
 
     async def runtime(self, subject: Subject) -> Object | None:
-        """The set's own StatefulSet."""
+        """Return the StatefulSet if it belongs to the set."""
         try:
             found = await self._read(subject, SetPart.RUNTIME)
         except NotFound:
@@ -185,18 +188,18 @@ class SampleReader:
         return found if _whose(found, subject.identity) is Found.OURS else None
 
     async def volume_secret(self, subject: Subject) -> SecretOrComplaint:
-        """The Secret of the volume, if a volume can be made of it."""
+        """Return the Secret of the volume, or a complaint if it cannot be read or is not valid."""
         secret = await self._secret(subject.identity.namespace, subject.spec.secret_ref, None)
         if isinstance(secret, Complaint):
             return secret
         try:
             check_secret(secret)
         except DomainError as error:
-            return Complaint(reason=f"ErrorCreate{SetPart.PV}", message=_words(error))
+            return Complaint(reason=f"ErrorCreate{SetPart.PV}", message=_message(error))
         return secret
 
     async def first_sync(self, subject: Subject) -> OptionsOrComplaint:
-        """What the set's own sync would be now."""
+        """Return the options that the set's first sync would have now."""
         spec, source = subject.spec, subject.spec.source
         secret: SecretOrComplaint | None = None
         if source is None or not source.uri.startswith(_FILE):
@@ -205,7 +208,7 @@ class SampleReader:
         return self._options(subject, None, secret, None)
 
     async def job_options(self, subject: Subject, job: SampleJobSpec) -> OptionsOrComplaint:
-        """What the job would be now."""
+        """Return the options that the job would have now."""
         kind = JobType(job.type)
         secret: SecretOrComplaint | None = None
         runtime: Object | None = None
@@ -214,12 +217,12 @@ class SampleReader:
         if kind is JobType.CLEAR:
             runtime = await self.runtime(subject)
             if runtime is None:
-                said = "the StatefulSet of the set is not there"
-                return Complaint(reason=f"ErrorCreate{job_word(kind)}", message=said)
+                message = "the StatefulSet of the set is not there"
+                return Complaint(reason=f"ErrorCreate{job_word(kind)}", message=message)
         return self._options(subject, job, secret, runtime)
 
     async def warning(self, subject: Subject, pods: Sequence[Pod]) -> Complaint | None:
-        """The newest Warning about the first runtime pod; without one, about the StatefulSet that should make it."""
+        """Return the newest Warning about the first runtime pod, or about the StatefulSet if there is no such pod."""
         name = runtime_pod_name(subject.identity.name, 0)
         pod = next((pod for pod in pods if pod.metadata.name == name), None)
         kind, about = ("Pod", name) if pod is not None else ("StatefulSet", subject.name_of(SetPart.RUNTIME))
@@ -231,8 +234,8 @@ class SampleReader:
             limit=MAX_EVENTS,
             timeout=self._timeout,
         )
-        told = [event for event in page.items if pod is None or event.involved_object.uid == pod.metadata.uid]
-        newest: Event | None = max(told, key=lambda event: event.last_seen or LONG_AGO, default=None)
+        warnings = [event for event in page.items if pod is None or event.involved_object.uid == pod.metadata.uid]
+        newest: Event | None = max(warnings, key=lambda event: event.last_seen or LONG_AGO, default=None)
         return None if newest is None else Complaint(reason=newest.reason, message=newest.message)
 
     async def _read(self, subject: Subject, part: SetPart) -> Object:
@@ -250,15 +253,18 @@ class SampleReader:
         return {node.metadata.name: node.metadata.labels[subject.node_label] for node in nodes}
 
     async def _secret(self, home: str, ref: SecretRef | None, fallback: SecretRef | None) -> SecretOrComplaint:
-        """Read by name, where a manifest names it, and only where the installation allows."""
+        """Read a Secret that the manifest names, if the installation allows its namespace.
+
+        The settings are checked again here, because they may have changed since the manifest was accepted.
+        """
         if ref is None:
             return Complaint(reason=NO_SECRET, message="spec.secretRef should not be empty")
         namespace, name = resolved(ref, fallback, home)
         if not name:
             return Complaint(reason=NO_SECRET, message="spec.secretRef.name is not set")
         if namespace != home and namespace not in self._settings.secret_namespaces:
-            said = f"Secrets of the namespace {namespace} may not be used here"
-            return Complaint(reason=NO_SECRET, message=said)
+            message = f"Secrets of the namespace {namespace} may not be used here"
+            return Complaint(reason=NO_SECRET, message=message)
         try:
             found = await self._api.get(SECRET, name, namespace, codec=OBJECT, timeout=self._timeout)
         except NotFound:
@@ -287,7 +293,7 @@ class SampleReader:
                 return rmr_options(identity, job, site)
             return clear_options(job, runtime.raw if runtime else {})
         except DomainError as error:
-            return Complaint(reason=f"ErrorCreate{job_word(kind)}", message=_words(error))
+            return Complaint(reason=f"ErrorCreate{job_word(kind)}", message=_message(error))
 
 
 def _source_of(subject: Subject, job: SampleJobSpec) -> str:
@@ -302,23 +308,23 @@ def _whose(item: Object, identity: SetIdentity) -> Found:
 
 
 def _is_bound(volume: Object | None) -> bool:
-    return volume is not None and _part(volume, "status").get("phase") == "Bound"
+    return volume is not None and _mapping(volume, "status").get("phase") == "Bound"
 
 
 def replicas_of(runtime: Object | None) -> int | None:
-    """How many servers the StatefulSet is to have."""
-    wanted = _part(runtime, "spec").get("replicas") if runtime is not None else None
+    """Return the desired number of servers, or None if it is not known."""
+    wanted = _mapping(runtime, "spec").get("replicas") if runtime is not None else None
     return wanted if isinstance(wanted, int) else None
 
 
 def _runtime_status(runtime: Object | None) -> RuntimeStatus:
     if runtime is None:
         return RuntimeStatus()
-    ready = _part(runtime, "status").get("readyReplicas")
+    ready = _mapping(runtime, "status").get("readyReplicas")
     return RuntimeStatus(spec_replicas=replicas_of(runtime) or 0, ready_replicas=ready if isinstance(ready, int) else 0)
 
 
-def _part(item: Object, name: str) -> Mapping[str, Any]:
+def _mapping(item: Object, name: str) -> Mapping[str, Any]:
     value = item.raw.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -337,7 +343,7 @@ def _index(pod: Pod) -> int:
 
 
 def _decoded(data: Any) -> dict[str, str]:
-    """What is no text is left out, as if it were not there."""
+    """Decode the data of a Secret. Values that are not text are left out, as if they were missing."""
     values: dict[str, str] = {}
     for key, value in data.items() if isinstance(data, dict) else ():
         try:
@@ -347,5 +353,5 @@ def _decoded(data: Any) -> dict[str, str]:
     return values
 
 
-def _words(error: DomainError) -> str:
+def _message(error: DomainError) -> str:
     return error.errors[0].detail if error.errors else error.message

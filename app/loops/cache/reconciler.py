@@ -1,11 +1,11 @@
-"""The passes over SampleSets and SampleJobs: load, look, decide, persist, and only then act.
+"""The reconcile loop of SampleSets and SampleJobs: load, observe, decide, persist, and only then act.
 
-    a change of a pod, a StatefulSet or a claim ─┐
-    what people ask for                          ├─▶ queue ─▶ one pass a time of each, several side by side
-    what is due, and what another pass asks for ─┘
+    a changed pod, StatefulSet or claim ─┐
+    a changed intent                     ├─▶ work queue ─▶ workers; each resource is reconciled by one at a time
+    a due time, another reconcile        ─┘
 
-Nothing is concluded from what only a watch has said: it wakes a pass, and the pass reads for itself. Nothing is watched
-before there is a set.
+A watch only triggers a reconcile, which then reads the cluster itself. Watches start with the first set, so an
+installation without sets needs no permissions for them.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ from app.domain.cache.vocabulary import SetPhase
 from app.faultpoints import FaultPoint, reached
 from app.k8s.errors import KubeError
 from app.loops import metrics
-from app.loops.cache.actuator import SampleHands, SampleWork
-from app.loops.cache.decisions import Looked, SamplePasses
+from app.loops.cache.actuator import SampleActuator, SampleWork
+from app.loops.cache.decisions import ReconcileResult, SampleDecider
 from app.loops.cache.watches import reflectors
 from app.loops.identity import WrongCluster
 from app.loops.leadership import Leadership
@@ -39,17 +39,18 @@ from app.loops.workqueue import WorkQueue
 
 log = structlog.get_logger()
 
-WORKERS: Final = 16
-BATCH: Final = 1000
-COALESCE: Final = 0.1  # seconds for which changes of one set are gathered
-FRESH_SECONDS: Final = 45.0  # servers look at their caches every 30 s: for so long after a job, figures may be old
-FRESH_PAUSE: Final = 10.0
-SETTLED_PAUSE: Final = 300.0
+WORKERS: Final = 16  # a reconcile mostly waits for the cluster and for servers
+BATCH: Final = 1000  # rows in one query
+COALESCE: Final = 0.1  # seconds in which changes of one set lead to one reconcile
+# Runtime servers measure their caches every 30 s, so figures may be older than the last job for that long.
+FRESH_SECONDS: Final = 45.0
+FRESH_PAUSE: Final = 10.0  # between reconciles of a Ready set during FRESH_SECONDS
+SETTLED_PAUSE: Final = 300.0  # and afterwards
 LONGEST_SLEEP: Final = 3600.0
 
 
-class SampleSets:
-    """`verify` raises when another cluster than ours answers."""
+class SampleReconciler:
+    """Reconciles all SampleSets and SampleJobs. `verify` raises WrongCluster if the cluster is not the expected one."""
 
     def __init__(self, parts: Parts, leadership: Leadership, verify: Callable[[], Awaitable[None]]) -> None:
         self._parts = parts
@@ -60,8 +61,8 @@ class SampleSets:
         self._verify = verify
         self._namespaces: dict[str, str] = {}
         self._queue = WorkQueue(parts.clock, group_of=lambda uid: self._namespaces.get(uid, ""))
-        self._passes = SamplePasses(parts)
-        self._hands = SampleHands(
+        self._decider = SampleDecider(parts)
+        self._actuator = SampleActuator(
             parts.api,
             parts.runtimes,
             leadership,
@@ -73,21 +74,22 @@ class SampleSets:
         self._has_sets = asyncio.Event()
 
     async def run(self) -> None:
-        """Until cancelled. What is wrong with one set ends nobody's term.
+        """Reconcile until cancelled. Errors with one set do not affect the others.
 
         Raises:
             LeaseLost, WrongCluster: in an exception group.
         """
         async with TaskGroup() as group:
             group.create_task(self._queue.run())
-            group.create_task(self._begin())
+            group.create_task(self._enqueue_all())
             group.create_task(self._follow_intent())
             group.create_task(self._follow_time())
             group.create_task(self._follow_cluster())
             for _ in range(WORKERS):
                 group.create_task(self._work())
 
-    async def _begin(self) -> None:
+    async def _enqueue_all(self) -> None:
+        """Enqueue everything once: the previous controller may have died after a decision and before its actions."""
         for _ in rounds():
             try:
                 self._enqueue(await sample_controller.live(self._db, self._settings.served))
@@ -98,7 +100,7 @@ class SampleSets:
                 return
 
     async def _follow_intent(self) -> None:
-        """Look for what people want on every hint, and now and then without one."""
+        """Enqueue changed intents on every hint, and regularly, since hints can be lost."""
         with self._parts.listener.subscribe(INTENT) as hints:
             for _ in rounds():
                 try:
@@ -109,6 +111,7 @@ class SampleSets:
                 await hints.wait(self._settings.poll_every)
 
     async def _follow_time(self) -> None:
+        """Enqueue what is due."""
         for _ in rounds():
             with suppress(DatabaseUnavailable):
                 now = self._clock.now()
@@ -116,6 +119,7 @@ class SampleSets:
             await asyncio.sleep(self._settings.poll_every)
 
     async def _follow_cluster(self) -> None:
+        """Watch the objects of sets, from the first set on."""
         await self._has_sets.wait()
         installation, namespaces = str(self._parts.installation_id), self._settings.namespaces
         async with TaskGroup() as group:
@@ -123,7 +127,7 @@ class SampleSets:
                 group.create_task(reflector.run())
 
     def _changed(self, uid: str) -> None:
-        """A label may say anything: only sets that are known are looked at."""
+        """Enqueue a set whose object has changed. Anybody can write a label, so unknown uids are ignored."""
         if uid in self._namespaces:
             self._queue.add_after(uid, COALESCE)
 
@@ -133,29 +137,29 @@ class SampleSets:
             self._queue.add(str(sample.uid))
 
     def _enqueue_unfailed(self, samples: Iterable[LiveSample]) -> None:
-        """What fails again and again is wanted all the while; it comes when its pause is over."""
+        """Enqueue without those that are in back-off after a failure. Their intent stays pending all that time."""
         self._enqueue(sample for sample in samples if not self._queue.failures(str(sample.uid)))
 
     async def _work(self) -> None:
         for _ in rounds():
             key = await self._queue.get()
             try:
-                outcome = await self._attempt(key)
+                outcome = await self._reconcile_once(key)
             finally:
                 self._queue.done(key)
             metrics.SAMPLE_PASSES.labels(outcome).inc()
 
-    async def _attempt(self, key: str) -> str:
-        """One pass; how it ended."""
+    async def _reconcile_once(self, key: str) -> str:
+        """Reconcile one resource, and return the outcome for the metric."""
         try:
-            done = await self._pass(key)
+            done = await self._reconcile(key)
         except (LeaseLost, WrongCluster):
             raise
         except (DatabaseUnavailable, KubeError) as error:
-            log.warning("sample.pass_failed", sample=key, error=str(error))
+            log.warning("sample.reconcile_failed", sample=key, error=str(error))
             done = False
         except Exception:
-            log.exception("sample.pass_failed", sample=key)
+            log.exception("sample.reconcile_failed", sample=key)
             done = False
         if done is None:
             self._queue.add(key)
@@ -166,32 +170,36 @@ class SampleSets:
         self._queue.forget(key)
         return "done"
 
-    async def _pass(self, key: str) -> bool | None:
-        """Whether all was done; None when people wanted something else meanwhile."""
+    async def _reconcile(self, key: str) -> bool | None:
+        """Reconcile. Return whether all actions are done, or None if the intent has changed meanwhile."""
         row = await sample_controller.load(self._db, UUID(key), self._settings.served)
         if row is None:
             self._forget(key)
             return True
         self._has_sets.set()
         name = uuid4().hex
-        looked = await (
-            self._passes.over_set(row, name) if isinstance(row.record, SetRecord) else self._passes.over_job(row, name)
+        result = await (
+            self._decider.decide_set(row, name)
+            if isinstance(row.record, SetRecord)
+            else self._decider.decide_job(row, name)
         )
         await self._verify()
-        looked = replace(looked, decision=self._paced(key, row, looked))
-        if not await self._persist(row, looked):
+        result = replace(result, decision=self._with_pause(key, row, result))
+        if not await self._persist(row, result):
             return None
-        done = looked.work is None or await self._act(key, looked.work)
-        await self._wake(key, row, looked)
+        done = result.work is None or await self._act(key, result.work)
+        await self._schedule(key, row, result)
         return done
 
-    def _paced(self, key: str, row: SampleRow, looked: Looked) -> SetDecision | JobDecision:
-        pause = self._pause(key, row, looked.decision)
-        return replace(looked.decision, wake_after=None if pause is None else pause * self._parts.samples.pause_factor)
+    def _with_pause(self, key: str, row: SampleRow, result: ReconcileResult) -> SetDecision | JobDecision:
+        pause = self._pause(key, row, result.decision)
+        return replace(result.decision, wake_after=None if pause is None else pause * self._parts.samples.pause_factor)
 
     def _pause(self, key: str, row: SampleRow, decision: SetDecision | JobDecision) -> float | None:
-        """A settled set is looked at for a while longer, since what its servers tell may be half a minute old, and
-        seldom for ever, since not all that it is made of is watched.
+        """Return the seconds until the next reconcile, or None to wait for a change.
+
+        A Ready set is reconciled often for a while, since the figures of its servers may be outdated. After that it is
+        reconciled seldom but forever, since not all of its objects are watched.
         """
         if not isinstance(decision, SetDecision) or decision.record.phase is not SetPhase.READY:
             return decision.wake_after
@@ -201,12 +209,13 @@ class SampleSets:
         longest = FRESH_PAUSE if self._clock.monotonic() < until else SETTLED_PAUSE
         return longest if decision.wake_after is None else min(decision.wake_after, longest)
 
-    async def _persist(self, row: SampleRow, looked: Looked) -> bool:
-        decision, now = looked.decision, self._clock.now()
+    async def _persist(self, row: SampleRow, result: ReconcileResult) -> bool:
+        """Write the decision. Return False, without a write, if the intent has changed since the row was loaded."""
+        decision, now = result.decision, self._clock.now()
         record = decision.record
         complaint = record.complaint
         message = complaint.message if complaint else getattr(record, "message", "")
-        done = SamplePass(
+        write = SamplePass(
             uid=row.uid,
             intent_version=row.intent_version,
             generation=row.generation,
@@ -216,33 +225,33 @@ class SampleSets:
             message=message,
             events=decision.events,
             wake_at=None if decision.wake_after is None else now + timedelta(seconds=decision.wake_after),
-            observed_at=now if looked.observed else None,
-            cache_observed_at=now if looked.cache_observed else None,
+            observed_at=now if result.observed else None,
+            cache_observed_at=now if result.cache_observed else None,
             gone=isinstance(decision, SetDecision) and decision.gone,
         )
         reached(FaultPoint.SAMPLE_DECIDED)
-        written = await sample_controller.persist(self._db, self._leadership.lease, done, now)
+        written = await sample_controller.persist(self._db, self._leadership.lease, write, now)
         self._parts.publisher.hint()
         reached(FaultPoint.SAMPLE_PERSISTED)
         return written
 
     async def _act(self, key: str, work: SampleWork) -> bool:
-        """What the cluster has refused, or accepts again, is for the next pass to tell."""
+        """Perform the actions. If refusals of the cluster have changed, reconcile again to record them."""
         before = dict(work.refusals)
-        done = await self._hands.perform(work)
+        done = await self._actuator.perform(work)
         if work.refusals != before:
             self._queue.add(key)
         return done
 
-    async def _wake(self, key: str, row: SampleRow, looked: Looked) -> None:
-        """Come back when the decision says so, and look at what depends on it."""
-        decision, before = looked.decision, row.record
+    async def _schedule(self, key: str, row: SampleRow, result: ReconcileResult) -> None:
+        """Schedule the next reconcile, and those of resources that depend on this one."""
+        decision, before = result.decision, row.record
         if decision.wake_after is not None:
             self._queue.add_after(key, min(decision.wake_after, LONGEST_SLEEP))
         if isinstance(decision, JobDecision):
-            if decision.refreshes_set and looked.set_uid is not None:
-                self._fresh_until[str(looked.set_uid)] = self._clock.monotonic() + FRESH_SECONDS
-                self._enqueue([LiveSample(looked.set_uid, row.namespace)])
+            if decision.refreshes_set and result.set_uid is not None:
+                self._fresh_until[str(result.set_uid)] = self._clock.monotonic() + FRESH_SECONDS
+                self._enqueue([LiveSample(result.set_uid, row.namespace)])
             return
         assert isinstance(before, SetRecord)
         after = decision.record
@@ -253,4 +262,4 @@ class SampleSets:
     def _forget(self, key: str) -> None:
         self._fresh_until.pop(key, None)
         self._namespaces.pop(key, None)
-        self._passes.forget(key)
+        self._decider.forget(key)

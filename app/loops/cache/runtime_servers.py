@@ -1,9 +1,9 @@
-"""The runtime servers of SampleSets: what they are asked and told, and the two ways to reach them.
+"""The client of the runtime servers of SampleSets, with two ways to reach a server.
 
-    pod proxy     jobgate ──▶ API server ──▶ pod      from anywhere; takes the right to pods/proxy
+    pod proxy     jobgate ──▶ API server ──▶ pod      from anywhere; needs the permission for pods/proxy
     pod address   jobgate ──▶ pod                     from inside the cluster's network; plain HTTP
 
-A server that does not answer, or not as it should, is not known; it raises only where something was to be done by it.
+Reads never raise: a server without a valid answer is in an unknown state. Posts raise, because the caller must retry.
 """
 
 import asyncio
@@ -26,20 +26,21 @@ from app.k8s.transport import read_beginning
 
 TOKEN_HEADER: Final = "X-Jobgate-Token"  # noqa: S105  a header's name
 FILENAME: Final = "filename"
-MAX_ANSWER: Final = 2**20  # bytes of a result or a report; the servers' own are far smaller
-MAX_MESSAGE: Final = 4_000  # characters kept of what a server says of a job
+MAX_ANSWER: Final = 2**20  # bytes of a result or a report; real ones are far smaller
+MAX_MESSAGE: Final = 4_000  # characters of a server's message that are kept
 CONNECT_SECONDS: Final = 3.0
-_SAID: Final = 300  # characters of a refusal
-_FROM_A_POD: Final = "Unknown"  # the reason of an ApiError whose answer was no Status
+_REFUSAL_LENGTH: Final = 300  # characters of a refusal in an error message
+# The reason of an ApiError whose body is no Status: the pod answered, not the API server.
+_FROM_A_POD: Final = "Unknown"
 
 
-class NoAnswer(Exception):  # noqa: N818 - a finding
-    """A server was not reached, or did not do what it was told; the message says why and holds no secret."""
+class NoAnswer(Exception):  # noqa: N818 - not always an error
+    """A server was not reached or refused a request. The message says why and contains no secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeServer:
-    """One server of a set. `address` is its pod's; `node` is where that runs."""
+    """One runtime server. `pod`, `node` and `address` are those of its pod."""
 
     index: int
     namespace: str
@@ -56,17 +57,21 @@ class Reply:
 
 
 class PodAccess(Protocol):
-    """A way to a pod's port."""
+    """A way to send a request to a port of a pod."""
 
     async def send(self, request: PodRequest, seconds: float) -> Reply:
-        """Raises NoAnswer."""
+        """Send a request and return the answer, whatever its status.
+
+        Raises:
+            NoAnswer: there is no answer.
+        """
         ...
 
     async def close(self) -> None: ...
 
 
-class PodProxy:
-    """Through the API server."""
+class PodProxyAccess:
+    """Sends requests through the pod proxy of the API server."""
 
     def __init__(self, api: KubeApi) -> None:
         self._api = api
@@ -82,11 +87,11 @@ class PodProxy:
             raise NoAnswer(str(error)) from error
 
     async def close(self) -> None:
-        """Nothing of its own is open."""
+        """Do nothing: the API client belongs to the caller."""
 
 
-class PodAddress:
-    """Straight to the pod; no proxy of the environment stands between."""
+class PodAddressAccess:
+    """Sends requests directly to the address of the pod. Proxy settings of the environment do not apply."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
@@ -145,25 +150,25 @@ _FIGURES: Final = {
 
 
 class RuntimeServers:
-    """`timeout` is seconds for each request."""
+    """Asks and instructs runtime servers; `timeout` is in seconds for each request."""
 
     def __init__(self, access: PodAccess, *, timeout: float) -> None:
         self._access = access
         self.timeout = timeout
 
     async def answers(self, servers: Sequence[RuntimeServer], kind: JobType, job: str) -> tuple[ServerAnswer, ...]:
-        """What each says of the job with this name."""
+        """Return the state of the job with this name on each server."""
         return tuple(await asyncio.gather(*(self._answer(server, kind, job) for server in servers)))
 
     async def reports(self, servers: Sequence[RuntimeServer]) -> list[ServerReport | None]:
-        """What each has cached; None of one that does not say."""
+        """Return the cache report of each server, or None for a server without a valid answer."""
         return list(await asyncio.gather(*(self._report(server) for server in servers)))
 
     async def post(self, server: RuntimeServer, kind: JobType, job: str, options: bytes) -> None:
-        """Give the server a job, unless it has it.
+        """Post a job to the server unless it has the job already.
 
         Raises:
-            NoAnswer: it may have the job or not.
+            NoAnswer: the server may or may not have received the job.
         """
         known = await self._get(server, f"{kind}Options/{job}")
         if known.status == 200:
@@ -172,10 +177,10 @@ class RuntimeServers:
         _require_done(server, reply)
 
     async def terminate(self, server: RuntimeServer) -> None:
-        """End what the server does and has queued; returns when that has ended.
+        """End the running job and the queued jobs of the server, and return when they have ended.
 
         Raises:
-            NoAnswer: it may have ended or not; what takes longer than a request may has ended when asked again.
+            NoAnswer: they may or may not have ended; a repeated request finds them ended.
         """
         path, params = "upload/clearOptions", {"terminate": "true"}
         reply = await self._send(server, "POST", path, name="terminate", params=params, body=b"{}")
@@ -190,8 +195,8 @@ class RuntimeServers:
             options = await self._get(server, f"{kind}Options/{job}")
         except NoAnswer:
             return unknown
-        has = {200: ServerJobState.WAITING, 404: ServerJobState.NOT_POSTED}
-        return ServerAnswer(index=server.index, status=has.get(options.status, ServerJobState.UNKNOWN))
+        states = {200: ServerJobState.WAITING, 404: ServerJobState.NOT_POSTED}
+        return ServerAnswer(index=server.index, status=states.get(options.status, ServerJobState.UNKNOWN))
 
     async def _report(self, server: RuntimeServer) -> ServerReport | None:
         try:
@@ -232,8 +237,8 @@ class RuntimeServers:
 
 def _require_done(server: RuntimeServer, reply: Reply) -> None:
     if reply.status != 200:
-        said = clean_text(reply.body[:_SAID]).strip()
-        raise NoAnswer(f"the runtime server {server.pod} answered {reply.status}: {said}")
+        message = clean_text(reply.body[:_REFUSAL_LENGTH]).strip()
+        raise NoAnswer(f"the runtime server {server.pod} answered {reply.status}: {message}")
 
 
 def _read_result(index: int, reply: Reply) -> ServerAnswer | None:
@@ -252,9 +257,9 @@ def _read_report(node: str, reply: Reply) -> ServerReport | None:
     if reply.status != 200:
         return None
     try:
-        told = msgspec.json.decode(reply.body, type=dict[str, Any])
+        figures = msgspec.json.decode(reply.body, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeError):
         return None
-    texts = {name: told.get(place, "") for name, place in _FIGURES.items()}
+    texts = {name: figures.get(key, "") for name, key in _FIGURES.items()}
     kept = {name: clean_text(text)[:MAX_MESSAGE] for name, text in texts.items() if isinstance(text, str)}
     return ServerReport(node=node, **kept)

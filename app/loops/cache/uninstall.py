@@ -1,4 +1,4 @@
-"""Takes what an installation's SampleSets have in the cluster out of it: what pods and Services are not."""
+"""Removes the objects of all SampleSets of an installation, except pods and Services, which jobs have as well."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -28,8 +28,11 @@ class SetName(NamedTuple):
     name: str
 
 
-class SetRemoval:
-    """What is not allowed to be listed is taken for what was never made: the rights for sets are granted apart."""
+class SetUninstaller:
+    """Removes the objects of SampleSets.
+
+    The permissions for sets are optional. Objects that RBAC does not allow to list are treated as absent.
+    """
 
     def __init__(
         self,
@@ -47,8 +50,8 @@ class SetRemoval:
         self._seconds = request_seconds
         self.deleted: Counter[str] = Counter()
 
-    async def first(self) -> None:
-        """Labels of nodes, the servers' tokens, and StatefulSets, which would make their pods anew."""
+    async def remove_before_pods(self) -> None:
+        """Remove node labels, token Secrets and StatefulSets, which would replace deleted pods."""
         volumes = await self._listed(PERSISTENT_VOLUME, [None])
         servers = await self._listed(STATEFUL_SET, self._namespaces)
         sets = _sets_of([*volumes, *servers])
@@ -57,13 +60,16 @@ class SetRemoval:
             await self._remove_token(found)
         await self._remove(STATEFUL_SET, servers)
 
-    async def last(self) -> None:
-        """What pods mounted."""
+    async def remove_after_pods(self) -> None:
+        """Remove claims and volumes. This comes after the pods, which keep claims in use."""
         await self._remove(PERSISTENT_VOLUME_CLAIM, await self._listed(PERSISTENT_VOLUME_CLAIM, self._namespaces))
         await self._remove(PERSISTENT_VOLUME, await self._listed(PERSISTENT_VOLUME, [None]))
 
     async def _unlabel(self, found: SetName) -> None:
-        """No node says whose a label is; a volume or StatefulSet of ours says that it is ours."""
+        """Remove the label of a set from all nodes.
+
+        A node label does not carry the installation. The set is known from a volume or StatefulSet that does.
+        """
         key = node_label_of(found.namespace, found.name)
         for node in await self._api.list_all(NODE, codec=NODE_CODEC, label_selector=key):
             self._leadership.guard(self._seconds)
@@ -72,7 +78,7 @@ class SetRemoval:
                 await self._api.merge_patch(NODE, node.metadata.name, patch=patch, timeout=self._seconds)
 
     async def _remove_token(self, found: SetName) -> None:
-        """By its name: to list Secrets would be to read all of them."""
+        """Delete the token Secret by its name. A list of Secrets would read the contents of all of them."""
         name = token_secret_name(found.name)
         try:
             secret = await self._api.get(SECRET, name, found.namespace, codec=OBJECT, timeout=self._seconds)
@@ -100,10 +106,11 @@ class SetRemoval:
 
 
 def _sets_of(items: Iterable[Object]) -> list[SetName]:
+    """Return the sets to which the objects belong, by their labels."""
     found = {
         SetName(
             item.metadata.labels.get(labels.SAMPLE_SET_NAMESPACE, ""), item.metadata.labels.get(labels.INSTANCE, "")
         )
         for item in items
     }
-    return sorted(one for one in found if one.namespace and one.name)
+    return sorted(name for name in found if name.namespace and name.name)

@@ -1,4 +1,4 @@
-"""Watches that say which SampleSet to look at, and nothing else."""
+"""Watches that trigger reconciles of SampleSets. Nothing else is taken from them."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,8 +11,8 @@ from app.k8s.reflector import Reflector, ResourceSource
 from app.k8s.resources import PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
 
 
-class Waker:
-    """A sink that tells the uid of the set, by label, of whatever has changed."""
+class SetChangeSink:
+    """A reflector's sink that reports the uid of the set, from a label, for every changed object."""
 
     def __init__(self, on_change: Callable[[str], None]) -> None:
         self._on_change = on_change
@@ -32,12 +32,12 @@ class Waker:
 def reflectors(
     api: KubeApi, clock: Clock, installation: str, namespaces: Sequence[str], on_change: Callable[[str], None]
 ) -> list[Reflector[Object]]:
-    """One for each resource in each namespace. A set is looked at now and then without them, too."""
+    """Return a reflector for each watched resource in each namespace."""
     selector = f"{labels.INSTALLATION}={installation},{labels.SAMPLE_SET_UID}"
     return [
         Reflector(
             ResourceSource(api, resource, OBJECT, namespace=namespace, label_selector=selector),
-            Waker(on_change),
+            SetChangeSink(on_change),
             clock,
         )
         for namespace in namespaces or (None,)

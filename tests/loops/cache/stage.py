@@ -27,7 +27,7 @@ from app.domain.cache.values import CacheSite
 from app.domain.credentials import runtime_token_of
 from app.k8s.api import KubeApi, PodRequest
 from app.k8s.connection import connect as connect_api
-from app.loops.cache.reconciler import SampleSets
+from app.loops.cache.reconciler import SampleReconciler
 from app.loops.cache.runtime_servers import NoAnswer, Reply, RuntimeServers
 from app.loops.parts import ControllerSettings, SampleSettings
 from app.services.samples import Samples
@@ -113,7 +113,7 @@ class Stage:
     kube: KubeClient
     namespace: str
     servers: Servers
-    sets: SampleSets
+    sets: SampleReconciler
     samples: Samples
     nodes: list[str] = field(default_factory=list)
     installation: UUID = field(default_factory=uuid4)
@@ -163,7 +163,7 @@ class Stage:
         return [event.reason for event in await samples.events(self.db, uid, limit=100)]
 
     async def a_pass(self, uid: UUID) -> SampleRow:
-        await self.sets._attempt(str(uid))
+        await self.sets._reconcile_once(str(uid))
         return await self.row(uid)
 
     async def until(self, uid: UUID, wanted: Callable[[SampleRow], object], *, kubelet: bool = True) -> SampleRow:
@@ -283,7 +283,7 @@ async def a_stage(
             kube=kube,
             namespace=namespace,
             servers=servers,
-            sets=SampleSets(parts, leadership, verify),
+            sets=SampleReconciler(parts, leadership, verify),
             samples=Samples(db, clock, lambda: None, limits, random.Random(1)),
             installation=installation,
         )

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from app.domain.cache.reconcile.values import SetRecord
 from app.domain.cache.vocabulary import RemovalStage
-from tests.loops.sample_stage import KEYS, QUIET_CLUSTER, Stage, a_stage
+from tests.loops.cache.stage import KEYS, QUIET_CLUSTER, Stage, a_stage
 from tests.support.cluster import running_embedded_cluster
 from tests.support.kube import Cluster
 
@@ -236,7 +236,7 @@ async def test_other_namespaces_are_left_alone(own_cluster: Cluster, database_ur
         uid = await stage.a_set()
         async with asyncio.TaskGroup() as group:
             running = group.create_task(stage.sets.run())
-            await stage.sets._begin()
+            await stage.sets._enqueue_all()
             await asyncio.sleep(0.3)  # several rounds of what is due
             running.cancel()
         assert (await stage.row(uid)).observed_at is None

@@ -16,7 +16,14 @@ from app.domain.cache.vocabulary import JobType, ServerJobState
 from app.k8s.api import KubeApi
 from app.k8s.transport import Endpoint
 from app.loops.cache import runtime_servers
-from app.loops.cache.runtime_servers import NoAnswer, PodAccess, PodAddress, PodProxy, RuntimeServer, RuntimeServers
+from app.loops.cache.runtime_servers import (
+    NoAnswer,
+    PodAccess,
+    PodAddressAccess,
+    PodProxyAccess,
+    RuntimeServer,
+    RuntimeServers,
+)
 
 R = ServerJobState
 PROXY = "/api/v1/namespaces/team/pods/s-runtime-1:7716/proxy"
@@ -68,9 +75,9 @@ async def servers(
     access: PodAccess
     api = KubeApi(Endpoint(url=f"http://127.0.0.1:{port}"))
     if request.param == "pod-proxy":
-        access = PodProxy(api)
+        access = PodProxyAccess(api)
     else:
-        access = PodAddress()
+        access = PodAddressAccess()
         monkeypatch.setattr(runtime_servers, "PORT", port)
     yield RuntimeServers(access, timeout=0.5)
     await access.close()
@@ -113,7 +120,7 @@ async def test_what_a_server_says_of_a_job(
 
 
 async def test_a_pod_that_is_not_there_is_no_server_without_the_job(world: World, servers: RuntimeServers) -> None:
-    if not isinstance(servers._access, PodProxy):
+    if not isinstance(servers._access, PodProxyAccess):
         pytest.skip("only the API server knows of pods")
     for answer in (status(404, "NotFound"), status(503, "ServiceUnavailable"), status(403, "Forbidden")):
         world.answers = {"*": answer}
@@ -124,7 +131,7 @@ async def test_a_pod_that_is_not_there_is_no_server_without_the_job(world: World
 
 
 async def test_a_pod_without_an_address_does_not_answer() -> None:
-    servers = RuntimeServers(PodAddress(), timeout=0.5)
+    servers = RuntimeServers(PodAddressAccess(), timeout=0.5)
     found = await servers.answers([replace(SERVER, address="")], JobType.WARMUP, "j")
     assert found[0].status is R.UNKNOWN
 

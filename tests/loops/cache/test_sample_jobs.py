@@ -9,7 +9,7 @@ import pytest_asyncio
 from app.db.sample_rows import SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.cache.reconcile.values import JobRecord
-from tests.loops.sample_stage import KEYS, QUIET_CLUSTER, Stage, a_stage
+from tests.loops.cache.stage import KEYS, QUIET_CLUSTER, Stage, a_stage
 from tests.support.cluster import running_embedded_cluster
 from tests.support.kube import Cluster
 
