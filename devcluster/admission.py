@@ -3,36 +3,38 @@
 import ipaddress
 
 from devcluster import quota
-from devcluster.errors import Cause, forbidden, not_found
+from devcluster.errors import StatusCause, forbidden, not_found
 from devcluster.objects import Object, is_terminating, meta, spec
-from devcluster.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, SERVICES, Resource
-from devcluster.store import Store
+from devcluster.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, SERVICES, ApiResource
+from devcluster.store import ObjectStore
 
 _SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")
 
 
 class Admission:
-    def __init__(self, store: Store, toleration_seconds: int) -> None:
+    def __init__(self, store: ObjectStore, toleration_seconds: int) -> None:
         self._store = store
         self._toleration_seconds = toleration_seconds
 
-    def check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
+    def check_namespace(self, resource: ApiResource, namespace: str, name: str) -> None:
         record = self._store.get(NAMESPACES, "", namespace)
         if record is None:
             raise not_found("namespaces", namespace)
         if is_terminating(record.object):
-            cause = Cause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
+            cause = StatusCause(
+                "NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace"
+            )
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             raise forbidden(resource.plural, name, why, group=resource.group, causes=(cause,))
 
-    def mutate(self, resource: Resource, obj: Object) -> None:
+    def mutate(self, resource: ApiResource, obj: Object) -> None:
         """Fill in what only the cluster can choose."""
         if resource is PODS:
             self._add_tolerations(obj)
         if resource is SERVICES:
             self._allot_address(obj)
 
-    def check(self, resource: Resource, namespace: str, obj: Object) -> None:
+    def check(self, resource: ApiResource, namespace: str, obj: Object) -> None:
         """Refuse a valid object that the cluster's state does not allow; last, as quota is in the real chain."""
         if resource is not PODS:
             return
@@ -41,7 +43,7 @@ class Admission:
             missing = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
             raise forbidden("pods", str(meta(obj).get("name", "")), missing)
 
-    def charge_quota(self, resource: Resource, namespace: str, obj: Object) -> None:
+    def charge_quota(self, resource: ApiResource, namespace: str, obj: Object) -> None:
         if resource is PODS:
             quota.check(self._store, namespace, obj)
 

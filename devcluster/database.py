@@ -27,7 +27,7 @@ class Row(NamedTuple):
     body: bytes
 
 
-class Database:
+class SqliteDatabase:
     """A write-ahead log keeps the file whole under SIGKILL; each change is one transaction."""
 
     def __init__(self, path: Path | None) -> None:

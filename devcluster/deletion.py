@@ -9,13 +9,13 @@ from typing import Any
 from devcluster import clock
 from devcluster.errors import ApiError, bad_request, precondition_failed
 from devcluster.objects import Object, is_terminal, is_terminating, meta, spec, uid
-from devcluster.resources import NAMESPACES, PODS, Resource
+from devcluster.resources import NAMESPACES, PODS, ApiResource
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 
 
-class Verdict(StrEnum):
+class DeletionOutcome(StrEnum):
     REMOVE = "remove"
     MARK = "mark"
     KEEP = "keep"
@@ -54,7 +54,7 @@ def _grace(given: Any) -> int | None:
         raise bad_request(f'strconv.ParseInt: parsing "{given}": invalid syntax') from None
 
 
-def check_preconditions(resource: Resource, obj: Object, options: DeleteOptions) -> None:
+def check_preconditions(resource: ApiResource, obj: Object, options: DeleteOptions) -> None:
     name = str(meta(obj)["name"])
     if options.uid is not None and options.uid != uid(obj):
         why = (
@@ -71,11 +71,11 @@ def check_preconditions(resource: Resource, obj: Object, options: DeleteOptions)
         raise _failed(resource, name, why)
 
 
-def _failed(resource: Resource, name: str, why: str) -> ApiError:
+def _failed(resource: ApiResource, name: str, why: str) -> ApiError:
     return precondition_failed(resource.kind, name, why)
 
 
-def judge(resource: Resource, obj: Object, options: DeleteOptions) -> Verdict:
+def judge(resource: ApiResource, obj: Object, options: DeleteOptions) -> DeletionOutcome:
     """Decide on a delete; with MARK, `obj` is changed to what is to be stored."""
     if resource is NAMESPACES:
         return _judge_namespace(obj)
@@ -86,20 +86,22 @@ def judge(resource: Resource, obj: Object, options: DeleteOptions) -> Verdict:
     if grace == 0 and not meta(obj).get("finalizers"):
         if resource is PODS:
             _stamp(obj, 0)
-        return Verdict.REMOVE
+        return DeletionOutcome.REMOVE
     _stamp(obj, grace)
-    return Verdict.MARK
+    return DeletionOutcome.MARK
 
 
-def _judge_namespace(obj: Object) -> Verdict:
+def _judge_namespace(obj: Object) -> DeletionOutcome:
     if not is_terminating(obj):
         meta(obj)["deletionTimestamp"] = clock.timestamp()
         obj.setdefault("status", {})["phase"] = "Terminating"
-        return Verdict.MARK
-    return Verdict.KEEP if spec(obj).get("finalizers") or meta(obj).get("finalizers") else Verdict.REMOVE
+        return DeletionOutcome.MARK
+    return (
+        DeletionOutcome.KEEP if spec(obj).get("finalizers") or meta(obj).get("finalizers") else DeletionOutcome.REMOVE
+    )
 
 
-def _judge_again(obj: Object, options: DeleteOptions, *, changed: bool) -> Verdict:
+def _judge_again(obj: Object, options: DeleteOptions, *, changed: bool) -> DeletionOutcome:
     """A terminating object's grace may only be shortened."""
     metadata = meta(obj)
     left = metadata.get("deletionGracePeriodSeconds") or 0
@@ -110,8 +112,8 @@ def _judge_again(obj: Object, options: DeleteOptions, *, changed: bool) -> Verdi
         metadata["deletionGracePeriodSeconds"] = left = asked
         changed = True
     if left == 0 and not metadata.get("finalizers"):
-        return Verdict.REMOVE
-    return Verdict.MARK if changed else Verdict.KEEP
+        return DeletionOutcome.REMOVE
+    return DeletionOutcome.MARK if changed else DeletionOutcome.KEEP
 
 
 def _pod_grace(pod: Object, requested: int | None) -> int:

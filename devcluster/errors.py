@@ -5,7 +5,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class StatusCause:
     """One entry of a Status' details.causes."""
 
     reason: str
@@ -60,30 +60,30 @@ def success(code: int | None = None, details: dict[str, Any] | None = None) -> d
     return status
 
 
-def required(field: str, hint: str = "") -> Cause:
-    return Cause("FieldValueRequired", f"Required value: {hint}" if hint else "Required value", field)
+def required(field: str, hint: str = "") -> StatusCause:
+    return StatusCause("FieldValueRequired", f"Required value: {hint}" if hint else "Required value", field)
 
 
-def invalid_value(field: str, value: object, why: str) -> Cause:
+def invalid_value(field: str, value: object, why: str) -> StatusCause:
     shown = f'"{value}"' if isinstance(value, str) else str(value)
-    return Cause("FieldValueInvalid", f"Invalid value: {shown}: {why}", field)
+    return StatusCause("FieldValueInvalid", f"Invalid value: {shown}: {why}", field)
 
 
-def unsupported(field: str, value: str, allowed: tuple[str, ...]) -> Cause:
+def unsupported(field: str, value: str, allowed: tuple[str, ...]) -> StatusCause:
     names = ", ".join(f'"{name}"' for name in allowed)
-    return Cause("FieldValueNotSupported", f'Unsupported value: "{value}": supported values: {names}', field)
+    return StatusCause("FieldValueNotSupported", f'Unsupported value: "{value}": supported values: {names}', field)
 
 
-def duplicate(field: str, value: str) -> Cause:
-    return Cause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)
+def duplicate(field: str, value: str) -> StatusCause:
+    return StatusCause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)
 
 
-def unknown_reference(field: str, value: str) -> Cause:
-    return Cause("FieldValueNotFound", f'Not found: "{value}"', field)
+def unknown_reference(field: str, value: str) -> StatusCause:
+    return StatusCause("FieldValueNotFound", f'Not found: "{value}"', field)
 
 
-def forbidden_field(field: str, why: str) -> Cause:
-    return Cause("FieldValueForbidden", f"Forbidden: {why}", field)
+def forbidden_field(field: str, why: str) -> StatusCause:
+    return StatusCause("FieldValueForbidden", f"Forbidden: {why}", field)
 
 
 def _details(resource: str, name: str, group: str = "") -> dict[str, Any]:
@@ -119,7 +119,7 @@ def precondition_failed(kind: str, name: str, why: str) -> ApiError:
     return ApiError(409, "Conflict", message, details=_details(kind, name))
 
 
-def forbidden(resource: str, name: str, why: str, *, group: str = "", causes: tuple[Cause, ...] = ()) -> ApiError:
+def forbidden(resource: str, name: str, why: str, *, group: str = "", causes: tuple[StatusCause, ...] = ()) -> ApiError:
     details = _details(resource, name, group)
     if causes:
         details["causes"] = [cause.as_dict() for cause in causes]
@@ -127,7 +127,7 @@ def forbidden(resource: str, name: str, why: str, *, group: str = "", causes: tu
     return ApiError(403, "Forbidden", message, details=details)
 
 
-def invalid(kind: str, name: str, causes: list[Cause], group: str = "") -> ApiError:
+def invalid(kind: str, name: str, causes: list[StatusCause], group: str = "") -> ApiError:
     texts = [f"{cause.field}: {cause.message}" for cause in causes]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _details(kind, name, group) | {"causes": [cause.as_dict() for cause in causes]}

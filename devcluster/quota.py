@@ -6,7 +6,7 @@ from devcluster.errors import ApiError, forbidden
 from devcluster.objects import Object, is_terminal, meta, spec, status
 from devcluster.quantity import Amounts, add, amounts, pod_amounts, render
 from devcluster.resources import PODS, QUOTAS
-from devcluster.store import Store
+from devcluster.store import ObjectStore
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 
@@ -23,7 +23,7 @@ def charge(pod: Object) -> Amounts:
     return found
 
 
-def usage(store: Store, namespace: str) -> Amounts:
+def usage(store: ObjectStore, namespace: str) -> Amounts:
     total: Amounts = {}
     for record in store.iterate(PODS, namespace):
         if not is_terminal(record.object):
@@ -31,7 +31,7 @@ def usage(store: Store, namespace: str) -> Amounts:
     return total
 
 
-def check(store: Store, namespace: str, pod: Object) -> None:
+def check(store: ObjectStore, namespace: str, pod: Object) -> None:
     """Refuse a pod that a quota of its namespace has no room for."""
     quotas = [record for record in store.listed(QUOTAS, namespace) if status(record.object).get("hard")]
     if not quotas:

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from devcluster import clock, deletion
 from devcluster.admission import Admission
-from devcluster.deletion import DeleteOptions, Verdict
+from devcluster.deletion import DeleteOptions, DeletionOutcome
 from devcluster.errors import (
     ApiError,
     already_exists,
@@ -18,12 +18,12 @@ from devcluster.errors import (
     invalid_value,
     not_found,
 )
-from devcluster.kinds import kind_of
-from devcluster.kinds.base import validate_finalizers_update, validate_metadata
 from devcluster.objects import Object, meta, uid
-from devcluster.resources import NAMESPACES, SERVICE_ACCOUNTS, Resource
+from devcluster.resources import NAMESPACES, SERVICE_ACCOUNTS, ApiResource
 from devcluster.selectors import Selector
-from devcluster.store import Record, Store
+from devcluster.store import ObjectStore, Record
+from devcluster.strategies import strategy_for
+from devcluster.strategies.base import validate_finalizers_update, validate_metadata
 
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
@@ -33,17 +33,17 @@ _KEPT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ObjectAddress:
     """Where a request points: an object, or with an empty name a collection."""
 
-    resource: Resource
+    resource: ApiResource
     namespace: str = ""
     name: str = ""
     subresource: str = ""
 
 
 class Registry:
-    def __init__(self, store: Store, admission: Admission) -> None:
+    def __init__(self, store: ObjectStore, admission: Admission) -> None:
         self.store = store
         self._admission = admission
         self._bootstrap()
@@ -51,16 +51,16 @@ class Registry:
     def _bootstrap(self) -> None:
         for name in _KEPT_NAMESPACES:
             if self.store.get(NAMESPACES, "", name) is None:
-                self.create(Address(NAMESPACES), {"metadata": {"name": name}})
+                self.create(ObjectAddress(NAMESPACES), {"metadata": {"name": name}})
 
-    def get(self, address: Address) -> Record:
+    def get(self, address: ObjectAddress) -> Record:
         record = self.store.get(address.resource, address.namespace, address.name)
         if record is None:
             raise not_found(address.resource.plural, address.name, address.resource.group)
         return record
 
-    def create(self, address: Address, obj: Object, *, dry_run: bool = False) -> Record:
-        resource, kind = address.resource, kind_of(address.resource)
+    def create(self, address: ObjectAddress, obj: Object, *, dry_run: bool = False) -> Record:
+        resource, kind = address.resource, strategy_for(address.resource)
         metadata = meta(obj)
         _check_namespace_agrees(address, metadata)
         kind.prepare_create(obj)
@@ -84,13 +84,13 @@ class Registry:
             return _unstored(address, name, obj)
         record = self.store.put(resource, address.namespace, name, obj)
         if resource is NAMESPACES:
-            self.create(Address(SERVICE_ACCOUNTS, name), {"metadata": {"name": "default"}})
+            self.create(ObjectAddress(SERVICE_ACCOUNTS, name), {"metadata": {"name": "default"}})
         return record
 
-    def update(self, address: Address, change: Callable[[Object], Object], *, dry_run: bool = False) -> Record:
+    def update(self, address: ObjectAddress, change: Callable[[Object], Object], *, dry_run: bool = False) -> Record:
         """Replace an object by what `change` makes of a copy; the status subresource touches the status only."""
         current = self.get(address)
-        resource, kind = address.resource, kind_of(address.resource)
+        resource, kind = address.resource, strategy_for(address.resource)
         new = change(current.fresh())
         _check_identity(address, current, new)
         _keep_system_fields(new, current.object)
@@ -113,7 +113,7 @@ class Registry:
             return Record.of(resource, address.namespace, address.name, new)
         return self.store.put(resource, address.namespace, address.name, new)
 
-    def delete(self, address: Address, options: DeleteOptions) -> tuple[Record, bool]:
+    def delete(self, address: ObjectAddress, options: DeleteOptions) -> tuple[Record, bool]:
         """Begin or finish a deletion; returns the object's last state and whether it is gone."""
         current = self.get(address)
         if address.resource is NAMESPACES and address.name in _KEPT_NAMESPACES[:3]:
@@ -121,27 +121,27 @@ class Registry:
         deletion.check_preconditions(address.resource, current.object, options)
         obj = current.fresh()
         verdict = deletion.judge(address.resource, obj, options)
-        if options.dry_run or verdict is Verdict.KEEP:
-            return current, verdict is Verdict.REMOVE
-        if verdict is Verdict.MARK:
+        if options.dry_run or verdict is DeletionOutcome.KEEP:
+            return current, verdict is DeletionOutcome.REMOVE
+        if verdict is DeletionOutcome.MARK:
             return self.store.put(address.resource, address.namespace, address.name, obj), False
         if obj != current.object:
             # A pod is marked even when it goes at once: watchers see MODIFIED before DELETED.
             current = self.store.put(address.resource, address.namespace, address.name, obj)
         return self.store.remove(current), True
 
-    def delete_collection(self, address: Address, selector: Selector, options: DeleteOptions) -> list[Record]:
+    def delete_collection(self, address: ObjectAddress, selector: Selector, options: DeleteOptions) -> list[Record]:
         found = [
             record
             for record in self.store.listed(address.resource, address.namespace)
             if selector.matches(record.object)
         ]
         for record in found:
-            self.delete(Address(address.resource, record.namespace, record.name), options)
+            self.delete(ObjectAddress(address.resource, record.namespace, record.name), options)
         return found
 
 
-def _check_namespace_agrees(address: Address, metadata: Object) -> None:
+def _check_namespace_agrees(address: ObjectAddress, metadata: Object) -> None:
     given = metadata.get("namespace", "")
     if address.resource.namespaced and given not in ("", address.namespace):
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
@@ -151,7 +151,7 @@ def _generate_name(base: str) -> str:
     return base[:58] + "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
 
 
-def _settle_metadata(obj: Object, resource: Resource) -> None:
+def _settle_metadata(obj: Object, resource: ApiResource) -> None:
     """Give a new object its identity and drop what it may not bring."""
     metadata = meta(obj)
     for name in (
@@ -178,13 +178,13 @@ def _drop_empty(metadata: Object) -> None:
             del metadata[name]
 
 
-def check_name(address: Address, obj: Object) -> None:
+def check_name(address: ObjectAddress, obj: Object) -> None:
     name = meta(obj).get("name", address.name)
     if name != address.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({address.name})")
 
 
-def _check_identity(address: Address, current: Record, new: Object) -> None:
+def _check_identity(address: ObjectAddress, current: Record, new: Object) -> None:
     check_name(address, new)
     metadata = meta(new)
     _check_namespace_agrees(address, metadata)
@@ -199,7 +199,7 @@ def _check_identity(address: Address, current: Record, new: Object) -> None:
         raise conflict(address.resource.plural, address.name, group=address.resource.group)
 
 
-def _version_required(address: Address) -> ApiError:
+def _version_required(address: ObjectAddress) -> ApiError:
     cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
     return invalid(address.resource.plural, address.name, [cause], address.resource.group)
 
@@ -219,6 +219,6 @@ def _keep_system_fields(new: Object, current: Object) -> None:
         new.pop(name, None)
 
 
-def _unstored(address: Address, name: str, obj: Object) -> Record:
+def _unstored(address: ObjectAddress, name: str, obj: Object) -> Record:
     """Answer a dry run with what would have been stored."""
     return Record.of(address.resource, address.namespace, name, obj)

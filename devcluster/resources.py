@@ -9,7 +9,7 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Resource:
+class ApiResource:
     """A row: how a resource is named, addressed, selected and split."""
 
     plural: str
@@ -51,7 +51,7 @@ class Resource:
         return bad_request(f'"{path}" is not a known field selector: only {only}')
 
 
-PODS = Resource(
+PODS = ApiResource(
     "pods",
     "Pod",
     short_names=("po",),
@@ -71,7 +71,7 @@ PODS = Resource(
         }
     ),
 )
-NAMESPACES = Resource(
+NAMESPACES = ApiResource(
     "namespaces",
     "Namespace",
     namespaced=False,
@@ -80,7 +80,7 @@ NAMESPACES = Resource(
     fields=frozenset({"status.phase", "name"}),
     field_aliases=(("name", "metadata.name"),),
 )
-NODES = Resource(
+NODES = ApiResource(
     "nodes",
     "Node",
     namespaced=False,
@@ -88,7 +88,7 @@ NODES = Resource(
     subresources=("status",),
     fields=frozenset({"spec.unschedulable"}),
 )
-SERVICES = Resource(
+SERVICES = ApiResource(
     "services",
     "Service",
     short_names=("svc",),
@@ -96,10 +96,10 @@ SERVICES = Resource(
     returns_deleted=True,
     fields=frozenset({"spec.clusterIP", "spec.type"}),
 )
-CONFIG_MAPS = Resource("configmaps", "ConfigMap", short_names=("cm",))
-SECRETS = Resource("secrets", "Secret", fields=frozenset({"type"}))
-SERVICE_ACCOUNTS = Resource("serviceaccounts", "ServiceAccount", short_names=("sa",), returns_deleted=True)
-EVENTS = Resource(
+CONFIG_MAPS = ApiResource("configmaps", "ConfigMap", short_names=("cm",))
+SECRETS = ApiResource("secrets", "Secret", fields=frozenset({"type"}))
+SERVICE_ACCOUNTS = ApiResource("serviceaccounts", "ServiceAccount", short_names=("sa",), returns_deleted=True)
+EVENTS = ApiResource(
     "events",
     "Event",
     short_names=("ev",),
@@ -120,15 +120,15 @@ EVENTS = Resource(
     ),
     field_aliases=(("source", "source.component"),),
 )
-QUOTAS = Resource(
+QUOTAS = ApiResource(
     "resourcequotas",
     "ResourceQuota",
     short_names=("quota",),
     subresources=("status",),
     returns_deleted=True,
 )
-LEASES = Resource("leases", "Lease", group="coordination.k8s.io", unconditional_update=False, create_on_update=True)
-PERSISTENT_VOLUMES = Resource(
+LEASES = ApiResource("leases", "Lease", group="coordination.k8s.io", unconditional_update=False, create_on_update=True)
+PERSISTENT_VOLUMES = ApiResource(
     "persistentvolumes",
     "PersistentVolume",
     namespaced=False,
@@ -136,14 +136,14 @@ PERSISTENT_VOLUMES = Resource(
     subresources=("status",),
     returns_deleted=True,
 )
-PERSISTENT_VOLUME_CLAIMS = Resource(
+PERSISTENT_VOLUME_CLAIMS = ApiResource(
     "persistentvolumeclaims",
     "PersistentVolumeClaim",
     short_names=("pvc",),
     subresources=("status",),
     returns_deleted=True,
 )
-STATEFUL_SETS = Resource(
+STATEFUL_SETS = ApiResource(
     "statefulsets",
     "StatefulSet",
     group="apps",
@@ -151,8 +151,8 @@ STATEFUL_SETS = Resource(
     subresources=("status", "scale"),
     has_generation=True,
 )
-CONTROLLER_REVISIONS = Resource("controllerrevisions", "ControllerRevision", group="apps")
-POD_GROUPS = Resource(
+CONTROLLER_REVISIONS = ApiResource("controllerrevisions", "ControllerRevision", group="apps")
+POD_GROUPS = ApiResource(
     "podgroups",
     "PodGroup",
     group="scheduler.tensorstack.dev",
@@ -178,12 +178,12 @@ class Catalog:
         self._by_address = {(row.group, row.version, row.plural): row for row in self.rows}
         self.by_key = {row.key: row for row in self.rows}
 
-    def find(self, group: str, version: str, plural: str) -> Resource | None:
+    def find(self, group: str, version: str, plural: str) -> ApiResource | None:
         return self._by_address.get((group, version, plural))
 
-    def groups(self) -> dict[str, list[Resource]]:
+    def groups(self) -> dict[str, list[ApiResource]]:
         """Return rows by group/version, for discovery."""
-        found: dict[str, list[Resource]] = {}
+        found: dict[str, list[ApiResource]] = {}
         for row in self.rows:
             found.setdefault(row.group_version, []).append(row)
         return found

@@ -17,11 +17,11 @@ from aiohttp import web
 from devcluster import clock
 from devcluster.admission import Admission
 from devcluster.certificates import Certificates
-from devcluster.controllers.accounting import QuotaController
 from devcluster.controllers.events import EventExpiry
 from devcluster.controllers.garbage import GarbageCollector, OrphanPods
 from devcluster.controllers.namespaces import NamespaceController
 from devcluster.controllers.nodes import NodeLifecycle
+from devcluster.controllers.quotas import QuotaController
 from devcluster.controllers.scheduler import Scheduler
 from devcluster.controllers.statefulsets import StatefulSetController
 from devcluster.controllers.volumes import VolumeController
@@ -30,7 +30,7 @@ from devcluster.registry import Registry
 from devcluster.resources import Catalog
 from devcluster.server.api import ApiServer, ApiSettings
 from devcluster.settings import DevClusterSettings
-from devcluster.store import Store
+from devcluster.store import ObjectStore
 
 _logger = logging.getLogger(__name__)
 _RESTART_SECONDS = 1.0
@@ -145,9 +145,9 @@ async def _keep_running(loop: _Loop) -> None:
             await asyncio.sleep(_RESTART_SECONDS)
 
 
-def _open_store(settings: DevClusterSettings) -> Store:
+def _open_store(settings: DevClusterSettings) -> ObjectStore:
     path = settings.data_dir / "cluster.sqlite3" if settings.data_dir else None
-    return Store(Catalog(pod_groups=settings.pod_groups), path, settings.watch_window)
+    return ObjectStore(Catalog(pod_groups=settings.pod_groups), path, settings.watch_window)
 
 
 def _controllers(settings: DevClusterSettings, registry: Registry) -> list[_Loop]:

@@ -15,9 +15,9 @@ from typing import Self
 
 import msgspec
 
-from devcluster.database import Database, Row
+from devcluster.database import Row, SqliteDatabase
 from devcluster.objects import Object, owner_uids, uid
-from devcluster.resources import Catalog, Resource
+from devcluster.resources import ApiResource, Catalog
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Object)
@@ -33,7 +33,7 @@ class ChangeType(StrEnum):
 class Record:
     """One version of one object; `body` is its JSON without kind and apiVersion."""
 
-    resource: Resource
+    resource: ApiResource
     namespace: str
     name: str
     version: int
@@ -41,7 +41,7 @@ class Record:
     body: bytes
 
     @classmethod
-    def of(cls, resource: Resource, namespace: str, name: str, obj: Object, version: int = 0) -> Self:
+    def of(cls, resource: ApiResource, namespace: str, name: str, obj: Object, version: int = 0) -> Self:
         return cls(resource, namespace, name, version, obj, _encoder.encode(obj))
 
     def fresh(self) -> Object:
@@ -67,7 +67,7 @@ class WindowPassedError(Exception):
     """The log no longer holds what the reader asks for."""
 
 
-class Log:
+class ChangeLog:
     """The last changes of one resource, each at a position; a reader left behind gets WindowPassedError."""
 
     def __init__(self, window: int, compacted: int) -> None:
@@ -121,18 +121,18 @@ class Log:
                 self._waiters.discard(waiter)
 
 
-Names = dict[str, Record]
+RecordsByName = dict[str, Record]
 
 
-class Store:
+class ObjectStore:
     def __init__(self, catalog: Catalog, path: Path | None, window: int) -> None:
         self.catalog = catalog
-        self._database = Database(path)
+        self._database = SqliteDatabase(path)
         self.version = max(self._database.version(), 1)
-        self._objects: dict[str, dict[str, Names]] = {row.key: {} for row in catalog.rows}
+        self._objects: dict[str, dict[str, RecordsByName]] = {row.key: {} for row in catalog.rows}
         self._by_uid: dict[str, Record] = {}
         self._dependents: dict[str, set[str]] = {}
-        self.logs = {row.key: Log(window, self.version) for row in catalog.rows}
+        self.logs = {row.key: ChangeLog(window, self.version) for row in catalog.rows}
         self._feeds: list[asyncio.Queue[Change]] = []
         self._load()
 
@@ -152,7 +152,7 @@ class Store:
         self._feeds.append(queue)
         return queue
 
-    def get(self, resource: Resource, namespace: str, name: str) -> Record | None:
+    def get(self, resource: ApiResource, namespace: str, name: str) -> Record | None:
         return self._objects[resource.key].get(namespace, {}).get(name)
 
     def by_uid(self, wanted: str) -> Record | None:
@@ -162,7 +162,7 @@ class Store:
         found = (self._by_uid.get(dependent) for dependent in self._dependents.get(owner, ()))
         return [record for record in found if record is not None]
 
-    def iterate(self, resource: Resource, namespace: str = "") -> Iterator[Record]:
+    def iterate(self, resource: ApiResource, namespace: str = "") -> Iterator[Record]:
         """Yield in no particular order, of one namespace or of all."""
         spaces = self._objects[resource.key]
         if namespace:
@@ -171,10 +171,10 @@ class Store:
         for names in spaces.values():
             yield from names.values()
 
-    def listed(self, resource: Resource, namespace: str = "") -> list[Record]:
+    def listed(self, resource: ApiResource, namespace: str = "") -> list[Record]:
         return sorted(self.iterate(resource, namespace), key=lambda record: (record.namespace, record.name))
 
-    def put(self, resource: Resource, namespace: str, name: str, obj: Object) -> Record:
+    def put(self, resource: ApiResource, namespace: str, name: str, obj: Object) -> Record:
         """Store the object under the next version, which is written into it."""
         previous = self.get(resource, namespace, name)
         record = self._next(resource, namespace, name, obj)
@@ -193,7 +193,7 @@ class Store:
         self._publish(Change(ChangeType.DELETED, final, record))
         return final
 
-    def _next(self, resource: Resource, namespace: str, name: str, obj: Object) -> Record:
+    def _next(self, resource: ApiResource, namespace: str, name: str, obj: Object) -> Record:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         return Record.of(resource, namespace, name, obj, self.version)

@@ -9,14 +9,14 @@ import httpx2
 
 from app.cache_runtime.binary import juicefs_path
 from app.cache_runtime.errors import JobFailed
-from app.demo.player import Ending, Say
+from app.demo.player import Say, StoryResult
 from app.demo.sample_story import Document, SampleStory
 from app.demo.second_node import TOLERATION, second_node
 from app.k8s.connection import connect
 from app.k8s.errors import AlreadyExists
 from app.k8s.transport import Limits
 from app.settings import Settings
-from devcluster.node.fuse import why_no_fuse
+from devcluster.node.storage.fuse import why_no_fuse
 
 PARTITIONS = 2
 CONNECT = 30.0  # seconds; all stories begin at once, and a TLS handshake waits for a cluster that starts their pods
@@ -33,7 +33,7 @@ def why_no_cache(settings: Settings) -> str:
     return why_no_fuse()
 
 
-async def play_cache(client: httpx2.AsyncClient, namespace: str, say: Say, data_dir: Path) -> Ending:
+async def play_cache(client: httpx2.AsyncClient, namespace: str, say: Say, data_dir: Path) -> StoryResult:
     """Its files are gone afterwards."""
     home = data_dir / "digits"
     kubeconfig = data_dir / "cluster" / "kubeconfig"

@@ -22,7 +22,7 @@ class DemoError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class StoryResult:
     """How a story went."""
 
     story: Story
@@ -45,7 +45,7 @@ class Player:
         self._jobs = f"/api/v1/namespaces/{namespace}/jobs"
         self._say = say
 
-    async def play(self, story: Story) -> Ending:
+    async def play(self, story: Story) -> StoryResult:
         """Submit, act, follow to the end."""
         started = time.monotonic()
         manifest = resources.files("examples").joinpath(story.file).read_bytes()
@@ -56,7 +56,7 @@ class Player:
         replicas = await self._call("GET", f"/{name}/replicas")
         for task, rank, attempt in story.logs:
             await self._show_log(name, task, rank, attempt)
-        return Ending(
+        return StoryResult(
             story=story,
             name=name,
             phase=job["status"]["phase"],

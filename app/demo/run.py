@@ -10,7 +10,7 @@ import httpx2
 
 from app import dev
 from app.demo.cache import play_cache, why_no_cache
-from app.demo.player import DemoError, Ending, Player
+from app.demo.player import DemoError, Player, StoryResult
 from app.demo.sample_story import STORY as CACHE
 from app.demo.stories import STORIES, Story
 from app.dev import NotStarted
@@ -50,12 +50,12 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
 
 async def _play_all(url: str, settings: Settings, data_dir: Path) -> int:
     teller = _Teller(time.monotonic())
-    endings: list[Ending] = []
+    endings: list[StoryResult] = []
     failures: list[str] = []
     async with httpx2.AsyncClient(base_url=url, timeout=CLIENT_TIMEOUT) as client:
         player = Player(client, NAMESPACE, teller.say)
 
-        async def play(story: Story, playing: Awaitable[Ending]) -> None:
+        async def play(story: Story, playing: Awaitable[StoryResult]) -> None:
             try:
                 endings.append(await playing)
             except (DemoError, NotStarted, KubeError, httpx2.HTTPError) as error:
@@ -83,7 +83,7 @@ class _Teller:
         print(f"{time.monotonic() - self._started:6.1f} s  {name:<21} {line}", flush=True)  # noqa: T201
 
 
-def _print_table(endings: list[Ending], failures: list[str]) -> None:
+def _print_table(endings: list[StoryResult], failures: list[str]) -> None:
     lines = ["", f"   {'example':<22} {'ended':<10} {'expected':<10} {'restarts':>8} {'seconds':>8}"]
     for ending in sorted(endings, key=lambda ending: ending.name):
         mark = "ok" if ending.as_it_should else "!!"

@@ -17,7 +17,7 @@ from typing import Any, Final
 import httpx2
 import yaml
 
-from app.demo.player import DemoError, Ending, Player, Say, checked
+from app.demo.player import DemoError, Player, Say, StoryResult, checked
 from app.demo.stories import Story
 
 EXAMPLES: Final = "sample-set"
@@ -122,7 +122,7 @@ class SampleStory:
         self._set: Document = {}
         self._news = asyncio.Condition()
 
-    async def play(self) -> Ending:
+    async def play(self) -> StoryResult:
         started = time.monotonic()
         try:
             async with asyncio.timeout(LONGEST):
@@ -132,7 +132,7 @@ class SampleStory:
         except BaseExceptionGroup as group:
             raise _first(group) from group
         took = time.monotonic() - started
-        return Ending(story=STORY, name=NAME, phase=GONE, message="nothing is left", seconds=took, restarts=0)
+        return StoryResult(story=STORY, name=NAME, phase=GONE, message="nothing is left", seconds=took, restarts=0)
 
     async def _play(self) -> None:
         await asyncio.to_thread(make_data, self._home)

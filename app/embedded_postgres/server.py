@@ -15,7 +15,7 @@ from typing import Self
 
 from app.embedded_postgres import leftovers
 from app.embedded_postgres.binaries import EmbeddedPostgresError, PostgresBinaries
-from app.embedded_postgres.places import DATABASE, PORT, USER, OwnerLock, Places
+from app.embedded_postgres.directory import DATABASE, PORT, USER, OwnerLock, PostgresDirectory
 from app.embedded_postgres.probe import answers
 
 INITDB_SECONDS = 120.0
@@ -58,7 +58,7 @@ class EmbeddedPostgres:
         binaries: PostgresBinaries | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        self._places = Places(data_dir.absolute())
+        self._places = PostgresDirectory(data_dir.absolute())
         self._lock = OwnerLock(self._places.directory)
         self._given_binaries = binaries
         self._settings = {**SETTINGS, **(settings or {})}

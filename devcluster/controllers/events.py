@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from devcluster import clock
 from devcluster.deletion import DeleteOptions
 from devcluster.objects import Object, meta
-from devcluster.registry import Address, Registry
+from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import EVENTS
 from devcluster.store import Record
 
@@ -31,7 +31,7 @@ class Recorder:
             "reportingInstance": "",
         }
         event |= _new_style(action, now) if action else _old_style(self._component, now)
-        self._registry.create(Address(EVENTS, namespace), event)
+        self._registry.create(ObjectAddress(EVENTS, namespace), event)
 
 
 def _old_style(component: str, now: datetime) -> Object:
@@ -80,4 +80,4 @@ class EventExpiry:
         for record in list(self._registry.store.iterate(EVENTS)):
             created = clock.parse(meta(record.object).get("creationTimestamp"))
             if created is not None and created < horizon:
-                self._registry.delete(Address(EVENTS, record.namespace, record.name), DeleteOptions())
+                self._registry.delete(ObjectAddress(EVENTS, record.namespace, record.name), DeleteOptions())

@@ -6,8 +6,8 @@ from contextlib import suppress
 from devcluster.deletion import FOREGROUND, ORPHAN, DeleteOptions
 from devcluster.errors import ApiError
 from devcluster.objects import Object, is_terminal, is_terminating, meta, owner_uids, spec, uid
-from devcluster.podactions import disrupt
-from devcluster.registry import Address, Registry
+from devcluster.pod_actions import disrupt
+from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import NODES, PODS
 from devcluster.store import Change, ChangeType, Record
 
@@ -120,7 +120,7 @@ class OrphanPods:
                     self._remove(record)
 
     def _remove(self, record: Record) -> None:
-        address = Address(PODS, record.namespace, record.name)
+        address = ObjectAddress(PODS, record.namespace, record.name)
         options = DeleteOptions(grace=0, uid=uid(record.object))
         if is_terminal(record.object):
             self._registry.delete(address, options)
@@ -128,5 +128,5 @@ class OrphanPods:
         disrupt(self._registry, address, "DeletionByPodGC", "PodGC: node no longer exists", options, phase="Failed")
 
 
-def _address(record: Record) -> Address:
-    return Address(record.resource, record.namespace, record.name)
+def _address(record: Record) -> ObjectAddress:
+    return ObjectAddress(record.resource, record.namespace, record.name)

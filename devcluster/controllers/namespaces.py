@@ -5,7 +5,7 @@ from contextlib import suppress
 from devcluster.deletion import DeleteOptions
 from devcluster.errors import ApiError
 from devcluster.objects import Object, is_terminating, meta, set_condition, spec, uid
-from devcluster.registry import Address, Registry
+from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import EVENTS, NAMESPACES
 from devcluster.store import Change, ChangeType, Record
 
@@ -32,7 +32,7 @@ class NamespaceController:
             for left in self._contents(name):
                 if not is_terminating(left.object):
                     options = DeleteOptions(uid=uid(left.object), propagation="Background")
-                    self._registry.delete(Address(left.resource, name, left.name), options)
+                    self._registry.delete(ObjectAddress(left.resource, name, left.name), options)
             left_over = list(self._contents(name))
             if left_over:
                 self._explain(record, left_over)
@@ -67,7 +67,7 @@ class NamespaceController:
                 )
             return namespace
 
-        self._registry.update(Address(NAMESPACES, "", record.name, "status"), change)
+        self._registry.update(ObjectAddress(NAMESPACES, "", record.name, "status"), change)
 
     def _finalize(self, record: Record) -> None:
         def change(namespace: Object) -> Object:
@@ -77,7 +77,7 @@ class NamespaceController:
             }
             return namespace
 
-        self._registry.update(Address(NAMESPACES, "", record.name, "finalize"), change)
+        self._registry.update(ObjectAddress(NAMESPACES, "", record.name, "finalize"), change)
 
 
 def _matters(change: Change) -> bool:

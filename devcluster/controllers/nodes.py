@@ -22,8 +22,8 @@ from devcluster.objects import (
     spec,
     uid,
 )
-from devcluster.podactions import disrupt
-from devcluster.registry import Address, Registry
+from devcluster.pod_actions import disrupt
+from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import LEASES, NODES, PODS
 from devcluster.settings import Timings
 from devcluster.store import Record
@@ -98,7 +98,7 @@ class NodeLifecycle:
                 )
             return obj
 
-        updated = self._registry.update(Address(NODES, "", node.name, "status"), change)
+        updated = self._registry.update(ObjectAddress(NODES, "", node.name, "status"), change)
         message = f"Node {node.name} status is now: NodeNotReady"
         self._recorder.record(updated, "Normal", "NodeNotReady", message)
 
@@ -137,7 +137,7 @@ class NodeLifecycle:
                 del obj["spec"]["taints"]
             return obj
 
-        self._registry.update(Address(NODES, "", node.name), change)
+        self._registry.update(ObjectAddress(NODES, "", node.name), change)
 
     def _mark_not_ready(self, record: Record) -> None:
         ready = condition(record.object, "Ready")
@@ -148,14 +148,14 @@ class NodeLifecycle:
             set_condition(pod, "Ready", "False", reason="NodeNotReady", message="Node is not ready")
             return pod
 
-        updated = self._registry.update(Address(PODS, record.namespace, record.name, "status"), change)
+        updated = self._registry.update(ObjectAddress(PODS, record.namespace, record.name, "status"), change)
         self._recorder.record(updated, "Warning", "NodeNotReady", "Node is not ready")
 
     def _evict(self, record: Record, taint_key: str, elapsed: float) -> None:
         patience = _patience(record.object, {"key": taint_key, "effect": "NoExecute"})
         if is_terminating(record.object) or patience is None or elapsed < patience:
             return
-        address = Address(PODS, record.namespace, record.name)
+        address = ObjectAddress(PODS, record.namespace, record.name)
         why = "Taint manager: deleting due to NoExecute taint"
         disrupt(self._registry, address, "DeletionByTaintManager", why, DeleteOptions(uid=uid(record.object)))
         shown = f"Marking for deletion Pod {record.namespace}/{record.name}"

@@ -19,9 +19,9 @@ from devcluster.objects import (
     status,
     uid,
 )
-from devcluster.podactions import bind
+from devcluster.pod_actions import bind
 from devcluster.quantity import Amounts, add, amounts, pod_amounts
-from devcluster.registry import Address, Registry
+from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
 from devcluster.store import Change, ChangeType, Record
 
@@ -133,7 +133,7 @@ class Scheduler:
             self._report(record, fit.explain(failures))
             return
         node_name = min(candidates)[1]
-        bind(self._registry, Address(PODS, record.namespace, record.name), node_name)
+        bind(self._registry, ObjectAddress(PODS, record.namespace, record.name), node_name)
         self._waiting.pop(uid(record.object), None)
         self._charge(uid(record.object), node_name, record.object)
         where = f"{record.namespace}/{record.name} to {node_name}"
@@ -167,7 +167,7 @@ class Scheduler:
             set_condition(pod, "PodScheduled", "False", reason="Unschedulable", message=message)
             return pod
 
-        updated = self._registry.update(Address(PODS, record.namespace, record.name, "status"), change)
+        updated = self._registry.update(ObjectAddress(PODS, record.namespace, record.name, "status"), change)
         self._recorder.record(updated, "Warning", "FailedScheduling", message, "Scheduling")
 
 

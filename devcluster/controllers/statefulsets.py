@@ -7,13 +7,13 @@ ended ─▶ deleted ─▶ made again          too many ─▶ the last first  
 import asyncio
 from contextlib import suppress
 
-from devcluster.controllers import ordinals
+from devcluster.controllers import statefulset_pods as ordinals
 from devcluster.controllers.events import Recorder
-from devcluster.controllers.ordinals import has_ended, is_available, is_healthy, is_ready, revision_of
+from devcluster.controllers.statefulset_pods import has_ended, is_available, is_healthy, is_ready, revision_of
 from devcluster.deletion import DeleteOptions
 from devcluster.errors import ApiError
 from devcluster.objects import Object, is_terminating, labels, meta, owner_uids, spec, status, uid
-from devcluster.registry import Address, Registry
+from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
 from devcluster.store import Change, Record
 
@@ -118,14 +118,14 @@ class StatefulSetController:
             "data": data,
             "revision": number,
         }
-        return self._registry.create(Address(CONTROLLER_REVISIONS, record.namespace), revision)
+        return self._registry.create(ObjectAddress(CONTROLLER_REVISIONS, record.namespace), revision)
 
     def _renumber(self, revision: Record, number: int) -> Record:
         def change(obj: Object) -> Object:
             obj["revision"] = number
             return obj
 
-        return self._registry.update(Address(CONTROLLER_REVISIONS, revision.namespace, revision.name), change)
+        return self._registry.update(ObjectAddress(CONTROLLER_REVISIONS, revision.namespace, revision.name), change)
 
     def _step(self, record: Record, current: Record, update: Record) -> None:
         """Go as far as may be gone before something has to become true."""
@@ -169,14 +169,14 @@ class StatefulSetController:
         name = meta(made)["name"]
         what = f"Create Pod {name} in StatefulSet {record.name}"
         try:
-            self._registry.create(Address(PODS, record.namespace), made)
+            self._registry.create(ObjectAddress(PODS, record.namespace), made)
         except ApiError as error:
             raise ApiError(error.code, error.reason, f"{what} failed error: {error.message}") from error
         self._told.pop(uid(record.object), None)
         self._recorder.record(record, "Normal", "SuccessfulCreate", f"{what} successful")
 
     def _delete(self, record: Record, pod: Record) -> None:
-        self._registry.delete(Address(PODS, pod.namespace, pod.name), DeleteOptions(uid=uid(pod.object)))
+        self._registry.delete(ObjectAddress(PODS, pod.namespace, pod.name), DeleteOptions(uid=uid(pod.object)))
         message = f"Delete Pod {pod.name} in StatefulSet {record.name} successful"
         self._recorder.record(record, "Normal", "SuccessfulDelete", message)
 
@@ -214,7 +214,7 @@ class StatefulSetController:
             return obj
 
         with suppress(ApiError):
-            self._registry.update(Address(STATEFUL_SETS, record.namespace, record.name, "status"), change)
+            self._registry.update(ObjectAddress(STATEFUL_SETS, record.namespace, record.name, "status"), change)
 
     def _counted(self, record: Record, current: Record, update: Record) -> Object:
         pods = [pod.object for pod in self._pods(record).values()]

@@ -9,13 +9,13 @@ from contextlib import suppress
 
 from devcluster import clock
 from devcluster.controllers.events import Recorder
-from devcluster.controllers.matching import best_volume, is_reserved_for, storage_class, why_unfit
+from devcluster.controllers.volume_matching import best_volume, is_reserved_for, storage_class, why_unfit
 from devcluster.errors import ApiError
-from devcluster.kinds.volumes import CLAIM_PROTECTION, VOLUME_PROTECTION
 from devcluster.objects import Object, is_terminating, meta, phase, spec, uid
-from devcluster.registry import Address, Registry
+from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from devcluster.store import Change, ChangeType, Record
+from devcluster.strategies.volumes import CLAIM_PROTECTION, VOLUME_PROTECTION
 
 _COMPLETED = "pv.kubernetes.io/bind-completed"
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -76,7 +76,7 @@ class VolumeController:
             volume["status"] = {"phase": wanted, "lastPhaseTransitionTime": clock.timestamp()}
             return volume
 
-        self._registry.update(Address(PERSISTENT_VOLUMES, "", record.name, "status"), change)
+        self._registry.update(ObjectAddress(PERSISTENT_VOLUMES, "", record.name, "status"), change)
 
     def _attend_claim(self, record: Record) -> None:
         if is_terminating(record.object):
@@ -164,9 +164,9 @@ class VolumeController:
                 found[_BY_CONTROLLER] = "yes"
             return obj
 
-        stored = self._registry.update(Address(PERSISTENT_VOLUMES, "", volume.name), reserve)
+        stored = self._registry.update(ObjectAddress(PERSISTENT_VOLUMES, "", volume.name), reserve)
         self._set_phase(stored, "Bound")
-        self._registry.update(Address(PERSISTENT_VOLUME_CLAIMS, claim.namespace, claim.name), name)
+        self._registry.update(ObjectAddress(PERSISTENT_VOLUME_CLAIMS, claim.namespace, claim.name), name)
         found = spec(stored.object)
         wanted = {"phase": "Bound", "accessModes": found["accessModes"], "capacity": dict(found["capacity"])}
         self._write_status(claim, wanted)
@@ -176,7 +176,7 @@ class VolumeController:
             obj["status"] = {**obj.get("status", {}), **wanted}
             return obj
 
-        self._registry.update(Address(PERSISTENT_VOLUME_CLAIMS, claim.namespace, claim.name, "status"), change)
+        self._registry.update(ObjectAddress(PERSISTENT_VOLUME_CLAIMS, claim.namespace, claim.name, "status"), change)
 
     def _unprotect(self, record: Record, finalizer: str) -> None:
         def change(obj: Object) -> Object:
@@ -184,7 +184,7 @@ class VolumeController:
             return obj
 
         self._told.pop(uid(record.object), None)
-        self._registry.update(Address(record.resource, record.namespace, record.name), change)
+        self._registry.update(ObjectAddress(record.resource, record.namespace, record.name), change)
 
 
 def claims_of(pod: Object) -> set[str]:

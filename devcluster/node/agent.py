@@ -16,22 +16,22 @@ from aiohttp import web
 
 from devcluster.certificates import Certificates
 from devcluster.node import clock
-from devcluster.node.addresses import AddressBlock
-from devcluster.node.admission import rejection
-from devcluster.node.client import ApiError, KubeClient, load_kubeconfig
+from devcluster.node.containers.images import Image, load_images
 from devcluster.node.context import HOST_IP, NodeMeans
-from devcluster.node.csi import CsiMounts, csi_mounts
-from devcluster.node.dns import HostsKeeper
-from devcluster.node.events import EventRecorder
-from devcluster.node.images import Image, load_images
-from devcluster.node.informer import Informer
-from devcluster.node.leftovers import kill_leftovers
-from devcluster.node.namespaces import namespaces_work
-from devcluster.node.objects import ObjectCache
-from devcluster.node.pod import PodWorker, has_ended
+from devcluster.node.kube.client import ApiError, KubeClient, load_kubeconfig
+from devcluster.node.kube.configuration import ObjectCache
+from devcluster.node.kube.events import EventRecorder
+from devcluster.node.kube.informer import Informer
+from devcluster.node.log_server import KubeletServer
+from devcluster.node.network.addresses import AddressBlock
+from devcluster.node.network.hosts_files import HostsKeeper
+from devcluster.node.pods.admission import rejection
+from devcluster.node.pods.worker import PodWorker, has_ended
+from devcluster.node.processes.leftovers import kill_leftovers
+from devcluster.node.processes.mount_namespaces import namespaces_work
 from devcluster.node.registration import LEASES, capacity, lease_object, node_object, node_status
-from devcluster.node.server import KubeletServer
 from devcluster.node.settings import NodeSettings
+from devcluster.node.storage.csi import CsiMounts, csi_mounts
 
 log = logging.getLogger(__name__)
 

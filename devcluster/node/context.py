@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from devcluster.node.client import KubeClient
-from devcluster.node.csi import CsiMounts
+from devcluster.node.containers.images import Image
 from devcluster.node.environment import Sources
-from devcluster.node.events import EventRecorder
-from devcluster.node.images import Image
-from devcluster.node.objects import CONFIG_MAPS, SECRETS, ObjectCache, Objects, as_text
+from devcluster.node.kube.client import KubeClient
+from devcluster.node.kube.configuration import CONFIG_MAPS, SECRETS, ObjectCache, Objects, as_text
+from devcluster.node.kube.events import EventRecorder
 from devcluster.node.settings import NodeSettings
+from devcluster.node.storage.csi import CsiMounts
 
 HOST_IP = "127.0.0.1"
 SHARED_SECONDS = 1.0  # for so long, pods that start together may share what was fetched for one of them

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from devcluster.errors import ApiError, bad_request, method_not_allowed, unknown_resource
-from devcluster.registry import Address
+from devcluster.registry import ObjectAddress
 from devcluster.resources import NAMESPACES, PODS, Catalog
 
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -31,15 +31,15 @@ class ProxyTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RequestInfo:
     """What a request asks for; `verb` is the word RBAC would use."""
 
     verb: str
-    address: Address
+    address: ObjectAddress
     target: ProxyTarget | None = None
 
 
-def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> Call:
+def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> RequestInfo:
     """Read a path under /api or /apis, as it was spelt; raises the server's 404 or 405."""
     raw = path.strip("/").split("/")
     group, version, parts = _split_version([unquote(part) for part in raw])
@@ -57,11 +57,11 @@ def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> Call:
         raise ApiError(405, "MethodNotAllowed", f"the embedded cluster has no {_ABSENT_SUBRESOURCES[subresource]}")
     if subresource and subresource not in resource.subresources:
         raise unknown_resource()
-    address = Address(resource, namespace, name, subresource)
+    address = ObjectAddress(resource, namespace, name, subresource)
     verb = _verb(method, address, watch=watch)
     if verb is None or (resource.namespaced and not namespace and verb not in ("list", "watch")):
         raise method_not_allowed()
-    return Call(verb, address)
+    return RequestInfo(verb, address)
 
 
 def _rest(path: str) -> str:
@@ -69,7 +69,7 @@ def _rest(path: str) -> str:
     return path.lstrip("/").split("/", 7)[7] if path.lstrip("/").count("/") >= 7 else ""
 
 
-def _proxied(method: str, namespace: str, named: str, rest: str) -> Call:
+def _proxied(method: str, namespace: str, named: str, rest: str) -> RequestInfo:
     """Read `name`, `name:port` or `scheme:name:port`, as a Service's or pod's proxy is asked for."""
     words = named.split(":")
     scheme, name, port = (words if len(words) == 3 else ["", *words, ""])[:3]
@@ -79,7 +79,7 @@ def _proxied(method: str, namespace: str, named: str, rest: str) -> Call:
     if len(words) > 3 or (port and not port.isdigit()) or scheme not in ("", "http", "https"):
         raise bad_request(f'invalid pod request "{named}"')
     target = ProxyTarget(scheme or "http", int(port) if port else None, rest)
-    return Call(verb, Address(PODS, namespace, name, "proxy"), target)
+    return RequestInfo(verb, ObjectAddress(PODS, namespace, name, "proxy"), target)
 
 
 def _split_version(parts: list[str]) -> tuple[str, str, list[str]]:
@@ -90,7 +90,7 @@ def _split_version(parts: list[str]) -> tuple[str, str, list[str]]:
     raise unknown_resource()
 
 
-def _verb(method: str, address: Address, *, watch: bool) -> str | None:
+def _verb(method: str, address: ObjectAddress, *, watch: bool) -> str | None:
     if not address.name:
         return "watch" if watch and method == "GET" else _COLLECTION_VERBS.get(method)
     if not address.subresource:

@@ -9,25 +9,25 @@ from dataclasses import dataclass
 import msgspec
 from aiohttp import web
 
-from devcluster import patches, podactions
+from devcluster import patches, pod_actions
 from devcluster.deletion import DeleteOptions, parse_options
 from devcluster.errors import ApiError, expired, success, unknown_resource
 from devcluster.objects import Object, uid
 from devcluster.registry import Registry, check_name
 from devcluster.server import bodies, discovery, lists, queries, reviews, scale, tables, watches
-from devcluster.server.addressing import Call, resolve
-from devcluster.server.faults import Faults, Rule
+from devcluster.server.addressing import RequestInfo, resolve
 from devcluster.server.lists import Lister
 from devcluster.server.openapi import V2_DOCUMENT, V2_MEDIA_TYPE, OpenApi
-from devcluster.server.podlogs import LogProxy
-from devcluster.server.podproxy import PodProxy
+from devcluster.server.pod_logs import LogProxy
+from devcluster.server.pod_proxy import PodPortProxy
 from devcluster.server.tables import Tables
 from devcluster.store import Record
+from devcluster.testing.faults import Faults, Rule
 
 _logger = logging.getLogger(__name__)
 _HEALTH = ("/healthz", "/readyz", "/livez")
 _MAX_BODY = 3 * 1024 * 1024
-_Handler = Callable[[web.Request, Call], Awaitable[web.StreamResponse]]
+_Handler = Callable[[web.Request, RequestInfo], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ApiServer:
         self._lister = Lister(registry.store)
         self._openapi = OpenApi(registry.store.catalog)
         self._logs = LogProxy(registry)
-        self._proxy = PodProxy(registry)
+        self._proxy = PodPortProxy(registry)
         self._verbs: dict[str, _Handler] = {
             "get": self._get,
             "list": self._list,
@@ -96,10 +96,10 @@ class ApiServer:
         if not self._serves(path):
             return web.Response(status=404, text="404 page not found\n")
         watch = queries.flag(request.query, "watch")
-        call = resolve(self._store.catalog, request.method, request.rel_url.raw_path, watch=watch)
-        fault = self._faults.hit(call)
-        await _suffer(fault, call)
-        response = await self._answer(request, call, fault)
+        info = resolve(self._store.catalog, request.method, request.rel_url.raw_path, watch=watch)
+        fault = self._faults.hit(info)
+        await _suffer(fault, info)
+        response = await self._answer(request, info, fault)
         if fault.lose_response:
             _drop(request)
         return response
@@ -142,54 +142,54 @@ class ApiServer:
             self._faults.clear()
         return _json({"items": self._faults.listed()})
 
-    async def _answer(self, request: web.Request, call: Call, fault: Rule) -> web.StreamResponse:
-        if call.verb == "watch":
-            return await self._stream(request, call, fault)
-        if call.address.subresource == "log":
-            return await self._logs.serve(request, call.address)
-        if call.target is not None:
-            return await self._proxy.serve(request, call.address, call.target)
-        if call.address.subresource in ("binding", "eviction"):
-            return await self._act_on_pod(request, call)
-        if call.address.subresource == "scale":
-            return await self._scale(request, call)
-        return await self._verbs[call.verb](request, call)
+    async def _answer(self, request: web.Request, info: RequestInfo, fault: Rule) -> web.StreamResponse:
+        if info.verb == "watch":
+            return await self._stream(request, info, fault)
+        if info.address.subresource == "log":
+            return await self._logs.serve(request, info.address)
+        if info.target is not None:
+            return await self._proxy.serve(request, info.address, info.target)
+        if info.address.subresource in ("binding", "eviction"):
+            return await self._act_on_pod(request, info)
+        if info.address.subresource == "scale":
+            return await self._scale(request, info)
+        return await self._verbs[info.verb](request, info)
 
-    async def _get(self, request: web.Request, call: Call) -> web.Response:
-        record = self._registry.get(call.address)
+    async def _get(self, request: web.Request, info: RequestInfo) -> web.Response:
+        record = self._registry.get(info.address)
         if not _wants_table(request):
             return _object(record)
         metadata = {"resourceVersion": record.object["metadata"]["resourceVersion"]}
-        return _raw(Tables(call.address.resource, request.query).document(metadata, [record]))
+        return _raw(Tables(info.address.resource, request.query).document(metadata, [record]))
 
-    async def _list(self, request: web.Request, call: Call) -> web.Response:
-        resource = call.address.resource
-        page = self._lister.page(call.address, request.query)
+    async def _list(self, request: web.Request, info: RequestInfo) -> web.Response:
+        resource = info.address.resource
+        page = self._lister.page(info.address, request.query)
         if _wants_table(request):
             return _raw(Tables(resource, request.query).document(page.metadata, page.items))
         return _raw(lists.document(resource, page))
 
-    async def _watch(self, request: web.Request, call: Call) -> web.StreamResponse:
-        return await self._stream(request, call, Rule())
+    async def _watch(self, request: web.Request, info: RequestInfo) -> web.StreamResponse:
+        return await self._stream(request, info, Rule())
 
-    async def _create(self, request: web.Request, call: Call) -> web.Response:
+    async def _create(self, request: web.Request, info: RequestInfo) -> web.Response:
         dry_run = queries.dry_run(request.query, "CreateOptions")
-        body = await self._read(request, call)
-        return _object(self._registry.create(call.address, body.object, dry_run=dry_run), 201, body.unknown)
+        body = await self._read(request, info)
+        return _object(self._registry.create(info.address, body.object, dry_run=dry_run), 201, body.unknown)
 
-    async def _update(self, request: web.Request, call: Call) -> web.Response:
+    async def _update(self, request: web.Request, info: RequestInfo) -> web.Response:
         dry_run = queries.dry_run(request.query, "UpdateOptions")
-        body = await self._read(request, call)
-        address = call.address
+        body = await self._read(request, info)
+        address = info.address
         check_name(address, body.object)
         missing = self._store.get(address.resource, address.namespace, address.name) is None
         if missing and address.resource.create_on_update and not address.subresource:
             return _object(self._registry.create(address, body.object, dry_run=dry_run), 201, body.unknown)
         return _object(self._registry.update(address, lambda _: body.object, dry_run=dry_run), 200, body.unknown)
 
-    async def _patch(self, request: web.Request, call: Call) -> web.Response:
+    async def _patch(self, request: web.Request, info: RequestInfo) -> web.Response:
         dry_run = queries.dry_run(request.query, "PatchOptions")
-        resource = call.address.resource
+        resource = info.address.resource
         patches.check_type(request.content_type, resource.kind)
         patch = bodies.decode(await request.read(), "application/json", resource.kind)
         validation = request.query.get("fieldValidation", "Warn")
@@ -201,22 +201,22 @@ class ApiServer:
             unknown.extend(body.unknown)
             return body.object
 
-        return _object(self._registry.update(call.address, change, dry_run=dry_run), 200, unknown)
+        return _object(self._registry.update(info.address, change, dry_run=dry_run), 200, unknown)
 
-    async def _delete(self, request: web.Request, call: Call) -> web.Response:
+    async def _delete(self, request: web.Request, info: RequestInfo) -> web.Response:
         options = await self._delete_options(request)
-        record, gone = self._registry.delete(call.address, options)
-        resource = call.address.resource
+        record, gone = self._registry.delete(info.address, options)
+        resource = info.address.resource
         if not gone or resource.returns_deleted:
             return _object(record)
         details = {"name": record.name, "group": resource.group, "kind": resource.plural, "uid": uid(record.object)}
         return _json(success(details={key: value for key, value in details.items() if value}))
 
-    async def _delete_collection(self, request: web.Request, call: Call) -> web.Response:
+    async def _delete_collection(self, request: web.Request, info: RequestInfo) -> web.Response:
         options = await self._delete_options(request)
-        selector = queries.selector(call.address, request.query)
-        self._registry.delete_collection(call.address, selector, options)
-        return await self._list(request, call)
+        selector = queries.selector(info.address, request.query)
+        self._registry.delete_collection(info.address, selector, options)
+        return await self._list(request, info)
 
     async def _delete_options(self, request: web.Request) -> DeleteOptions:
         raw = await request.read()
@@ -224,30 +224,30 @@ class ApiServer:
         dry_run = queries.dry_run(request.query, "DeleteOptions")
         return parse_options(body, request.query, dry_run=dry_run)
 
-    async def _read(self, request: web.Request, call: Call) -> bodies.Body:
+    async def _read(self, request: web.Request, info: RequestInfo) -> bodies.Body:
         validation = request.query.get("fieldValidation", "Warn")
-        return bodies.read_object(await request.read(), _content_type(request), call.address.resource, validation)
+        return bodies.read_object(await request.read(), _content_type(request), info.address.resource, validation)
 
-    async def _act_on_pod(self, request: web.Request, call: Call) -> web.Response:
-        body = bodies.decode(await request.read(), _content_type(request), call.address.subresource.title())
-        action = podactions.bind_from_body if call.address.subresource == "binding" else podactions.evict
-        action(self._registry, call.address, body)
+    async def _act_on_pod(self, request: web.Request, info: RequestInfo) -> web.Response:
+        body = bodies.decode(await request.read(), _content_type(request), info.address.subresource.title())
+        action = pod_actions.bind_from_body if info.address.subresource == "binding" else pod_actions.evict
+        action(self._registry, info.address, body)
         return _json(success(201), 201)
 
-    async def _scale(self, request: web.Request, call: Call) -> web.Response:
-        record = self._registry.get(call.address)
-        if call.verb != "get":
+    async def _scale(self, request: web.Request, info: RequestInfo) -> web.Response:
+        record = self._registry.get(info.address)
+        if info.verb != "get":
             dry_run = queries.dry_run(request.query, "UpdateOptions")
-            media_type = "application/json" if call.verb == "patch" else _content_type(request)
+            media_type = "application/json" if info.verb == "patch" else _content_type(request)
             given = bodies.decode(await request.read(), media_type, "Scale")
-            if call.verb == "patch":
+            if info.verb == "patch":
                 given = patches.apply(request.content_type, scale.rendered(record), given, "Scale")
-            record = scale.write(self._registry, call.address, given, dry_run=dry_run)
+            record = scale.write(self._registry, info.address, given, dry_run=dry_run)
         return _json(scale.rendered(record))
 
-    async def _stream(self, request: web.Request, call: Call, fault: Rule) -> web.StreamResponse:
-        wanted = watches.parse(call.address, request.query, tables=_wants_table(request))
-        watcher = watches.Watcher(self._store, wanted, self._settings.bookmark_seconds)
+    async def _stream(self, request: web.Request, info: RequestInfo, fault: Rule) -> web.StreamResponse:
+        wanted = watches.parse(info.address, request.query, tables=_wants_table(request))
+        watcher = watches.WatchStream(self._store, wanted, self._settings.bookmark_seconds)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -273,11 +273,11 @@ def _content_type(request: web.Request) -> str:
     return request.content_type if "Content-Type" in request.headers else ""
 
 
-async def _suffer(fault: Rule, call: Call) -> None:
+async def _suffer(fault: Rule, info: RequestInfo) -> None:
     """Delay or refuse as the rule says, before anything is done."""
     if fault.delay_ms:
         await asyncio.sleep(fault.delay_ms / 1000)
-    if fault.gone == "http" or (fault.gone and call.verb != "watch"):
+    if fault.gone == "http" or (fault.gone and info.verb != "watch"):
         raise expired(fault.message)
     if fault.status:
         reasons = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}

@@ -9,7 +9,7 @@ import yaml
 from devcluster import protobuf, schema
 from devcluster.errors import bad_request, unsupported_media_type
 from devcluster.objects import Object
-from devcluster.resources import Resource
+from devcluster.resources import ApiResource
 
 _ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
@@ -45,7 +45,7 @@ def decode(raw: bytes, content_type: str, kind: str) -> Any:
     )
 
 
-def read_object(raw: bytes, content_type: str, resource: Resource, validation: str) -> Body:
+def read_object(raw: bytes, content_type: str, resource: ApiResource, validation: str) -> Body:
     value = decode(raw, content_type, resource.kind)
     if not isinstance(value, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
@@ -53,7 +53,7 @@ def read_object(raw: bytes, content_type: str, resource: Resource, validation: s
     return settle(value, resource, validation)
 
 
-def settle(value: Object, resource: Resource, validation: str) -> Body:
+def settle(value: Object, resource: ApiResource, validation: str) -> Body:
     """Check types and drop unknown fields; with Strict they are refused."""
     unknown = schema.clean(value, resource.kind, resource.version)
     if unknown and validation == "Strict":
@@ -63,7 +63,7 @@ def settle(value: Object, resource: Resource, validation: str) -> Body:
     return Body(value, unknown if validation != "Ignore" else [])
 
 
-def _check_kind(value: Object, resource: Resource) -> None:
+def _check_kind(value: Object, resource: ApiResource) -> None:
     kind, version = value.get("kind", ""), value.get("apiVersion", "")
     if resource.custom and not (kind and version):
         raise bad_request("Object 'Kind' is missing in the body of the request")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from devcluster.resources import VERBS, Catalog, Resource
+from devcluster.resources import VERBS, ApiResource, Catalog
 from devcluster.server.reviews import REVIEWS, Review
 
 VERSION = {
@@ -53,7 +53,7 @@ def _group(group_version: str) -> dict[str, Any]:
     return {"name": group, "versions": [entry], "preferredVersion": entry}
 
 
-def _resource_list(group_version: str, rows: list[Resource]) -> dict[str, Any]:
+def _resource_list(group_version: str, rows: list[ApiResource]) -> dict[str, Any]:
     return _listed(group_version, [entry for row in rows for entry in _entries(row)])
 
 
@@ -75,7 +75,7 @@ def _listed(group_version: str, entries: list[dict[str, Any]]) -> dict[str, Any]
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": entries}
 
 
-def _entries(row: Resource) -> list[dict[str, Any]]:
+def _entries(row: ApiResource) -> list[dict[str, Any]]:
     entry: dict[str, Any] = {
         "name": row.plural,
         "singularName": row.kind.lower(),

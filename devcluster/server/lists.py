@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from devcluster.errors import ApiError, bad_request, expired
-from devcluster.registry import Address
-from devcluster.resources import Resource
+from devcluster.registry import ObjectAddress
+from devcluster.resources import ApiResource
 from devcluster.selectors import Selector
 from devcluster.server import queries
-from devcluster.store import Record, Store
+from devcluster.store import ObjectStore, Record
 
 _EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -29,7 +29,7 @@ _Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListPage:
     """Part of a list, or all of it, with the list's own metadata."""
 
     metadata: dict[str, Any]
@@ -37,7 +37,7 @@ class Page:
 
 
 class Lister:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._snapshots: OrderedDict[_Key, list[Record]] = OrderedDict()
 
@@ -45,7 +45,7 @@ class Lister:
         """Make every continue token too old."""
         self._snapshots.clear()
 
-    def page(self, address: Address, query: Mapping[str, str]) -> Page:
+    def page(self, address: ObjectAddress, query: Mapping[str, str]) -> ListPage:
         selector = queries.selector(address, query)
         asked = queries.version(query)
         limit = queries.number(query, "limit") or 0
@@ -66,7 +66,7 @@ class Lister:
             metadata["continue"] = _encode(version, last)
             if not selector:
                 metadata["remainingItemCount"] = len(records) - end
-        return Page(metadata, items)
+        return ListPage(metadata, items)
 
     def _remember(self, key: _Key, records: list[Record]) -> None:
         self._snapshots[key] = records
@@ -74,7 +74,7 @@ class Lister:
         while len(self._snapshots) > _SNAPSHOTS:
             self._snapshots.popitem(last=False)
 
-    def _resume(self, address: Address, token: str) -> tuple[int, int, list[Record]]:
+    def _resume(self, address: ObjectAddress, token: str) -> tuple[int, int, list[Record]]:
         version, after = _decode(token)
         records = self._snapshots.get((address.resource.key, address.namespace, version))
         if records is None:
@@ -96,7 +96,7 @@ def _page(records: list[Record], start: int, limit: int, selector: Selector) -> 
     return found, len(records)
 
 
-def document(resource: Resource, page: Page) -> bytes:
+def document(resource: ApiResource, page: ListPage) -> bytes:
     """Render a page as the list type of its resource."""
     bodies = [item.full_body() for item in page.items] if resource.custom else [item.body for item in page.items]
     head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.group_version}","metadata":'.encode()

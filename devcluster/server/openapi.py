@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from devcluster.resources import Catalog, Resource
+from devcluster.resources import ApiResource, Catalog
 from devcluster.schema import TYPES
 
 Json = dict[str, Any]
@@ -75,7 +75,7 @@ class OpenApi:
             paths[group_version] = {"serverRelativeURL": f"/openapi/v3/{group_version}?hash={digest}"}
         return {"paths": paths}
 
-    def _group(self, rows: Iterable[Resource]) -> Json:
+    def _group(self, rows: Iterable[ApiResource]) -> Json:
         schemas: Json = {_PREFIX + name: schema for name, schema in _NAMED_SCALARS.items()}
         paths: Json = {}
         for row in rows:
@@ -93,7 +93,7 @@ def _path(group_version: str) -> str:
     return f"apis/{group_version}" if "/" in group_version else f"api/{group_version}"
 
 
-def _kind_of(row: Resource) -> Json:
+def _kind_of(row: ApiResource) -> Json:
     return {"group": row.group, "version": row.version, "kind": row.kind}
 
 
@@ -130,7 +130,7 @@ def _type(kind: str) -> Json:
     return {"$ref": f"#/components/schemas/{_PREFIX}{_NAMES.get(kind, kind)}"}
 
 
-def _operations(row: Resource) -> Json:
+def _operations(row: ApiResource) -> Json:
     """Describe the operations by which kubectl learns that dry runs, strict validation and patch types are there."""
     collection = f"/{_path(row.group_version)}/{'namespaces/{namespace}/' if row.namespaced else ''}{row.plural}"
     patch_types = _PATCH_TYPES if row.custom else (*_PATCH_TYPES, _STRATEGIC)
@@ -147,7 +147,7 @@ def _operations(row: Resource) -> Json:
     }
 
 
-def _operation(action: str, row: Resource, *, writes: bool = False) -> Json:
+def _operation(action: str, row: ApiResource, *, writes: bool = False) -> Json:
     names = ("dryRun", "fieldManager", "fieldValidation") if writes else ()
     return {
         "parameters": [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names],

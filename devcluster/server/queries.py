@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from devcluster.errors import ApiError, Cause, bad_request, forbidden_field
-from devcluster.registry import Address
+from devcluster.errors import ApiError, StatusCause, bad_request, forbidden_field
+from devcluster.registry import ObjectAddress
 from devcluster.selectors import Selector, parse_fields, parse_labels
 
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
@@ -13,7 +13,7 @@ def flag(query: Mapping[str, str], name: str) -> bool:
     return query.get(name, "") in _TRUE
 
 
-def selector(address: Address, query: Mapping[str, str]) -> Selector:
+def selector(address: ObjectAddress, query: Mapping[str, str]) -> Selector:
     resource = address.resource
     return Selector(
         parse_labels(query.get("labelSelector", "")),
@@ -67,7 +67,7 @@ def check_initial_events(query: Mapping[str, str]) -> None:
     raise _invalid_options("ListOptions", forbidden_field("resourceVersionMatch", why))
 
 
-def _invalid_options(kind: str, cause: Cause) -> ApiError:
+def _invalid_options(kind: str, cause: StatusCause) -> ApiError:
     details = {"group": "meta.k8s.io", "kind": kind, "causes": [cause.as_dict()]}
     message = f'{kind}.meta.k8s.io "" is invalid: {cause.field}: {cause.message}'
     return ApiError(422, "Invalid", message, details=details)
@@ -80,4 +80,4 @@ def dry_run(query: Mapping[str, str], options_kind: str) -> bool:
     if value == "All":
         return True
     allowed = f'Unsupported value: ["{value}"]: supported values: "All"'
-    raise _invalid_options(options_kind, Cause("FieldValueNotSupported", allowed, "dryRun"))
+    raise _invalid_options(options_kind, StatusCause("FieldValueNotSupported", allowed, "dryRun"))

@@ -2,7 +2,7 @@
 
 from devcluster.errors import bad_request
 from devcluster.objects import Object, meta, spec, status
-from devcluster.registry import Address, Registry
+from devcluster.registry import ObjectAddress, Registry
 from devcluster.store import Record
 
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -34,7 +34,7 @@ def _selector(found: Object) -> str:
     return ",".join(sorted(terms))
 
 
-def write(registry: Registry, address: Address, wanted: Object, *, dry_run: bool) -> Record:
+def write(registry: Registry, address: ObjectAddress, wanted: Object, *, dry_run: bool) -> Record:
     """Set the size that a Scale asks for; a version in it must be the object's."""
     replicas = spec(wanted).get("replicas", 0)
     if not isinstance(replicas, int):
@@ -47,5 +47,5 @@ def write(registry: Registry, address: Address, wanted: Object, *, dry_run: bool
             obj["metadata"]["resourceVersion"] = version
         return obj
 
-    whole = Address(address.resource, address.namespace, address.name)
+    whole = ObjectAddress(address.resource, address.namespace, address.name)
     return registry.update(whole, change, dry_run=dry_run)

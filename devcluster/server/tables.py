@@ -9,7 +9,7 @@ from devcluster import clock
 from devcluster.columns import columns_of
 from devcluster.errors import bad_request
 from devcluster.objects import Object
-from devcluster.resources import Resource
+from devcluster.resources import ApiResource
 from devcluster.store import Record
 
 _INCLUDED = ("", "None", "Metadata", "Object")
@@ -32,7 +32,7 @@ def is_wanted(accept: str) -> bool:
 class Tables:
     """Renders records of one resource as tables."""
 
-    def __init__(self, resource: Resource, query: Mapping[str, str]) -> None:
+    def __init__(self, resource: ApiResource, query: Mapping[str, str]) -> None:
         self._columns = columns_of(resource.kind)
         self._includes = query.get("includeObject", "")
         if self._includes not in _INCLUDED:

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import msgspec
 
 from devcluster.errors import ApiError, expired
-from devcluster.registry import Address
+from devcluster.registry import ObjectAddress
 from devcluster.selectors import Selector
 from devcluster.server import queries
 from devcluster.server.tables import Tables
-from devcluster.store import Change, ChangeType, Log, Record, Store, WindowPassedError
+from devcluster.store import Change, ChangeLog, ChangeType, ObjectStore, Record, WindowPassedError
 
 _DEFAULT_TIMEOUT = 1800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchRequest:
-    address: Address
+    address: ObjectAddress
     selector: Selector
     since: int | None
     bookmarks: bool
@@ -27,7 +27,7 @@ class WatchRequest:
     tables: Tables | None
 
 
-def parse(address: Address, query: Mapping[str, str], *, tables: bool) -> WatchRequest:
+def parse(address: ObjectAddress, query: Mapping[str, str], *, tables: bool) -> WatchRequest:
     since = queries.watch_version(query)
     queries.check_initial_events(query)
     return WatchRequest(
@@ -41,13 +41,13 @@ def parse(address: Address, query: Mapping[str, str], *, tables: bool) -> WatchR
     )
 
 
-class Watcher:
+class WatchStream:
     """One stream. Iterate `lines()`; each item is one event, newline included."""
 
-    def __init__(self, store: Store, request: WatchRequest, bookmark_seconds: float) -> None:
+    def __init__(self, store: ObjectStore, request: WatchRequest, bookmark_seconds: float) -> None:
         self._store = store
         self._request = request
-        self._log: Log = store.logs[request.address.resource.key]
+        self._log: ChangeLog = store.logs[request.address.resource.key]
         self._bookmark_seconds = bookmark_seconds
         self._headers_due = True
 

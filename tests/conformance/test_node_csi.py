@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from devcluster.node.fuse import mounts_below, why_no_fuse
-from devcluster.node.juicefs import find_binary
-from devcluster.node.leftovers import marked
+from devcluster.node.processes.leftovers import marked
+from devcluster.node.storage.fuse import mounts_below, why_no_fuse
+from devcluster.node.storage.juicefs import find_binary
 from tests.conformance.node_support import Node, Pods, events, shell, state
 from tests.conformance.volumes import VOLUMES, claim, in_phase, remove, volume
 from tests.support.kube import Cluster, KubeClient

@@ -13,7 +13,7 @@ import pytest
 from app.demo.second_node import TOLERATION
 from app.dev import RUNTIME_IMAGE
 from app.faultpoints import FaultPoint
-from devcluster.node.fuse import mounts_below
+from devcluster.node.storage.fuse import mounts_below
 from tests.crash.sample_stories import DEADLINE, SampleClient, check_cluster
 from tests.support.gateway_process import STEADY, gateway_process
 from tests.support.juicefs import make_files, needs_fuse

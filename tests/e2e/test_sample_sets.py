@@ -14,7 +14,7 @@ import pytest
 
 from app.demo.sample_story import NAME, SampleStory
 from app.demo.second_node import TOLERATION
-from devcluster.node.fuse import mounts_below, why_no_fuse
+from devcluster.node.storage.fuse import mounts_below, why_no_fuse
 from tests.e2e.user import User
 from tests.support.juicefs import needs_fuse
 from tests.support.kube import Cluster, KubeClient

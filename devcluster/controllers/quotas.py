@@ -1,0 +1,45 @@
+"""Keeps the status of resource quotas in step with what their namespace uses."""
+
+from contextlib import suppress
+
+from devcluster import quota
+from devcluster.errors import ApiError
+from devcluster.objects import Object, spec
+from devcluster.quantity import render
+from devcluster.registry import ObjectAddress, Registry
+from devcluster.resources import PODS, QUOTAS
+from devcluster.store import Change
+
+
+class QuotaController:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._feed = registry.store.feed()
+
+    async def run(self) -> None:
+        while True:
+            touched = self._namespace(await self._feed.get())
+            while not self._feed.empty():
+                touched |= self._namespace(self._feed.get_nowait())
+            for namespace in touched:
+                self._recount(namespace)
+
+    def _namespace(self, change: Change) -> set[str]:
+        return {change.record.namespace} if change.record.resource in (PODS, QUOTAS) else set()
+
+    def _recount(self, namespace: str) -> None:
+        quotas = self._store.listed(QUOTAS, namespace)
+        if not quotas:
+            return
+        used = quota.usage(self._store, namespace)
+
+        def change(found: Object) -> Object:
+            hard = spec(found).get("hard") or {}
+            counted = {name: render(used[name]) if name in used else "0" for name in hard}
+            found["status"] = {"hard": hard, "used": counted}
+            return found
+
+        for record in quotas:
+            with suppress(ApiError):
+                self._registry.update(ObjectAddress(QUOTAS, namespace, record.name, "status"), change)

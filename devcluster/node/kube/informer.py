@@ -1,0 +1,93 @@
+"""A list kept current by a watch.
+
+list ─▶ replace ─▶ watch ─▶ added, modified, deleted ─▶ (410 or gap) ─▶ list
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable
+from typing import Any
+
+from devcluster.node.kube.client import ApiError, KubeClient
+
+log = logging.getLogger(__name__)
+
+RETRY_BASE = 0.2
+RETRY_MAX = 5.0
+
+
+class Informer:
+    """Mirrors one list; `on_change(uid, object or None)` is called after each difference."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        path: str,
+        on_change: Callable[[str, dict[str, Any] | None], None],
+        **params: str,
+    ) -> None:
+        self._client = client
+        self._path = path
+        self._params = params
+        self._on_change = on_change
+        self._failures = 0
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.synced = asyncio.Event()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._list_and_watch()
+            except ApiError as error:
+                log.info("%s: %s", self._path, error)
+                if error.status == 410:
+                    continue
+            await asyncio.sleep(self._pause())
+
+    def _pause(self) -> float:
+        self._failures += 1
+        # Jitter, so that many nodes do not come back in step.
+        pause: float = min(RETRY_MAX, RETRY_BASE * 2 ** min(self._failures, 10))
+        return pause * random.uniform(0.5, 1.0)  # noqa: S311
+
+    async def _list_and_watch(self) -> None:
+        items, version = await self._client.list_all(self._path, **self._params)
+        self._replace(items)
+        self.synced.set()
+        while True:
+            version = await self._watch_from(version)
+            # A server that ends watches at once must not be asked in a busy loop.
+            await asyncio.sleep(RETRY_BASE)
+
+    async def _watch_from(self, version: str) -> str:
+        events = self._client.watch(self._path, version, **self._params)
+        async with contextlib.aclosing(events) as stream:
+            async for event in stream:
+                self._failures = 0
+                found = event["object"]
+                version = found["metadata"]["resourceVersion"]
+                if event["type"] != "BOOKMARK":
+                    self._apply(found, deleted=event["type"] == "DELETED")
+        return version
+
+    def _replace(self, items: list[dict[str, Any]]) -> None:
+        fresh = {item["metadata"]["uid"]: item for item in items}
+        for uid in self.objects.keys() - fresh.keys():
+            del self.objects[uid]
+            self._on_change(uid, None)
+        for item in items:
+            self._apply(item, deleted=False)
+
+    def _apply(self, found: dict[str, Any], *, deleted: bool) -> None:
+        uid = found["metadata"]["uid"]
+        if deleted:
+            if self.objects.pop(uid, None) is not None:
+                self._on_change(uid, None)
+            return
+        known = self.objects.get(uid)
+        if known and known["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]:
+            return
+        self.objects[uid] = found
+        self._on_change(uid, found)

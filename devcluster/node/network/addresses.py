@@ -1,0 +1,118 @@
+"""Addresses of pods: a block for each node, held by a file lock so that no other agent here has it.
+
+127.<block>.0.0/16 needs nothing; a piece of 198.18.0.0/15 needs a route, and a real API server's proxy reaches it.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+import tempfile
+from pathlib import Path
+from zlib import crc32
+
+from devcluster.node.network.routes import add_local_route, remove_local_route
+
+FIRST_BLOCK, BLOCKS = 2, 250
+SHARED = "127.0.0.1"
+ROUTED_BITS = 23
+
+
+class AddressBlock:
+    """Gives each pod uid an address; the lock goes with the process, so that a crash frees the block."""
+
+    def __init__(self, name: str, folder: Path | None = None, *, routed: bool = False) -> None:
+        self._folder = folder or Path(tempfile.gettempdir()) / "jobgate-dev-addresses"
+        self._taken: dict[str, str] = {}
+        self._used: set[str] = set()
+        self._next = 0
+        self._lock, self._block = self._take_block(crc32(name.encode()) % BLOCKS)
+        self._network = ""
+        if routed and self._block is not None:
+            self._remove_dead_routes()
+            network = _routed_network(self._block)
+            self._network = network if add_local_route(network, ROUTED_BITS) else ""
+
+    def _take_block(self, start: int) -> tuple[int | None, int | None]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(PermissionError):
+            # Agents of several users share it.
+            self._folder.chmod(0o1777)
+        for i in range(BLOCKS):
+            block = FIRST_BLOCK + (start + i) % BLOCKS
+            if not _can_bind(f"127.{block}.0.1"):
+                break
+            if (lock := _try_lock(self._folder / str(block))) is not None:
+                return lock, block
+        return None, None
+
+    def _remove_dead_routes(self) -> None:
+        """Of agents that were killed: their locks are free."""
+        for path in self._folder.glob("[0-9]*"):
+            if (lock := _try_lock(path)) is not None:
+                remove_local_route(_routed_network(int(path.name)), ROUTED_BITS)
+                os.close(lock)
+
+    @property
+    def distinct(self) -> bool:
+        """False where the system has only 127.0.0.1 (macOS): all pods then share it."""
+        return self._block is not None
+
+    def acquire(self, uid: str) -> str:
+        if uid in self._taken or not self.distinct:
+            return self._taken.get(uid, SHARED)
+        while True:
+            # Round the block before an address returns, so that a late client does not meet a stranger.
+            self._next = self._next % (500 if self._network else 65000) + 1
+            address = self._address(self._next)
+            if address not in self._used:
+                break
+        self._used.add(address)
+        self._taken[uid] = address
+        return address
+
+    def _address(self, number: int) -> str:
+        if self._network:
+            first, second, third, _ = self._network.split(".")
+            return f"{first}.{second}.{int(third) + number // 250}.{number % 250 + 1}"
+        return f"127.{self._block}.{number // 250}.{number % 250 + 1}"
+
+    def release(self, uid: str) -> None:
+        self._used.discard(self._taken.pop(uid, ""))
+
+    def close(self) -> None:
+        if self._network:
+            remove_local_route(self._network, ROUTED_BITS)
+            self._network = ""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _routed_network(block: int) -> str:
+    return f"198.{18 + block // 128}.{block % 128 * 2}.0"
+
+
+def _can_bind(address: str) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
+def _try_lock(path: Path) -> int | None:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except PermissionError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return None
+        raise
+    return descriptor

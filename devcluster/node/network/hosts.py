@@ -1,0 +1,85 @@
+"""What a pod's /etc/hosts says: the cluster's DNS as a file. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+DOMAIN = "cluster.local"
+
+ServiceNames = dict[str, dict[str, list[str]]]
+"""namespace -> name inside the namespace -> addresses."""
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def service_names(services: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]]) -> ServiceNames:
+    """The names that Services give to pods; a pod counts while it has an address and has not ended."""
+    by_namespace: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for pod in pods:
+        status = pod.get("status") or {}
+        if status.get("podIP") and status.get("phase") not in ("Succeeded", "Failed"):
+            by_namespace[pod["metadata"]["namespace"]].append(pod)
+    names: ServiceNames = {}
+    for service in sorted(services, key=lambda s: (s["metadata"]["namespace"], s["metadata"]["name"])):
+        namespace = service["metadata"]["namespace"]
+        _add_service(names.setdefault(namespace, {}), service, by_namespace[namespace])
+    return names
+
+
+def _add_service(names: dict[str, list[str]], service: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> None:
+    spec, name = service["spec"], service["metadata"]["name"]
+    selector = spec.get("selector")
+    if not selector:
+        return
+    for pod in pods:
+        labels = pod["metadata"].get("labels") or {}
+        if any(labels.get(key) != value for key, value in selector.items()):
+            continue
+        terminating = bool(pod["metadata"].get("deletionTimestamp"))
+        if not spec.get("publishNotReadyAddresses") and (terminating or not is_ready(pod)):
+            continue
+        address = pod["status"]["podIP"]
+        _append(names, name, address)
+        if pod["spec"].get("subdomain") == name and pod["spec"].get("hostname"):
+            _append(names, f"{pod['spec']['hostname']}.{name}", address)
+
+
+def _append(names: dict[str, list[str]], name: str, address: str) -> None:
+    known = names.setdefault(name, [])
+    if address not in known:
+        known.append(address)
+
+
+def body_for(namespace: str, names: ServiceNames) -> str:
+    """The lines that all pods of a namespace share: short names first, then the other namespaces'."""
+    lines: list[str] = []
+    for owner in sorted(names, key=lambda n: (n != namespace, n)):
+        for name, addresses in sorted(names[owner].items()):
+            forms = [f"{name}.{owner}.svc.{DOMAIN}", f"{name}.{owner}.svc", f"{name}.{owner}"]
+            if owner == namespace:
+                forms.append(name)
+            lines += [f"{address}\t{' '.join(forms)}\n" for address in sorted(addresses)]
+    return "".join(lines)
+
+
+def header_for(pod: Mapping[str, Any], address: str) -> str:
+    """What the kubelet itself writes: localhost, the pod's own name and hostAliases."""
+    spec, metadata = pod["spec"], pod["metadata"]
+    hostname = hostname_of(pod)
+    own = hostname
+    if subdomain := spec.get("subdomain"):
+        own = f"{hostname}.{subdomain}.{metadata['namespace']}.svc.{DOMAIN}\t{hostname}"
+    lines = ["# Written by the node agent and kept current.\n", "127.0.0.1\tlocalhost\n", "::1\tlocalhost\n"]
+    lines.append(f"{address}\t{own}\n")
+    aliases = spec.get("hostAliases") or []
+    lines += [f"{alias['ip']}\t{' '.join(alias.get('hostnames') or [])}\n" for alias in aliases]
+    return "".join(lines)
+
+
+def hostname_of(pod: Mapping[str, Any]) -> str:
+    """A pod without `hostname` is called by its name, cut to a host's 63 characters."""
+    name: str = pod["spec"].get("hostname") or pod["metadata"]["name"][:63].rstrip("-.")
+    return name

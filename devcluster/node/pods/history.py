@@ -1,0 +1,82 @@
+"""What a new agent makes of the pods that a former one was running. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from devcluster.node.containers.restarts import ContainerRole, restarts, role_of
+from devcluster.node.pods.status import ContainerRecord
+
+SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+LOST = {
+    "exitCode": 137,
+    "reason": "ContainerStatusUnknown",
+    "message": "The container could not be located when the pod was terminated",
+}
+
+
+def initial_records(pod: Mapping[str, Any]) -> list[ContainerRecord]:
+    """Init containers first, in order; with the states that the API knows already."""
+    status, spec = pod.get("status") or {}, pod["spec"]
+    known = {
+        entry["name"]: entry
+        for field in ("initContainerStatuses", "containerStatuses")
+        for entry in status.get(field) or []
+    }
+    inits = spec.get("initContainers") or []
+    waiting = "PodInitializing" if inits else "ContainerCreating"
+    records = [_record(c, role_of(c, is_init=True), known.get(c["name"]), "PodInitializing") for c in inits]
+    return records + [_record(c, ContainerRole.MAIN, known.get(c["name"]), waiting) for c in spec["containers"]]
+
+
+def _record(
+    spec: Mapping[str, Any], role: ContainerRole, known: Mapping[str, Any] | None, waiting: str
+) -> ContainerRecord:
+    record = ContainerRecord(spec["name"], spec["image"], role, spec, {"waiting": {"reason": waiting}})
+    if known:
+        record.state = dict(known.get("state") or record.state)
+        record.last_state = dict(known.get("lastState") or {})
+        record.restart_count = known.get("restartCount", 0)
+        record.container_id = known.get("containerID") or ""
+    return record
+
+
+def inherit(
+    pod: Mapping[str, Any], records: Sequence[ContainerRecord]
+) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
+    """Failure and disruption of a pod whose processes went with the former agent, or nothing when it may go on.
+
+    The records are brought up to date: what ran is lost; what may run again waits for it.
+    """
+    policy = pod["spec"].get("restartPolicy", "Always")
+    begun = any(record.container_id for record in records)
+    if not begun:
+        return None, None
+    for record in records:
+        if record.running:
+            started = record.state["running"].get("startedAt")
+            record.state = {"terminated": LOST | {"startedAt": started, "finishedAt": started}}
+    if policy == "Never" or pod["metadata"].get("deletionTimestamp"):
+        _close(records)
+        return ("Terminated", SHUTDOWN), ("TerminationByKubelet", SHUTDOWN)
+    for record in records:
+        _prepare_again(record, policy)
+    return None, None
+
+
+def _close(records: Sequence[ContainerRecord]) -> None:
+    for record in records:
+        if record.exit_code is None:
+            record.state = {"terminated": dict(LOST)}
+
+
+def _prepare_again(record: ContainerRecord, policy: str) -> None:
+    """A new sandbox runs init containers again; a main that has ended for good stays ended."""
+    if record.exit_code is None:
+        return
+    if record.role is ContainerRole.MAIN and not restarts(record.spec, record.role, policy, record.exit_code):
+        return
+    record.last_state = record.state
+    record.restart_count += 1
+    record.state = {
+        "waiting": {"reason": "ContainerCreating" if record.role is ContainerRole.MAIN else "PodInitializing"}
+    }

@@ -1,0 +1,205 @@
+"""Pod status as the kubelet writes it, from the states of its containers. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from devcluster.node.clock import rfc3339
+from devcluster.node.containers.images import image_id
+from devcluster.node.containers.restarts import ContainerRole, restarts
+from devcluster.node.resources import qos_class
+
+OURS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+
+
+@dataclass(slots=True)
+class ContainerRecord:
+    """One container's part of the status, kept by its runner. State and lastState are the API's own objects."""
+
+    name: str
+    image: str
+    role: ContainerRole
+    spec: Mapping[str, Any]
+    state: dict[str, Any]
+    last_state: dict[str, Any] = field(default_factory=dict)
+    restart_count: int = 0
+    ready: bool = False
+    started: bool = False
+    container_id: str = ""
+
+    @property
+    def running(self) -> bool:
+        return "running" in self.state
+
+    @property
+    def exit_code(self) -> int | None:
+        ended = self.state.get("terminated")
+        return None if ended is None else int(ended["exitCode"])
+
+
+@dataclass(slots=True, kw_only=True)
+class PodState:
+    """What the pod's status says beyond its containers."""
+
+    pod_ip: str
+    host_ip: str
+    started_at: datetime
+    sandbox_ready: bool = False
+    terminating: bool = False
+    """Being stopped for good: no container will come back."""
+    failure: tuple[str, str] | None = None
+    """Reason and message of a pod that the node failed: DeadlineExceeded, Evicted, Terminated …"""
+    disruption: tuple[str, str] | None = None
+    """Reason and message of the DisruptionTarget condition."""
+    overlay: dict[str, Any] = field(default_factory=dict)
+    """Merged over the rendered status: what a script wants to be said as it stands."""
+
+
+def pod_status(
+    pod: Mapping[str, Any], containers: Sequence[ContainerRecord], facts: PodState, now: datetime
+) -> dict[str, Any]:
+    """The whole status that the node owns, with the conditions of others kept."""
+    phase = pod_phase(pod, containers, facts)
+    reason, message = facts.failure if facts.failure and phase == "Failed" else (None, None)
+    addresses = [{"ip": facts.pod_ip}] if facts.pod_ip and facts.sandbox_ready else None
+    mains = [c for c in containers if c.role is ContainerRole.MAIN]
+    inits = [c for c in containers if c.role is not ContainerRole.MAIN]
+    status = {
+        "phase": phase,
+        "reason": reason,
+        "message": message,
+        "observedGeneration": pod["metadata"].get("generation"),
+        "conditions": _conditions(pod, containers, facts, phase, now),
+        "hostIP": facts.host_ip,
+        "hostIPs": [{"ip": facts.host_ip}],
+        "podIP": addresses[0]["ip"] if addresses else None,
+        "podIPs": addresses,
+        "startTime": rfc3339(facts.started_at),
+        "initContainerStatuses": [_container_status(c) for c in inits] or None,
+        "containerStatuses": [_container_status(c) for c in mains],
+        "qosClass": qos_class(pod),
+    }
+    return status | facts.overlay
+
+
+def pod_phase(pod: Mapping[str, Any], containers: Sequence[ContainerRecord], facts: PodState) -> str:
+    """The kubelet's getPhase: what the states of all containers amount to."""
+    # A pod does not turn terminal while a container of it still runs.
+    if facts.failure and not any(c.running for c in containers):
+        return "Failed"
+    policy = pod["spec"].get("restartPolicy", "Always")
+    for record in containers:
+        if record.role is ContainerRole.INIT and not _init_done(record):
+            if record.exit_code and (facts.terminating or not _comes_back(record, policy)):
+                return "Failed"
+            return "Pending"
+        if record.role is ContainerRole.SIDECAR and _still_coming_up(record):
+            return "Pending"
+    mains = [c for c in containers if c.role is ContainerRole.MAIN]
+    return _main_phase(mains, policy, terminating=facts.terminating)
+
+
+def _main_phase(mains: Sequence[ContainerRecord], policy: str, *, terminating: bool) -> str:
+    if any("waiting" in c.state and not c.last_state for c in mains):
+        return "Pending"
+    if any(c.running for c in mains):
+        return "Running"
+    if not terminating and any("waiting" in c.state or _comes_back(c, policy) for c in mains):
+        return "Running"
+    codes = [c.exit_code if c.exit_code is not None else c.last_state["terminated"]["exitCode"] for c in mains]
+    return "Succeeded" if all(code == 0 for code in codes) else "Failed"
+
+
+def _init_done(record: ContainerRecord) -> bool:
+    return record.exit_code == 0
+
+
+def _still_coming_up(record: ContainerRecord) -> bool:
+    """A sidecar before its first start; one that has ended holds nothing up."""
+    return record.exit_code is None and not record.started and not record.last_state
+
+
+def _comes_back(record: ContainerRecord, policy: str) -> bool:
+    return record.exit_code is not None and restarts(record.spec, record.role, policy, record.exit_code)
+
+
+def _container_status(record: ContainerRecord) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "image": record.image,
+        "imageID": image_id(record.image) if record.container_id else "",
+        "containerID": record.container_id or None,
+        "state": record.state,
+        "lastState": record.last_state,
+        "ready": record.ready,
+        "started": record.started,
+        "restartCount": record.restart_count,
+    }
+
+
+def _conditions(
+    pod: Mapping[str, Any],
+    containers: Sequence[ContainerRecord],
+    facts: PodState,
+    phase: str,
+    now: datetime,
+) -> list[dict[str, Any]]:
+    former = {c["type"]: c for c in (pod.get("status") or {}).get("conditions") or []}
+    ended = phase in ("Succeeded", "Failed")
+    wanted = [
+        _condition("PodReadyToStartContainers", facts.sandbox_ready and not ended),
+        _initialized(containers, phase),
+        *_ready(pod, containers, former, phase),
+    ]
+    if facts.disruption:
+        reason, message = facts.disruption
+        wanted.append(_condition("DisruptionTarget", met=True, reason=reason, message=message))
+    ours = {c["type"] for c in wanted}
+    kept = [c for name, c in former.items() if name not in ours]
+    return [*(_dated(c, former.get(c["type"]), now) for c in wanted), *kept]
+
+
+def _initialized(containers: Iterable[ContainerRecord], phase: str) -> dict[str, Any]:
+    pending = [
+        c.name
+        for c in containers
+        if (c.role is ContainerRole.INIT and not _init_done(c))
+        or (c.role is ContainerRole.SIDECAR and _still_coming_up(c))
+    ]
+    if not pending or phase == "Succeeded":
+        return _condition("Initialized", met=True, reason="PodCompleted" if phase == "Succeeded" else None)
+    message = f"containers with incomplete status: [{' '.join(pending)}]"
+    return _condition("Initialized", met=False, reason="ContainersNotInitialized", message=message)
+
+
+def _ready(
+    pod: Mapping[str, Any],
+    containers: Sequence[ContainerRecord],
+    former: Mapping[str, Mapping[str, Any]],
+    phase: str,
+) -> list[dict[str, Any]]:
+    if phase in ("Succeeded", "Failed"):
+        reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
+        return [_condition(kind, met=False, reason=reason) for kind in ("Ready", "ContainersReady")]
+    unready = [c.name for c in containers if c.role is not ContainerRole.INIT and not c.ready]
+    message = f"containers with unready status: [{' '.join(unready)}]" if unready else None
+    why = "ContainersNotReady" if unready else None
+    ready = _condition("Ready", met=not unready, reason=why, message=message)
+    gates = [g["conditionType"] for g in pod["spec"].get("readinessGates") or []]
+    closed = [gate for gate in gates if former.get(gate, {}).get("status") != "True"]
+    if closed and not unready:
+        text = f'corresponding condition of pod readiness gate "{closed[0]}" does not exist or is not True.'
+        ready = _condition("Ready", met=False, reason="ReadinessGatesNotReady", message=text)
+    return [ready, _condition("ContainersReady", met=not unready, reason=why, message=message)]
+
+
+def _condition(kind: str, met: bool, *, reason: str | None = None, message: str | None = None) -> dict[str, Any]:  # noqa: FBT001
+    value: dict[str, Any] = {"type": kind, "status": "True" if met else "False"}
+    return value | {k: v for k, v in (("reason", reason), ("message", message)) if v}
+
+
+def _dated(condition: dict[str, Any], former: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
+    if former and former.get("status") == condition["status"]:
+        return condition | {"lastTransitionTime": former.get("lastTransitionTime") or rfc3339(now)}
+    return condition | {"lastTransitionTime": rfc3339(now)}

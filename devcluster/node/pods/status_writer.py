@@ -1,0 +1,117 @@
+"""Writes one pod's status: coalesced, repeated until it is there, and never over what others wrote meanwhile."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from devcluster.node.kube.client import ApiError, KubeClient
+
+log = logging.getLogger(__name__)
+
+RETRY_BASE = 0.1
+RETRY_MAX = 5.0
+
+
+class StatusWriter:
+    def __init__(
+        self,
+        client: KubeClient,
+        pod: Mapping[str, Any],
+        render: Callable[[], dict[str, Any]],
+        adopt: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        self._client = client
+        metadata = pod["metadata"]
+        self._uid = metadata["uid"]
+        self._path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+        self._render = render
+        self._adopt = adopt
+        self._version = metadata["resourceVersion"]
+        self._dirty = asyncio.Event()
+        self._clean = asyncio.Event()
+        self._clean.set()
+        self._written: dict[str, Any] | None = None
+        self.gone = asyncio.Event()
+        """The object is no longer there, or another pod has its name."""
+
+    def seen(self, pod: Mapping[str, Any]) -> None:
+        self._version = pod["metadata"]["resourceVersion"]
+
+    def touch(self) -> None:
+        self._clean.clear()
+        self._dirty.set()
+
+    async def flush(self) -> None:
+        """Wait until the API has the present status, or has no such pod."""
+        self.touch()
+        await self._clean.wait()
+
+    async def run(self) -> None:
+        failures = 0
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            try:
+                await self._write()
+                failures = 0
+            except ApiError as error:
+                log.info("status of %s: %s", self._path, error)
+                failures += 1
+                self._dirty.set()
+                await asyncio.sleep(min(RETRY_MAX, RETRY_BASE * 2 ** min(failures, 10)))
+            if not self._dirty.is_set():
+                self._clean.set()
+
+    async def _write(self) -> None:
+        status = self._render()
+        if self.gone.is_set() or status == self._written:
+            return
+        # The version keeps us from overwriting a condition that somebody else has just added.
+        metadata = {"uid": self._uid, "resourceVersion": self._version}
+        try:
+            stored = await self._client.patch(f"{self._path}/status", {"metadata": metadata, "status": status})
+        except ApiError as error:
+            if error.status == 404:
+                self.gone.set()
+                return
+            if error.status == 409:
+                await self._catch_up()
+                self._dirty.set()
+                return
+            raise
+        self._version = stored["metadata"]["resourceVersion"]
+        self._written = status
+        self._adopt(stored)
+
+    async def _catch_up(self) -> None:
+        try:
+            fresh = await self._client.get(self._path)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            self.gone.set()
+            return
+        if fresh["metadata"]["uid"] != self._uid:
+            self.gone.set()
+            return
+        self._version = fresh["metadata"]["resourceVersion"]
+        self._written = None
+        self._adopt(fresh)
+
+    async def remove(self) -> None:
+        """Take the object away once its processes are: the kubelet's last word about a deleted pod."""
+        precondition = {"uid": self._uid}
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": precondition}
+        failures = 0
+        while not self.gone.is_set():
+            try:
+                await self._client.delete(self._path, body)
+            except ApiError as error:
+                if error.status in (404, 409):
+                    return
+                log.info("removal of %s: %s", self._path, error)
+                failures += 1
+                await asyncio.sleep(min(RETRY_MAX, RETRY_BASE * 2 ** min(failures, 10)))
+            else:
+                return

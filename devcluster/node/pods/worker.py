@@ -1,0 +1,259 @@
+"""One pod of this node, from the moment it is bound until its object is gone.
+
+volumes ─▶ init containers, sidecars ─▶ containers ─▶ ended ─▶ (deleted) final status ─▶ DELETE
+              deletion, deadline and eviction stop it anywhere
+"""
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from devcluster.node import clock
+from devcluster.node.containers.restarts import ContainerRole
+from devcluster.node.containers.runner import ContainerRunner
+from devcluster.node.context import HOST_IP, NodeMeans, PodContext
+from devcluster.node.network.hosts import hostname_of
+from devcluster.node.pods.history import inherit, initial_records
+from devcluster.node.pods.status import PodState, pod_status
+from devcluster.node.pods.status_writer import StatusWriter
+from devcluster.node.storage.mounting import mount_volumes, refresh_volumes
+from devcluster.testing.script import SCRIPT_ANNOTATION, ScriptPlayer
+
+DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
+
+
+def has_ended(pod: Mapping[str, Any]) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+class PodWorker:
+    """`see` brings each newer version of the object; None when it is gone."""
+
+    def __init__(self, node: NodeMeans, pod: Mapping[str, Any]) -> None:
+        self._node = node
+        uid = pod["metadata"]["uid"]
+        self._writer = StatusWriter(node.client, pod, self._render, self._adopt)
+        self.context = PodContext(node=node, pod=pod, ip=node.address(uid), changed=self._writer.touch)
+        self._records = initial_records(pod)
+        self._runners = {record.name: ContainerRunner(self.context, record) for record in self._records}
+        started = (pod.get("status") or {}).get("startTime")
+        begun = clock.parse_time(started) if started else clock.now()
+        self._facts = PodState(pod_ip=self.context.ip, host_ip=HOST_IP, started_at=begun)
+        self._news = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._launched: set[str] = set()
+
+    def see(self, pod: Mapping[str, Any] | None) -> None:
+        if pod is None:
+            self._writer.gone.set()
+        elif self._is_newer(pod):
+            self.context.pod = pod
+            self._writer.seen(pod)
+        self._news.set()
+
+    def _adopt(self, pod: Mapping[str, Any]) -> None:
+        """Take in the answer to a write, which the watch may have overtaken: a deletion must not be forgotten again."""
+        if self._is_newer(pod):
+            self.context.pod = pod
+        self._news.set()
+
+    def _is_newer(self, pod: Mapping[str, Any]) -> bool:
+        return int(pod["metadata"]["resourceVersion"]) >= int(self.context.pod["metadata"]["resourceVersion"])
+
+    def _render(self) -> dict[str, Any]:
+        return pod_status(self.context.pod, self._records, self._facts, clock.now())
+
+    def current(self) -> dict[str, Any]:
+        """The pod with the status as it is here, which the API may not have yet."""
+        return {**self.context.pod, "status": self._render()}
+
+    @property
+    def _deleted(self) -> bool:
+        return self._writer.gone.is_set() or bool(self.context.pod["metadata"].get("deletionTimestamp"))
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                writing = group.create_task(self._writer.run())
+                await self._live()
+                writing.cancel()
+        finally:
+            for runner in self._runners.values():
+                runner.kill()
+            self._node.release(self.context.uid)
+            await self._node.csi.release(self.context.uid)
+        shutil.rmtree(self.context.folder, ignore_errors=True)
+
+    async def _live(self) -> None:
+        if not has_ended(self.context.pod):
+            self._facts.failure, self._facts.disruption = inherit(self.context.pod, self._records)
+            if self._facts.failure or self._rejected():
+                await self._writer.flush()
+            elif SCRIPT_ANNOTATION in (self.context.pod["metadata"].get("annotations") or {}):
+                await self._play()
+            else:
+                await self._follow()
+        await self._wait_until_deleted()
+        self._node.release(self.context.uid)
+        await self._writer.remove()
+        # A finalizer may hold the object; its logs are served until it goes.
+        await self._until(self._writer.gone.is_set)
+
+    def _rejected(self) -> bool:
+        if (self.context.pod.get("status") or {}).get("startTime"):
+            return False
+        self._facts.failure = self._node.reject(self.context.pod)
+        if self._facts.failure:
+            self.context.event(*self._facts.failure, warning=True)
+        return self._facts.failure is not None
+
+    async def _play(self) -> None:
+        player = ScriptPlayer(self.context, self._records, self._facts)
+        async with asyncio.TaskGroup() as group:
+            playing = group.create_task(player.run())
+            await self._until(lambda: self._deleted)
+            playing.cancel()
+        player.stop()
+        self._facts.terminating = True
+        await self._writer.flush()
+
+    async def _follow(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            steps = group.create_task(self._steps())
+            steps.add_done_callback(lambda _: self._news.set())
+            overtime = await self._until_stopped_or(steps)
+            if overtime:
+                self._facts.failure = ("DeadlineExceeded", DEADLINE_MESSAGE)
+                self.context.event("DeadlineExceeded", DEADLINE_MESSAGE)
+            await self._stop_all()
+            await steps
+        # Before the pod is reported as ended: whoever waits for that finds its volumes unmounted.
+        await self._node.csi.release(self.context.uid)
+        if not self._writer.gone.is_set():
+            await self._writer.flush()
+
+    async def _until_stopped_or(self, steps: "asyncio.Task[None]") -> bool:
+        """Whether the pod's active deadline has passed before it ended or was deleted."""
+        seconds = self.context.pod["spec"].get("activeDeadlineSeconds")
+        left = None
+        if seconds is not None:
+            left = max(0.0, seconds - (clock.now() - self._facts.started_at).total_seconds())
+        try:
+            async with asyncio.timeout(left):
+                await self._until(lambda: self._deleted or steps.done())
+        except TimeoutError:
+            return True
+        return False
+
+    async def _stop_all(self) -> None:
+        """Mains together, then the sidecars in reverse order, within one grace period."""
+        self._stopping.set()
+        self._facts.terminating = True
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._grace()
+        mains = [r for r in self._runners.values() if r.record.role is not ContainerRole.SIDECAR]
+        sidecars = [r for r in self._runners.values() if r.record.role is ContainerRole.SIDECAR]
+        async with asyncio.TaskGroup() as group:
+            watch = group.create_task(self._force_when_gone())
+            await self._stop_together([r for r in mains if self._begun(r)], deadline)
+            for runner in reversed(sidecars):
+                await self._stop_together([runner] if self._begun(runner) else [], deadline)
+            watch.cancel()
+
+    def _begun(self, runner: ContainerRunner) -> bool:
+        return runner.record.name in self._launched
+
+    async def _stop_together(self, runners: list[ContainerRunner], deadline: float) -> None:
+        left = max(0.0, deadline - asyncio.get_running_loop().time())
+        async with asyncio.TaskGroup() as group:
+            for runner in runners:
+                group.create_task(runner.stop(left))
+
+    async def _force_when_gone(self) -> None:
+        """A forced deletion takes the object at once; the processes must not outlive it."""
+        shortened = lambda: self._writer.gone.is_set() or self._grace() == 0  # noqa: E731
+        await self._until(shortened)
+        for runner in self._runners.values():
+            runner.kill()
+
+    def _grace(self) -> float:
+        metadata, spec = self.context.pod["metadata"], self.context.pod["spec"]
+        if metadata.get("deletionTimestamp") and "deletionGracePeriodSeconds" in metadata:
+            return float(metadata["deletionGracePeriodSeconds"])
+        return float(spec.get("terminationGracePeriodSeconds", 30))
+
+    async def _steps(self) -> None:
+        self._write_identity()
+        self._writer.touch()
+        if not await mount_volumes(self.context, self._stopping):
+            return
+        self._facts.sandbox_ready = True
+        self._writer.touch()
+        async with asyncio.TaskGroup() as background:
+            refresh = background.create_task(refresh_volumes(self.context))
+            async with asyncio.TaskGroup() as sidecars:
+                if await self._initialize(sidecars):
+                    await self._run_mains()
+                await self._stop_sidecars()
+            refresh.cancel()
+
+    def _write_identity(self) -> None:
+        folder = self.context.folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (folder / "hostname").write_text(hostname_of(self.context.pod) + "\n")
+        self.context.hosts_file.write_text(self._node.hosts(self.context))
+
+    async def _initialize(self, sidecars: asyncio.TaskGroup) -> bool:
+        """Init containers one after the other; a sidecar only has to come up."""
+        for runner in self._runners.values():
+            if runner.record.role is ContainerRole.MAIN:
+                continue
+            if self._stopping.is_set():
+                return False
+            self._launched.add(runner.record.name)
+            if runner.record.role is ContainerRole.SIDECAR:
+                sidecars.create_task(runner.run())
+                await _first(runner.up, runner.over)
+                continue
+            await runner.run()
+            if runner.record.exit_code != 0:
+                return False
+        return not self._stopping.is_set()
+
+    async def _run_mains(self) -> None:
+        for record in self._records:
+            if record.role is ContainerRole.MAIN and record.state.get("waiting", {}).get("reason") == "PodInitializing":
+                record.state = {"waiting": {"reason": "ContainerCreating"}}
+        async with asyncio.TaskGroup() as group:
+            for runner in self._runners.values():
+                if runner.record.role is ContainerRole.MAIN and runner.record.exit_code is None:
+                    self._launched.add(runner.record.name)
+                    group.create_task(runner.run())
+
+    async def _stop_sidecars(self) -> None:
+        if self._stopping.is_set():
+            return
+        deadline = asyncio.get_running_loop().time() + self._grace()
+        for runner in reversed(list(self._runners.values())):
+            if runner.record.role is ContainerRole.SIDECAR and self._begun(runner):
+                await self._stop_together([runner], deadline)
+
+    async def _wait_until_deleted(self) -> None:
+        await self._until(lambda: self._deleted)
+
+    async def _until(self, condition: Any) -> None:
+        while not condition():
+            self._news.clear()
+            await _first(self._news, self._writer.gone) if not self._writer.gone.is_set() else await self._news.wait()
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Wait until one of the events is set."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(event.wait()) for event in events]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                task.cancel()

@@ -1,0 +1,1 @@
+"""Local processes: started in mount namespaces of their own, awaited, and killed with all their descendants."""

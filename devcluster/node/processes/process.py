@@ -1,0 +1,212 @@
+"""One local process: started through `launch.py`, its streams pumped to a log, its end awaited, its session killed."""
+
+import asyncio
+import marshal
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from typing_extensions import override
+
+from devcluster.node.processes import launch
+from devcluster.node.processes.leftovers import LINUX, descendants, remember
+
+DRAIN_SECONDS = 2.0
+
+OutputSink = Callable[[str, bytes], None]
+
+
+class StartError(Exception):
+    """The process could not be started; the message says why, in runc's words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    source: Path
+    target: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """All that a process gets: `folder` is private to its container and holds no volume."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    folder: Path
+    hostname: str
+    mounts: tuple[Mount, ...] = ()
+    namespaces: bool = False
+    join: int | None = None
+    hidden: Path | None = None
+    """Where this node mounts for all its pods: a process would otherwise hold each of them, also when it ends."""
+    last_signal: signal.Signals = signal.SIGKILL
+    """What it gets when the agent dies without a word."""
+    identity: str = ""
+    """Marks the process and its descendants in their environment."""
+
+
+@dataclass(slots=True)
+class Process:
+    popen: "subprocess.Popen[bytes]"
+    command: Command
+    pumps: list[asyncio.Future[None]] = field(default_factory=list)
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    async def wait(self) -> int:
+        """The exit code as a container runtime reports it: 128 + n after signal n."""
+        await _exited(self.popen)
+        code = self.popen.wait()
+        self.gone.set()
+        # The first process of a container takes all others with it.
+        self.kill()
+        if self.pumps:
+            await asyncio.wait(self.pumps, timeout=DRAIN_SECONDS)
+        return code if code >= 0 else 128 - code
+
+    def terminate(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL to everything that the process started, in whatever group or session it hides."""
+        strays = descendants(self.pid, self.command.identity)
+        self._signal(signal.SIGKILL)
+        for pid in strays:
+            _send(pid, signal.SIGKILL, os.kill)
+
+    def _signal(self, number: signal.Signals) -> None:
+        # Once reaped, the number may be a stranger's; Linux finds the rest of the group by its session.
+        if self.popen.returncode is None or not LINUX:
+            _send(self.pid, number, os.killpg)
+
+
+def _send(pid: int, number: signal.Signals, how: Callable[[int, int], None]) -> None:
+    try:
+        how(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+async def start(command: Command, sink: OutputSink) -> Process:
+    """Start the process; its output goes to `sink(stream, bytes)`.
+
+    Raises:
+        StartError: it never became the command.
+    """
+    command.folder.mkdir(parents=True, exist_ok=True)
+    status_read, status_write = os.pipe()
+    try:
+        popen = _fork(command, status_write)
+    except OSError as error:
+        os.close(status_read)
+        raise StartError(str(error)) from error
+    finally:
+        os.close(status_write)
+    process = Process(popen, command)
+    try:
+        remember(command.folder, popen.pid)
+        for name, stream in (("stdout", popen.stdout), ("stderr", popen.stderr)):
+            assert stream is not None
+            process.pumps.append(await _pump(stream, name, sink))
+        failure = await _read_all(status_read)
+    except BaseException:
+        process.kill()
+        raise
+    if failure:
+        await process.wait()
+        raise StartError(failure.decode(errors="replace"))
+    return process
+
+
+def _fork(command: Command, status: int) -> "subprocess.Popen[bytes]":
+    # mkstemp: readable by its owner only, and several probes may run at once.
+    descriptor, spec = tempfile.mkstemp(prefix="launch-", dir=command.folder)
+    with os.fdopen(descriptor, "wb") as file:
+        marshal.dump(_spec(command), file)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", launch.__file__, spec, str(status)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=(status,),
+        start_new_session=True,
+        env=dict(command.env),
+        cwd="/",
+    )
+
+
+def _spec(command: Command) -> dict[str, object]:
+    """What `launch.main` reads."""
+    mounts = [(str(m.source), m.target, m.read_only) for m in command.mounts]
+    stage, hidden = str(command.folder / "stage"), str(command.hidden or "")
+    return {
+        "surroundings": (command.cwd, command.join, command.namespaces, command.hostname, stage, mounts, hidden),
+        "argv": command.argv,
+        "env": dict(command.env),
+        "parent": (os.getpid(), int(command.last_signal)),
+    }
+
+
+class _Pump(asyncio.Protocol):
+    def __init__(self, name: str, sink: OutputSink, done: "asyncio.Future[None]") -> None:
+        self._name = name
+        self._sink = sink
+        self._done = done
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        self._sink(self._name, data)
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._sink(self._name, b"")
+        if not self._done.done():
+            self._done.set_result(None)
+
+
+async def _pump(stream: object, name: str, sink: OutputSink) -> "asyncio.Future[None]":
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+    await loop.connect_read_pipe(lambda: _Pump(name, sink, done), stream)
+    return done
+
+
+async def _read_all(descriptor: int) -> bytes:
+    collected: list[bytes] = []
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+    sink: OutputSink = lambda _, data: collected.append(data)  # noqa: E731
+    transport, _ = await loop.connect_read_pipe(lambda: _Pump("status", sink, done), os.fdopen(descriptor, "rb", 0))
+    try:
+        await done
+    finally:
+        transport.close()
+    return b"".join(collected)
+
+
+async def _exited(popen: "subprocess.Popen[bytes]") -> None:
+    """Wait without a thread where the kernel offers a descriptor for it; leaves the zombie to its owner."""
+    if popen.returncode is not None:
+        return
+    if not hasattr(os, "pidfd_open"):
+        await asyncio.to_thread(popen.wait)
+        return
+    descriptor = os.pidfd_open(popen.pid)
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+    try:
+        loop.add_reader(descriptor, lambda: None if ended.done() else ended.set_result(None))
+        await ended
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)

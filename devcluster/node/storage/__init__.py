@@ -1,0 +1,1 @@
+"""The volumes of pods: payloads of API objects, directories, and JuiceFS mounts."""

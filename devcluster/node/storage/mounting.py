@@ -1,0 +1,68 @@
+"""Prepares a pod's volumes, with retries, and keeps the ones that show API objects current."""
+
+import asyncio
+import contextlib
+import random
+from pathlib import Path
+
+from devcluster.node.context import PodContext
+from devcluster.node.kube.client import ApiError
+from devcluster.node.kube.configuration import volume_references
+from devcluster.node.storage.volumes import (
+    MountError,
+    backing_directory,
+    payload_of,
+    read_only_by_nature,
+    service_account_tokens,
+    write_payload,
+)
+
+
+async def mount_volumes(context: PodContext, stopping: asyncio.Event) -> bool:
+    """Prepare all volumes, for as long as it takes; False when the pod was stopped before."""
+    while not stopping.is_set():
+        try:
+            await _mount_all(context)
+        except (MountError, ApiError, OSError) as error:
+            context.event("FailedMount", str(error), warning=True)
+            await _pause(context.node.settings.mount_retry, stopping)
+        else:
+            return True
+    return False
+
+
+async def _pause(seconds: float, stopping: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stopping.wait()
+
+
+async def _mount_all(context: PodContext) -> None:
+    tokens = await service_account_tokens(context.node.client, context.pod)
+    await _write_payloads(context, tokens, max_age=context.freshness())
+    for volume in context.pod["spec"].get("volumes") or []:
+        if not read_only_by_nature(volume):
+            context.volumes[volume["name"]] = await backing_directory(context, volume)
+
+
+async def _write_payloads(context: PodContext, tokens: dict[str, str], *, max_age: float) -> None:
+    volumes = [v for v in context.pod["spec"].get("volumes") or [] if read_only_by_nature(v)]
+    objects = await context.node.objects.fetch(context.namespace, volume_references(volumes), max_age=max_age)
+    for volume in volumes:
+        payload = payload_of(volume, objects, context.sources(objects), tokens)
+        folder: Path = context.folder / "volumes" / volume["name"]
+        write_payload(folder, payload)
+        context.volumes[volume["name"]] = folder
+
+
+async def refresh_volumes(context: PodContext) -> None:
+    """Every `configmap_refresh` seconds; what cannot be read keeps its last content."""
+    volumes = [v for v in context.pod["spec"].get("volumes") or [] if read_only_by_nature(v)]
+    if not volumes:
+        return
+    every = context.node.settings.configmap_refresh
+    while True:
+        await asyncio.sleep(every * random.uniform(0.9, 1.0))  # noqa: S311
+        with contextlib.suppress(MountError, ApiError, OSError):
+            tokens = await service_account_tokens(context.node.client, context.pod)
+            await _write_payloads(context, tokens, max_age=every / 2)

@@ -1,0 +1,62 @@
+"""The actions on pods that are not edits: binding to a node, and eviction."""
+
+from devcluster.deletion import DeleteOptions, check_preconditions, parse_options
+from devcluster.errors import ApiError, bad_request, conflict
+from devcluster.objects import Object, is_terminating, set_condition, spec
+from devcluster.registry import ObjectAddress, Registry
+from devcluster.resources import PODS
+
+
+def bind(registry: Registry, address: ObjectAddress, node: str, *, expected_uid: str = "") -> None:
+    """Assign a pod to a node; one that has a node or is being deleted is a conflict."""
+
+    def change(pod: Object) -> Object:
+        if expected_uid and pod["metadata"]["uid"] != expected_uid:
+            raise _refused(address, "uid mismatch")
+        if is_terminating(pod):
+            raise _refused(address, f"pod {address.name} is being deleted, cannot be assigned to a host")
+        taken = spec(pod).get("nodeName")
+        if taken:
+            raise _refused(address, f'pod {address.name} is already assigned to node "{taken}"')
+        if spec(pod).get("schedulingGates"):
+            raise _refused(address, f"pod {address.name} has non-empty .spec.schedulingGates")
+        pod["spec"]["nodeName"] = node
+        set_condition(pod, "PodScheduled", "True")
+        return pod
+
+    registry.update(ObjectAddress(PODS, address.namespace, address.name, "binding"), change)
+
+
+def _refused(address: ObjectAddress, why: str) -> ApiError:
+    return conflict("pods/binding", address.name, why)
+
+
+def bind_from_body(registry: Registry, address: ObjectAddress, body: Object) -> None:
+    target = body.get("target") or {}
+    if target.get("kind", "Node") not in ("", "Node") or not target.get("name"):
+        raise bad_request('target: Invalid value: a Binding needs target.kind "Node" and target.name')
+    expected = (body.get("metadata") or {}).get("uid", "")
+    bind(registry, address, str(target["name"]), expected_uid=expected)
+
+
+def evict(registry: Registry, address: ObjectAddress, body: Object) -> None:
+    """Delete a pod in the name of a drain: it carries DisruptionTarget to its end."""
+    options = parse_options(body.get("deleteOptions"), {}, dry_run=False)
+    disrupt(registry, address, "EvictionByEvictionAPI", "Eviction API: evicting", options)
+
+
+def disrupt(
+    registry: Registry, address: ObjectAddress, reason: str, message: str, options: DeleteOptions, *, phase: str = ""
+) -> None:
+    """Say why a pod is taken away, then delete it."""
+
+    def change(pod: Object) -> Object:
+        set_condition(pod, "DisruptionTarget", "True", reason=reason, message=message)
+        if phase:
+            pod["status"]["phase"] = phase
+        return pod
+
+    pod = ObjectAddress(PODS, address.namespace, address.name)
+    check_preconditions(PODS, registry.get(pod).object, options)
+    registry.update(ObjectAddress(PODS, address.namespace, address.name, "status"), change)
+    registry.delete(pod, options)

@@ -1,0 +1,91 @@
+"""HTTP to a pod's own port, through the API server."""
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+from devcluster.errors import ApiError, bad_request
+from devcluster.objects import Object, spec, status
+from devcluster.registry import ObjectAddress, Registry
+from devcluster.server.addressing import ProxyTarget
+
+_CONNECT_SECONDS = 5.0
+_HOP_BY_HOP = frozenset({
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding",
+    "upgrade", "host",
+})  # fmt: skip
+_CONSUMED = frozenset({"authorization"})
+"""The caller's credential was for this server; what is meant for the pod must travel under another name."""
+
+
+class PodPortProxy:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def serve(self, request: web.Request, address: ObjectAddress, target: ProxyTarget) -> web.StreamResponse:
+        pod = self._registry.get(ObjectAddress(address.resource, address.namespace, address.name)).object
+        url = f"{target.scheme}://{_host(pod)}:{target.port or _first_port(pod)}/{target.path}"
+        if request.query_string:
+            url += f"?{request.rel_url.raw_query_string}"
+        headers = {
+            name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP | _CONSUMED
+        }
+        body = request.content if request.can_read_body else None
+        try:
+            answer = await self._client().request(
+                request.method, _verbatim(url), headers=headers, data=body, allow_redirects=False
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            raise ApiError(503, "ServiceUnavailable", f"error trying to reach service: {_words(error)}") from error
+        async with answer:
+            return await _relay(request, answer)
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
+            connector = aiohttp.TCPConnector(ssl=False, limit=0)
+            self._session = aiohttp.ClientSession(timeout=timeout, connector=connector, auto_decompress=False)
+        return self._session
+
+
+async def _relay(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+    response = web.StreamResponse(status=answer.status, reason=answer.reason)
+    for name, value in answer.headers.items():
+        if name.lower() not in _HOP_BY_HOP | {"content-length"}:
+            response.headers.add(name, value)
+    response.content_length = answer.content_length
+    await response.prepare(request)
+    async for chunk in answer.content.iter_any():
+        await response.write(chunk)
+    await response.write_eof()
+    return response
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"dial tcp {error.host}:{error.port}: connect: {(error.os_error.strerror or str(error)).lower()}"
+    return str(error)
+
+
+def _verbatim(url: str) -> URL:
+    """As it was asked for: a path must not be decoded and spelt anew on its way."""
+    return URL(url, encoded=True)
+
+
+def _host(pod: Object) -> str:
+    found = status(pod).get("podIP")
+    if not found:
+        raise bad_request("address not allowed")
+    return str(found)
+
+
+def _first_port(pod: Object) -> int:
+    for container in spec(pod).get("containers") or []:
+        for port in container.get("ports") or []:
+            return int(port["containerPort"])
+    return 80

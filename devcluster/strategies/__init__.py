@@ -1,0 +1,42 @@
+"""What each kind adds to the generic store: defaults, validation, and which half an update may touch.
+
+Its law: values only. Nothing here reads the store, the clock or the network; admission and deletion do.
+"""
+
+from devcluster.resources import ApiResource
+from devcluster.strategies.base import Strategy
+from devcluster.strategies.pods import PodStrategy
+from devcluster.strategies.simple import (
+    ConfigMapStrategy,
+    CustomStrategy,
+    EventStrategy,
+    NamespaceStrategy,
+    NodeStrategy,
+    QuotaStrategy,
+    SecretStrategy,
+    ServiceAccountStrategy,
+    ServiceStrategy,
+)
+from devcluster.strategies.statefulsets import StatefulSetStrategy
+from devcluster.strategies.volumes import PersistentVolumeClaimStrategy, PersistentVolumeStrategy
+
+_KINDS: dict[str, Strategy] = {
+    "Pod": PodStrategy(),
+    "Namespace": NamespaceStrategy(),
+    "Node": NodeStrategy(),
+    "Service": ServiceStrategy(),
+    "ConfigMap": ConfigMapStrategy(),
+    "Secret": SecretStrategy(),
+    "ServiceAccount": ServiceAccountStrategy(),
+    "ResourceQuota": QuotaStrategy(),
+    "Event": EventStrategy(),
+    "PersistentVolume": PersistentVolumeStrategy(),
+    "PersistentVolumeClaim": PersistentVolumeClaimStrategy(),
+    "StatefulSet": StatefulSetStrategy(),
+    "PodGroup": CustomStrategy(),
+}
+_PLAIN = Strategy()
+
+
+def strategy_for(resource: ApiResource) -> Strategy:
+    return _KINDS.get(resource.kind, _PLAIN)

@@ -1,0 +1,116 @@
+"""What all kinds share: metadata rules and the split between spec and status."""
+
+from devcluster import names
+from devcluster.errors import StatusCause, forbidden_field, invalid_value, required
+from devcluster.objects import Object, is_terminating, meta
+
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_OWNER_FIELDS = (
+    ("apiVersion", "version must not be empty"),
+    ("kind", "must not be empty"),
+    ("name", "must not be empty"),
+    ("uid", "must not be empty"),
+)
+_TOTAL_ANNOTATIONS = 256 * 1024
+
+
+class Strategy:
+    """The behaviour of a kind without any of its own."""
+
+    split_status = False
+
+    def name_problem(self, name: str) -> str | None:
+        return names.dns_subdomain(name)
+
+    def prepare_create(self, obj: Object) -> None:
+        """Drop what a creator may not set."""
+        if self.split_status:
+            obj.pop("status", None)
+
+    def default(self, obj: Object) -> None:
+        """Fill in what the API promises to be there."""
+
+    def validate(self, obj: Object) -> list[StatusCause]:
+        """Judge a new object beyond its metadata."""
+        del obj
+        return []
+
+    def validate_update(self, new: Object, old: Object) -> list[StatusCause]:
+        del new, old
+        return []
+
+    def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
+        """Let a main update keep the old status, and a status update keep all else; a binding writes both."""
+        if not self.split_status or subresource == "binding":
+            return
+        if subresource == "status":
+            for name in (new.keys() | old.keys()) - {"metadata", "status"}:
+                _copy(name, old, new)
+            _copy("ownerReferences", meta(old), meta(new))
+        else:
+            _copy("status", old, new)
+
+
+def _copy(name: str, source: Object, target: Object) -> None:
+    if name in source:
+        target[name] = source[name]
+    else:
+        target.pop(name, None)
+
+
+def validate_metadata(obj: Object, kind: Strategy) -> list[StatusCause]:
+    metadata = meta(obj)
+    name = metadata.get("name", "")
+    causes: list[StatusCause] = []
+    if not name:
+        causes.append(required("metadata.name", "name or generateName is required"))
+    wrong = kind.name_problem(name) if name else None
+    if wrong:
+        causes.append(invalid_value("metadata.name", name, wrong))
+    causes += _validate_labels(metadata)
+    for owner in metadata.get("ownerReferences") or []:
+        causes += [
+            invalid_value(f"metadata.ownerReferences.{field}", "", why)
+            for field, why in _OWNER_FIELDS
+            if not owner.get(field)
+        ]
+    for index, finalizer in enumerate(metadata.get("finalizers") or []):
+        wrong = names.qualified_name(finalizer)
+        if not wrong and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            wrong = "name is neither a standard finalizer name nor is it fully qualified"
+        if wrong:
+            causes.append(invalid_value(f"metadata.finalizers[{index}]", finalizer, wrong))
+    return causes
+
+
+def _validate_labels(metadata: Object) -> list[StatusCause]:
+    causes = []
+    for key, value in (metadata.get("labels") or {}).items():
+        wrong = names.qualified_name(key)
+        if wrong:
+            causes.append(invalid_value("metadata.labels", key, wrong))
+        wrong = names.label_value(value)
+        if wrong:
+            causes.append(invalid_value("metadata.labels", value, wrong))
+    size = 0
+    for key, value in (metadata.get("annotations") or {}).items():
+        wrong = names.qualified_name(key.lower())
+        if wrong:
+            causes.append(invalid_value("metadata.annotations", key, wrong))
+        size += len(key.encode()) + len(value.encode())
+    if size > _TOTAL_ANNOTATIONS:
+        why = f"may not be more than {_TOTAL_ANNOTATIONS} bytes"
+        causes.append(StatusCause("FieldValueTooLong", f"Too long: {why}", "metadata.annotations"))
+    return causes
+
+
+def validate_finalizers_update(new: Object, old: Object) -> list[StatusCause]:
+    if not is_terminating(old):
+        return []
+    before = meta(old).get("finalizers") or []
+    added = [name for name in meta(new).get("finalizers") or [] if name not in before]
+    if not added:
+        return []
+    listed = ", ".join(f'"{name}"' for name in added)
+    why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+    return [forbidden_field("metadata.finalizers", why)]

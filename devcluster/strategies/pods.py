@@ -1,0 +1,159 @@
+"""Pods: defaults, the rules of a pod's spec, and what of it may change."""
+
+from typing_extensions import override
+
+from devcluster.errors import StatusCause, forbidden_field
+from devcluster.objects import Object, spec
+from devcluster.quantity import amounts
+from devcluster.strategies.base import Strategy
+from devcluster.strategies.pod_spec import validate_spec
+
+_IMMUTABLE = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_MUTABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds")
+
+
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+
+class PodStrategy(Strategy):
+    split_status = True
+
+    @override
+    def prepare_create(self, obj: Object) -> None:
+        super().prepare_create(obj)
+        if spec(obj).get("schedulingGates"):
+            obj["status"] = {"conditions": [dict(_GATED)]}
+
+    @override
+    def default(self, obj: Object) -> None:
+        _default_spec(obj.setdefault("spec", {}))
+        found = obj.setdefault("status", {})
+        found.setdefault("phase", "Pending")
+        found.setdefault("qosClass", _qos_class(obj))
+
+    @override
+    def validate(self, obj: Object) -> list[StatusCause]:
+        return validate_spec(spec(obj))
+
+    @override
+    def validate_update(self, new: Object, old: Object) -> list[StatusCause]:
+        if _comparable(spec(new)) == _comparable(spec(old)) and _only_additions(new, old):
+            return []
+        return [forbidden_field("spec", _IMMUTABLE)]
+
+    @override
+    def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_update(new, old, subresource)
+        if subresource == "status":
+            new.setdefault("status", {}).setdefault("qosClass", _qos_class(new))
+
+
+def _default_spec(found: Object) -> None:
+    default_template_spec(found)
+    found.setdefault("enableServiceLinks", True)
+    found.setdefault("priority", 0)
+    found.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    if "serviceAccountName" not in found:
+        found["serviceAccountName"] = found.get("serviceAccount") or "default"
+    found["serviceAccount"] = found["serviceAccountName"]
+
+
+def default_template_spec(found: Object) -> None:
+    """Fill in what a pod's spec has wherever it stands; the rest is admission's, when the pod is made."""
+    found.setdefault("restartPolicy", "Always")
+    found.setdefault("terminationGracePeriodSeconds", 30)
+    found.setdefault("dnsPolicy", "ClusterFirst")
+    found.setdefault("securityContext", {})
+    found.setdefault("schedulerName", "default-scheduler")
+    for container in [*(found.get("initContainers") or []), *(found.get("containers") or [])]:
+        _default_container(container)
+    for volume in found.get("volumes") or []:
+        _default_volume(volume)
+
+
+def _default_container(container: Object) -> None:
+    image = container.get("image", "")
+    tag = image.rpartition("/")[2].partition(":")[2]
+    always = tag in ("", "latest") and "@" not in image
+    container.setdefault("imagePullPolicy", "Always" if always else "IfNotPresent")
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    resources = container.setdefault("resources", {})
+    if resources.get("limits"):
+        resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    for port in container.get("ports") or []:
+        port.setdefault("protocol", "TCP")
+    for variable in container.get("env") or []:
+        field = (variable.get("valueFrom") or {}).get("fieldRef")
+        if field is not None:
+            field.setdefault("apiVersion", "v1")
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if probe in container:
+            _default_probe(container[probe])
+
+
+def _default_probe(probe: Object) -> None:
+    for name, value in (
+        ("timeoutSeconds", 1),
+        ("periodSeconds", 10),
+        ("successThreshold", 1),
+        ("failureThreshold", 3),
+    ):
+        probe.setdefault(name, value)
+    if "httpGet" in probe:
+        probe["httpGet"].setdefault("path", "/")
+        probe["httpGet"].setdefault("scheme", "HTTP")
+
+
+def _default_volume(volume: Object) -> None:
+    for source in ("configMap", "secret", "downwardAPI", "projected"):
+        if source in volume:
+            volume[source].setdefault("defaultMode", 420)
+    if "hostPath" in volume:
+        volume["hostPath"].setdefault("type", "")
+    if not volume.keys() - {"name"}:
+        volume["emptyDir"] = {}
+
+
+def _qos_class(pod: Object) -> str:
+    """Derive Guaranteed, Burstable or BestEffort from CPU and memory."""
+    guaranteed, empty = True, True
+    for container in [*(spec(pod).get("initContainers") or []), *(spec(pod).get("containers") or [])]:
+        resources = container.get("resources") or {}
+        try:
+            requests, limits = amounts(resources.get("requests")), amounts(resources.get("limits"))
+        except ValueError:
+            return "BestEffort"
+        for name in ("cpu", "memory"):
+            empty = empty and not requests.get(name) and not limits.get(name)
+            guaranteed = guaranteed and name in limits and requests.get(name) == limits[name]
+    if empty:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _comparable(found: Object) -> Object:
+    """Return the spec without what may change."""
+    kept = {name: value for name, value in found.items() if name not in _MUTABLE}
+    for group in ("containers", "initContainers"):
+        if group in kept:
+            kept[group] = [{name: v for name, v in item.items() if name != "image"} for item in kept[group]]
+    return kept
+
+
+def _only_additions(new: Object, old: Object) -> bool:
+    tolerations = spec(new).get("tolerations") or []
+    if any(entry not in tolerations for entry in spec(old).get("tolerations") or []):
+        return False
+    before = spec(old).get("terminationGracePeriodSeconds")
+    after = spec(new).get("terminationGracePeriodSeconds")
+    return before == after or (before is not None and before < 0 and after == 1)

@@ -1,0 +1,180 @@
+"""Plays a pod by script instead of running it: states that no local process can reach (docs/embedded-cluster.md)."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from devcluster.node import clock
+from devcluster.node.containers.logs import LogWriter
+from devcluster.node.containers.restarts import ContainerRole
+from devcluster.node.context import PodContext
+from devcluster.node.pods.status import ContainerRecord, PodState
+
+SCRIPT_ANNOTATION = "devcluster.jobgate.dev/script"
+ACTIONS = ("phase", "waiting", "running", "terminated", "ready", "evict", "fail", "nodeLost", "status", "log", "event")
+FOREVER = 10.0**9
+
+
+class ScriptError(ValueError):
+    """The annotation is no script; names the step, what is wrong and what is accepted."""
+
+
+def parse_script(text: str) -> list[dict[str, Any]]:
+    """Check the shape of a script.
+
+    Raises:
+        ScriptError: it is not one.
+    """
+    try:
+        steps = json.loads(text)
+    except ValueError as error:
+        raise ScriptError(f"{SCRIPT_ANNOTATION}: not JSON: {error}") from error
+    if not isinstance(steps, list):
+        raise ScriptError(f"{SCRIPT_ANNOTATION}: expected a list of steps")
+    for i, step in enumerate(steps):
+        named = [name for name in step if name in ACTIONS] if isinstance(step, dict) else []
+        if len(named) != 1 or step.keys() - {"after", *ACTIONS}:
+            raise ScriptError(
+                f"{SCRIPT_ANNOTATION}[{i}]: expected 'after' (seconds, optional) and one of {', '.join(ACTIONS)}"
+            )
+        if not isinstance(step.get("after", 0), (int, float)):
+            raise ScriptError(f"{SCRIPT_ANNOTATION}[{i}].after: expected seconds as a number")
+    return steps
+
+
+class ScriptPlayer:
+    def __init__(self, context: PodContext, records: Sequence[ContainerRecord], facts: PodState) -> None:
+        self._context = context
+        self._records = records
+        self._facts = facts
+        self._does: Mapping[str, Callable[[Any], None]] = {
+            "phase": self._phase,
+            "waiting": self._waiting,
+            "running": self._running,
+            "terminated": self._terminated,
+            "ready": self._ready,
+            "evict": self._evict,
+            "fail": self._fail,
+            "nodeLost": self._node_lost,
+            "status": self._status,
+            "log": self._log,
+            "event": self._event,
+        }
+
+    async def run(self) -> None:
+        annotations = self._context.pod["metadata"]["annotations"]
+        try:
+            steps = parse_script(annotations[SCRIPT_ANNOTATION])
+            self._context.changed()
+            for step in steps:
+                await asyncio.sleep(step.get("after", 0))
+                action = next(name for name in step if name in ACTIONS)
+                self._does[action](step[action])
+                self._context.changed()
+        except (ScriptError, KeyError, TypeError, AttributeError) as error:
+            self._facts.failure = ("InvalidScript", str(error))
+            self._context.changed()
+
+    def stop(self) -> None:
+        """A deleted pod's containers end as if they had been killed."""
+        for record in self._records:
+            if record.exit_code is None:
+                self._end(record, {"exitCode": 137, "reason": "Error"})
+
+    def _chosen(self, arguments: Any) -> list[ContainerRecord]:
+        name = arguments.get("container") if isinstance(arguments, Mapping) else None
+        chosen = [r for r in self._records if (r.name == name if name else r.role is ContainerRole.MAIN)]
+        if not chosen:
+            raise ScriptError(f"no container named {name!r}")
+        return chosen
+
+    def _phase(self, phase: str) -> None:
+        if phase == "Pending":
+            self._waiting({"reason": "ContainerCreating"})
+        elif phase == "Running":
+            self._running({})
+        elif phase in ("Succeeded", "Failed"):
+            self._terminated({"exitCode": 0 if phase == "Succeeded" else 1})
+        else:
+            raise ScriptError(f"phase: expected Pending, Running, Succeeded or Failed, not {phase!r}")
+
+    def _waiting(self, arguments: Mapping[str, Any]) -> None:
+        for record in self._chosen(arguments):
+            self._remember(record)
+            record.state = {"waiting": {k: v for k, v in arguments.items() if k != "container"}}
+            record.ready = record.started = False
+
+    def _running(self, arguments: Mapping[str, Any]) -> None:
+        self._facts.sandbox_ready = True
+        for record in self._records:
+            if record.role is ContainerRole.INIT and record.exit_code is None:
+                self._end(record, {"exitCode": 0, "reason": "Completed"})
+        for record in self._chosen(arguments):
+            self._remember(record)
+            if record.last_state and not record.running:
+                record.restart_count += 1
+            record.state = {"running": {"startedAt": clock.rfc3339(clock.now())}}
+            record.container_id = f"jobgate-dev://{self._context.uid}/{record.name}/{record.restart_count}"
+            record.ready = record.started = True
+
+    def _terminated(self, arguments: Mapping[str, Any]) -> None:
+        self._facts.sandbox_ready = True
+        for record in self._chosen(arguments):
+            self._end(record, {k: v for k, v in arguments.items() if k != "container"})
+
+    def _ready(self, ready: Any) -> None:
+        for record in self._chosen({}):
+            record.ready = bool(ready)
+
+    def _evict(self, message: str) -> None:
+        self._kill_all()
+        self._facts.failure = ("Evicted", message)
+        self._facts.disruption = ("TerminationByKubelet", message)
+        self._context.event("Evicted", message, warning=True)
+
+    def _fail(self, arguments: Mapping[str, Any]) -> None:
+        self._kill_all()
+        self._facts.failure = (arguments["reason"], arguments.get("message", ""))
+        self._context.event(arguments["reason"], arguments.get("message", ""), warning=True)
+
+    def _kill_all(self) -> None:
+        for record in self._records:
+            if record.running:
+                self._end(record, {"exitCode": 137, "reason": "Error"})
+
+    def _node_lost(self, seconds: Any) -> None:
+        self._context.node.client.cut_off(FOREVER if seconds is True else float(seconds))
+
+    def _status(self, overlay: Mapping[str, Any]) -> None:
+        self._facts.overlay = {**self._facts.overlay, **overlay}
+
+    def _log(self, arguments: Mapping[str, Any] | str) -> None:
+        if isinstance(arguments, str):
+            arguments = {"text": arguments}
+        data = base64.b64decode(arguments["base64"]) if "base64" in arguments else arguments["text"].encode()
+        for record in self._chosen(arguments):
+            path = self._context.log_file(record.name, record.restart_count)
+            writer = LogWriter(path, self._context.node.settings.log_limit_bytes)
+            writer.write(arguments.get("stream", "stdout"), data if data.endswith(b"\n") else data + b"\n")
+            writer.close()
+
+    def _event(self, arguments: Mapping[str, Any]) -> None:
+        warning = arguments.get("type") == "Warning"
+        self._context.event(arguments["reason"], arguments.get("message", ""), warning=warning)
+
+    @staticmethod
+    def _remember(record: ContainerRecord) -> None:
+        if record.exit_code is not None:
+            record.last_state = record.state
+
+    def _end(self, record: ContainerRecord, given: Mapping[str, Any]) -> None:
+        stamp = clock.rfc3339(clock.now())
+        code = given.get("exitCode", 0)
+        base = {"exitCode": code, "reason": "Completed" if code == 0 else "Error", "finishedAt": stamp}
+        base["startedAt"] = record.state.get("running", {}).get("startedAt", stamp)
+        record.container_id = record.container_id or f"jobgate-dev://{self._context.uid}/{record.name}/0"
+        record.state = {"terminated": base | {"containerID": record.container_id} | dict(given)}
+        record.started = False
+        record.ready = record.role is ContainerRole.INIT and code == 0

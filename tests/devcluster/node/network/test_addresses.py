@@ -1,0 +1,49 @@
+"""Each node has a block of addresses of its own; what a route would need is tried, not presumed."""
+
+import ipaddress
+import socket
+from pathlib import Path
+
+import pytest
+
+from devcluster.node.network.addresses import AddressBlock
+
+
+def test_pods_have_addresses_of_their_own_until_they_are_gone(tmp_path: Path) -> None:
+    block = AddressBlock("n", tmp_path)
+    try:
+        first, second = block.acquire("a"), block.acquire("b")
+        assert first != second or not block.distinct
+        assert block.acquire("a") == first
+        assert ipaddress.ip_address(first).is_loopback
+        block.release("a")
+        assert block.acquire("c") != first or not block.distinct
+    finally:
+        block.close()
+
+
+def test_two_agents_share_no_address(tmp_path: Path) -> None:
+    blocks = [AddressBlock("same", tmp_path, routed=True) for _ in range(2)]
+    try:
+        found = [block.acquire("a") for block in blocks]
+        assert found[0] != found[1] or not blocks[0].distinct
+    finally:
+        for block in blocks:
+            block.close()
+
+
+def test_a_routed_address_can_be_listened_on_for_as_long_as_its_block_is_held(tmp_path: Path) -> None:
+    block = AddressBlock("routed", tmp_path, routed=True)
+    try:
+        addresses = [block.acquire(str(number)) for number in range(300)]
+        if ipaddress.ip_address(addresses[0]).is_loopback:
+            pytest.skip("this process may not add a route")
+        assert len(set(addresses)) == 300
+        assert all(ipaddress.ip_address(address) in ipaddress.ip_network("198.18.0.0/15") for address in addresses)
+        for address in (addresses[0], addresses[-1]):
+            with socket.create_server((address, 0)) as server, socket.create_connection(server.getsockname()):
+                pass
+    finally:
+        block.close()
+    with pytest.raises(OSError), socket.socket() as late:  # noqa: PT011 - which one is the system's to say
+        late.bind((addresses[0], 0))

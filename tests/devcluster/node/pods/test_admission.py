@@ -1,0 +1,42 @@
+from typing import Any
+
+import pytest
+
+from devcluster.node.pods.admission import rejection, requests_of
+
+
+def container(policy: str | None = None, **requests: str) -> dict[str, Any]:
+    return {"name": "c", "restartPolicy": policy, "resources": {"requests": requests}}
+
+
+def pod(*containers: dict[str, Any], inits: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:
+    return {"spec": {"containers": list(containers), "initContainers": list(inits)}}
+
+
+@pytest.mark.parametrize(
+    ("subject", "cpu"),
+    [
+        (pod(container(cpu="1"), container(cpu="500m")), 1.5),
+        (pod(container(cpu="1"), inits=(container(cpu="3"),)), 3),
+        (pod(container(cpu="1"), inits=(container("Always", cpu="1"), container(cpu="500m"))), 2),
+        (pod(container(cpu="1"), inits=(container("Always", cpu="1"), container(cpu="3"))), 4),
+        (pod({"name": "c", "resources": {"limits": {"cpu": "2"}}}), 2),
+    ],
+)
+def test_what_a_pod_takes(subject: dict[str, Any], cpu: float) -> None:
+    assert requests_of(subject)["cpu"] == cpu
+
+
+@pytest.mark.parametrize(
+    ("subject", "others", "reason"),
+    [
+        (pod(container(cpu="1")), 0, None),
+        (pod(container(cpu="3")), 0, "OutOfcpu"),
+        (pod(container(cpu="1")), 2, "OutOfcpu"),
+        (pod(container()), 3, "OutOfpods"),
+        (pod(container(**{"nvidia.com/gpu": "1"})), 0, "OutOfnvidia.com/gpu"),
+    ],
+)
+def test_what_does_not_fit_is_named(subject: dict[str, Any], others: int, reason: str | None) -> None:
+    found = rejection(subject, [pod(container(cpu="1"))] * others, {"cpu": "2", "pods": "3"})
+    assert (found and found[0]) == reason
