@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 from devcluster.database import DatabaseInUseError
-from devcluster.parent import die_with
+from devcluster.host import end_with_parent
 from devcluster.run import run
 from devcluster.settings import DevClusterSettings, Timings
 
@@ -82,7 +82,7 @@ async def _main(settings: DevClusterSettings) -> None:
 def main(arguments: list[str] | None = None) -> None:
     settings, parent = parse(arguments)
     if parent is not None:
-        die_with(parent)
+        end_with_parent(parent)
     asyncio.run(_main(settings))
 
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from devcluster.files import write_private
+from devcluster.host import write_private
 
 CA_VALID = timedelta(days=3650)
 SERVER_VALID = timedelta(days=365)

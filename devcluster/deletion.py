@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from devcluster import clock
-from devcluster.errors import ApiError, bad_request, precondition_failed
+from devcluster.errors import StatusError, bad_request, precondition_failed
 from devcluster.objects import Object, is_terminal, is_terminating, meta, spec, uid
 from devcluster.resources import NAMESPACES, PODS, ApiResource
 
@@ -71,7 +71,7 @@ def check_preconditions(resource: ApiResource, obj: Object, options: DeleteOptio
         raise _failed(resource, name, why)
 
 
-def _failed(resource: ApiResource, name: str, why: str) -> ApiError:
+def _failed(resource: ApiResource, name: str, why: str) -> StatusError:
     return precondition_failed(resource.kind, name, why)
 
 
@@ -107,7 +107,7 @@ def _judge_again(obj: Object, options: DeleteOptions, *, changed: bool) -> Delet
     left = metadata.get("deletionGracePeriodSeconds") or 0
     if options.grace is not None and options.grace < left:
         asked = max(options.grace, 0)
-        due = clock.parse(metadata["deletionTimestamp"]) or clock.now()
+        due = clock.parse_optional(metadata["deletionTimestamp"]) or clock.now()
         metadata["deletionTimestamp"] = clock.timestamp(due - timedelta(seconds=left - asked))
         metadata["deletionGracePeriodSeconds"] = left = asked
         changed = True

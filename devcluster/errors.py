@@ -1,4 +1,4 @@
-"""Failures in the API server's own words: a Status object and its HTTP code."""
+"""Failures as Kubernetes Status objects, with the messages of a real API server."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +16,8 @@ class StatusCause:
         return {"reason": self.reason, "message": self.message, "field": self.field}
 
 
-class ApiError(Exception):
-    """A request refused; `body()` is what the client reads."""
+class StatusError(Exception):
+    """A failure as a Kubernetes API server reports it: HTTP code, reason and message of a Status object."""
 
     def __init__(
         self,
@@ -95,62 +95,64 @@ def _qualified(resource: str, group: str) -> str:
     return f"{resource}.{group}" if group else resource
 
 
-def not_found(resource: str, name: str, group: str = "") -> ApiError:
+def not_found(resource: str, name: str, group: str = "") -> StatusError:
     message = f'{_qualified(resource, group)} "{name}" not found'
-    return ApiError(404, "NotFound", message, details=_details(resource, name, group))
+    return StatusError(404, "NotFound", message, details=_details(resource, name, group))
 
 
-def already_exists(resource: str, name: str, group: str = "") -> ApiError:
+def already_exists(resource: str, name: str, group: str = "") -> StatusError:
     message = f'{_qualified(resource, group)} "{name}" already exists'
-    return ApiError(409, "AlreadyExists", message, details=_details(resource, name, group))
+    return StatusError(409, "AlreadyExists", message, details=_details(resource, name, group))
 
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def conflict(resource: str, name: str, why: str = MODIFIED, group: str = "") -> ApiError:
+def conflict(resource: str, name: str, why: str = MODIFIED, group: str = "") -> StatusError:
     message = f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {why}'
-    return ApiError(409, "Conflict", message, details=_details(resource, name, group))
+    return StatusError(409, "Conflict", message, details=_details(resource, name, group))
 
 
-def precondition_failed(kind: str, name: str, why: str) -> ApiError:
+def precondition_failed(kind: str, name: str, why: str) -> StatusError:
     """Name the kind, not the resource, as the real server does for preconditions."""
     message = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
-    return ApiError(409, "Conflict", message, details=_details(kind, name))
+    return StatusError(409, "Conflict", message, details=_details(kind, name))
 
 
-def forbidden(resource: str, name: str, why: str, *, group: str = "", causes: tuple[StatusCause, ...] = ()) -> ApiError:
+def forbidden(
+    resource: str, name: str, why: str, *, group: str = "", causes: tuple[StatusCause, ...] = ()
+) -> StatusError:
     details = _details(resource, name, group)
     if causes:
         details["causes"] = [cause.as_dict() for cause in causes]
     message = f'{_qualified(resource, group)} "{name}" is forbidden: {why}'
-    return ApiError(403, "Forbidden", message, details=details)
+    return StatusError(403, "Forbidden", message, details=details)
 
 
-def invalid(kind: str, name: str, causes: list[StatusCause], group: str = "") -> ApiError:
+def invalid(kind: str, name: str, causes: list[StatusCause], group: str = "") -> StatusError:
     texts = [f"{cause.field}: {cause.message}" for cause in causes]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _details(kind, name, group) | {"causes": [cause.as_dict() for cause in causes]}
     message = f'{_qualified(kind, group)} "{name}" is invalid: {listed}'
-    return ApiError(422, "Invalid", message, details=details)
+    return StatusError(422, "Invalid", message, details=details)
 
 
-def bad_request(message: str) -> ApiError:
-    return ApiError(400, "BadRequest", message)
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
 
 
-def expired(message: str) -> ApiError:
-    return ApiError(410, "Expired", message)
+def expired(message: str) -> StatusError:
+    return StatusError(410, "Expired", message)
 
 
-def method_not_allowed() -> ApiError:
+def method_not_allowed() -> StatusError:
     message = "the server does not allow this method on the requested resource"
-    return ApiError(405, "MethodNotAllowed", message, details={})
+    return StatusError(405, "MethodNotAllowed", message, details={})
 
 
-def unsupported_media_type(message: str) -> ApiError:
-    return ApiError(415, "UnsupportedMediaType", message)
+def unsupported_media_type(message: str) -> StatusError:
+    return StatusError(415, "UnsupportedMediaType", message)
 
 
-def unknown_resource() -> ApiError:
-    return ApiError(404, "NotFound", "the server could not find the requested resource", details={})
+def unknown_resource() -> StatusError:
+    return StatusError(404, "NotFound", "the server could not find the requested resource", details={})

@@ -1,5 +1,6 @@
 """Small readings of a Kubernetes object held as a plain dict."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from devcluster import clock
@@ -13,35 +14,44 @@ def meta(obj: Object) -> Object:
     return found
 
 
-def labels(obj: Object) -> dict[str, str]:
+def labels(obj: Mapping[str, Any]) -> dict[str, str]:
     return obj.get("metadata", {}).get("labels") or {}
 
 
-def uid(obj: Object) -> str:
+def uid(obj: Mapping[str, Any]) -> str:
     return str(obj.get("metadata", {}).get("uid", ""))
 
 
-def spec(obj: Object) -> Object:
+def spec(obj: Mapping[str, Any]) -> Object:
     return obj.get("spec") or {}
 
 
-def status(obj: Object) -> Object:
+def status(obj: Mapping[str, Any]) -> Object:
     return obj.get("status") or {}
 
 
-def phase(obj: Object) -> str:
+def phase(obj: Mapping[str, Any]) -> str:
     return str(status(obj).get("phase", ""))
 
 
-def is_terminal(pod: Object) -> bool:
+def is_terminal(pod: Mapping[str, Any]) -> bool:
     return phase(pod) in ("Succeeded", "Failed")
 
 
-def is_terminating(obj: Object) -> bool:
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Tell whether the Ready condition holds."""
+    return (condition(pod, "Ready") or {}).get("status") == "True"
+
+
+def container_named(containers: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
+    return next((container for container in containers if container["name"] == name), None)
+
+
+def is_terminating(obj: Mapping[str, Any]) -> bool:
     return "deletionTimestamp" in obj.get("metadata", {})
 
 
-def condition(obj: Object, kind: str) -> Object | None:
+def condition(obj: Mapping[str, Any], kind: str) -> Object | None:
     for entry in status(obj).get("conditions") or []:
         if entry.get("type") == kind:
             found: Object = entry
@@ -66,5 +76,5 @@ def set_condition(obj: Object, kind: str, value: str, *, reason: str = "", messa
         conditions[conditions.index(old)] = entry
 
 
-def owner_uids(obj: Object) -> list[str]:
+def owner_uids(obj: Mapping[str, Any]) -> list[str]:
     return [str(ref.get("uid", "")) for ref in obj.get("metadata", {}).get("ownerReferences") or []]

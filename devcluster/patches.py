@@ -3,7 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
-from devcluster.errors import ApiError, bad_request, unsupported_media_type
+from devcluster.errors import StatusError, bad_request, unsupported_media_type
 from devcluster.objects import Object
 from devcluster.schema import TYPES
 
@@ -124,8 +124,8 @@ def _json_step(target: Any, step: Object) -> Any:
     raise bad_request(f"Unexpected kind: {operation}")
 
 
-def _failed() -> ApiError:
-    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", details={})
+def _failed() -> StatusError:
+    return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", details={})
 
 
 def _parts(path: str) -> list[str]:

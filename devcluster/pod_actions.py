@@ -1,7 +1,7 @@
 """The actions on pods that are not edits: binding to a node, and eviction."""
 
 from devcluster.deletion import DeleteOptions, check_preconditions, parse_options
-from devcluster.errors import ApiError, bad_request, conflict
+from devcluster.errors import StatusError, bad_request, conflict
 from devcluster.objects import Object, is_terminating, set_condition, spec
 from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import PODS
@@ -27,7 +27,7 @@ def bind(registry: Registry, address: ObjectAddress, node: str, *, expected_uid:
     registry.update(ObjectAddress(PODS, address.namespace, address.name, "binding"), change)
 
 
-def _refused(address: ObjectAddress, why: str) -> ApiError:
+def _refused(address: ObjectAddress, why: str) -> StatusError:
     return conflict("pods/binding", address.name, why)
 
 

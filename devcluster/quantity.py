@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from typing import Any
 
 from devcluster.objects import Object, spec
 
@@ -63,12 +64,42 @@ def _largest(left: Amounts, right: Amounts) -> Amounts:
     return {name: max(left.get(name, Decimal(0)), right.get(name, Decimal(0))) for name in left.keys() | right.keys()}
 
 
+def charged_amounts(pod: Mapping[str, Any]) -> Amounts:
+    """Return what a pod takes of its node: its requests, and one of the pods that the node accepts."""
+    return add(pod_amounts(pod), {"pods": Decimal(1)})
+
+
+def qos_class(pod: Mapping[str, Any]) -> str:
+    """Return Guaranteed, Burstable or BestEffort, by the CPU and memory of all containers."""
+    containers = [*(spec(pod).get("initContainers") or []), *(spec(pod).get("containers") or [])]
+    declared = [_cpu_and_memory(container.get("resources") or {}) for container in containers]
+    if all(not requests and not limits for requests, limits in declared):
+        return "BestEffort"
+    if all(len(limits) == 2 and requests == limits for requests, limits in declared):
+        return "Guaranteed"
+    return "Burstable"
+
+
+def _cpu_and_memory(resources: Mapping[str, Any]) -> tuple[Amounts, Amounts]:
+    """Return requests and limits without zeros. A request defaults to its limit."""
+    limits = _positive(amounts(resources.get("limits")))
+    return limits | _positive(amounts(resources.get("requests"))), limits
+
+
+def _positive(found: Amounts) -> Amounts:
+    return {name: found[name] for name in ("cpu", "memory") if found.get(name, Decimal(0)) > 0}
+
+
 def _of(containers: Iterable[Object], kind: str) -> Iterable[Amounts]:
     return (amounts((container.get("resources") or {}).get(kind)) for container in containers)
 
 
-def pod_amounts(pod: Object, kind: str = "requests") -> Amounts:
-    """What the scheduler charges for a pod: containers and sidecars together, or the hungriest init step."""
+def pod_amounts(pod: Mapping[str, Any], kind: str = "requests") -> Amounts:
+    """Return what the scheduler charges for a pod.
+
+    That is the sum over containers and sidecars, or the largest init container with the sidecars before it, whichever
+    is more, plus the overhead.
+    """
     total: Amounts = {}
     for requested in _of(spec(pod).get("containers") or [], kind):
         total = add(total, requested)

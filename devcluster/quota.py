@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from devcluster.errors import ApiError, forbidden
+from devcluster.errors import StatusError, forbidden
 from devcluster.objects import Object, is_terminal, meta, spec, status
 from devcluster.quantity import Amounts, add, amounts, pod_amounts, render
 from devcluster.resources import PODS, QUOTAS
@@ -43,7 +43,7 @@ def check(store: ObjectStore, namespace: str, pod: Object) -> None:
             raise _forbidden(pod, refusal)
 
 
-def _forbidden(pod: Object, why: str) -> ApiError:
+def _forbidden(pod: Object, why: str) -> StatusError:
     return forbidden("pods", str(meta(pod).get("name", "")), why)
 
 

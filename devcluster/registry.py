@@ -9,7 +9,7 @@ from devcluster import clock, deletion
 from devcluster.admission import Admission
 from devcluster.deletion import DeleteOptions, DeletionOutcome
 from devcluster.errors import (
-    ApiError,
+    StatusError,
     already_exists,
     bad_request,
     conflict,
@@ -199,7 +199,7 @@ def _check_identity(address: ObjectAddress, current: Record, new: Object) -> Non
         raise conflict(address.resource.plural, address.name, group=address.resource.group)
 
 
-def _version_required(address: ObjectAddress) -> ApiError:
+def _version_required(address: ObjectAddress) -> StatusError:
     cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
     return invalid(address.resource.plural, address.name, [cause], address.resource.group)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from devcluster.errors import ApiError, bad_request
+from devcluster.errors import StatusError, bad_request
 
 _COMMON_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -44,7 +44,7 @@ class ApiResource:
     def selectable(self) -> frozenset[str]:
         return self.fields | _COMMON_FIELDS
 
-    def refuse_field(self, path: str) -> ApiError:
+    def refuse_field(self, path: str) -> StatusError:
         if self.fields:
             return bad_request(f"field label not supported: {path}")
         only = '"metadata.name", "metadata.namespace"' if self.namespaced else '"metadata.name"'

@@ -25,12 +25,14 @@ from devcluster.controllers.quotas import QuotaController
 from devcluster.controllers.scheduler import Scheduler
 from devcluster.controllers.statefulsets import StatefulSetController
 from devcluster.controllers.volumes import VolumeController
-from devcluster.files import write_private
+from devcluster.host import write_private
 from devcluster.registry import Registry
 from devcluster.resources import Catalog
 from devcluster.server.api import ApiServer, ApiSettings
+from devcluster.server.lists import Lister
 from devcluster.settings import DevClusterSettings
 from devcluster.store import ObjectStore
+from devcluster.testing.faults import FaultInjection
 
 _logger = logging.getLogger(__name__)
 _RESTART_SECONDS = 1.0
@@ -49,7 +51,9 @@ async def run(settings: DevClusterSettings, stop: asyncio.Event, *, ready: async
         try:
             registry = Registry(store, Admission(store, settings.timings.eviction_toleration))
             token = settings.token or _kept_token(home)
-            api = ApiServer(registry, ApiSettings(token, settings.timings.bookmark))
+            lister = Lister(store)
+            api_settings = ApiSettings(token, settings.timings.bookmark)
+            api = ApiServer(registry, lister, api_settings, FaultInjection(store, lister))
             timeout = settings.timings.shutdown
             runner = web.AppRunner(
                 api.application(), access_log=None, shutdown_timeout=timeout, handler_cancellation=True
@@ -195,6 +199,7 @@ def _nodes(settings: DevClusterSettings, home: Path, kubeconfig: Path) -> list[_
         return []
     from devcluster.node.agent import NodeAgent  # noqa: PLC0415
     from devcluster.node.settings import NodeSettings  # noqa: PLC0415
+    from devcluster.testing.script import script_player  # noqa: PLC0415
 
     return [
         NodeAgent(
@@ -207,6 +212,7 @@ def _nodes(settings: DevClusterSettings, home: Path, kubeconfig: Path) -> list[_
                 memory=settings.node_memory,
                 extended_resources=dict(settings.node_resources),
             ),
+            player_for=script_player,
         )
         for number in range(1, settings.nodes + 1)
     ]

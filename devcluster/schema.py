@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from devcluster import quantity
-from devcluster.errors import ApiError, bad_request
+from devcluster.errors import StatusError, bad_request
 from devcluster.objects import Object
 
 TYPES: dict[str, dict[str, str]] = json.loads(files("devcluster").joinpath("schema.json").read_text())
@@ -44,7 +44,7 @@ def clean(obj: Object, kind: str, version: str) -> list[str]:
     return reading.unknown
 
 
-def refuse_unknown(kind: str, version: str, unknown: list[str]) -> ApiError:
+def refuse_unknown(kind: str, version: str, unknown: list[str]) -> StatusError:
     listed = ", ".join(f'unknown field "{path}"' for path in unknown)
     return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {listed}')
 
@@ -108,7 +108,7 @@ def _map(reading: _Reading, value: Any, kind: str, path: str, owner: tuple[str, 
             _value(reading, item, kind.removeprefix("map:"), f"{path}.{key}", owner)
 
 
-def _mismatch(reading: _Reading, value: Any, kind: str, owner: tuple[str, str]) -> ApiError:
+def _mismatch(reading: _Reading, value: Any, kind: str, owner: tuple[str, str]) -> StatusError:
     struct, path = owner
     return bad_request(
         f'{reading.kind} in version "{reading.version}" cannot be handled as a {reading.kind}: json: cannot '

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from devcluster.errors import ApiError, bad_request
+from devcluster.errors import StatusError, bad_request
 from devcluster.names import label_value, qualified_name
 from devcluster.objects import Object, labels
 
@@ -80,7 +80,7 @@ def selects(selector: Object | None, found: dict[str, str]) -> bool:
 
 
 def parse_fields(
-    text: str, allowed: frozenset[str], refusal: Callable[[str], ApiError], aliases: dict[str, str]
+    text: str, allowed: frozenset[str], refusal: Callable[[str], StatusError], aliases: dict[str, str]
 ) -> tuple[tuple[str, bool, str], ...]:
     found = []
     for term in filter(None, text.split(",")):
@@ -113,7 +113,7 @@ def parse_labels(text: str) -> tuple[Test, ...]:
     return tuple(tests)
 
 
-def _unparsable(why: str, prefix: str = "unable to parse requirement: ") -> ApiError:
+def _unparsable(why: str, prefix: str = "unable to parse requirement: ") -> StatusError:
     return bad_request(f"{prefix}{why}")
 
 

@@ -35,7 +35,7 @@ def text(read: Callable[[Object], Cell]) -> CellOf:
 
 def age(stamp: str | None, now: datetime) -> str:
     """Return the time since a timestamp in kubectl's short spelling."""
-    moment = clock.parse(stamp)
+    moment = clock.parse_optional(stamp)
     return UNKNOWN if moment is None else duration(now - moment)
 
 

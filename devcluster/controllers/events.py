@@ -78,6 +78,6 @@ class EventExpiry:
     def sweep(self) -> None:
         horizon = clock.now() - self._ttl
         for record in list(self._registry.store.iterate(EVENTS)):
-            created = clock.parse(meta(record.object).get("creationTimestamp"))
+            created = clock.parse_optional(meta(record.object).get("creationTimestamp"))
             if created is not None and created < horizon:
                 self._registry.delete(ObjectAddress(EVENTS, record.namespace, record.name), DeleteOptions())

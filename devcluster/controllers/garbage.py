@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from devcluster.deletion import FOREGROUND, ORPHAN, DeleteOptions
-from devcluster.errors import ApiError
+from devcluster.errors import StatusError
 from devcluster.objects import Object, is_terminal, is_terminating, meta, owner_uids, spec, uid
 from devcluster.pod_actions import disrupt
 from devcluster.registry import ObjectAddress, Registry
@@ -58,7 +58,7 @@ class GarbageCollector:
 
     def _delete(self, record: Record, propagation: str) -> None:
         options = DeleteOptions(uid=uid(record.object), propagation=propagation)
-        with suppress(ApiError):
+        with suppress(StatusError):
             self._registry.delete(_address(record), options)
 
     def _orphan(self, record: Record) -> None:
@@ -69,7 +69,7 @@ class GarbageCollector:
             meta(obj)["ownerReferences"] = [entry for entry in references if entry.get("uid") != own]
             return obj
 
-        with suppress(ApiError):
+        with suppress(StatusError):
             for dependent in self._store.dependents(own):
                 self._registry.update(_address(dependent), disown)
             self._drop_finalizer(record, ORPHAN)
@@ -83,7 +83,7 @@ class GarbageCollector:
             if not is_terminating(dependent.object):
                 self._delete(dependent, "Foreground")
         if not (blocking and self._store.dependents(own)):
-            with suppress(ApiError):
+            with suppress(StatusError):
                 self._drop_finalizer(record, FOREGROUND)
 
     def _drop_finalizer(self, record: Record, name: str) -> None:
@@ -116,7 +116,7 @@ class OrphanPods:
         for record in bound:
             since = self._missing_since.get(spec(record.object)["nodeName"])
             if since is not None and now - since >= self._grace:
-                with suppress(ApiError):
+                with suppress(StatusError):
                     self._remove(record)
 
     def _remove(self, record: Record) -> None:

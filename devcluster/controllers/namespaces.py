@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from devcluster.deletion import DeleteOptions
-from devcluster.errors import ApiError
+from devcluster.errors import StatusError
 from devcluster.objects import Object, is_terminating, meta, set_condition, spec, uid
 from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import EVENTS, NAMESPACES
@@ -28,7 +28,7 @@ class NamespaceController:
         record = self._store.get(NAMESPACES, "", name)
         if record is None or not is_terminating(record.object):
             return
-        with suppress(ApiError):
+        with suppress(StatusError):
             for left in self._contents(name):
                 if not is_terminating(left.object):
                     options = DeleteOptions(uid=uid(left.object), propagation="Background")

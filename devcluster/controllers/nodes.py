@@ -12,7 +12,7 @@ from devcluster import clock
 from devcluster.controllers.events import Recorder
 from devcluster.controllers.fit import tolerates
 from devcluster.deletion import DeleteOptions
-from devcluster.errors import ApiError
+from devcluster.errors import StatusError
 from devcluster.objects import (
     Object,
     condition,
@@ -63,12 +63,12 @@ class NodeLifecycle:
         nodes = self._store.listed(NODES)
         self._signs = {node.name: self._sign(node, now) for node in nodes}
         for node in nodes:
-            with suppress(ApiError):
+            with suppress(StatusError):
                 if now - self._signs[node.name].at > self._timings.node_monitor_grace:
                     self._give_up(node)
         evicting = not _disrupted(self._store.listed(NODES))
         for node in nodes:
-            with suppress(ApiError):
+            with suppress(StatusError):
                 self._follow(node.name, now, evicting=evicting)
 
     def _sign(self, node: Record, now: float) -> _Sign:

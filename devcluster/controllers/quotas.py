@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from devcluster import quota
-from devcluster.errors import ApiError
+from devcluster.errors import StatusError
 from devcluster.objects import Object, spec
 from devcluster.quantity import render
 from devcluster.registry import ObjectAddress, Registry
@@ -41,5 +41,5 @@ class QuotaController:
             return found
 
         for record in quotas:
-            with suppress(ApiError):
+            with suppress(StatusError):
                 self._registry.update(ObjectAddress(QUOTAS, namespace, record.name, "status"), change)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from devcluster.controllers import affinity, fit
 from devcluster.controllers.events import Recorder
 from devcluster.controllers.volumes import claims_of
-from devcluster.errors import ApiError
+from devcluster.errors import StatusError
 from devcluster.objects import (
     Object,
     condition,
@@ -20,7 +20,7 @@ from devcluster.objects import (
     uid,
 )
 from devcluster.pod_actions import bind
-from devcluster.quantity import Amounts, add, amounts, pod_amounts
+from devcluster.quantity import Amounts, add, amounts, charged_amounts
 from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
 from devcluster.store import Change, ChangeType, Record
@@ -87,7 +87,7 @@ class Scheduler:
     def _charge(self, own: str, node: str, pod: Object) -> None:
         if own in self._charged:
             return
-        requested = add(pod_amounts(pod), {"pods": Decimal(1)})
+        requested = charged_amounts(pod)
         self._charged[own] = (node, requested)
         if affinity.repulsions(pod):
             self._repelling.add(own)
@@ -110,7 +110,7 @@ class Scheduler:
                 continue
             try:
                 self._place(current, nodes)
-            except ApiError:
+            except StatusError:
                 # The pod changed under us; its change is in the feed and brings us back.
                 continue
 

@@ -6,8 +6,8 @@ from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 
-from devcluster import clock
-from devcluster.objects import Object, condition, is_terminal, is_terminating, labels, meta, phase, spec, uid
+from devcluster import clock, objects
+from devcluster.objects import Object, condition, is_terminating, labels, meta, phase, spec, uid
 
 REVISION_LABEL = "controller-revision-hash"
 _HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -77,16 +77,13 @@ def is_healthy(pod: Object) -> bool:
 
 
 def is_ready(pod: Object) -> bool:
-    return phase(pod) == "Running" and (condition(pod, "Ready") or {}).get("status") == "True"
-
-
-def has_ended(pod: Object) -> bool:
-    return is_terminal(pod)
+    """Tell whether a pod runs and is ready: a pod that has ended may still carry its old Ready condition."""
+    return phase(pod) == "Running" and objects.is_ready(pod)
 
 
 def is_available(pod: Object, seconds: int) -> bool:
     """Ready for long enough."""
     if not is_ready(pod):
         return False
-    since = clock.parse((condition(pod, "Ready") or {}).get("lastTransitionTime"))
+    since = clock.parse_optional((condition(pod, "Ready") or {}).get("lastTransitionTime"))
     return not seconds or since is None or since + timedelta(seconds=seconds) <= clock.now()

@@ -9,10 +9,10 @@ from contextlib import suppress
 
 from devcluster.controllers import statefulset_pods as ordinals
 from devcluster.controllers.events import Recorder
-from devcluster.controllers.statefulset_pods import has_ended, is_available, is_healthy, is_ready, revision_of
+from devcluster.controllers.statefulset_pods import is_available, is_healthy, is_ready, revision_of
 from devcluster.deletion import DeleteOptions
-from devcluster.errors import ApiError
-from devcluster.objects import Object, is_terminating, labels, meta, owner_uids, spec, status, uid
+from devcluster.errors import StatusError
+from devcluster.objects import Object, is_terminal, is_terminating, labels, meta, owner_uids, spec, status, uid
 from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
 from devcluster.store import Change, Record
@@ -76,7 +76,7 @@ class StatefulSetController:
             current, update = self._revisions(record)
             self._step(record, current, update)
             self._write_status(record, current, update)
-        except ApiError as error:
+        except StatusError as error:
             # The refusal of a pod is told where it happens; all else comes back with the next change.
             self._unfinished.add(own)
             self._tell(record, str(error))
@@ -147,7 +147,7 @@ class StatefulSetController:
         if pod is None:
             self._create(record, number, revisions)
             return False
-        if has_ended(pod.object) and not is_terminating(pod.object):
+        if is_terminal(pod.object) and not is_terminating(pod.object):
             self._delete(record, pod)
             # Without a process there is no grace: the name is free, and its pod is made again.
             if self._store.get(PODS, pod.namespace, pod.name) is None:
@@ -170,8 +170,8 @@ class StatefulSetController:
         what = f"Create Pod {name} in StatefulSet {record.name}"
         try:
             self._registry.create(ObjectAddress(PODS, record.namespace), made)
-        except ApiError as error:
-            raise ApiError(error.code, error.reason, f"{what} failed error: {error.message}") from error
+        except StatusError as error:
+            raise StatusError(error.code, error.reason, f"{what} failed error: {error.message}") from error
         self._told.pop(uid(record.object), None)
         self._recorder.record(record, "Normal", "SuccessfulCreate", f"{what} successful")
 
@@ -213,7 +213,7 @@ class StatefulSetController:
             obj["status"] = {key: value for key, value in wanted.items() if value or key in _ALWAYS}
             return obj
 
-        with suppress(ApiError):
+        with suppress(StatusError):
             self._registry.update(ObjectAddress(STATEFUL_SETS, record.namespace, record.name, "status"), change)
 
     def _counted(self, record: Record, current: Record, update: Record) -> Object:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from devcluster import clock
 from devcluster.controllers.events import Recorder
 from devcluster.controllers.volume_matching import best_volume, is_reserved_for, storage_class, why_unfit
-from devcluster.errors import ApiError
+from devcluster.errors import StatusError
 from devcluster.objects import Object, is_terminating, meta, phase, spec, uid
 from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
@@ -46,10 +46,10 @@ class VolumeController:
     def _settle(self) -> None:
         """Look at all of them: there are few, and each may be the answer to another."""
         for record in self._store.listed(PERSISTENT_VOLUMES):
-            with suppress(ApiError):
+            with suppress(StatusError):
                 self._attend_volume(record)
         for record in self._store.listed(PERSISTENT_VOLUME_CLAIMS):
-            with suppress(ApiError):
+            with suppress(StatusError):
                 self._attend_claim(record)
 
     def _attend_volume(self, record: Record) -> None:

@@ -7,9 +7,10 @@ import logging
 import signal
 from pathlib import Path
 
+from devcluster.host import end_with_parent
 from devcluster.node.agent import NodeAgent
 from devcluster.node.settings import NodeSettings
-from devcluster.parent import die_with
+from devcluster.testing.script import script_player
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -59,7 +60,7 @@ async def serve(arguments: argparse.Namespace) -> None:
         routed_addresses=arguments.pod_addresses == "routed",
         namespaces=False if arguments.no_namespaces else None,
     )
-    agent = NodeAgent(arguments.kubeconfig, arguments.name, settings)
+    agent = NodeAgent(arguments.kubeconfig, arguments.name, settings, script_player)
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as group:
         task = group.create_task(agent.run())
@@ -80,7 +81,7 @@ async def announce(agent: NodeAgent, running: "asyncio.Task[None]", name: str) -
 def main(arguments: list[str] | None = None) -> None:
     given = parse_arguments(arguments)
     if given.parent is not None:
-        die_with(given.parent)
+        end_with_parent(given.parent)
     logging.basicConfig(level=logging.INFO if given.verbose else logging.WARNING)
     with contextlib.suppress(asyncio.CancelledError):
         asyncio.run(serve(given))

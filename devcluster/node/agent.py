@@ -14,24 +14,27 @@ from typing import Any
 
 from aiohttp import web
 
+from devcluster import clock
 from devcluster.certificates import Certificates
-from devcluster.node import clock
+from devcluster.errors import StatusError
 from devcluster.node.containers.images import Image, load_images
-from devcluster.node.context import HOST_IP, NodeMeans
-from devcluster.node.kube.client import ApiError, KubeClient, load_kubeconfig
+from devcluster.node.context import HOST_IP, NodeRuntime
+from devcluster.node.kube.client import KubeClient, load_kubeconfig
 from devcluster.node.kube.configuration import ObjectCache
 from devcluster.node.kube.events import EventRecorder
 from devcluster.node.kube.informer import Informer
 from devcluster.node.log_server import KubeletServer
 from devcluster.node.network.addresses import AddressBlock
-from devcluster.node.network.hosts_files import HostsKeeper
+from devcluster.node.network.hosts_files import HostsFileWriter
 from devcluster.node.pods.admission import rejection
-from devcluster.node.pods.worker import PodWorker, has_ended
+from devcluster.node.pods.player import PlayerFor, no_player
+from devcluster.node.pods.worker import PodWorker
 from devcluster.node.processes.leftovers import kill_leftovers
 from devcluster.node.processes.mount_namespaces import namespaces_work
 from devcluster.node.registration import LEASES, capacity, lease_object, node_object, node_status
 from devcluster.node.settings import NodeSettings
 from devcluster.node.storage.csi import CsiMounts, csi_mounts
+from devcluster.objects import is_terminal
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +44,8 @@ RETRY = 1.0
 class NodeAgent:
     """`run` until cancelled; then its processes are killed and none is left."""
 
-    def __init__(self, kubeconfig: Path, name: str, settings: NodeSettings) -> None:
+    def __init__(self, kubeconfig: Path, name: str, settings: NodeSettings, player_for: PlayerFor = no_player) -> None:
+        self._player_for = player_for
         self._kubeconfig = kubeconfig
         self._name = name
         self._settings = settings
@@ -70,29 +74,29 @@ class NodeAgent:
             addresses.close()
 
     async def _work(self, client: KubeClient, addresses: AddressBlock, csi: CsiMounts) -> None:
-        hosts = HostsKeeper(client, lambda: [worker.context for worker in self._workers.values()])
-        means = await self._means(client, addresses, hosts, csi)
+        hosts = HostsFileWriter(client, lambda: [worker.context for worker in self._workers.values()])
+        runtime = await self._runtime(client, addresses, hosts, csi)
         pods = f"spec.nodeName={self._name}"
         async with asyncio.TaskGroup() as group:
 
             def changed(uid: str, pod: dict[str, Any] | None) -> None:
-                self._pod_changed(group, means, hosts, uid, pod)
+                self._pod_changed(group, runtime, hosts, uid, pod)
 
             informer = Informer(client, "/api/v1/pods", changed, fieldSelector=pods)
-            group.create_task(means.events.run())
+            group.create_task(runtime.events.run())
             group.create_task(hosts.run())
             group.create_task(self._register_and_beat(client))
             group.create_task(informer.run())
             group.create_task(self._tidy(informer))
 
-    async def _means(
-        self, client: KubeClient, addresses: AddressBlock, hosts: HostsKeeper, csi: CsiMounts
-    ) -> NodeMeans:
+    async def _runtime(
+        self, client: KubeClient, addresses: AddressBlock, hosts: HostsFileWriter, csi: CsiMounts
+    ) -> NodeRuntime:
         wanted = self._settings.namespaces
         works = wanted is not False and await namespaces_work(self._settings.data_dir)
         if wanted and not works:
             raise RuntimeError("namespaces=True, but this system does not allow unprivileged mount namespaces")
-        return NodeMeans(
+        return NodeRuntime(
             name=self._name,
             client=client,
             settings=self._settings,
@@ -111,7 +115,7 @@ class NodeAgent:
     def _reject(self, pod: Mapping[str, Any]) -> tuple[str, str] | None:
         everyone = (worker.current() for worker in self._workers.values())
         uid = pod["metadata"]["uid"]
-        others = [p for p in everyone if p["metadata"]["uid"] != uid and not has_ended(p)]
+        others = [p for p in everyone if p["metadata"]["uid"] != uid and not is_terminal(p)]
         return rejection(pod, others, capacity(self._settings))
 
     def _images(self) -> tuple[Image, ...]:
@@ -125,15 +129,15 @@ class NodeAgent:
     def _pod_changed(
         self,
         group: asyncio.TaskGroup,
-        means: NodeMeans,
-        hosts: HostsKeeper,
+        runtime: NodeRuntime,
+        hosts: HostsFileWriter,
         uid: str,
         pod: dict[str, Any] | None,
     ) -> None:
         if worker := self._workers.get(uid):
             worker.see(pod)
         elif pod is not None:
-            worker = self._workers[uid] = PodWorker(means, pod)
+            worker = self._workers[uid] = PodWorker(runtime, pod, self._player_for)
             hosts.touch()
             group.create_task(self._supervise(uid, worker))
 
@@ -156,8 +160,8 @@ class NodeAgent:
     async def _register(self, client: KubeClient) -> None:
         try:
             self._node = await client.post("/api/v1/nodes", node_object(self._name, self._settings))
-        except ApiError as error:
-            if error.status != 409:
+        except StatusError as error:
+            if error.code != 409:
                 raise
             labels = node_object(self._name, self._settings)["metadata"]["labels"]
             self._node = await client.patch(f"/api/v1/nodes/{self._name}", {"metadata": {"labels": labels}})
@@ -168,8 +172,8 @@ class NodeAgent:
         lease = lease_object(self._name, self._node, self._settings.lease_interval, clock.now())
         try:
             await client.patch(f"{LEASES}/{self._name}", {"metadata": {}, "spec": lease["spec"]})
-        except ApiError as error:
-            if error.status != 404:
+        except StatusError as error:
+            if error.code != 404:
                 raise
             await client.post(LEASES, lease)
 
@@ -177,8 +181,8 @@ class NodeAgent:
         status = node_status(self._name, self._settings, self._port, self._since, clock.now())
         try:
             await client.patch(f"/api/v1/nodes/{self._name}/status", {"status": status})
-        except ApiError as error:
-            if error.status != 404:
+        except StatusError as error:
+            if error.code != 404:
                 raise
             # Somebody deleted the node while its agent lives.
             self._node = await client.post("/api/v1/nodes", node_object(self._name, self._settings))
@@ -192,7 +196,7 @@ class NodeAgent:
         while True:
             try:
                 await action()
-            except ApiError as error:
+            except StatusError as error:
                 log.info("node %s: %s", self._name, error)
                 await asyncio.sleep(RETRY)
             else:

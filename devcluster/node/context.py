@@ -19,7 +19,7 @@ SHARED_SECONDS = 1.0  # for so long, pods that start together may share what was
 
 
 @dataclass(slots=True, kw_only=True)
-class NodeMeans:
+class NodeRuntime:
     """What a node offers to all its pods."""
 
     name: str
@@ -42,7 +42,7 @@ class NodeMeans:
 
 @dataclass(slots=True, kw_only=True)
 class PodContext:
-    node: NodeMeans
+    node: NodeRuntime
     pod: Mapping[str, Any]
     """As last seen; replaced when the watch brings a newer one."""
     ip: str

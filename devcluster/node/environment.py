@@ -1,11 +1,14 @@
 """A container's environment, command and arguments, as the kubelet computes them. Pure: sources come as values."""
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from devcluster.node.resources import container_named, divided
+from devcluster.objects import container_named
+from devcluster.quantity import parse as parse_quantity
 
 KEYED = re.compile(r"^metadata\.(labels|annotations)\['(.+)'\]$")
 ENV_NAME = re.compile(r"^[^\x00-\x1f\x7f=]+$")
@@ -169,4 +172,6 @@ def resource_value(reference: Mapping[str, Any], container: Mapping[str, Any], s
         amount = limits.get(name) or sources.node_allocatable.get(name, "0")
     else:
         amount = (resources.get("requests") or {}).get(name) or limits.get(name) or "0"
-    return divided(amount, reference.get("divisor") or "0")
+    # A divisor of 0 means 1. Fractions keep the division exact.
+    divisor = Fraction(parse_quantity(reference.get("divisor") or "0")) or Fraction(1)
+    return str(math.ceil(Fraction(parse_quantity(amount)) / divisor))

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
-from devcluster.node import clock
+from devcluster import clock
 from devcluster.node.containers.logs import LogOptions, read_log
-from devcluster.node.resources import container_named
+from devcluster.objects import container_named
 
 FOLLOW_PAUSE = 0.1
 PULL_WORDS = {
@@ -71,7 +71,7 @@ def log_options(query: Mapping[str, str], now: datetime) -> LogOptions:
     Raises:
         ValueError: a value is not what it must be; names it.
     """
-    since = clock.parse_time(query["sinceTime"]) if query.get("sinceTime") else None
+    since = clock.parse(query["sinceTime"]) if query.get("sinceTime") else None
     if seconds := _number(query, "sinceSeconds"):
         since = now - timedelta(seconds=seconds)
     return LogOptions(

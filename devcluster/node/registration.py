@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from devcluster.node.clock import rfc3339, rfc3339_micro
+from devcluster import clock
 from devcluster.node.context import HOST_IP
 from devcluster.node.settings import NodeSettings
 
@@ -45,7 +45,7 @@ def node_status(name: str, settings: NodeSettings, port: int, since: datetime, n
         "nodeInfo": {
             "machineID": name,
             "systemUUID": name,
-            "bootID": rfc3339_micro(since),
+            "bootID": clock.micro_timestamp(since),
             "kernelVersion": platform.release(),
             "osImage": platform.platform(terse=True),
             "containerRuntimeVersion": "jobgate-dev://1",
@@ -58,7 +58,7 @@ def node_status(name: str, settings: NodeSettings, port: int, since: datetime, n
 
 
 def _conditions(since: datetime, now: datetime) -> list[dict[str, str]]:
-    times = {"lastHeartbeatTime": rfc3339(now), "lastTransitionTime": rfc3339(since)}
+    times = {"lastHeartbeatTime": clock.timestamp(now), "lastTransitionTime": clock.timestamp(since)}
     calm = [
         {
             "type": kind,
@@ -78,7 +78,7 @@ def lease_object(name: str, node: Mapping[str, Any], interval: float, now: datet
     spec = {
         "holderIdentity": name,
         "leaseDurationSeconds": max(1, round(interval * 4)),
-        "renewTime": rfc3339_micro(now),
+        "renewTime": clock.micro_timestamp(now),
     }
     metadata = {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]}
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from devcluster.errors import ApiError, bad_request, method_not_allowed, unknown_resource
+from devcluster.errors import StatusError, bad_request, method_not_allowed, unknown_resource
 from devcluster.registry import ObjectAddress
 from devcluster.resources import NAMESPACES, PODS, Catalog
 
@@ -54,7 +54,7 @@ def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> Request
     name = parts[1] if len(parts) > 1 else ""
     subresource = parts[2] if len(parts) > 2 else ""
     if resource is PODS and subresource in _ABSENT_SUBRESOURCES:
-        raise ApiError(405, "MethodNotAllowed", f"the embedded cluster has no {_ABSENT_SUBRESOURCES[subresource]}")
+        raise StatusError(405, "MethodNotAllowed", f"the embedded cluster has no {_ABSENT_SUBRESOURCES[subresource]}")
     if subresource and subresource not in resource.subresources:
         raise unknown_resource()
     address = ObjectAddress(resource, namespace, name, subresource)

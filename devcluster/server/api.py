@@ -1,6 +1,5 @@
-"""The API server: authenticate, find the verb, run into an injected fault or not, and answer."""
+"""The API server: authenticate the caller, resolve the request, and answer it."""
 
-import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
@@ -11,18 +10,18 @@ from aiohttp import web
 
 from devcluster import patches, pod_actions
 from devcluster.deletion import DeleteOptions, parse_options
-from devcluster.errors import ApiError, expired, success, unknown_resource
+from devcluster.errors import StatusError, success
 from devcluster.objects import Object, uid
 from devcluster.registry import Registry, check_name
 from devcluster.server import bodies, discovery, lists, queries, reviews, scale, tables, watches
 from devcluster.server.addressing import RequestInfo, resolve
+from devcluster.server.interception import ConnectionDroppedError, Extension, Interceptor
 from devcluster.server.lists import Lister
 from devcluster.server.openapi import V2_DOCUMENT, V2_MEDIA_TYPE, OpenApi
 from devcluster.server.pod_logs import LogProxy
 from devcluster.server.pod_proxy import PodPortProxy
 from devcluster.server.tables import Tables
 from devcluster.store import Record
-from devcluster.testing.faults import Faults, Rule
 
 _logger = logging.getLogger(__name__)
 _HEALTH = ("/healthz", "/readyz", "/livez")
@@ -37,19 +36,22 @@ class ApiSettings:
 
 
 class ApiServer:
-    def __init__(self, registry: Registry, settings: ApiSettings) -> None:
+    """Serves the objects of a registry over HTTP, as an aiohttp application."""
+
+    def __init__(
+        self, registry: Registry, lister: Lister, settings: ApiSettings, extension: Extension | None = None
+    ) -> None:
         self._registry = registry
         self._store = registry.store
         self._settings = settings
-        self._faults = Faults()
-        self._lister = Lister(registry.store)
+        self._lister = lister
+        self._extension = extension
         self._openapi = OpenApi(registry.store.catalog)
         self._logs = LogProxy(registry)
         self._proxy = PodPortProxy(registry)
         self._verbs: dict[str, _Handler] = {
             "get": self._get,
             "list": self._list,
-            "watch": self._watch,
             "create": self._create,
             "update": self._update,
             "patch": self._patch,
@@ -70,37 +72,38 @@ class ApiServer:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
             return await self._route(request)
-        except ApiError as error:
+        except StatusError as error:
             return _refuse(error)
         except web.HTTPRequestEntityTooLarge:
-            return _refuse(ApiError(413, "RequestEntityTooLarge", f"limit is {_MAX_BODY}"))
+            return _refuse(StatusError(413, "RequestEntityTooLarge", f"limit is {_MAX_BODY}"))
         except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as error:
             # A body of a shape nobody foresaw: the client hears of it, the server lives on.
             _logger.exception("%s %s", request.method, request.path)
-            return _refuse(ApiError(500, "InternalError", f"Internal error occurred: {error!r}"))
+            return _refuse(StatusError(500, "InternalError", f"Internal error occurred: {error!r}"))
 
     async def _route(self, request: web.Request) -> web.StreamResponse:
         path = request.path
         if path in _HEALTH:
             return web.Response(text="ok")
         self._authenticate(request)
-        if path.startswith("/devcluster/"):
-            return await self._administer(request)
+        if self._extension is not None and path.startswith(self._extension.prefix):
+            code, body = self._extension.serve(request.method, path, await request.read())
+            return _json(body, code)
         described = self._describe(request)
         if described is not None:
             return described
         review = reviews.find(request.method, path)
         if review is not None:
-            body = bodies.decode(await request.read(), _content_type(request), review.kind)
-            return _json(reviews.answer(review, body), 201)
+            given = bodies.decode(await request.read(), _content_type(request), review.kind)
+            return _json(reviews.answer(review, given), 201)
         if not self._serves(path):
             return web.Response(status=404, text="404 page not found\n")
         watch = queries.flag(request.query, "watch")
         info = resolve(self._store.catalog, request.method, request.rel_url.raw_path, watch=watch)
-        fault = self._faults.hit(info)
-        await _suffer(fault, info)
-        response = await self._answer(request, info, fault)
-        if fault.lose_response:
+        interceptor = self._extension.intercept(info) if self._extension is not None else Interceptor()
+        await interceptor.before()
+        response = await self._answer(request, info, interceptor)
+        if interceptor.drops_answer:
             _drop(request)
         return response
 
@@ -126,25 +129,11 @@ class ApiServer:
     def _authenticate(self, request: web.Request) -> None:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if not secrets.compare_digest(given.encode(), self._settings.token.encode()):
-            raise ApiError(401, "Unauthorized", "Unauthorized")
+            raise StatusError(401, "Unauthorized", "Unauthorized")
 
-    async def _administer(self, request: web.Request) -> web.Response:
-        if request.path == "/devcluster/compact" and request.method == "POST":
-            for log in self._store.logs.values():
-                log.compact_all()
-            self._lister.forget()
-            return _json({"resourceVersion": str(self._store.version)})
-        if request.path != "/devcluster/faults":
-            raise unknown_resource()
-        if request.method == "POST":
-            return _json({"id": self._faults.add(await request.read()).id}, 201)
-        if request.method == "DELETE":
-            self._faults.clear()
-        return _json({"items": self._faults.listed()})
-
-    async def _answer(self, request: web.Request, info: RequestInfo, fault: Rule) -> web.StreamResponse:
+    async def _answer(self, request: web.Request, info: RequestInfo, interceptor: Interceptor) -> web.StreamResponse:
         if info.verb == "watch":
-            return await self._stream(request, info, fault)
+            return await self._watch(request, info, interceptor)
         if info.address.subresource == "log":
             return await self._logs.serve(request, info.address)
         if info.target is not None:
@@ -168,9 +157,6 @@ class ApiServer:
         if _wants_table(request):
             return _raw(Tables(resource, request.query).document(page.metadata, page.items))
         return _raw(lists.document(resource, page))
-
-    async def _watch(self, request: web.Request, info: RequestInfo) -> web.StreamResponse:
-        return await self._stream(request, info, Rule())
 
     async def _create(self, request: web.Request, info: RequestInfo) -> web.Response:
         dry_run = queries.dry_run(request.query, "CreateOptions")
@@ -245,25 +231,18 @@ class ApiServer:
             record = scale.write(self._registry, info.address, given, dry_run=dry_run)
         return _json(scale.rendered(record))
 
-    async def _stream(self, request: web.Request, info: RequestInfo, fault: Rule) -> web.StreamResponse:
+    async def _watch(self, request: web.Request, info: RequestInfo, interceptor: Interceptor) -> web.StreamResponse:
         wanted = watches.parse(info.address, request.query, tables=_wants_table(request))
-        watcher = watches.WatchStream(self._store, wanted, self._settings.bookmark_seconds)
+        stream = watches.WatchStream(self._store, wanted, self._settings.bookmark_seconds)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
         await response.prepare(request)
-        if fault.gone == "event":
-            await response.write(watches.error_line(expired("too old resource version: injected")))
+        try:
+            async for line in interceptor.watch_lines(stream.lines()):
+                await response.write(line)
+        except ConnectionDroppedError:
+            _drop(request)
             return response
-        sent = 0
-        async for line in watcher.lines():
-            if fault.silent_after is not None and sent >= fault.silent_after:
-                await asyncio.Event().wait()
-            if fault.cut_after is not None and sent >= fault.cut_after:
-                await response.write(line[: len(line) // 2])
-                _drop(request)
-                return response
-            await response.write(line)
-            sent += 1
         await response.write_eof()
         return response
 
@@ -273,24 +252,13 @@ def _content_type(request: web.Request) -> str:
     return request.content_type if "Content-Type" in request.headers else ""
 
 
-async def _suffer(fault: Rule, info: RequestInfo) -> None:
-    """Delay or refuse as the rule says, before anything is done."""
-    if fault.delay_ms:
-        await asyncio.sleep(fault.delay_ms / 1000)
-    if fault.gone == "http" or (fault.gone and info.verb != "watch"):
-        raise expired(fault.message)
-    if fault.status:
-        reasons = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
-        raise ApiError(fault.status, reasons.get(fault.status, ""), fault.message, retry_after=fault.retry_after)
-
-
 def _drop(request: web.Request) -> None:
     """Break the connection as a dying server does: what was written is flushed, the answer has no end."""
     if request.transport is not None:
         request.transport.close()
 
 
-def _refuse(error: ApiError) -> web.Response:
+def _refuse(error: StatusError) -> web.Response:
     response = _json(error.body(), error.code)
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(error.retry_after)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from devcluster.errors import ApiError, bad_request, expired
+from devcluster.errors import StatusError, bad_request, expired
 from devcluster.registry import ObjectAddress
 from devcluster.resources import ApiResource
 from devcluster.selectors import Selector
@@ -117,5 +117,5 @@ def _decode(token: str) -> tuple[int, tuple[str, str]]:
         raise _bad_token(error) from error
 
 
-def _bad_token(error: Exception) -> ApiError:
+def _bad_token(error: Exception) -> StatusError:
     return bad_request(f"invalid continue token: continue key is not valid: {error}")

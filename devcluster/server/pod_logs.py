@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import aiohttp
 from aiohttp import web
 
-from devcluster.errors import ApiError, bad_request, invalid, invalid_value, not_found
+from devcluster.errors import StatusError, bad_request, invalid, invalid_value, not_found
 from devcluster.objects import Object, spec, status
 from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import NODES
@@ -42,7 +42,7 @@ def node_url(registry: Registry, pod: Object, container: str) -> str:
     endpoint = (status(record.object).get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
     host = addresses.get("InternalIP") or addresses.get("Hostname")
     if not host or not endpoint.get("Port"):
-        raise ApiError(500, "InternalError", f"no preferred addresses found; known addresses: {list(addresses)}")
+        raise StatusError(500, "InternalError", f"no preferred addresses found; known addresses: {list(addresses)}")
     metadata = pod["metadata"]
     path = f"{metadata['namespace']}/{metadata['name']}/{container}"
     return f"https://{host}:{endpoint['Port']}/containerLogs/{path}"
@@ -75,7 +75,7 @@ class LogProxy:
         try:
             answer = await self._session.get(url, params=query)
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise ApiError(500, "InternalError", f'Get "{url}": {error}') from error
+            raise StatusError(500, "InternalError", f'Get "{url}": {error}') from error
         async with answer:
             if answer.status != 200:
                 raise _refusal(answer.status, (await answer.text()).strip())
@@ -95,6 +95,6 @@ def _check_positive(name: str, option: str, value: int | None) -> None:
     raise invalid("PodLogOptions", name, [cause])
 
 
-def _refusal(code: int, text: str) -> ApiError:
+def _refusal(code: int, text: str) -> StatusError:
     reasons = {400: "BadRequest", 404: "NotFound", 500: "InternalError", 503: "ServiceUnavailable"}
-    return ApiError(code, reasons.get(code, ""), text or f"the node answered {code}")
+    return StatusError(code, reasons.get(code, ""), text or f"the node answered {code}")

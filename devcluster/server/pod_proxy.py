@@ -4,7 +4,7 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from devcluster.errors import ApiError, bad_request
+from devcluster.errors import StatusError, bad_request
 from devcluster.objects import Object, spec, status
 from devcluster.registry import ObjectAddress, Registry
 from devcluster.server.addressing import ProxyTarget
@@ -41,7 +41,7 @@ class PodPortProxy:
                 request.method, _verbatim(url), headers=headers, data=body, allow_redirects=False
             )
         except (aiohttp.ClientError, OSError) as error:
-            raise ApiError(503, "ServiceUnavailable", f"error trying to reach service: {_words(error)}") from error
+            raise StatusError(503, "ServiceUnavailable", f"error trying to reach service: {_words(error)}") from error
         async with answer:
             return await _relay(request, answer)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from devcluster.errors import ApiError, StatusCause, bad_request, forbidden_field
+from devcluster.errors import StatusCause, StatusError, bad_request, forbidden_field
 from devcluster.registry import ObjectAddress
 from devcluster.selectors import Selector, parse_fields, parse_labels
 
@@ -38,16 +38,16 @@ def version(query: Mapping[str, str]) -> int | None:
 def watch_version(query: Mapping[str, str]) -> int | None:
     try:
         return version(query)
-    except ApiError as error:
+    except StatusError as error:
         message = error.message.removeprefix("invalid resource version: ")
-        raise ApiError(500, "", message) from error
+        raise StatusError(500, "", message) from error
 
 
-def too_large(asked: int, current: int) -> ApiError:
+def too_large(asked: int, current: int) -> StatusError:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     details = {"causes": [cause], "retryAfterSeconds": 1}
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
-    return ApiError(504, "Timeout", message, details=details, retry_after=1)
+    return StatusError(504, "Timeout", message, details=details, retry_after=1)
 
 
 def number(query: Mapping[str, str], name: str) -> int | None:
@@ -67,10 +67,10 @@ def check_initial_events(query: Mapping[str, str]) -> None:
     raise _invalid_options("ListOptions", forbidden_field("resourceVersionMatch", why))
 
 
-def _invalid_options(kind: str, cause: StatusCause) -> ApiError:
+def _invalid_options(kind: str, cause: StatusCause) -> StatusError:
     details = {"group": "meta.k8s.io", "kind": kind, "causes": [cause.as_dict()]}
     message = f'{kind}.meta.k8s.io "" is invalid: {cause.field}: {cause.message}'
-    return ApiError(422, "Invalid", message, details=details)
+    return StatusError(422, "Invalid", message, details=details)
 
 
 def dry_run(query: Mapping[str, str], options_kind: str) -> bool:

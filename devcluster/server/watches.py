@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from devcluster.errors import ApiError, expired
+from devcluster.errors import StatusError, expired
 from devcluster.registry import ObjectAddress
 from devcluster.selectors import Selector
 from devcluster.server import queries
@@ -154,5 +154,5 @@ def event_line(kind: str, body: bytes) -> bytes:
     return b"".join((b'{"type":"', kind.encode(), b'","object":', body, b"}\n"))
 
 
-def error_line(error: ApiError) -> bytes:
+def error_line(error: StatusError) -> bytes:
     return event_line("ERROR", msgspec.json.encode(error.body()))

@@ -4,7 +4,7 @@ from typing_extensions import override
 
 from devcluster.errors import StatusCause, forbidden_field
 from devcluster.objects import Object, spec
-from devcluster.quantity import amounts
+from devcluster.quantity import qos_class
 from devcluster.strategies.base import Strategy
 from devcluster.strategies.pod_spec import validate_spec
 
@@ -38,7 +38,7 @@ class PodStrategy(Strategy):
         _default_spec(obj.setdefault("spec", {}))
         found = obj.setdefault("status", {})
         found.setdefault("phase", "Pending")
-        found.setdefault("qosClass", _qos_class(obj))
+        found.setdefault("qosClass", qos_class(obj))
 
     @override
     def validate(self, obj: Object) -> list[StatusCause]:
@@ -54,7 +54,7 @@ class PodStrategy(Strategy):
     def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
         super().prepare_update(new, old, subresource)
         if subresource == "status":
-            new.setdefault("status", {}).setdefault("qosClass", _qos_class(new))
+            new.setdefault("status", {}).setdefault("qosClass", qos_class(new))
 
 
 def _default_spec(found: Object) -> None:
@@ -122,23 +122,6 @@ def _default_volume(volume: Object) -> None:
         volume["hostPath"].setdefault("type", "")
     if not volume.keys() - {"name"}:
         volume["emptyDir"] = {}
-
-
-def _qos_class(pod: Object) -> str:
-    """Derive Guaranteed, Burstable or BestEffort from CPU and memory."""
-    guaranteed, empty = True, True
-    for container in [*(spec(pod).get("initContainers") or []), *(spec(pod).get("containers") or [])]:
-        resources = container.get("resources") or {}
-        try:
-            requests, limits = amounts(resources.get("requests")), amounts(resources.get("limits"))
-        except ValueError:
-            return "BestEffort"
-        for name in ("cpu", "memory"):
-            empty = empty and not requests.get(name) and not limits.get(name)
-            guaranteed = guaranteed and name in limits and requests.get(name) == limits[name]
-    if empty:
-        return "BestEffort"
-    return "Guaranteed" if guaranteed else "Burstable"
 
 
 def _comparable(found: Object) -> Object:

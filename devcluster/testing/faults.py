@@ -1,34 +1,46 @@
-"""Injected faults, for tests: the failures that a client of a real API server meets sooner or later.
+"""Injected faults: the failures that a client of a real API server meets sooner or later.
 
-`POST /devcluster/faults` adds a rule, a JSON object:
+`POST /devcluster/faults` adds a rule, a JSON object. All fields are optional:
 
-    verb, resource, subresource, namespace, name   what it matches; left out means any. Verbs are RBAC's words:
-                                       get list watch create update patch delete deletecollection
-    count          how many requests it hits before it ends (default: no end)
-    probability    hit only this share of the requests (default 1)
-    delayMs        wait before anything else
-    status         answer with this code instead of doing the request (429, 500, 503 ...); a watch too
-    retryAfter     seconds, as a Retry-After header
-    message        the Status message
-    gone           410: `"http"` answers with HTTP 410, `"event"` with an ERROR event on a watch
-    cutAfter       a watch: break the connection in the middle of the line after this many events
-    silentAfter    a watch: after this many events send nothing more, and keep the connection open
-    loseResponse   do the request, then drop the connection without an answer
+    verb, resource, subresource, namespace, name
+                   which requests the rule matches (default: all). Verbs are those of RBAC:
+                   get list watch create update patch delete deletecollection
+    count          the number of requests that the rule hits (default: no limit)
+    probability    the share of the matching requests that the rule hits (default: 1)
+    delayMs        milliseconds to wait before anything else
+    status         the HTTP status to answer with, also to a watch; the request has no effect (429, 500, 503 ...)
+    retryAfter     the Retry-After header of that answer, in seconds
+    message        the message of that answer
+    gone           `"http"`: answer with HTTP 410; `"event"`: send an ERROR event with code 410 on a watch
+    cutAfter       on a watch: break the connection in the middle of a line, after this many events
+    silentAfter    on a watch: send nothing more after this many events, and keep the connection open
+    loseResponse   let the request take effect, then break the connection without an answer
 
-The answer is `{"id": n}`. `GET` lists the rules with the hits so far, `DELETE` clears them all. The token is needed.
-`POST /devcluster/compact` forgets the watch window, so that every older resourceVersion is 410.
+The answer is `{"id": n}`. `GET` lists the rules with their hits, `DELETE` removes all rules.
+`POST /devcluster/compact` empties the watch window, so that every older resourceVersion and page token gets a 410.
+Each request needs the token of the cluster.
 """
 
+import asyncio
 import random
-from typing import Any
+from collections.abc import AsyncIterator
 
 import msgspec
+from typing_extensions import override
 
-from devcluster.errors import bad_request
+from devcluster.errors import StatusError, bad_request, expired, unknown_resource
 from devcluster.server.addressing import RequestInfo
+from devcluster.server.interception import ConnectionDroppedError, Interceptor
+from devcluster.server.lists import Lister
+from devcluster.server.watches import error_line
+from devcluster.store import ObjectStore
+
+_REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
 
 
 class Rule(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    """A fault and the requests that it hits. The module's docstring describes the fields."""
+
     verb: str = "*"
     resource: str = "*"
     subresource: str = "*"
@@ -53,38 +65,91 @@ class Rule(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=T
         found = (info.verb, address.resource.plural, address.subresource, address.namespace, address.name)
         return all(want in ("*", have) for want, have in zip(wanted, found, strict=True))
 
+    @property
+    def is_used_up(self) -> bool:
+        return self.count is not None and self.hits >= self.count
 
-NO_FAULT = Rule()
+
+class FaultInterceptor(Interceptor):
+    """Applies a rule to one request."""
+
+    def __init__(self, rule: Rule, info: RequestInfo) -> None:
+        self._rule = rule
+        self._is_watch = info.verb == "watch"
+        self.drops_answer = rule.lose_response
+
+    @override
+    async def before(self) -> None:
+        rule = self._rule
+        if rule.delay_ms:
+            await asyncio.sleep(rule.delay_ms / 1000)
+        if rule.gone == "http" or (rule.gone and not self._is_watch):
+            raise expired(rule.message)
+        if rule.status:
+            reason = _REASONS.get(rule.status, "")
+            raise StatusError(rule.status, reason, rule.message, retry_after=rule.retry_after)
+
+    @override
+    async def watch_lines(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        rule = self._rule
+        if rule.gone == "event":
+            yield error_line(expired("too old resource version: injected"))
+            return
+        sent = 0
+        async for line in lines:
+            if rule.silent_after is not None and sent >= rule.silent_after:
+                await asyncio.Event().wait()
+            if rule.cut_after is not None and sent >= rule.cut_after:
+                yield line[: len(line) // 2]
+                raise ConnectionDroppedError
+            yield line
+            sent += 1
 
 
-class Faults:
-    def __init__(self) -> None:
+class FaultInjection:
+    """The extension of the API server that serves /devcluster/ and applies the rules that tests post there."""
+
+    prefix = "/devcluster/"
+
+    def __init__(self, store: ObjectStore, lister: Lister) -> None:
+        self._store = store
+        self._lister = lister
         self._rules: list[Rule] = []
         self._next_id = 0
 
-    def add(self, body: bytes) -> Rule:
+    def serve(self, method: str, path: str, body: bytes) -> tuple[int, object]:
+        match method, path.removeprefix(self.prefix):
+            case "POST", "compact":
+                return 200, {"resourceVersion": str(self._compact())}
+            case "POST", "faults":
+                return 201, {"id": self._add(body).id}
+            case "DELETE", "faults":
+                self._rules.clear()
+                return 200, {"items": []}
+            case _, "faults":
+                return 200, {"items": [msgspec.to_builtins(rule) for rule in self._rules]}
+        raise unknown_resource()
+
+    def intercept(self, info: RequestInfo) -> Interceptor:
+        """Return the interceptor of the first rule that hits this request, and count the hit."""
+        for rule in self._rules:
+            if not rule.is_used_up and rule.matches(info) and random.random() < rule.probability:  # noqa: S311
+                rule.hits += 1
+                return FaultInterceptor(rule, info)
+        return Interceptor()
+
+    def _add(self, body: bytes) -> Rule:
         try:
             rule = msgspec.json.decode(body, type=Rule)
         except msgspec.DecodeError as error:
             raise bad_request(f"a fault rule: {error}") from error
         self._next_id += 1
-        rule.id = self._next_id
-        rule.hits = 0
+        rule.id, rule.hits = self._next_id, 0
         self._rules.append(rule)
         return rule
 
-    def clear(self) -> None:
-        self._rules.clear()
-
-    def listed(self) -> list[dict[str, Any]]:
-        return [msgspec.to_builtins(rule) for rule in self._rules]
-
-    def hit(self, info: RequestInfo) -> Rule:
-        """Return the first live rule that this request runs into, counting it."""
-        for rule in self._rules:
-            if rule.count is not None and rule.hits >= rule.count:
-                continue
-            if rule.matches(info) and random.random() < rule.probability:  # noqa: S311  not for secrets
-                rule.hits += 1
-                return rule
-        return NO_FAULT
+    def _compact(self) -> int:
+        for log in self._store.logs.values():
+            log.compact_all()
+        self._lister.forget()
+        return self._store.version

@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from devcluster.node import clock
+from devcluster import clock
 from devcluster.node.containers.logs import LogWriter
+from devcluster.node.containers.record import ContainerRecord
 from devcluster.node.containers.restarts import ContainerRole
 from devcluster.node.context import PodContext
-from devcluster.node.pods.status import ContainerRecord, PodState
+from devcluster.node.pods.status import PodState
 
 SCRIPT_ANNOTATION = "devcluster.jobgate.dev/script"
 ACTIONS = ("phase", "waiting", "running", "terminated", "ready", "evict", "fail", "nodeLost", "status", "log", "event")
@@ -44,11 +45,19 @@ def parse_script(text: str) -> list[dict[str, Any]]:
     return steps
 
 
+def script_player(context: PodContext, records: Sequence[ContainerRecord], state: PodState) -> "ScriptPlayer | None":
+    """Return the player of a pod that has a script."""
+    has_script = SCRIPT_ANNOTATION in (context.pod["metadata"].get("annotations") or {})
+    return ScriptPlayer(context, records, state) if has_script else None
+
+
 class ScriptPlayer:
-    def __init__(self, context: PodContext, records: Sequence[ContainerRecord], facts: PodState) -> None:
+    """Carries out the steps of a pod's script. Implements `PodPlayer`."""
+
+    def __init__(self, context: PodContext, records: Sequence[ContainerRecord], state: PodState) -> None:
         self._context = context
         self._records = records
-        self._facts = facts
+        self._state = state
         self._does: Mapping[str, Callable[[Any], None]] = {
             "phase": self._phase,
             "waiting": self._waiting,
@@ -74,7 +83,7 @@ class ScriptPlayer:
                 self._does[action](step[action])
                 self._context.changed()
         except (ScriptError, KeyError, TypeError, AttributeError) as error:
-            self._facts.failure = ("InvalidScript", str(error))
+            self._state.failure = ("InvalidScript", str(error))
             self._context.changed()
 
     def stop(self) -> None:
@@ -107,7 +116,7 @@ class ScriptPlayer:
             record.ready = record.started = False
 
     def _running(self, arguments: Mapping[str, Any]) -> None:
-        self._facts.sandbox_ready = True
+        self._state.sandbox_ready = True
         for record in self._records:
             if record.role is ContainerRole.INIT and record.exit_code is None:
                 self._end(record, {"exitCode": 0, "reason": "Completed"})
@@ -115,12 +124,12 @@ class ScriptPlayer:
             self._remember(record)
             if record.last_state and not record.running:
                 record.restart_count += 1
-            record.state = {"running": {"startedAt": clock.rfc3339(clock.now())}}
+            record.state = {"running": {"startedAt": clock.timestamp()}}
             record.container_id = f"jobgate-dev://{self._context.uid}/{record.name}/{record.restart_count}"
             record.ready = record.started = True
 
     def _terminated(self, arguments: Mapping[str, Any]) -> None:
-        self._facts.sandbox_ready = True
+        self._state.sandbox_ready = True
         for record in self._chosen(arguments):
             self._end(record, {k: v for k, v in arguments.items() if k != "container"})
 
@@ -130,13 +139,13 @@ class ScriptPlayer:
 
     def _evict(self, message: str) -> None:
         self._kill_all()
-        self._facts.failure = ("Evicted", message)
-        self._facts.disruption = ("TerminationByKubelet", message)
+        self._state.failure = ("Evicted", message)
+        self._state.disruption = ("TerminationByKubelet", message)
         self._context.event("Evicted", message, warning=True)
 
     def _fail(self, arguments: Mapping[str, Any]) -> None:
         self._kill_all()
-        self._facts.failure = (arguments["reason"], arguments.get("message", ""))
+        self._state.failure = (arguments["reason"], arguments.get("message", ""))
         self._context.event(arguments["reason"], arguments.get("message", ""), warning=True)
 
     def _kill_all(self) -> None:
@@ -148,7 +157,7 @@ class ScriptPlayer:
         self._context.node.client.cut_off(FOREVER if seconds is True else float(seconds))
 
     def _status(self, overlay: Mapping[str, Any]) -> None:
-        self._facts.overlay = {**self._facts.overlay, **overlay}
+        self._state.overlay = {**self._state.overlay, **overlay}
 
     def _log(self, arguments: Mapping[str, Any] | str) -> None:
         if isinstance(arguments, str):
@@ -170,7 +179,7 @@ class ScriptPlayer:
             record.last_state = record.state
 
     def _end(self, record: ContainerRecord, given: Mapping[str, Any]) -> None:
-        stamp = clock.rfc3339(clock.now())
+        stamp = clock.timestamp()
         code = given.get("exitCode", 0)
         base = {"exitCode": code, "reason": "Completed" if code == 0 else "Error", "finishedAt": stamp}
         base["startedAt"] = record.state.get("running", {}).get("startedAt", stamp)

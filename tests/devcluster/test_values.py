@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from devcluster import patches, quantity, schema
 from devcluster.controllers import fit
-from devcluster.errors import ApiError
+from devcluster.errors import StatusError
 from devcluster.selectors import Selector, parse_labels
 
 LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["", "1", "2"]))
@@ -41,7 +41,7 @@ def test_a_comma_means_and(labels: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("selector", ["a in", "a in (", "a in 1", ",a", "a,,b", "!", "a=b=c", "a;b", "a = 'x'"])
 def test_bad_selectors(selector: str) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(StatusError) as refused:
         parse_labels(selector)
     assert refused.value.code == 400
 

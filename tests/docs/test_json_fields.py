@@ -89,7 +89,7 @@ def of_source(name: str) -> Fields:
         case "cache runtime":
             fields |= of_json_schema(msgspec.json.schema(options.CacheInfo))
         case "node scripts":
-            source = (ROOT / "devcluster" / "node" / "script.py").read_text(encoding="utf-8")
+            source = (ROOT / "devcluster" / "testing" / "script.py").read_text(encoding="utf-8")
             fields.names.update(re.findall(r'"(\w+)"', source))
         case "log events":
             source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "app").rglob("*.py"))

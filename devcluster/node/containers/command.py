@@ -13,11 +13,10 @@ from devcluster.node.environment import build_environment, expand
 from devcluster.node.kube.configuration import container_references
 from devcluster.node.network.hosts import hostname_of
 from devcluster.node.processes.leftovers import MARK
-from devcluster.node.processes.process import Command, Mount
+from devcluster.node.processes.process import DEFAULT_PATH, Command, Mount
 from devcluster.node.storage.volumes import read_only_by_nature
 
 TERMINATION_LOG = "/dev/termination-log"
-DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 async def build_command(context: PodContext, container: Mapping[str, Any], restart: int) -> Command:
@@ -26,7 +25,7 @@ async def build_command(context: PodContext, container: Mapping[str, Any], resta
     Raises:
         NoCommandError: nothing says what to run.
         ConfigError: an environment source is missing.
-        ApiError: the API could not say.
+        StatusError: the API could not say.
     """
     image = find_image(context.node.images(), container["image"])
     argv = argv_for(image, container["image"], container.get("command") or (), container.get("args") or ())

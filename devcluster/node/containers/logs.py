@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from devcluster.node.clock import parse_time, rfc3339_nano
+from devcluster import clock
 
 PART_BYTES = 16 * 1024
 BLOCK = 65536
@@ -30,7 +30,7 @@ class LogWriter:
 
     def write(self, stream: str, data: bytes) -> None:
         """Take bytes of one stream; no bytes mean its end, and flush what is left of a line."""
-        stamp = rfc3339_nano(self._clock_ns())
+        stamp = clock.nano_timestamp(self._clock_ns())
         *lines, rest = (self._rest[stream] + data).split(b"\n")
         out = [_cri(stamp, stream, part, tag) for line in lines for part, tag in _parts(line, last=b"F")]
         if rest and (not data or len(rest) >= PART_BYTES):
@@ -100,7 +100,7 @@ class LogFilter:
         if since is None:
             return False
         try:
-            return parse_time(stamp.decode()) < since.astimezone(UTC)
+            return clock.parse(stamp.decode()) < since.astimezone(UTC)
         except ValueError:
             return True
 

@@ -13,19 +13,20 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from devcluster.node import clock
+from devcluster import clock
+from devcluster.errors import StatusError
 from devcluster.node.containers.command import build_command
 from devcluster.node.containers.handlers import ActionError, Target, perform
 from devcluster.node.containers.images import NoCommandError, find_image, stood_in
 from devcluster.node.containers.logs import LogWriter, last_output
 from devcluster.node.containers.probes import ProbeReports, run_probes
+from devcluster.node.containers.record import ContainerRecord
 from devcluster.node.containers.restarts import ContainerRole, RestartBackoff, restarts
 from devcluster.node.context import PodContext
 from devcluster.node.environment import ConfigError
-from devcluster.node.kube.client import ApiError
-from devcluster.node.pods.status import ContainerRecord
 from devcluster.node.processes.leftovers import MARK
 from devcluster.node.processes.process import Command, Process, StartError, start
+from devcluster.node.waiting import wait_at_most
 
 MESSAGE_LIMIT = 4096
 FALLBACK_LINES, FALLBACK_BYTES = 80, 2048
@@ -86,7 +87,7 @@ class ContainerRunner:
             self._wait_state("CrashLoopBackOff", message)
             event = f"Back-off restarting failed container {self.record.name} in pod {whose.partition('pod=')[2]}"
             self._event("BackOff", event, warning=True)
-            await self._pause(delay)
+            await wait_at_most(self._stopping, delay)
         if not self._stopping.is_set():
             if "terminated" in self.record.state:
                 self.record.last_state = dict(self.record.state)
@@ -129,10 +130,10 @@ class ContainerRunner:
                 return await build_command(self._context, self.record.spec, self.record.restart_count)
             except NoCommandError as error:
                 delay = await self._no_image(str(error))
-            except (ConfigError, ApiError, OSError) as error:
+            except (ConfigError, StatusError, OSError) as error:
                 self._wait_state("CreateContainerConfigError", str(error))
                 self._event("Failed", f"Error: {error}", warning=True)
-            await self._pause(delay)
+            await wait_at_most(self._stopping, delay)
         return None
 
     async def _no_image(self, message: str) -> float:
@@ -142,7 +143,7 @@ class ContainerRunner:
         self._event("Failed", "Error: ErrImagePull", warning=True)
         self._wait_state("ErrImagePull", message)
         settings = self._context.node.settings
-        await self._pause(min(1.0, settings.backoff_base))
+        await wait_at_most(self._stopping, min(1.0, settings.backoff_base))
         if not self._stopping.is_set():
             self._wait_state("ImagePullBackOff", f'Back-off pulling image "{image}": ErrImagePull: {message}')
             self._event("BackOff", f'Back-off pulling image "{image}"')
@@ -151,7 +152,7 @@ class ContainerRunner:
     def _failed_to_start(self, message: str) -> None:
         text = START_FAILED + message
         self._event("Failed", f"Error: {text}", warning=True)
-        ended = clock.rfc3339(clock.now())
+        ended = clock.timestamp()
         state = {"exitCode": 128, "reason": "StartError", "message": text, "startedAt": "1970-01-01T00:00:00Z"}
         self._terminated(state | {"finishedAt": ended, "containerID": self.record.container_id})
 
@@ -161,7 +162,7 @@ class ContainerRunner:
         self._event("Pulled", f'Container image "{image}" already present on machine')
         self._event("Created", "Container created")
         self._event("Started", "Container started")
-        self.record.state = {"running": {"startedAt": clock.rfc3339(begun)}}
+        self.record.state = {"running": {"startedAt": clock.timestamp(begun)}}
         self._context.changed()
         try:
             async with asyncio.TaskGroup() as group:
@@ -269,8 +270,8 @@ class ContainerRunner:
         state: dict[str, Any] = {
             "exitCode": code,
             "reason": "Completed" if code == 0 else "Error",
-            "startedAt": clock.rfc3339(begun),
-            "finishedAt": clock.rfc3339(clock.now()),
+            "startedAt": clock.timestamp(begun),
+            "finishedAt": clock.timestamp(),
             "containerID": self.record.container_id,
         }
         if message := self._termination_message(process.command, code):
@@ -295,11 +296,6 @@ class ContainerRunner:
     def _wait_state(self, reason: str, message: str) -> None:
         self.record.state = {"waiting": {"reason": reason, "message": message}}
         self._context.changed()
-
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
 
     def _event(self, reason: str, message: str, *, warning: bool = False) -> None:
         self._context.event(reason, message, container=self.record.name, warning=warning)

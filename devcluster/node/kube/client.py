@@ -15,20 +15,21 @@ import aiohttp
 import msgspec
 import yaml
 
+from devcluster.errors import StatusError
+
 MERGE_PATCH = "application/merge-patch+json"
 REQUEST_TIMEOUT = 15.0
 WATCH_SECONDS = 120
 WATCH_SLACK = 15.0
+NO_ANSWER = 0
+"""The code of a StatusError whose request got no valid answer."""
+RETRY_BASE, RETRY_MAX = 0.1, 5.0  # seconds
 
 
-class ApiError(Exception):
-    """The API answered with an error; `status` 0 means that it did not answer."""
-
-    def __init__(self, status: int, reason: str, message: str) -> None:
-        super().__init__(f"{status} {reason}: {message}")
-        self.status = status
-        self.reason = reason
-        self.message = message
+def retry_delay(failures: int) -> float:
+    """Return the seconds to wait after this many failures in a row; they double up to a maximum."""
+    delay: float = min(RETRY_MAX, RETRY_BASE * 2 ** min(failures, 10))
+    return delay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,7 @@ class KubeClient:
 
     def _check_line(self, what: str) -> None:
         if time.monotonic() < self._cut_until:
-            raise ApiError(0, "CutOff", f"{what}: this node plays a lost node")
+            raise StatusError(NO_ANSWER, "CutOff", f"{what}: this node plays a lost node")
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(limit=64, ssl=self._tls)
@@ -148,7 +149,7 @@ class KubeClient:
         """Send one request and return the decoded answer.
 
         Raises:
-            ApiError: the API refused, or could not be reached in time.
+            StatusError: the API refused, or could not be reached in time.
         """
         self._check_line(f"{method} {path}")
         headers = {"Content-Type": content_type} if body is not None else {}
@@ -160,7 +161,7 @@ class KubeClient:
             ):
                 raw = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiError(0, "Unreachable", f"{method} {path}: {error!r}") from error
+            raise StatusError(NO_ANSWER, "Unreachable", f"{method} {path}: {error!r}") from error
         if response.status >= 400:
             raise _refusal(response.status, raw)
         return decode_object(raw)
@@ -180,7 +181,7 @@ class KubeClient:
         """The events after `version`, until the server ends the watch or goes silent.
 
         Raises:
-            ApiError: the watch was refused or cut; 410 asks for a new list.
+            StatusError: the watch was refused or cut; 410 asks for a new list.
         """
         self._check_line(f"watch {path}")
         query = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
@@ -194,7 +195,7 @@ class KubeClient:
                     self._check_line(f"watch {path}")
                     yield _watch_event(line)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiError(0, "Unreachable", f"watch {path}: {error!r}") from error
+            raise StatusError(NO_ANSWER, "Unreachable", f"watch {path}: {error!r}") from error
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -215,24 +216,24 @@ def _watch_event(line: bytes) -> dict[str, Any]:
     event = decode_object(line)
     if event.get("type") == "ERROR":
         status = event.get("object") or {}
-        raise ApiError(int(status.get("code") or 500), str(status.get("reason")), str(status.get("message")))
+        raise StatusError(int(status.get("code") or 500), str(status.get("reason")), str(status.get("message")))
     return event
 
 
 def decode_object(raw: bytes) -> dict[str, Any]:
-    """A JSON object of the API; anything else is an ApiError."""
+    """A JSON object of the API; anything else is an StatusError."""
     try:
         value = msgspec.json.decode(raw)
     except msgspec.DecodeError as error:
-        raise ApiError(0, "InvalidAnswer", f"{error}: {raw[:200]!r}") from error
+        raise StatusError(NO_ANSWER, "InvalidAnswer", f"{error}: {raw[:200]!r}") from error
     if not isinstance(value, dict):
-        raise ApiError(0, "InvalidAnswer", f"not an object: {raw[:200]!r}")
+        raise StatusError(NO_ANSWER, "InvalidAnswer", f"not an object: {raw[:200]!r}")
     return value
 
 
-def _refusal(status: int, raw: bytes) -> ApiError:
+def _refusal(status: int, raw: bytes) -> StatusError:
     try:
         answer = decode_object(raw)
-    except ApiError:
-        return ApiError(status, "Unknown", raw[:500].decode(errors="replace"))
-    return ApiError(status, str(answer.get("reason", "Unknown")), str(answer.get("message", "")))
+    except StatusError:
+        return StatusError(status, "Unknown", raw[:500].decode(errors="replace"))
+    return StatusError(status, str(answer.get("reason", "Unknown")), str(answer.get("message", "")))

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from devcluster.node.kube.client import ApiError, KubeClient
+from devcluster.errors import StatusError
+from devcluster.node.kube.client import KubeClient
 
 CONFIG_MAPS = "configmaps"
 SECRETS = "secrets"
@@ -73,7 +74,7 @@ class ObjectCache:
         """Each object, or None where it does not exist.
 
         Raises:
-            ApiError: the API could not say.
+            StatusError: the API could not say.
         """
         return {reference: await self._fetch_one(namespace, reference, max_age) for reference in sorted(references)}
 
@@ -91,7 +92,7 @@ class ObjectCache:
         kind, name = reference
         try:
             return await self._client.get(f"/api/v1/namespaces/{namespace}/{kind}/{name}")
-        except ApiError as error:
-            if error.status == 404:
+        except StatusError as error:
+            if error.code == 404:
                 return None
             raise

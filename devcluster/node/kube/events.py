@@ -10,8 +10,9 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from devcluster.node import clock
-from devcluster.node.kube.client import ApiError, KubeClient
+from devcluster import clock
+from devcluster.errors import StatusError
+from devcluster.node.kube.client import KubeClient
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ class EventRecorder:
         involved |= {"name": metadata["name"], "uid": metadata["uid"]}
         if container:
             involved["fieldPath"] = f"spec.containers{{{container}}}"
-        stamp = clock.rfc3339(clock.now())
+        stamp = clock.timestamp()
         message = message[:MESSAGE_LIMIT]
         key = "|".join((metadata["uid"], container or "", reason, message))
         event = {
@@ -63,7 +64,7 @@ class EventRecorder:
             _, _, key, event = await self._queue.get()
             try:
                 await self._send(names, key, event)
-            except ApiError as error:
+            except StatusError as error:
                 log.debug("event %s: %s", event["reason"], error)
 
     async def _send(self, names: dict[str, str], key: str, event: dict[str, Any]) -> None:

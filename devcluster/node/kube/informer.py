@@ -10,12 +10,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from devcluster.node.kube.client import ApiError, KubeClient
+from devcluster.errors import StatusError
+from devcluster.node.kube.client import KubeClient, retry_delay
 
 log = logging.getLogger(__name__)
 
-RETRY_BASE = 0.2
-RETRY_MAX = 5.0
+WATCH_PAUSE = 0.2  # seconds between the end of a watch and the next one
 
 
 class Informer:
@@ -40,17 +40,16 @@ class Informer:
         while True:
             try:
                 await self._list_and_watch()
-            except ApiError as error:
+            except StatusError as error:
                 log.info("%s: %s", self._path, error)
-                if error.status == 410:
+                if error.code == 410:
                     continue
             await asyncio.sleep(self._pause())
 
     def _pause(self) -> float:
         self._failures += 1
         # Jitter, so that many nodes do not come back in step.
-        pause: float = min(RETRY_MAX, RETRY_BASE * 2 ** min(self._failures, 10))
-        return pause * random.uniform(0.5, 1.0)  # noqa: S311
+        return retry_delay(self._failures) * random.uniform(0.5, 1.0)  # noqa: S311
 
     async def _list_and_watch(self) -> None:
         items, version = await self._client.list_all(self._path, **self._params)
@@ -59,7 +58,7 @@ class Informer:
         while True:
             version = await self._watch_from(version)
             # A server that ends watches at once must not be asked in a busy loop.
-            await asyncio.sleep(RETRY_BASE)
+            await asyncio.sleep(WATCH_PAUSE)
 
     async def _watch_from(self, version: str) -> str:
         events = self._client.watch(self._path, version, **self._params)

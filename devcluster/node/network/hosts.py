@@ -4,23 +4,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from devcluster.objects import is_ready, is_terminal
+
 DOMAIN = "cluster.local"
 
 ServiceNames = dict[str, dict[str, list[str]]]
 """namespace -> name inside the namespace -> addresses."""
 
 
-def is_ready(pod: Mapping[str, Any]) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-
-
 def service_names(services: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]]) -> ServiceNames:
     """The names that Services give to pods; a pod counts while it has an address and has not ended."""
     by_namespace: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for pod in pods:
-        status = pod.get("status") or {}
-        if status.get("podIP") and status.get("phase") not in ("Succeeded", "Failed"):
+        if (pod.get("status") or {}).get("podIP") and not is_terminal(pod):
             by_namespace[pod["metadata"]["namespace"]].append(pod)
     names: ServiceNames = {}
     for service in sorted(services, key=lambda s: (s["metadata"]["namespace"], s["metadata"]["name"])):

@@ -10,12 +10,13 @@ from typing import Any
 from devcluster.node.context import PodContext
 from devcluster.node.kube.client import KubeClient
 from devcluster.node.kube.informer import Informer
-from devcluster.node.network.hosts import ServiceNames, body_for, header_for, is_ready, service_names
+from devcluster.node.network.hosts import ServiceNames, body_for, header_for, service_names
+from devcluster.objects import is_ready, is_terminal
 
 PAUSE = 0.05
 
 
-class HostsKeeper:
+class HostsFileWriter:
     """Watches Services and pods of the whole cluster; `local` lists the pods whose files it writes."""
 
     def __init__(self, client: KubeClient, local: Callable[[], list[PodContext]]) -> None:
@@ -77,9 +78,8 @@ class HostsKeeper:
 
 def _what_names_depend_on(pod: Mapping[str, Any]) -> tuple[Any, ...]:
     metadata, status = pod["metadata"], pod.get("status") or {}
-    ended = status.get("phase") in ("Succeeded", "Failed")
     labels = tuple(sorted((metadata.get("labels") or {}).items()))
-    return status.get("podIP"), ended, is_ready(pod), bool(metadata.get("deletionTimestamp")), labels
+    return status.get("podIP"), is_terminal(pod), is_ready(pod), bool(metadata.get("deletionTimestamp")), labels
 
 
 def _write_in_place(path: Path, text: str) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from devcluster.node.containers.record import ContainerRecord
 from devcluster.node.containers.restarts import ContainerRole, restarts, role_of
-from devcluster.node.pods.status import ContainerRecord
 
 SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 LOST = {

@@ -5,37 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from devcluster.node.clock import rfc3339
+from devcluster import clock
 from devcluster.node.containers.images import image_id
+from devcluster.node.containers.record import ContainerRecord
 from devcluster.node.containers.restarts import ContainerRole, restarts
-from devcluster.node.resources import qos_class
+from devcluster.quantity import qos_class
 
 OURS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-
-
-@dataclass(slots=True)
-class ContainerRecord:
-    """One container's part of the status, kept by its runner. State and lastState are the API's own objects."""
-
-    name: str
-    image: str
-    role: ContainerRole
-    spec: Mapping[str, Any]
-    state: dict[str, Any]
-    last_state: dict[str, Any] = field(default_factory=dict)
-    restart_count: int = 0
-    ready: bool = False
-    started: bool = False
-    container_id: str = ""
-
-    @property
-    def running(self) -> bool:
-        return "running" in self.state
-
-    @property
-    def exit_code(self) -> int | None:
-        ended = self.state.get("terminated")
-        return None if ended is None else int(ended["exitCode"])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,12 +33,12 @@ class PodState:
 
 
 def pod_status(
-    pod: Mapping[str, Any], containers: Sequence[ContainerRecord], facts: PodState, now: datetime
+    pod: Mapping[str, Any], containers: Sequence[ContainerRecord], state: PodState, now: datetime
 ) -> dict[str, Any]:
     """The whole status that the node owns, with the conditions of others kept."""
-    phase = pod_phase(pod, containers, facts)
-    reason, message = facts.failure if facts.failure and phase == "Failed" else (None, None)
-    addresses = [{"ip": facts.pod_ip}] if facts.pod_ip and facts.sandbox_ready else None
+    phase = pod_phase(pod, containers, state)
+    reason, message = state.failure if state.failure and phase == "Failed" else (None, None)
+    addresses = [{"ip": state.pod_ip}] if state.pod_ip and state.sandbox_ready else None
     mains = [c for c in containers if c.role is ContainerRole.MAIN]
     inits = [c for c in containers if c.role is not ContainerRole.MAIN]
     status = {
@@ -70,34 +46,34 @@ def pod_status(
         "reason": reason,
         "message": message,
         "observedGeneration": pod["metadata"].get("generation"),
-        "conditions": _conditions(pod, containers, facts, phase, now),
-        "hostIP": facts.host_ip,
-        "hostIPs": [{"ip": facts.host_ip}],
+        "conditions": _conditions(pod, containers, state, phase, now),
+        "hostIP": state.host_ip,
+        "hostIPs": [{"ip": state.host_ip}],
         "podIP": addresses[0]["ip"] if addresses else None,
         "podIPs": addresses,
-        "startTime": rfc3339(facts.started_at),
+        "startTime": clock.timestamp(state.started_at),
         "initContainerStatuses": [_container_status(c) for c in inits] or None,
         "containerStatuses": [_container_status(c) for c in mains],
         "qosClass": qos_class(pod),
     }
-    return status | facts.overlay
+    return status | state.overlay
 
 
-def pod_phase(pod: Mapping[str, Any], containers: Sequence[ContainerRecord], facts: PodState) -> str:
+def pod_phase(pod: Mapping[str, Any], containers: Sequence[ContainerRecord], state: PodState) -> str:
     """The kubelet's getPhase: what the states of all containers amount to."""
     # A pod does not turn terminal while a container of it still runs.
-    if facts.failure and not any(c.running for c in containers):
+    if state.failure and not any(c.running for c in containers):
         return "Failed"
     policy = pod["spec"].get("restartPolicy", "Always")
     for record in containers:
         if record.role is ContainerRole.INIT and not _init_done(record):
-            if record.exit_code and (facts.terminating or not _comes_back(record, policy)):
+            if record.exit_code and (state.terminating or not _comes_back(record, policy)):
                 return "Failed"
             return "Pending"
         if record.role is ContainerRole.SIDECAR and _still_coming_up(record):
             return "Pending"
     mains = [c for c in containers if c.role is ContainerRole.MAIN]
-    return _main_phase(mains, policy, terminating=facts.terminating)
+    return _main_phase(mains, policy, terminating=state.terminating)
 
 
 def _main_phase(mains: Sequence[ContainerRecord], policy: str, *, terminating: bool) -> str:
@@ -141,19 +117,19 @@ def _container_status(record: ContainerRecord) -> dict[str, Any]:
 def _conditions(
     pod: Mapping[str, Any],
     containers: Sequence[ContainerRecord],
-    facts: PodState,
+    state: PodState,
     phase: str,
     now: datetime,
 ) -> list[dict[str, Any]]:
     former = {c["type"]: c for c in (pod.get("status") or {}).get("conditions") or []}
     ended = phase in ("Succeeded", "Failed")
     wanted = [
-        _condition("PodReadyToStartContainers", facts.sandbox_ready and not ended),
+        _condition("PodReadyToStartContainers", state.sandbox_ready and not ended),
         _initialized(containers, phase),
         *_ready(pod, containers, former, phase),
     ]
-    if facts.disruption:
-        reason, message = facts.disruption
+    if state.disruption:
+        reason, message = state.disruption
         wanted.append(_condition("DisruptionTarget", met=True, reason=reason, message=message))
     ours = {c["type"] for c in wanted}
     kept = [c for name, c in former.items() if name not in ours]
@@ -201,5 +177,5 @@ def _condition(kind: str, met: bool, *, reason: str | None = None, message: str 
 
 def _dated(condition: dict[str, Any], former: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
     if former and former.get("status") == condition["status"]:
-        return condition | {"lastTransitionTime": former.get("lastTransitionTime") or rfc3339(now)}
-    return condition | {"lastTransitionTime": rfc3339(now)}
+        return condition | {"lastTransitionTime": former.get("lastTransitionTime") or clock.timestamp(now)}
+    return condition | {"lastTransitionTime": clock.timestamp(now)}

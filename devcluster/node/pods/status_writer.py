@@ -5,12 +5,10 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from devcluster.node.kube.client import ApiError, KubeClient
+from devcluster.errors import StatusError
+from devcluster.node.kube.client import KubeClient, retry_delay
 
 log = logging.getLogger(__name__)
-
-RETRY_BASE = 0.1
-RETRY_MAX = 5.0
 
 
 class StatusWriter:
@@ -55,11 +53,11 @@ class StatusWriter:
             try:
                 await self._write()
                 failures = 0
-            except ApiError as error:
+            except StatusError as error:
                 log.info("status of %s: %s", self._path, error)
                 failures += 1
                 self._dirty.set()
-                await asyncio.sleep(min(RETRY_MAX, RETRY_BASE * 2 ** min(failures, 10)))
+                await asyncio.sleep(retry_delay(failures))
             if not self._dirty.is_set():
                 self._clean.set()
 
@@ -71,11 +69,11 @@ class StatusWriter:
         metadata = {"uid": self._uid, "resourceVersion": self._version}
         try:
             stored = await self._client.patch(f"{self._path}/status", {"metadata": metadata, "status": status})
-        except ApiError as error:
-            if error.status == 404:
+        except StatusError as error:
+            if error.code == 404:
                 self.gone.set()
                 return
-            if error.status == 409:
+            if error.code == 409:
                 await self._catch_up()
                 self._dirty.set()
                 return
@@ -87,8 +85,8 @@ class StatusWriter:
     async def _catch_up(self) -> None:
         try:
             fresh = await self._client.get(self._path)
-        except ApiError as error:
-            if error.status != 404:
+        except StatusError as error:
+            if error.code != 404:
                 raise
             self.gone.set()
             return
@@ -107,11 +105,11 @@ class StatusWriter:
         while not self.gone.is_set():
             try:
                 await self._client.delete(self._path, body)
-            except ApiError as error:
-                if error.status in (404, 409):
+            except StatusError as error:
+                if error.code in (404, 409):
                     return
                 log.info("removal of %s: %s", self._path, error)
                 failures += 1
-                await asyncio.sleep(min(RETRY_MAX, RETRY_BASE * 2 ** min(failures, 10)))
+                await asyncio.sleep(retry_delay(failures))
             else:
                 return

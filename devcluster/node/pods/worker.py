@@ -5,42 +5,40 @@ volumes ─▶ init containers, sidecars ─▶ containers ─▶ ended ─▶ (
 """
 
 import asyncio
-import contextlib
 import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from devcluster.node import clock
+from devcluster import clock
 from devcluster.node.containers.restarts import ContainerRole
 from devcluster.node.containers.runner import ContainerRunner
-from devcluster.node.context import HOST_IP, NodeMeans, PodContext
+from devcluster.node.context import HOST_IP, NodeRuntime, PodContext
 from devcluster.node.network.hosts import hostname_of
 from devcluster.node.pods.history import inherit, initial_records
+from devcluster.node.pods.player import PlayerFor, PodPlayer
 from devcluster.node.pods.status import PodState, pod_status
 from devcluster.node.pods.status_writer import StatusWriter
 from devcluster.node.storage.mounting import mount_volumes, refresh_volumes
-from devcluster.testing.script import SCRIPT_ANNOTATION, ScriptPlayer
+from devcluster.node.waiting import wait_for_any
+from devcluster.objects import is_terminal
 
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
-
-
-def has_ended(pod: Mapping[str, Any]) -> bool:
-    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 class PodWorker:
     """`see` brings each newer version of the object; None when it is gone."""
 
-    def __init__(self, node: NodeMeans, pod: Mapping[str, Any]) -> None:
+    def __init__(self, node: NodeRuntime, pod: Mapping[str, Any], player_for: PlayerFor) -> None:
         self._node = node
+        self._player_for = player_for
         uid = pod["metadata"]["uid"]
         self._writer = StatusWriter(node.client, pod, self._render, self._adopt)
         self.context = PodContext(node=node, pod=pod, ip=node.address(uid), changed=self._writer.touch)
         self._records = initial_records(pod)
         self._runners = {record.name: ContainerRunner(self.context, record) for record in self._records}
         started = (pod.get("status") or {}).get("startTime")
-        begun = clock.parse_time(started) if started else clock.now()
-        self._facts = PodState(pod_ip=self.context.ip, host_ip=HOST_IP, started_at=begun)
+        begun = clock.parse(started) if started else clock.now()
+        self._state = PodState(pod_ip=self.context.ip, host_ip=HOST_IP, started_at=begun)
         self._news = asyncio.Event()
         self._stopping = asyncio.Event()
         self._launched: set[str] = set()
@@ -63,7 +61,7 @@ class PodWorker:
         return int(pod["metadata"]["resourceVersion"]) >= int(self.context.pod["metadata"]["resourceVersion"])
 
     def _render(self) -> dict[str, Any]:
-        return pod_status(self.context.pod, self._records, self._facts, clock.now())
+        return pod_status(self.context.pod, self._records, self._state, clock.now())
 
     def current(self) -> dict[str, Any]:
         """The pod with the status as it is here, which the API may not have yet."""
@@ -87,12 +85,12 @@ class PodWorker:
         shutil.rmtree(self.context.folder, ignore_errors=True)
 
     async def _live(self) -> None:
-        if not has_ended(self.context.pod):
-            self._facts.failure, self._facts.disruption = inherit(self.context.pod, self._records)
-            if self._facts.failure or self._rejected():
+        if not is_terminal(self.context.pod):
+            self._state.failure, self._state.disruption = inherit(self.context.pod, self._records)
+            if self._state.failure or self._rejected():
                 await self._writer.flush()
-            elif SCRIPT_ANNOTATION in (self.context.pod["metadata"].get("annotations") or {}):
-                await self._play()
+            elif player := self._player_for(self.context, self._records, self._state):
+                await self._play(player)
             else:
                 await self._follow()
         await self._wait_until_deleted()
@@ -104,19 +102,18 @@ class PodWorker:
     def _rejected(self) -> bool:
         if (self.context.pod.get("status") or {}).get("startTime"):
             return False
-        self._facts.failure = self._node.reject(self.context.pod)
-        if self._facts.failure:
-            self.context.event(*self._facts.failure, warning=True)
-        return self._facts.failure is not None
+        self._state.failure = self._node.reject(self.context.pod)
+        if self._state.failure:
+            self.context.event(*self._state.failure, warning=True)
+        return self._state.failure is not None
 
-    async def _play(self) -> None:
-        player = ScriptPlayer(self.context, self._records, self._facts)
+    async def _play(self, player: PodPlayer) -> None:
         async with asyncio.TaskGroup() as group:
             playing = group.create_task(player.run())
             await self._until(lambda: self._deleted)
             playing.cancel()
         player.stop()
-        self._facts.terminating = True
+        self._state.terminating = True
         await self._writer.flush()
 
     async def _follow(self) -> None:
@@ -125,7 +122,7 @@ class PodWorker:
             steps.add_done_callback(lambda _: self._news.set())
             overtime = await self._until_stopped_or(steps)
             if overtime:
-                self._facts.failure = ("DeadlineExceeded", DEADLINE_MESSAGE)
+                self._state.failure = ("DeadlineExceeded", DEADLINE_MESSAGE)
                 self.context.event("DeadlineExceeded", DEADLINE_MESSAGE)
             await self._stop_all()
             await steps
@@ -139,7 +136,7 @@ class PodWorker:
         seconds = self.context.pod["spec"].get("activeDeadlineSeconds")
         left = None
         if seconds is not None:
-            left = max(0.0, seconds - (clock.now() - self._facts.started_at).total_seconds())
+            left = max(0.0, seconds - (clock.now() - self._state.started_at).total_seconds())
         try:
             async with asyncio.timeout(left):
                 await self._until(lambda: self._deleted or steps.done())
@@ -150,7 +147,7 @@ class PodWorker:
     async def _stop_all(self) -> None:
         """Mains together, then the sidecars in reverse order, within one grace period."""
         self._stopping.set()
-        self._facts.terminating = True
+        self._state.terminating = True
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._grace()
         mains = [r for r in self._runners.values() if r.record.role is not ContainerRole.SIDECAR]
@@ -189,7 +186,7 @@ class PodWorker:
         self._writer.touch()
         if not await mount_volumes(self.context, self._stopping):
             return
-        self._facts.sandbox_ready = True
+        self._state.sandbox_ready = True
         self._writer.touch()
         async with asyncio.TaskGroup() as background:
             refresh = background.create_task(refresh_volumes(self.context))
@@ -215,7 +212,7 @@ class PodWorker:
             self._launched.add(runner.record.name)
             if runner.record.role is ContainerRole.SIDECAR:
                 sidecars.create_task(runner.run())
-                await _first(runner.up, runner.over)
+                await wait_for_any(runner.up, runner.over)
                 continue
             await runner.run()
             if runner.record.exit_code != 0:
@@ -246,14 +243,6 @@ class PodWorker:
     async def _until(self, condition: Any) -> None:
         while not condition():
             self._news.clear()
-            await _first(self._news, self._writer.gone) if not self._writer.gone.is_set() else await self._news.wait()
-
-
-async def _first(*events: asyncio.Event) -> None:
-    """Wait until one of the events is set."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(event.wait()) for event in events]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                task.cancel()
+            await wait_for_any(
+                self._news, self._writer.gone
+            ) if not self._writer.gone.is_set() else await self._news.wait()

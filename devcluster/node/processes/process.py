@@ -17,6 +17,8 @@ from devcluster.node.processes import launch
 from devcluster.node.processes.leftovers import LINUX, descendants, remember
 
 DRAIN_SECONDS = 2.0
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""The PATH of processes if the node itself has none."""
 
 OutputSink = Callable[[str, bytes], None]
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from devcluster.node.kube.client import ApiError, KubeClient
+from devcluster.errors import StatusError
+from devcluster.node.kube.client import KubeClient
 from devcluster.node.kube.configuration import SECRETS, contents
 from devcluster.node.processes.leftovers import MARK
-from devcluster.node.processes.process import Command, Process, StartError, start
+from devcluster.node.processes.process import DEFAULT_PATH, Command, Process, StartError, start
 from devcluster.node.settings import NodeSettings
 from devcluster.node.storage.fuse import is_mounted, mounts_below, unmount, why_no_fuse
 from devcluster.node.storage.juicefs import BINARY_VARIABLE, JuiceVolume, VolumeError, find_binary, read_volume
@@ -30,7 +31,6 @@ FORMAT_SECONDS = 60.0
 STOP_SECONDS = 5.0
 POLL = 0.05
 KEPT_LINES = 200
-DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class PublishError(Exception):
@@ -103,7 +103,7 @@ class CsiMounts:
             raise PublishError("the volume has no nodePublishSecretRef")
         try:
             found = await self._client.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
-        except ApiError as error:
+        except StatusError as error:
             raise PublishError(f"fetching NodePublishSecretRef {namespace}/{name} failed: {error.message}") from error
         try:
             texts = {key: value.decode() for key, value in contents(SECRETS, found).items()}

@@ -5,8 +5,8 @@ import contextlib
 import random
 from pathlib import Path
 
+from devcluster.errors import StatusError
 from devcluster.node.context import PodContext
-from devcluster.node.kube.client import ApiError
 from devcluster.node.kube.configuration import volume_references
 from devcluster.node.storage.volumes import (
     MountError,
@@ -16,6 +16,7 @@ from devcluster.node.storage.volumes import (
     service_account_tokens,
     write_payload,
 )
+from devcluster.node.waiting import wait_at_most
 
 
 async def mount_volumes(context: PodContext, stopping: asyncio.Event) -> bool:
@@ -23,18 +24,12 @@ async def mount_volumes(context: PodContext, stopping: asyncio.Event) -> bool:
     while not stopping.is_set():
         try:
             await _mount_all(context)
-        except (MountError, ApiError, OSError) as error:
+        except (MountError, StatusError, OSError) as error:
             context.event("FailedMount", str(error), warning=True)
-            await _pause(context.node.settings.mount_retry, stopping)
+            await wait_at_most(stopping, context.node.settings.mount_retry)
         else:
             return True
     return False
-
-
-async def _pause(seconds: float, stopping: asyncio.Event) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stopping.wait()
 
 
 async def _mount_all(context: PodContext) -> None:
@@ -63,6 +58,6 @@ async def refresh_volumes(context: PodContext) -> None:
     every = context.node.settings.configmap_refresh
     while True:
         await asyncio.sleep(every * random.uniform(0.9, 1.0))  # noqa: S311
-        with contextlib.suppress(MountError, ApiError, OSError):
+        with contextlib.suppress(MountError, StatusError, OSError):
             tokens = await service_account_tokens(context.node.client, context.pod)
             await _write_payloads(context, tokens, max_age=every / 2)

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from devcluster.errors import StatusError
 from devcluster.node.context import PodContext
 from devcluster.node.environment import ConfigError, Sources, field_value, resource_value
-from devcluster.node.kube.client import ApiError, KubeClient
+from devcluster.node.kube.client import KubeClient
 from devcluster.node.kube.configuration import CONFIG_MAPS, SECRETS, Objects, contents
 from devcluster.node.storage.csi import PublishError
 from devcluster.node.storage.juicefs import DRIVER
@@ -166,7 +167,7 @@ async def service_account_tokens(client: KubeClient, pod: Mapping[str, Any]) -> 
             request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
             try:
                 answer = await client.post(url, request)
-            except ApiError as error:
+            except StatusError as error:
                 raise MountError(volume["name"], f"failed to fetch token: {error.message}") from error
             tokens[wanted["path"]] = answer["status"]["token"]
     return tokens
@@ -213,7 +214,7 @@ async def _claimed(context: PodContext, name: str, claim: str) -> Path:
         if not bound or (found.get("status") or {}).get("phase") != "Bound":
             raise MountError(name, f'persistentvolumeclaim "{claim}" is not bound')
         spec = (await client.get(f"/api/v1/persistentvolumes/{bound}"))["spec"]
-    except ApiError as error:
+    except StatusError as error:
         raise MountError(name, error.message) from error
     if "hostPath" in spec:
         return _host_path(context, name, {"type": "DirectoryOrCreate", **_given(spec["hostPath"])})

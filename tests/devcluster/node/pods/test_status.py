@@ -7,11 +7,12 @@ import pytest
 
 from devcluster.node.containers.command import substitute
 from devcluster.node.containers.images import PADDLE, RUNTIME, NoCommandError, argv_for, find_image, load_images
+from devcluster.node.containers.record import ContainerRecord
 from devcluster.node.containers.restarts import ContainerRole
 from devcluster.node.log_server import LogUnavailableError, choose_restart
 from devcluster.node.pods.history import inherit, initial_records
-from devcluster.node.pods.status import ContainerRecord, PodState, pod_phase, pod_status
-from devcluster.node.resources import parse_quantity, qos_class
+from devcluster.node.pods.status import PodState, pod_phase, pod_status
+from devcluster.quantity import parse, qos_class
 from devcluster.testing.script import ScriptError, parse_script
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -29,7 +30,7 @@ def record(
     return ContainerRecord("c", "image", role, {"name": "c"}, state, last or {}, started="running" in state)
 
 
-def facts(**changes: Any) -> PodState:
+def pod_state(**changes: Any) -> PodState:
     return PodState(pod_ip="127.2.0.1", host_ip="127.0.0.1", started_at=NOW, **changes)
 
 
@@ -67,11 +68,11 @@ def pod(policy: str = "Never", **status: Any) -> dict[str, Any]:
     ],
 )
 def test_phase(policy: str, records: list[ContainerRecord], terminating: bool, phase: str) -> None:  # noqa: FBT001
-    assert pod_phase(pod(policy), records, facts(terminating=terminating)) == phase
+    assert pod_phase(pod(policy), records, pod_state(terminating=terminating)) == phase
 
 
 def test_a_failed_pod_turns_failed_only_after_its_containers() -> None:
-    failure = facts(failure=("DeadlineExceeded", "too long"))
+    failure = pod_state(failure=("DeadlineExceeded", "too long"))
     assert pod_status(pod(), [record(RUNNING)], failure, NOW)["reason"] is None
     status = pod_status(pod(), [record(ended(143))], failure, NOW)
     assert (status["phase"], status["reason"], status["message"]) == ("Failed", "DeadlineExceeded", "too long")
@@ -84,7 +85,7 @@ def test_conditions_of_others_and_transition_times_are_kept() -> None:
         {"type": "Ready", "status": "True", "lastTransitionTime": "then"},
         {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"},
     ]
-    status = pod_status(pod(conditions=before), [record(RUNNING)], facts(), NOW)
+    status = pod_status(pod(conditions=before), [record(RUNNING)], pod_state(), NOW)
     found = {c["type"]: c for c in status["conditions"]}
     assert found["PodScheduled"] == before[0]
     assert found["DisruptionTarget"] == before[3]
@@ -175,7 +176,7 @@ def test_paths_are_substituted_whole(text: str, expected: str) -> None:
     [("1", 1), ("1500m", 1.5), ("1Gi", 2**30), ("1k", 1000), ("2e3", 2000), ("0.5", 0.5), ("1E", 10**18)],
 )
 def test_quantities(text: str, value: float) -> None:
-    assert float(parse_quantity(text)) == value
+    assert float(parse(text)) == value
 
 
 @pytest.mark.parametrize(

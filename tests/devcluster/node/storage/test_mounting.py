@@ -4,8 +4,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+from devcluster.errors import StatusError
 from devcluster.node.context import PodContext
-from devcluster.node.kube.client import ApiError
 from devcluster.node.storage.mounting import refresh_volumes
 
 TOKEN = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
@@ -27,7 +27,7 @@ class Refusing:
         self.asked += 1
         if self.asked == ENOUGH:
             self.often.set()
-        raise ApiError(403, "Forbidden", "the namespace is being terminated")
+        raise StatusError(403, "Forbidden", "the namespace is being terminated")
 
 
 async def test_a_token_that_is_refused_ends_nothing() -> None:

@@ -1,0 +1,34 @@
+"""Services of the operating system: private files, and the end of this process with its parent."""
+
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file atomically, with mode 0600. Readers see the old content or the new one, never a mixture."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        Path(file.name).chmod(0o600)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).replace(path)
+
+
+def end_with_parent(parent: int) -> None:
+    """Let the kernel send this process SIGTERM when its parent ends. Has no effect on systems other than Linux.
+
+    Raises:
+        SystemExit: the parent ended before the kernel was asked.
+    """
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        raise SystemExit("the process that started this one has ended")
