@@ -1,4 +1,4 @@
-"""What a set's or job's progress forbids to edit, beside what its kind does."""
+"""Edits of a SampleSet or a SampleJob that its state forbids, besides those that its kind forbids."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ _IN_USE = frozenset({SetPhase.PARTIAL_READY, SetPhase.READY})
 
 
 def frozen_changes(record: SetRecord, stored: SampleSetSpec, new: SampleSetSpec) -> Sequence[FieldError]:
-    """Where the data came from is history once it has been synced."""
+    """Return errors for changes of the source after the data has been synced, since it would not be synced again."""
     if not record.synced and record.phase not in _IN_USE:
         return []
     changed = {"source": stored.source != new.source, "noSync": stored.no_sync != new.no_sync}
@@ -26,6 +26,6 @@ def frozen_changes(record: SetRecord, stored: SampleSetSpec, new: SampleSetSpec)
 
 
 def require_editable(record: JobRecord) -> None:
-    """Raises Conflict for a job that has succeeded."""
+    """Raise Conflict if the job has succeeded."""
     if record.phase is SampleJobPhase.SUCCEEDED:
         raise Conflict("a SampleJob cannot be updated after succeeded", code="AlreadyFinished")

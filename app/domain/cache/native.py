@@ -1,4 +1,4 @@
-"""Both kinds' status as upstream's own system shows it."""
+"""The status of a SampleSet and of a SampleJob in upstream's format."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from app.domain.cache.reconcile.values import JobRecord, SetRecord
 
 
 def native_set_status(record: SetRecord) -> dict[str, Any]:
-    """What is not known yet is left out, as upstream does."""
+    """Return the status of a set. Like upstream, it leaves out what is not known yet."""
     status: dict[str, Any] = {"phase": str(record.phase)}
     if record.cache is not None:
         status["cacheStatus"] = record.cache.status.native()
@@ -22,5 +22,6 @@ def native_set_status(record: SetRecord) -> dict[str, Any]:
 
 
 def native_job_status(record: JobRecord) -> dict[str, Any]:
+    """Return the status of a job."""
     status = {"phase": str(record.phase)}
     return {**status, "jobName": record.job} if record.job else status

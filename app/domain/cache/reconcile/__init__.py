@@ -1,1 +1,1 @@
-"""One reconcile of a SampleSet or a SampleJob, pure: observed objects in; record, events and actions out."""
+"""The pure reconcile of SampleSets and SampleJobs: observed objects in; record, events and actions out."""

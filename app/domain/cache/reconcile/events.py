@@ -1,11 +1,11 @@
-"""Events by upstream's names, each told once."""
+"""The events of SampleSets and SampleJobs, with upstream's names. Each is recorded once."""
 
 from app.domain.cache.reconcile.values import Complaint, SampleEvent
 from app.domain.cache.vocabulary import JobType, SampleEventType, SetPart
 
 
 def job_word(kind: str) -> str:
-    """SyncJob, WarmupJob, RmrJob, ClearJob."""
+    """Return the word for a job type in upstream's events, such as SyncJob."""
     return f"{JobType(kind).value.capitalize()}Job"
 
 
@@ -22,13 +22,13 @@ def done(kind: str) -> SampleEvent:
 
 
 def failed(kind: str, message: str) -> SampleEvent:
-    said = message or f"the {kind} job has failed"
-    return SampleEvent(type=SampleEventType.WARNING, reason=f"ErrorDo{job_word(kind)}", message=said)
+    text = message or f"the {kind} job has failed"
+    return SampleEvent(type=SampleEventType.WARNING, reason=f"ErrorDo{job_word(kind)}", message=text)
 
 
 def already_exists(part: SetPart) -> Complaint:
-    said = f"another {part} has the name that the set's would have"
-    return Complaint(reason=f"Error{part}AlreadyExist", message=said)
+    text = f"another {part} has the name that the set's would have"
+    return Complaint(reason=f"Error{part}AlreadyExist", message=text)
 
 
 def not_created(part: SetPart, message: str) -> Complaint:
@@ -36,7 +36,7 @@ def not_created(part: SetPart, message: str) -> Complaint:
 
 
 def complained(before: Complaint | None, now: Complaint | None) -> tuple[SampleEvent, ...]:
-    """The event for what stands in the way, when that is news."""
+    """Return the event for a complaint if it differs from the previous one."""
     if now is None or now == before:
         return ()
     return (SampleEvent(type=SampleEventType.WARNING, reason=now.reason, message=now.message),)

@@ -1,4 +1,4 @@
-"""What a pass over a set needs to know beside what is watched."""
+"""What the reconcile of a set needs besides its objects. Each takes a request, so only those that matter are read."""
 
 from typing import Final
 
@@ -18,13 +18,13 @@ _BY_PHASE: Final = {
 }
 
 
-def needs(spec: SampleSetSpec, record: SetRecord, watched: SetObserved, *, deleted: bool) -> frozenset[Need]:
-    """Of an observation that has nothing yet but what is watched."""
+def needs(spec: SampleSetSpec, record: SetRecord, observed: SetObserved, *, deleted: bool) -> frozenset[Need]:
+    """Return the needs of a set in this state. The observation has only the set's objects so far."""
     if deleted:
         return frozenset()
     wanted = _BY_PHASE[record.phase]
     if record.phase is SetPhase.MOUNT and not spec.no_sync and not record.sync_job:
         wanted = frozenset({Need.SYNC_OPTIONS})
-    if any(watched.of(part) is Found.ABSENT for part in STORAGE):
+    if any(observed.of(part) is Found.ABSENT for part in STORAGE):
         wanted |= {Need.SECRET}
     return wanted

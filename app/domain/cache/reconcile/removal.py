@@ -1,4 +1,7 @@
-"""A set's removal, in upstream's order; each pass looks at what is left, so that a lost namespace holds nothing up."""
+"""The removal of a SampleSet, in upstream's order.
+
+Every reconcile starts from what still exists. Objects that vanish otherwise, as with their namespace, do not block it.
+"""
 
 from dataclasses import replace
 from typing import Final
@@ -7,8 +10,8 @@ from app.domain.cache.reconcile.events import complained
 from app.domain.cache.reconcile.values import CacheAction, Complaint, Delete, LabelNode, SetDecision, SetInputs
 from app.domain.cache.vocabulary import Found, RemovalStage, SetPart
 
-_PAUSE: Final = 5.0
-# What goes at once, as a rule, and is watched by nobody.
+_PAUSE: Final = 5.0  # seconds
+# Objects of these stages usually vanish at once, but no watch reports it.
 _SHORT_PAUSE: Final = 1.0
 _QUICK: Final = frozenset({RemovalStage.NODE_LABELS, RemovalStage.SERVICE, RemovalStage.VOLUME})
 _BY_STAGE: Final = (
@@ -16,7 +19,7 @@ _BY_STAGE: Final = (
     (RemovalStage.CLAIM, (SetPart.PVC,)),
     (RemovalStage.VOLUME, (SetPart.PV,)),
 )
-# Passes that a claim may take to go; its own change wakes the first of them.
+# The number of reconciles in which a claim may vanish before the set complains.
 _PATIENCE: Final = 3
 _IN_USE: Final = Complaint(
     reason="ClaimInUse",
@@ -25,8 +28,8 @@ _IN_USE: Final = Complaint(
 
 
 def remove(inputs: SetInputs) -> SetDecision:
-    """What is somebody else's stays, whatever its name."""
-    stage, actions = _next(inputs)
+    """Do the next stage of the removal. Objects that do not belong to the set stay."""
+    stage, actions = _next_stage(inputs)
     waited = min(inputs.record.delays + 1, _PATIENCE) if stage is inputs.record.stage else 0
     complaint = _IN_USE if stage is RemovalStage.CLAIM and waited == _PATIENCE else None
     pause = _SHORT_PAUSE if stage in _QUICK and inputs.record.stage is not stage else _PAUSE
@@ -39,7 +42,7 @@ def remove(inputs: SetInputs) -> SetDecision:
     )
 
 
-def _next(inputs: SetInputs) -> tuple[RemovalStage, tuple[CacheAction, ...]]:
+def _next_stage(inputs: SetInputs) -> tuple[RemovalStage, tuple[CacheAction, ...]]:
     observed = inputs.observed
     if observed.labelled:
         return RemovalStage.NODE_LABELS, tuple(LabelNode(node=node, value=None) for node in sorted(observed.labelled))

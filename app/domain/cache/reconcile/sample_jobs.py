@@ -1,4 +1,4 @@
-"""One pass over one SampleJob."""
+"""The reconcile of a SampleJob."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,12 +17,13 @@ from app.domain.cache.reconcile.values import (
 )
 from app.domain.cache.vocabulary import JobType, SampleJobPhase, ServerJobState
 
-_PAUSE: Final = 10.0
-# These change the volume, which all servers share: one does it.
+_PAUSE: Final = 10.0  # seconds
+# These change the volume, which all servers share. Server 0 does them alone.
 _BY_ONE: Final = frozenset({JobType.SYNC, JobType.RMR})
 
 
 def reconcile_job(inputs: JobInputs) -> JobDecision:
+    """Decide what to do for a job, depending on its phase."""
     match inputs.record.phase:
         case SampleJobPhase.NONE:
             return _start(inputs)
@@ -36,15 +37,15 @@ def reconcile_job(inputs: JobInputs) -> JobDecision:
 def _start(inputs: JobInputs) -> JobDecision:
     observed = inputs.observed
     if not observed.set_uid or observed.is_leaving:
-        said = "is being deleted" if observed.set_uid else "is not exist"
-        complaint = Complaint(reason="ErrorSampleSetNotExist", message=f"SampleSet {_set_name(inputs)} {said}")
+        state = "is being deleted" if observed.set_uid else "is not exist"
+        complaint = Complaint(reason="ErrorSampleSetNotExist", message=f"SampleSet {_set_name(inputs)} {state}")
         return _stay(inputs, complaint)
     if observed.refusal is not None:
         return _stay(inputs, observed.refusal)
     servers = _servers(inputs)
     if not servers or not observed.digest:
-        said = "no runtime server of the set is running" if not servers else "the options are not known yet"
-        return _stay(inputs, Complaint(reason=f"ErrorCreate{job_word(inputs.spec.type)}", message=said))
+        reason = "no runtime server of the set is running" if not servers else "the options are not known yet"
+        return _stay(inputs, Complaint(reason=f"ErrorCreate{job_word(inputs.spec.type)}", message=reason))
     record = JobRecord(
         phase=SampleJobPhase.PENDING,
         job=inputs.fresh_name,
@@ -52,49 +53,54 @@ def _start(inputs: JobInputs) -> JobDecision:
         servers=servers,
         set_uid=observed.set_uid,
     )
-    told = [ServerAnswer(index=index, status=ServerJobState.NOT_POSTED) for index in servers]
-    return JobDecision(record=record, actions=_posting(inputs, record, told), wake_after=_PAUSE, refreshes_set=True)
+    answers = [ServerAnswer(index=index, status=ServerJobState.NOT_POSTED) for index in servers]
+    return JobDecision(record=record, actions=_posting(inputs, record, answers), wake_after=_PAUSE, refreshes_set=True)
 
 
 def _servers(inputs: JobInputs) -> tuple[int, ...]:
+    """Return the servers that a new job is posted to; empty if they do not run."""
     running = tuple(sorted(inputs.observed.running))
     if JobType(inputs.spec.type) in _BY_ONE:
         return running[:1] if running[:1] == (0,) else ()
     return running
 
 
-def _posting(inputs: JobInputs, record: JobRecord, told: Sequence[ServerAnswer]) -> tuple[CacheAction, ...]:
-    """Others are ended only while no server has the job, or it would end itself: until then all have to answer."""
-    lacking = tuple(answer.index for answer in told if answer.status is ServerJobState.NOT_POSTED)
-    post = (PostOptions(job=record.job, servers=lacking),) if lacking else ()
-    somewhere = any(answer.status not in (ServerJobState.NOT_POSTED, ServerJobState.UNKNOWN) for answer in told)
-    if not inputs.spec.terminate or somewhere:
+def _posting(inputs: JobInputs, record: JobRecord, answers: Sequence[ServerAnswer]) -> tuple[CacheAction, ...]:
+    """Return the actions that post the job to the servers that do not have it.
+
+    With `terminate`, other jobs are ended first. This is safe only while no server has this job, which it would end as
+    well. So all servers must answer before.
+    """
+    missing = tuple(answer.index for answer in answers if answer.status is ServerJobState.NOT_POSTED)
+    post = (PostOptions(job=record.job, servers=missing),) if missing else ()
+    is_posted = any(answer.status not in (ServerJobState.NOT_POSTED, ServerJobState.UNKNOWN) for answer in answers)
+    if not inputs.spec.terminate or is_posted:
         return post
-    return (Terminate(), *post) if len(lacking) == len(told) else ()
+    return (Terminate(), *post) if len(missing) == len(answers) else ()
 
 
 def _follow(inputs: JobInputs) -> JobDecision:
     record = inputs.record
     if inputs.observed.set_uid != record.set_uid:
         return _fail(inputs, f"the SampleSet {_set_name(inputs)} that the job was posted to is gone", pause=None)
-    told = _told(inputs)
-    if not told:
+    answers = _current_answers(inputs)
+    if not answers:
         return _fail(inputs, "the set has given up the servers that had the job")
-    failure = next((answer for answer in told if answer.status is ServerJobState.FAIL), None)
+    failure = next((answer for answer in answers if answer.status is ServerJobState.FAIL), None)
     if failure is not None:
         return _fail(inputs, failure.message)
-    if all(answer.status is ServerJobState.SUCCESS for answer in told):
+    if all(answer.status is ServerJobState.SUCCESS for answer in answers):
         record = replace(record, phase=SampleJobPhase.SUCCEEDED, complaint=None)
         return JobDecision(record=record, events=(done(inputs.spec.type),), refreshes_set=True)
     begun = record.phase is SampleJobPhase.RUNNING or any(
-        answer.status in (ServerJobState.RUNNING, ServerJobState.SUCCESS) for answer in told
+        answer.status in (ServerJobState.RUNNING, ServerJobState.SUCCESS) for answer in answers
     )
     record = replace(record, phase=SampleJobPhase.RUNNING if begun else SampleJobPhase.PENDING)
-    return JobDecision(record=record, actions=_posting(inputs, record, told), wake_after=_PAUSE)
+    return JobDecision(record=record, actions=_posting(inputs, record, answers), wake_after=_PAUSE)
 
 
-def _told(inputs: JobInputs) -> list[ServerAnswer]:
-    """One answer of each server that has the job; those that the set has given up since are not waited for."""
+def _current_answers(inputs: JobInputs) -> list[ServerAnswer]:
+    """Return the answer of each server that the job was posted to, without those that were scaled down since."""
     answers = {answer.index: answer for answer in inputs.observed.answers}
     replicas = inputs.observed.replicas
     kept = [index for index in inputs.record.servers if replicas is None or index < max(replicas, 1)]
@@ -108,7 +114,7 @@ def _fail(inputs: JobInputs, message: str, pause: float | None = _PAUSE) -> JobD
 
 
 def _failed(inputs: JobInputs) -> JobDecision:
-    """Other options than those that failed are a new try, with the set that the job was posted to."""
+    """Start again if the options differ from those that failed. The set must be the one that the job was posted to."""
     observed = inputs.observed
     if observed.set_uid != inputs.record.set_uid:
         return _stay(inputs, None, pause=None)

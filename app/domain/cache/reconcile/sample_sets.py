@@ -1,4 +1,10 @@
-"""One pass over one SampleSet."""
+"""The reconcile of a SampleSet.
+
+(new) ─▶ Bound ─▶ Mount ─▶ PartialReady ◀─▶ Ready
+│   ▲
+▼   │ success, or new options
+Syncing ─▶ SyncFailed
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +29,7 @@ from app.domain.cache.vocabulary import Found, JobType, ServerJobState, SetPart,
 
 STORAGE: Final = (SetPart.PV, SetPart.PVC)
 SERVERS: Final = (SetPart.TOKEN, SetPart.SERVICE, SetPart.RUNTIME)
-# Seconds; the pauses are upstream's, but for those it would wait for ever in.
+# Pauses in seconds. They are upstream's, except where upstream would wait forever.
 _SECRET: Final = 30.0
 _CREATED: Final = 1.0
 _STARTING: Final = 10.0
@@ -33,31 +39,32 @@ _LONGEST: Final = 300.0
 _SYNC: Final = 5.0
 _MOUNT: Final = 10.0
 _PARTIAL: Final = 10.0
-_READY_FIRST: Final = 5.0  # doubled at each look up to _READY: a file system may tell of new files late
-_READY_LOOKS: Final = 3
+_READY_FIRST: Final = 5.0  # doubled at each reconcile up to _READY, because a file system may show new files late
+_READY_DOUBLINGS: Final = 3
 _READY: Final = 30.0
 _READY_IN_USE: Final = 60.0
 _MAX_DOUBLINGS: Final = 10
-_SYNC_ENDED_BADLY: Final = failed(JobType.SYNC, "").reason
+_SYNC_FAILURE: Final = failed(JobType.SYNC, "").reason
 
 
 def reconcile_set(inputs: SetInputs) -> SetDecision:
+    """Decide what to do for a set: create missing objects first, then what its phase requires."""
     if inputs.deleted:
         return remove(inputs)
-    record, events = _noticed(inputs)
-    noticing = replace(inputs, record=record)
-    blocked, missing = _objects(noticing)
+    record, events = _with_observed(inputs)
+    updated = replace(inputs, record=record)
+    blocked, missing = _objects(updated)
     if record.phase is SetPhase.NONE:
-        decision = _unbound(noticing, blocked, missing)
+        decision = _unbound(updated, blocked, missing)
     elif missing or blocked is not None:
-        decision = _incomplete(noticing, blocked, missing)
+        decision = _incomplete(updated, blocked, missing)
     else:
-        decision = _STEPS[record.phase](noticing)
+        decision = _STEPS[record.phase](updated)
     return replace(decision, events=(*events, *decision.events))
 
 
-def _noticed(inputs: SetInputs) -> tuple[SetRecord, tuple[SampleEvent, ...]]:
-    """What the cluster has now and had not before, and the newest cache status."""
+def _with_observed(inputs: SetInputs) -> tuple[SetRecord, tuple[SampleEvent, ...]]:
+    """Return the record with the observed objects and cache status, and an event for each new object."""
     record, observed = inputs.record, inputs.observed
     new = [r for r in SetPart if observed.of(r) is Found.OURS and r not in record.made]
     lost = {r for r in record.made if observed.of(r) is not Found.OURS}
@@ -71,7 +78,7 @@ def _noticed(inputs: SetInputs) -> tuple[SetRecord, tuple[SampleEvent, ...]]:
 
 
 def _objects(inputs: SetInputs) -> tuple[Complaint | None, list[SetPart]]:
-    """What is in the way of the objects that the set needs in its phase, and which of them are missing."""
+    """Return what prevents the creation of the objects that the phase needs, and which of them are missing."""
     needed = STORAGE if inputs.record.phase is SetPhase.NONE else (*STORAGE, *SERVERS)
     observed = inputs.observed
     foreign = [part for part in needed if observed.of(part) is Found.FOREIGN]
@@ -131,21 +138,22 @@ def _syncing(inputs: SetInputs) -> SetDecision:
     record, answer = inputs.record, inputs.observed.sync
     status = answer.status if answer else ServerJobState.UNKNOWN
     if status is ServerJobState.SUCCESS:
-        # The figures of this pass may be older than the end of the sync. The server has newer ones from its result on.
+        # The figures of this reconcile may be older than the end of the sync. Later ones are not: the server updates
+        # them before it shows the result.
         ended = replace(record, cache=None)
         after = replace(ended, sync_job="", digest="") if _is_outdated(inputs) else replace(ended, synced=True)
         return replace(_go(replace(inputs, record=after), SetPhase.MOUNT), events=(done(JobType.SYNC),))
     if status is ServerJobState.FAIL:
         decision, event = _go(inputs, SetPhase.SYNC_FAILED), failed(JobType.SYNC, answer.message if answer else "")
-        told = replace(decision.record, complaint=Complaint(reason=event.reason, message=event.message))
-        return replace(decision, record=told, events=(event,))
+        failure = replace(decision.record, complaint=Complaint(reason=event.reason, message=event.message))
+        return replace(decision, record=failure, events=(event,))
     if status is ServerJobState.NOT_POSTED:
         return _stay(inputs, None, _SYNC, PostOptions(job=record.sync_job, servers=(0,)))
     return _stay(inputs, None, _SYNC)
 
 
 def _is_outdated(inputs: SetInputs) -> bool:
-    """Whether the sync was begun with other options than the spec has by now: it may not be changed once it is done."""
+    """Return whether the spec has changed since the sync was posted. The source is frozen once `synced` is set."""
     now = inputs.observed.digest
     return bool(now) and now != inputs.record.digest and not inputs.spec.no_sync
 
@@ -157,7 +165,7 @@ def _sync_failed(inputs: SetInputs) -> SetDecision:
     if observed.digest and observed.digest != record.digest:
         return _go(replace(inputs, record=replace(record, sync_job="", digest="")), SetPhase.MOUNT)
     before = record.complaint
-    why = before if before is not None and before.reason == _SYNC_ENDED_BADLY else None
+    why = before if before is not None and before.reason == _SYNC_FAILURE else None
     return _stay(inputs, observed.sync_refusal or why, _SECRET)
 
 
@@ -170,15 +178,16 @@ def _partial_ready(inputs: SetInputs) -> SetDecision:
 def _ready(inputs: SetInputs) -> SetDecision:
     if not _is_complete(inputs):
         return _go(inputs, SetPhase.PARTIAL_READY, *_labelling(inputs.observed), *_scaling(inputs))
-    cache, looks = inputs.record.cache, inputs.record.delays
-    pause: float | None = min(_READY_FIRST * 2**looks, _READY)
+    cache, count = inputs.record.cache, inputs.record.delays
+    pause: float | None = min(_READY_FIRST * 2**count, _READY)
     if cache is not None and cache.is_whole and pause == _READY:
         pause = _READY_IN_USE if inputs.observed.in_use else None
     decision = _stay(inputs, None, pause, *_labelling(inputs.observed))
-    return replace(decision, record=replace(decision.record, delays=min(looks + 1, _READY_LOOKS)))
+    return replace(decision, record=replace(decision.record, delays=min(count + 1, _READY_DOUBLINGS)))
 
 
 def _is_complete(inputs: SetInputs) -> bool:
+    """Return whether as many servers as wanted are ready, each on a node of its own."""
     runtime, wanted = inputs.observed.runtime, inputs.spec.partitions
     return wanted == runtime.spec_replicas == runtime.ready_replicas == len(inputs.observed.nodes)
 
@@ -189,7 +198,7 @@ def _scaling(inputs: SetInputs) -> list[CacheAction]:
 
 
 def _labelling(observed: SetObserved) -> list[CacheAction]:
-    """The label on exactly the nodes that hold a running pod."""
+    """Return the actions that put the label on exactly the nodes with a running server."""
     wanted: Mapping[str, str] = observed.nodes
     actions: list[CacheAction] = [
         LabelNode(node=node, value=pod) for node, pod in sorted(wanted.items()) if observed.labelled.get(node) != pod
@@ -199,12 +208,13 @@ def _labelling(observed: SetObserved) -> list[CacheAction]:
 
 
 def _go(inputs: SetInputs, phase: SetPhase, *actions: CacheAction, after: float = 0.0) -> SetDecision:
-    """Into another phase, whose first pass follows at once unless there is something to wait for."""
+    """Enter another phase, and reconcile again after some seconds, or at once by default."""
     record = replace(inputs.record, phase=phase, complaint=None, delays=0)
     return SetDecision(record=record, actions=actions, wake_after=after)
 
 
 def _stay(inputs: SetInputs, complaint: Complaint | None, pause: float | None, *actions: CacheAction) -> SetDecision:
+    """Stay in the phase, with or without a complaint, and reconcile again after the pause."""
     return SetDecision(
         record=replace(inputs.record, complaint=complaint),
         actions=actions,

@@ -1,4 +1,4 @@
-"""A set's cache status, out of what each of its runtime servers reports."""
+"""The cache status of a SampleSet, aggregated from the reports of its runtime servers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ _KIB: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStatus:
-    """As users read it: sizes in words, `disk_usage_rate` in percent."""
+    """The status for users: sizes as text with units, `disk_usage_rate` in percent."""
 
     total_size: str = ""
     total_files: str = ""
@@ -24,8 +24,8 @@ class CacheStatus:
     error_message: str = ""
 
     def native(self) -> dict[str, str]:
-        """With upstream's names, one of which is misspelt."""
-        told = {
+        """Return the known fields under upstream's names, one of which is misspelt."""
+        fields = {
             "totalSize": self.total_size,
             "totalFiles": self.total_files,
             "cachedSize": self.cached_size,
@@ -35,12 +35,12 @@ class CacheStatus:
             "diskUsageRate": self.disk_usage_rate,
             "errorMassage": self.error_message,
         }
-        return {name: value for name, value in told.items() if value}
+        return {name: value for name, value in fields.items() if value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerReport:
-    """What the server on this node serves: whole numbers as text, of the disks in KiB; empty is not known."""
+    """The report of the server on a node: integers as text, those of disks in KiB. Empty means unknown."""
 
     node: str
     total_size: str = ""
@@ -54,7 +54,7 @@ class ServerReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSummary:
-    """`is_whole`: as much is cached as there is."""
+    """The status and the exact sums behind it."""
 
     status: CacheStatus
     total_bytes: int
@@ -62,6 +62,7 @@ class CacheSummary:
 
     @property
     def is_whole(self) -> bool:
+        """Whether all of the data is cached."""
         return 0 < self.total_bytes <= self.cached_bytes
 
 
@@ -74,10 +75,10 @@ class _Node:
 
 
 def aggregate(reports: Sequence[ServerReport | None]) -> CacheSummary | None:
-    """One status of all servers. None, where one did not answer, or none knows the volume's size.
+    """Aggregate the reports. Return None if a server did not answer, or if none knows the size of the volume.
 
-    Servers of one node look at the same directories and disks: these count once. The sum of what is cached is not
-    capped to what there is: more says that several nodes have the same data.
+    Servers on one node report the same directories and disks, which count once. The cached size is not limited to the
+    size of the volume: if it is larger, several nodes cache the same data.
     """
     answered = [report for report in reports if report is not None]
     if not answered or len(answered) < len(reports):
@@ -97,14 +98,14 @@ def aggregate(reports: Sequence[ServerReport | None]) -> CacheSummary | None:
         return None
     total = next(filter(None, totals), 0)
     cached = sum(node.cached for node in nodes.values())
-    status = _in_words(total, cached, list(nodes.values()))
+    status = _with_units(total, cached, list(nodes.values()))
     files = next((report.total_files for report in answered if report.total_files.strip("0")), "0")
     status = replace(status, total_files=_grouped(files), error_message="; ".join(dict.fromkeys(errors)))
     return CacheSummary(status=status, total_bytes=total, cached_bytes=cached)
 
 
 _NUMBERS: Final = ("total_size", "cached_size", "disk_size", "disk_used", "disk_avail")
-# More digits than any storage has bytes; parsing more would take its time.
+# More digits than any storage has bytes. Python's int() takes quadratic time.
 _MAX_DIGITS: Final = 30
 
 
@@ -125,7 +126,7 @@ def _grouped(count: str) -> str:
     return f"{int(count):,}" if _is_number(count) else shorten(count)
 
 
-def _in_words(total: int, cached: int, nodes: Sequence[_Node]) -> CacheStatus:
+def _with_units(total: int, cached: int, nodes: Sequence[_Node]) -> CacheStatus:
     size, used = sum(node.size for node in nodes), sum(node.used for node in nodes)
     return CacheStatus(
         total_size=iec(total),
@@ -138,7 +139,7 @@ def _in_words(total: int, cached: int, nodes: Sequence[_Node]) -> CacheStatus:
 
 
 def iec(amount: int) -> str:
-    """A size in binary units, with one decimal below ten: "1.5 GiB", "82 MiB", "0 B"."""
+    """Format a size in binary units, with one decimal below ten: "1.5 GiB", "82 MiB", "0 B"."""
     power = 0
     while power < len(_UNITS) - 1 and amount >= _KIB ** (power + 1):
         power += 1

@@ -1,4 +1,4 @@
-"""What a pass looks at and what it concludes."""
+"""The inputs and decisions of the reconcile."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +20,8 @@ from app.domain.cache.vocabulary import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleEvent:
+    """An event of a set or a job, as in Kubernetes."""
+
     type: SampleEventType
     reason: str
     message: str
@@ -27,7 +29,7 @@ class SampleEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complaint:
-    """What stands in the way, told once until it is something else."""
+    """What prevents progress. It becomes an event once, until it changes."""
 
     reason: str
     message: str
@@ -35,7 +37,7 @@ class Complaint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAnswer:
-    """What a server, by its index, says of the job that it was asked about."""
+    """The state of a job on the server with this index."""
 
     index: int
     status: ServerJobState
@@ -63,11 +65,10 @@ class RuntimeStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRecord:
-    """What Postgres keeps of a set.
+    """What PostgreSQL stores about a set. Its field names are stored, so they never change.
 
-    `made` are the parts whose creation has been told; `digest` is that of the sync options that were posted under
-    `sync_job`; `delays` counts passes that waited for a failing pod, or in one `stage`, or looked at a set that is
-    Ready.
+    `made` holds the objects whose creation has an event. `digest` is that of the sync options posted as `sync_job`.
+    `delays` counts the reconciles that waited for a failing pod, in one removal `stage`, or in the phase Ready.
     """
 
     phase: SetPhase = SetPhase.NONE
@@ -84,10 +85,11 @@ class SetRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetObserved:
-    """What the cluster, and the servers as far as `needs` asked them, say. `failures` are the refusals of creations.
+    """The observed state of a set. Fields that a need provides are unset without that need.
 
-    `digest` is that of the sync's options now; where they cannot be made, `sync_refusal` says why. `secret` says what
-    is wrong with the volume's Secret. `labelled` are the nodes that have the set's label, with its value.
+    `failures` holds the messages of refused creations. `digest` is that of the options that a sync would have now, and
+    `sync_refusal` says why there are none. `secret` says what is wrong with the Secret of the volume. `labelled` maps
+    the nodes with the set's label to its value.
     """
 
     found: Mapping[SetPart, Found] = field(default_factory=dict)
@@ -109,13 +111,13 @@ class SetObserved:
 
     @property
     def nodes(self) -> Mapping[str, str]:
-        """The running pod's name by node."""
+        """The name of the running pod by node; if a node has several, the one with the lowest index."""
         return {pod.node: pod.name for pod in reversed(self.pods) if pod.is_running and pod.node}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetInputs:
-    """`fresh_name` is drawn anew for every pass, and used at most once."""
+    """The inputs of a reconcile of a set. `fresh_name` is random and new for every reconcile."""
 
     spec: SampleSetSpec
     deleted: bool
@@ -126,24 +128,28 @@ class SetInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
+    """Create an object of the set."""
+
     part: SetPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
+    """Delete an object of the set."""
+
     part: SetPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Give the runtime this many replicas."""
+    """Set the number of runtime servers."""
 
     replicas: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelNode:
-    """Give the node the set's label with a value; None takes it off."""
+    """Set the set's label on a node, or remove it if the value is None."""
 
     node: str
     value: str | None
@@ -151,7 +157,7 @@ class LabelNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostOptions:
-    """Post the job's options under its name to these servers, skipping one that has them."""
+    """Post the options of a job to these servers, except those that already have them."""
 
     job: str
     servers: tuple[int, ...]
@@ -159,7 +165,7 @@ class PostOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminate:
-    """End what all of the set's servers do and have queued. What follows is done only when that has been."""
+    """End the running and queued jobs of all servers of the set. Later posts wait until this has succeeded."""
 
 
 CacheAction: TypeAlias = Create | Delete | Scale | LabelNode | PostOptions | Terminate
@@ -167,7 +173,10 @@ CacheAction: TypeAlias = Create | Delete | Scale | LabelNode | PostOptions | Ter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetDecision:
-    """Written first, then done. `wake_after` is in seconds; None: when something changes. `gone`: nothing is left."""
+    """What to record, and what to do after that.
+
+    The next reconcile is after `wake_after` seconds, or with None at the next change. `gone`: no object is left.
+    """
 
     record: SetRecord
     actions: tuple[CacheAction, ...] = ()
@@ -178,9 +187,9 @@ class SetDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """What Postgres keeps of a SampleJob.
+    """What PostgreSQL stores about a SampleJob. Its field names are stored, so they never change.
 
-    `job` is the name of its option files; `servers`, of the set with the uid `set_uid`, have been chosen for it.
+    `job` is the name of its option files. It was posted to `servers` of the set with the uid `set_uid`.
     """
 
     phase: SampleJobPhase = SampleJobPhase.NONE
@@ -194,11 +203,11 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobObserved:
-    """`running` are the indexes of the set's running servers; `answers` those of the servers that the record names.
+    """The observed state of a job and its set.
 
-    `set_uid` is empty where there is no set of the name; one that `is_leaving` takes no new jobs. `replicas` is how
-    many servers it is to have, None while that is not known. `digest` is that of the job's options now; where they
-    cannot be made, `refusal` says why.
+    `set_uid` is empty if the set does not exist; a set that `is_leaving` accepts no new jobs. `replicas` is its desired
+    number of servers, if known. `running` holds the indexes of its running servers, and `answers` the answers of those
+    that have the job. `digest` is that of the options that the job would have now; `refusal` says why there are none.
     """
 
     set_uid: str = ""
@@ -212,6 +221,8 @@ class JobObserved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobInputs:
+    """The inputs of a reconcile of a job. `fresh_name` is random and new for every reconcile."""
+
     spec: SampleJobSpec
     record: JobRecord
     observed: JobObserved
@@ -220,7 +231,7 @@ class JobInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDecision:
-    """As of a set. `refreshes_set`: its cache status is to be looked at again."""
+    """Like `SetDecision`, for a job. `refreshes_set`: the set must be reconciled, since its cache has changed."""
 
     record: JobRecord
     actions: tuple[CacheAction, ...] = ()

@@ -1,20 +1,20 @@
-"""What an installation accepts of sets and their jobs."""
+"""The limits of an installation for SampleSets and SampleJobs."""
 
 from dataclasses import dataclass
 from typing import Final
 
-# One in memory, as upstream, and one on the disk of the node. Nothing but caches is in either.
+# One directory in memory, as upstream, and one on the disk of the node. Both hold nothing but caches.
 DEFAULT_CACHE_ROOTS: Final = ("/dev/shm/jobgate", "/var/cache/jobgate")  # noqa: S108  not for temporary files
-# Any directory of a node except those of the system: for machines whose only user submits the sets.
+# Any directory of a node except system directories, for machines whose only user submits the sets.
 ANY_CACHE_ROOTS: Final = ("/", "/dev/shm")  # noqa: S108  upstream's default directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheLimits:
-    """`namespace` is the manifest's; `secret_namespaces` are others whose Secrets may be named there.
+    """What a manifest in `namespace` may refer to.
 
-    Caches must be in one of `cache_roots`, directories of the nodes. A directory of the system, as /etc, is only
-    accepted in a root that is itself there.
+    `secret_namespaces` are other namespaces whose Secrets it may name. Caches must be in one of `cache_roots`, which
+    are directories of the nodes. A directory inside a system directory such as /etc needs a root that is inside it too.
     """
 
     namespace: str

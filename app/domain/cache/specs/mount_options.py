@@ -1,7 +1,7 @@
-"""JuiceFS' mount options: what a user may set, what is emitted, and how it is read back from a PersistentVolume.
+"""The mount options of JuiceFS: what users may set, and how a PersistentVolume holds them.
 
-Emitted sorted by name, so that the same set has the same options each time. Not emitted is what nobody has set:
-JuiceFS' own defaults then hold.
+Options that nobody has set are left out, so that the defaults of JuiceFS apply. The others are sorted by name, so that
+the same set always has the same options.
 """
 
 import re
@@ -20,9 +20,9 @@ from app.domain.errors import Problems, pointer_to, shorten
 CACHE_DIR: Final = "cache-dir"
 CACHE_SIZE: Final = "cache-size"
 DEFAULT_CACHE_DIR: Final = DEFAULT_CACHE_ROOTS[0]
-# MiB: what the volume can hold at most, so that the disk's free space decides how much of it is cached.
+# MiB. As large as the volume, so that only the free space of the disk limits the cache.
 DEFAULT_CACHE_SIZE: Final = 10 * 1024**3
-# To clear a cache is to delete what is in its directory, on the node and as root.
+# System directories. Clearing a cache deletes the content of its directory on the node as root.
 _SYSTEM: Final = (
     "/bin",
     "/boot",
@@ -54,12 +54,12 @@ _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3
 _MAX_RATIO: Final = 64
 
 Count: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
-# MiB; what is left of 64 bits when it is made bytes.
+# MiB; the number of bytes must fit into 63 bits.
 Mebibytes: TypeAlias = Annotated[int, Field(ge=0, le=2**43 - 1)]
 
 
 class JuiceFSMountOptions(SpecModel):
-    """Options by JuiceFS' own names. A zero or false is a value: it overrides a default like any other."""
+    """Mount options under the names of JuiceFS. Zero and false are values that override a default."""
 
     model_config = ConfigDict(populate_by_name=True, alias_generator=lambda name: name.replace("_", "-"))
 
@@ -76,7 +76,7 @@ class JuiceFSMountOptions(SpecModel):
     prefetch: Count | None = None
     writeback: bool | None = None
     cache_dir: str | None = None
-    """Directories on the node, separated by colons; each gets one of its own for the set."""
+    """Directories on the node, separated by colons. The set gets a subdirectory in each."""
     cache_size: Mebibytes | None = None
     free_space_ratio: str | None = None
     cache_partial_only: bool | None = None
@@ -86,17 +86,17 @@ class JuiceFSMountOptions(SpecModel):
 
 class CacheLevel(SpecModel):
     medium_type: str = Field(default="", json_schema_extra={"enum": ["MEM", "SSD", "HDD"]})
-    """MEM, SSD or HDD; tells people, and changes nothing."""
+    """MEM, SSD or HDD; it has no effect."""
     path: str | None = None
     """Directories on the node, separated by colons."""
     cache_size: Mebibytes = 0
-    """MiB over all of its paths."""
+    """MiB, the sum over all of its paths."""
 
 
 def mount_options(
     options: JuiceFSMountOptions | None, levels: Sequence[CacheLevel], namespace: str, set_name: str
 ) -> str:
-    """The options as a PersistentVolume has them, of a spec that has been accepted."""
+    """Return the text of the options in a PersistentVolume. The spec must have been accepted."""
     given = (options or JuiceFSMountOptions()).model_dump(by_alias=True, exclude_none=True)
     given[CACHE_DIR] = ":".join(cache_dirs(options, levels, namespace, set_name))
     given[CACHE_SIZE] = _size(levels) or given.get(CACHE_SIZE, DEFAULT_CACHE_SIZE)
@@ -105,14 +105,14 @@ def mount_options(
 
 
 def _size(levels: Sequence[CacheLevel]) -> int:
-    """MiB over the levels with a path; where none has one, over all, for the directory that is used instead."""
+    """Return the MiB of the levels with a path. If no level has a path, all count for the default directory."""
     return sum(level.cache_size for level in [level for level in levels if level.path] or levels)
 
 
 def cache_dirs(
     options: JuiceFSMountOptions | None, levels: Sequence[CacheLevel], namespace: str, set_name: str
 ) -> tuple[str, ...]:
-    """The levels' paths in their order; without any, a directory of this set's own in each that is given."""
+    """Return the paths of the levels, or without any a subdirectory of this set in each directory of `cache-dir`."""
     paths = [path for level in levels for path in _split(level.path)]
     if paths:
         return tuple(paths)
@@ -121,14 +121,14 @@ def cache_dirs(
 
 
 def given_directories(options: JuiceFSMountOptions | None, levels: Sequence[CacheLevel]) -> tuple[str, ...]:
-    """The directories that a spec names or, if it names none, the default one, as roots that accept the spec again."""
+    """Return the directories that a spec names, or the default one. With these as cache roots the spec is accepted."""
     given = [path for level in levels for path in _split(level.path)]
     given += _split(options.cache_dir if options else None)
     return tuple(given or [DEFAULT_CACHE_DIR])
 
 
 def parse_mount_options(text: str) -> Mapping[str, str | None]:
-    """Options by name; a bare one has no value."""
+    """Parse the options into a mapping. An option without = has the value None."""
     found: dict[str, str | None] = {}
     for option in filter(None, text.split(",")):
         name, equals, value = option.partition("=")
@@ -137,7 +137,11 @@ def parse_mount_options(text: str) -> Mapping[str, str | None]:
 
 
 def cache_dirs_of(persistent_volume: Mapping[str, Any]) -> tuple[str, ...]:
-    """The cache directories that a PersistentVolume was made with."""
+    """Return the cache directories in the mount options of a PersistentVolume.
+
+    Raises:
+        InvalidManifest: it has none.
+    """
     name = persistent_volume["metadata"]["name"]
     attributes = ((persistent_volume.get("spec") or {}).get("csi") or {}).get("volumeAttributes")
     if not attributes:
@@ -151,6 +155,7 @@ def cache_dirs_of(persistent_volume: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def check_mount_options(options: JuiceFSMountOptions, pointer: str, problems: Problems, roots: Sequence[str]) -> None:
+    """Report every violated rule of the mount options."""
     for name in ("metrics", "sub_dir"):
         check_option_text(getattr(options, name), pointer_to(pointer, name.replace("_", "-")), problems)
     if options.free_space_ratio:
@@ -162,7 +167,7 @@ def check_mount_options(options: JuiceFSMountOptions, pointer: str, problems: Pr
 
 
 def check_option_text(value: str | None, pointer: str, problems: Problems) -> None:
-    """A comma would begin another option."""
+    """Check text that becomes a mount option. A comma would start another option."""
     if value and ("," in value or " " in value or not value.isprintable()):
         detail = f'"{shorten(value)}" cannot be one mount option'
         problems.add(pointer, "MountOptionNotValid", detail, "text without commas and spaces")
@@ -183,7 +188,7 @@ def check_directories(listed: str, pointer: str, problems: Problems, roots: Sequ
 
 
 def check_default_directory(pointer: str, problems: Problems, roots: Sequence[str]) -> None:
-    """Check that a set that names no directory may have the default one."""
+    """Check that the default directory is inside the cache roots, for a set that names no directory."""
     if _wrong_directory(DEFAULT_CACHE_DIR, roots):
         accepted = "cache.levels with a path, or csi.juiceFSMountOptions.cache-dir, in one of " + ", ".join(roots)
         detail = f"no cache directory is given, and the default {DEFAULT_CACHE_DIR} is not where caches may be"
@@ -191,7 +196,7 @@ def check_default_directory(pointer: str, problems: Problems, roots: Sequence[st
 
 
 def check_distinct(paths: Iterable[str], pointer: str, problems: Problems) -> None:
-    """One directory inside another would be counted, and cleared, with it."""
+    """Check that no directory contains another, which would be counted and cleared twice."""
     before: list[str] | None = None
     for parts in sorted(path.split("/") for path in paths):
         if before is not None and parts[: len(before)] == before:
@@ -202,7 +207,7 @@ def check_distinct(paths: Iterable[str], pointer: str, problems: Problems) -> No
 
 
 def _split(listed: str | None) -> list[str]:
-    """The paths of a list, each without what changes nothing."""
+    """Return the paths of a colon-separated list, without empty components and dots."""
     return [_plain(path) for path in (listed or "").split(":") if path]
 
 
@@ -212,14 +217,16 @@ def _plain(path: str) -> str:
 
 
 def _wrong_directory(path: str, roots: Sequence[str]) -> str | None:
+    """Return what is wrong with a cache directory, or None."""
     shown = shorten(path)
     if not path.startswith("/"):
         return f'the cache directory "{shown}" is not absolute'
     if any(character in path for character in "*?[]\\\"'="):
-        return f'the cache directory "{shown}" has a character that means more than itself'
+        return f'the cache directory "{shown}" has a special character'
     around = [plain for root in roots if _is_in(path, plain := _plain(root))]
     if not around:
         return f'the cache directory "{shown}" is not where caches may be'
+    # A root inside a system directory is the operator's consent to caches there.
     touched = [system for system in _SYSTEM if _is_in(path, system) or _is_in(system, path)]
     if all(any(not _is_in(root, system) for system in touched) for root in around):
         return f'the cache directory "{shown}" is, holds or is in a directory of the system'

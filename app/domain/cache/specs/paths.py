@@ -1,7 +1,4 @@
-"""Paths that users write, held inside the directory that they are relative to, by their text alone.
-
-Symbolic links cannot be seen from here: the runtime servers refuse those.
-"""
+"""Checks of paths in manifests. They compare text only; the runtime servers check symbolic links."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,17 +6,17 @@ from typing import Final
 from app.domain.errors import Problems, pointer_to, shorten
 
 RELATIVE: Final = "a path relative to the mount, without .."
-# Linux's own bound of a path.
+# PATH_MAX of Linux.
 _MAX_BYTES: Final = 4096
 
 
 def parts_of(path: str) -> list[str]:
-    """The components that say anything."""
+    """Return the components of a path without empty ones and dots."""
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def wrong_path(path: str) -> str | None:
-    """What is wrong with a path wherever it is used; None if nothing is."""
+    """Return what is wrong with a path in any use, or None."""
     if not path.isprintable():
         return "the path has characters that cannot be printed"
     if len(path.encode("utf-8", "surrogatepass")) > _MAX_BYTES:
@@ -30,12 +27,12 @@ def wrong_path(path: str) -> str | None:
 
 
 def inside(base: str, relative: str) -> str:
-    """Where a checked path is, below `base`; an empty one is `base` itself."""
+    """Join a checked path to `base`; an empty path is `base` itself."""
     return "/".join([base, *parts_of(relative)])
 
 
 def check_relative(path: str, pointer: str, problems: Problems, *, may_be_whole: bool = True) -> None:
-    """Check one path below the mount; the mount itself is one of them only if it `may_be_whole`."""
+    """Check a path relative to the mount. The mount itself is accepted only if the path `may_be_whole`."""
     if wrong := wrong_path(path):
         problems.add(pointer, "PathNotValid", wrong, RELATIVE)
     elif not may_be_whole and not parts_of(path):
@@ -43,6 +40,7 @@ def check_relative(path: str, pointer: str, problems: Problems, *, may_be_whole:
 
 
 def check_all_relative(paths: Sequence[str], pointer: str, problems: Problems, *, may_be_whole: bool = True) -> None:
+    """Check a list of paths relative to the mount."""
     for index, path in enumerate(paths):
         if problems.full:
             return

@@ -1,4 +1,4 @@
-"""What a user of a SampleJob writes (batch.paddlepaddle.org/v1alpha1), and what must hold in it."""
+"""The spec of a SampleJob (batch.paddlepaddle.org/v1alpha1) and its rules."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeAlias
@@ -36,14 +36,14 @@ class SampleSetRef(SpecModel):
 
 
 class SyncOptions(SpecModel):
-    """Flags of `juicefs sync` by their own names; what is not set is JuiceFS' own default."""
+    """Flags of `juicefs sync` under their own names. JuiceFS applies its defaults to those that are not set."""
 
     model_config = ConfigDict(populate_by_name=True, alias_generator=lambda name: name.replace("_", "-"))
 
     source: str = ""
-    """Empty: the set's."""
+    """The default is the source of the set."""
     destination: str = ""
-    """A directory relative to the mount; empty: the mount."""
+    """A directory relative to the mount; the default is the mount."""
     start: str | None = None
     end: str | None = None
     threads: Count | None = None
@@ -65,12 +65,12 @@ class SyncOptions(SpecModel):
 
 class WarmupOptions(SpecModel):
     paths: list[str] | None = Field(default=None, json_schema_extra={"minItems": 1})
-    """Relative to the mount; none: all of it."""
+    """Paths relative to the mount; the default is the whole volume."""
     partitions: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
-    """The set's, whatever is written here."""
+    """Ignored: the number of partitions of the set applies."""
     strategy_name: str = Field(default="sequence", json_schema_extra={"enum": ["random", "sequence"]})
     file: str = ""
-    """A list of paths, itself a file in the mount."""
+    """A file in the mount that lists paths."""
     threads: Count | None = None
 
 
@@ -80,16 +80,16 @@ class RmrOptions(SpecModel):
 
 class ClearOptions(SpecModel):
     paths: list[str] | None = Field(default=None, json_schema_extra={"minItems": 1})
-    """Cache directories, or paths in them, as on the node or as mounted; none: all."""
+    """Cache directories or paths in them, as on the node or as in the container; the default is all."""
 
 
 class SampleJobSpec(SpecModel):
     type: str = Field(default="", json_schema_extra={"enum": [kind.value for kind in JobType]})
     sample_set_ref: SampleSetRef | None = None
     secret_ref: SecretRef | None = None
-    """The Secret with the keys of a sync's source."""
+    """The Secret with the keys of the source of a sync."""
     terminate: bool = False
-    """First end whatever the set's servers do or have queued."""
+    """End the running and the queued jobs of the set's servers first."""
     sync_options: SyncOptions | None = None
     warmup_options: WarmupOptions | None = None
     rmr_options: RmrOptions | None = None
@@ -99,7 +99,7 @@ class SampleJobSpec(SpecModel):
 def check_sample_job(
     spec: SampleJobSpec, metadata: Mapping[str, Any], base: str, limits: CacheLimits, problems: Problems
 ) -> None:
-    """Report everything that is wrong with a spec of the right shape."""
+    """Report every violated rule of a spec that matches the schema."""
     del metadata
     _check_type(spec, base, problems)
     at = pointer_to(base, "sampleSetRef", "name")
@@ -149,7 +149,7 @@ def _check_warmup(options: WarmupOptions | None, base: str, problems: Problems) 
 
 
 def check_rmr(options: RmrOptions | None, base: str, problems: Problems, *, is_needed: bool = True) -> None:
-    """What is removed is removed from the storage: the whole volume is not a path for that."""
+    """Check the options of an rmr job. It removes data from the storage, so the whole volume is refused."""
     if options is None:
         if is_needed:
             detail = "the options of rmr job cannot be empty"

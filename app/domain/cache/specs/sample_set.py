@@ -1,4 +1,4 @@
-"""What a user of a SampleSet writes (batch.paddlepaddle.org/v1alpha1), and what must hold in it."""
+"""The spec of a SampleSet (batch.paddlepaddle.org/v1alpha1) and its rules."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, TypeAlias
@@ -40,7 +40,10 @@ Partitions: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 def _requires(*fields: str) -> Callable[[dict[str, Any]], None]:
-    """Tell in the JSON schema what only validation demands, so that it can be told with all else."""
+    """Mark fields as required in the JSON schema only.
+
+    For pydantic they are optional: a missing one is then reported by the checks, together with all other problems.
+    """
 
     def change(schema: dict[str, Any]) -> None:
         schema["required"] = list(fields)
@@ -51,7 +54,7 @@ def _requires(*fields: str) -> Callable[[dict[str, Any]], None]:
 
 
 class DataSource(SpecModel):
-    """Where the data comes from. `secretRef` has its keys; without one it is the set's own."""
+    """The source of the data. `secretRef` names the Secret with its keys; the default is the Secret of the set."""
 
     model_config = ConfigDict(json_schema_extra=_requires("uri"))
 
@@ -66,19 +69,19 @@ class Csi(SpecModel):
 
 class Cache(SpecModel):
     levels: list[CacheLevel] = Field(default=[])
-    """Go clients write `cache: {}` for none. A level without a path names no directory."""
+    """Empty means none: Go clients write `cache: {}`. A level without a path names no directory."""
 
 
 class SampleSetSpec(SpecModel):
     model_config = ConfigDict(json_schema_extra=_requires("partitions", "secretRef"))
 
     partitions: Partitions = 0
-    """Cache nodes: runtime servers, one a node."""
+    """The number of nodes that cache the data, with one runtime server each."""
     source: DataSource | None = None
     secret_ref: SecretRef | None = None
-    """The Secret of the volume: name, storage, metaurl, bucket and, where the storage takes them, both keys."""
+    """The Secret of the volume: name, storage, metaurl, bucket and, if the storage needs them, both keys."""
     no_sync: bool = False
-    """The data is in the volume already."""
+    """The volume already contains the data, so there is no first sync."""
     csi: Csi = Csi()
     cache: Cache | None = None
     node_affinity: dict[str, Any] | None = Field(
@@ -105,7 +108,7 @@ class SampleSetSpec(SpecModel):
 def check_sample_set(
     spec: SampleSetSpec, metadata: Mapping[str, Any], base: str, limits: CacheLimits, problems: Problems
 ) -> None:
-    """Report everything that is wrong with a spec of the right shape."""
+    """Report every violated rule of a spec that matches the schema."""
     check_set_name(metadata.get("name"), "/metadata/name", problems)
     if not spec.partitions:
         problems.add(pointer_to(base, "partitions"), "Required", "the field is required", "1 or more")
@@ -130,7 +133,10 @@ def check_sample_set(
 
 
 def check_set_name(name: Any, pointer: str, problems: Problems) -> None:
-    """A set's name begins that of its Service and of its StatefulSet. What is no name at all is told elsewhere."""
+    """Check that a set's name can begin the names of its Service and StatefulSet.
+
+    Names that are not valid in general are reported elsewhere.
+    """
     if not isinstance(name, str) or names.dns_subdomain(name) or names.label_value(name):
         return
     if len(name) > NAME_MAX:
@@ -169,7 +175,7 @@ def _check_levels(spec: SampleSetSpec, pointer: str, limits: CacheLimits, proble
 
 
 def _check_placement(spec: SampleSetSpec, base: str, problems: Problems) -> None:
-    """As in a pod, whose schema knows both."""
+    """Check affinity and tolerations with the schema of a pod that contains them."""
     pod: dict[str, Any] = {"containers": [{"name": "c", "image": "i"}], "tolerations": spec.tolerations}
     if spec.node_affinity is not None:
         pod["affinity"] = {"nodeAffinity": spec.node_affinity}

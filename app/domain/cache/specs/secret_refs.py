@@ -1,4 +1,4 @@
-"""References to Secrets, in upstream's words where they lack something."""
+"""References to Secrets, with upstream's messages about missing fields."""
 
 from typing import Final
 
@@ -15,15 +15,15 @@ _ACCEPTED: Final = "a Secret's name"
 class SecretRef(SpecModel):
     name: str = Field(default="", json_schema_extra={"minLength": 1})
     namespace: str = ""
-    """Empty: the manifest's."""
+    """The default is the namespace of the manifest."""
 
 
 def check_secret_ref(
     ref: SecretRef | None, pointer: str, limits: CacheLimits, problems: Problems, *, is_whole: bool = True
 ) -> None:
-    """Check a reference; one that is not whole takes what it lacks from another.
+    """Check a reference. One that need not be whole takes missing fields from another reference.
 
-    Another namespace's Secret would be read with jobgate's own rights: only where the installation says so.
+    jobgate reads Secrets with its own permissions, so those of another namespace need the installation's consent.
     """
     if ref is None:
         problems.add(pointer, "SecretRefEmpty", "spec.secretRef should not be empty", _ACCEPTED)
@@ -40,6 +40,6 @@ def check_secret_ref(
 
 
 def resolved(ref: SecretRef, fallback: SecretRef | None, namespace: str) -> tuple[str, str]:
-    """Namespace and name of the Secret, each from the reference, else from the fallback, else the manifest's own."""
+    """Return (namespace, name) of the Secret, with missing fields from the fallback, then from the manifest."""
     other = fallback or SecretRef()
     return ref.namespace or other.namespace or namespace, ref.name or other.name

@@ -1,4 +1,4 @@
-"""URIs of data sources: the storages that can be named, and where credentials go in them."""
+"""URIs of data sources: the supported storages, the checks, and the place of credentials."""
 
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -45,13 +45,15 @@ _MARK: Final = "://"
 
 
 class Wrong(NamedTuple):
+    """What is wrong with a URI."""
+
     code: str
     detail: str
     accepted: str
 
 
 def wrong_source(uri: str) -> Wrong | None:
-    """What is wrong with the URI of a source that is to be synced. Nothing after its scheme is ever quoted."""
+    """Return what is wrong with the URI of a source, or None. Messages quote the scheme only, since keys may follow."""
     if not uri:
         return Wrong("DataSourceEmpty", "data source cannot be empty", EXPECTED)
     if uri.count(_MARK) != 1 or not uri.isprintable() or " " in uri:
@@ -66,18 +68,21 @@ def wrong_source(uri: str) -> Wrong | None:
 
 
 def wrong_authority(uri: str) -> Wrong | None:
-    """Keys in a manifest would be stored with it and shown to whoever may read it."""
+    """Return what is wrong with host and user of a URI, or None.
+
+    Keys are refused: a manifest is stored, and everybody who may read it would see them.
+    """
     scheme, _, rest = uri.rpartition(_MARK)
     if scheme == "file":
         return None
     authority, _, path = rest.lstrip("/").partition("/")
     user, at, host = authority.rpartition("@")
-    # A key with a slash ends the authority early, and leaves a colon and an @ behind it.
+    # A key that contains a slash ends the authority early; the colon and the @ are then in the path.
     is_key_in_path = ":" in path.rpartition("@")[0]
     if is_key_in_path or (at and (":" in user or scheme != "hdfs")):
         detail = "a source may not carry credentials: they belong into the Secret that secretRef names"
         return Wrong("CredentialsInSource", detail, EXPECTED)
-    # What is no port is what a key with a slash has left of itself.
+    # Text after the colon that is not a port is the beginning of a key that contains a slash.
     _, colon, port = host.rpartition(":")
     if colon and not port.isdecimal() and not host.endswith("]"):
         return Wrong("DataSourceFormat", "the format of data source uri is not support", EXPECTED)
@@ -85,19 +90,21 @@ def wrong_authority(uri: str) -> Wrong | None:
 
 
 def check_source(uri: str, pointer: str, problems: Problems) -> None:
+    """Report what is wrong with the URI of a source."""
     if wrong := wrong_source(uri):
         problems.add(pointer, *wrong)
 
 
 def require_source(uri: str, pointer: str) -> None:
+    """Raise InvalidManifest unless the URI of a source is valid."""
     if wrong := wrong_source(uri):
         raise refusal(wrong.code, wrong.detail, pointer, wrong.accepted)
 
 
 def with_keys(uri: str, credentials: StorageKeys | None) -> str:
-    """The URI as a runtime server is given it.
+    """Return the URI with the keys, as it is posted to a runtime server.
 
-    Keys are percent-encoded, since many have a slash or a plus sign; the file system takes none.
+    Keys are percent-encoded, since many contain a slash or a plus sign. A file:// URI gets none.
     """
     scheme, mark, rest = uri.partition(_MARK)
     if credentials is None or scheme == "file":

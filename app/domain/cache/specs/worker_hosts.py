@@ -1,4 +1,7 @@
-"""Hosts on which a sync starts workers: juicefs hands each to ssh, which would take a dash for one of its flags."""
+"""The hosts on which a sync starts workers.
+
+juicefs passes each host to ssh as an argument. A host that begins with a dash would be an option of ssh.
+"""
 
 import re
 from typing import Final
@@ -8,7 +11,7 @@ _HOST: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9](?:[A-Za
 
 
 def wrong_hosts(workers: str) -> str | None:
-    """What is wrong with them; None if nothing is."""
+    """Return what is wrong with a list of hosts, or None."""
     if all(_HOST.fullmatch(host) for host in workers.split(",")):
         return None
-    return "worker is no list of hosts"
+    return "worker is not a list of hosts"
