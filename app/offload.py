@@ -38,6 +38,7 @@ def is_large(value: object) -> bool:
         value = stack.pop()
         left -= 1
         if isinstance(value, dict):
+            left -= sum(map(len, value)) // _LONG_TEXT  # JSON: every key is a string
             stack += value.values()
         elif isinstance(value, list | tuple):
             stack += value[:_SMALL]

@@ -1,5 +1,6 @@
 """What wraps every request, as plain ASGI: a request id, a limit on bodies, an answer when all else failed."""
 
+import asyncio
 import logging
 import re
 import secrets
@@ -76,6 +77,14 @@ class _Refused(Exception):  # noqa: N818 - a signal between two functions of thi
         self.is_read = is_read
 
 
+def _first(group: BaseExceptionGroup[_Refused]) -> _Refused:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, _Refused)
+    return error
+
+
 class BodyLimit:
     """Bounds the body of each request, and all bodies that the process holds at once.
 
@@ -95,12 +104,18 @@ class BodyLimit:
         if self._declared(scope) > self._max_bytes:
             await self._refuse(_Refused(Excess.OF_ONE, is_read=False), scope, receive, send)
             return
-        receipt = Receipt(self._max_bytes, self._budget)
+        now = asyncio.get_running_loop().time
+        receipt = Receipt(self._max_bytes, self._budget, now())
         started = False
 
         async def counted() -> Message:
-            message = await receive()
-            excess = receipt.add(len(message.get("body", b"")))
+            try:
+                message = await receipt.next(receive)
+            except TimeoutError:
+                if not receipt.is_evicted:
+                    raise
+                raise _Refused(Excess.OF_ALL, is_read=False) from None
+            excess = receipt.add(len(message.get("body", b"")), now())
             if excess is not None:
                 raise _Refused(excess, is_read=not message.get("more_body", False))
             return message
@@ -114,12 +129,13 @@ class BodyLimit:
         refused: _Refused | None = None
         try:
             await self._app(scope, counted, watched)
-        except _Refused as refusal:
-            refused = refusal
+        except* _Refused as group:  # a request that reads its body in a task raises a group
+            refused = _first(group)
         finally:
             receipt.release()
         if refused is not None and not started:
-            await self._refuse(refused, scope, receive, send)
+            is_slow = receipt.is_evicted
+            await self._refuse(refused, scope, receive, send, drains=not is_slow)
 
     def _declared(self, scope: Scope) -> int:
         for name, value in scope["headers"]:
@@ -127,8 +143,10 @@ class BodyLimit:
                 return int(value)
         return 0
 
-    async def _refuse(self, refused: _Refused, scope: Scope, receive: Receive, send: Send) -> None:
-        is_read = refused.is_read or (not _asks_first(scope) and await self._drained(receive))
+    async def _refuse(
+        self, refused: _Refused, scope: Scope, receive: Receive, send: Send, *, drains: bool = True
+    ) -> None:
+        is_read = refused.is_read or (drains and not _asks_first(scope) and await self._drained(receive))
         headers = {} if is_read else {"Connection": "close"}
         if refused.excess is Excess.OF_ONE:
             detail = f"the body is larger than {self._max_bytes} bytes"

@@ -1,6 +1,9 @@
-"""The closed lists of words that every layer shares, stored as text and never renamed."""
+"""The closed lists of words that every layer shares. They are stored as text: a new spelling needs a migration."""
 
 from enum import StrEnum
+from typing import Self
+
+from typing_extensions import override
 
 
 class JobPhase(StrEnum):
@@ -28,7 +31,16 @@ class JobPhase(StrEnum):
 TERMINAL_PHASES = frozenset({JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.TIMED_OUT, JobPhase.CANCELLED})
 
 
-class ReplicaPhase(StrEnum):
+class SpelledAnew(StrEnum):
+    """Words that version 0.1 stored in lower case. What its processes still write during an upgrade stays readable."""
+
+    @classmethod
+    @override
+    def _missing_(cls, value: object) -> Self | None:
+        return next((member for member in cls if member.value.lower() == value), None)
+
+
+class ReplicaPhase(SpelledAnew):
     """Phase of one replica. The aggregate counts replicas by phase; the counts add up to the desired replicas."""
 
     CREATING = "Creating"  # no pod yet, back-off included, or a pod that no node has been found for
@@ -54,7 +66,7 @@ class ReplicaPhase(StrEnum):
         )
 
 
-class Outcome(StrEnum):
+class Outcome(SpelledAnew):
     """How an attempt ended."""
 
     SUCCEEDED = "Succeeded"
@@ -82,7 +94,7 @@ class ScaleOutcome(StrEnum):
     JOB_ENDED = "JobEnded"
 
 
-class Evidence(StrEnum):
+class Evidence(SpelledAnew):
     """Whether an ended attempt's logs and events have reached Postgres; until then nobody deletes its pod."""
 
     NONE = "None"

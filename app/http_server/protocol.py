@@ -160,6 +160,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _tell_disconnected(cycle: RequestResponseCycle) -> None:
         if not cycle.response_complete:
             cycle.disconnected = True
+            cycle.waiting_for_100_continue = False  # nothing may be written any more
             cycle.message_event.set()
 
     @override

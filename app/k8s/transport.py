@@ -224,7 +224,9 @@ class Transport:
         if response.status < 300:
             return response
         async with response:
-            raise error_from_answer(response.status, await read_beginning(response, MAX_ERROR), response.headers)
+            beginning = await read_beginning(response, MAX_ERROR)
+            _abort_unless_read(response)
+            raise error_from_answer(response.status, beginning, response.headers)
 
 
 async def read_beginning(response: aiohttp.ClientResponse, most: int) -> bytes:

@@ -3,13 +3,15 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
+from starlette.types import Message
 
-from app.api.body_budget import UNCOUNTED_BYTES, BodyBudget, Excess, Receipt
+from app.api import body_budget
+from app.api.body_budget import SAFE_SECONDS, UNCOUNTED_BYTES, BodyBudget, Excess, Receipt
 from app.api.settings import HttpSettings
 from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
 from tests.support.raw_http import Connection, request
@@ -51,7 +53,10 @@ async def answered(gateway: Gateway, status: int) -> bytes:
             await asyncio.sleep(0.01)
 
 
-async def test_a_large_body_waits_for_others_to_end_and_a_small_one_does_not(bounded: Gateway) -> None:
+async def test_a_large_body_is_refused_while_others_are_under_way_and_a_small_one_is_not(
+    bounded: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body_budget, "SAFE_SECONDS", PATIENCE)
     unfinished = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
     async with connected(bounded) as connection:
         await connection.send(unfinished)
@@ -85,10 +90,56 @@ async def test_a_stream_does_not_hold_the_memory_of_its_body(bounded: Gateway) -
 )
 def test_bodies_count_as_they_arrive(pieces: list[int], found: Excess | None, held: int) -> None:
     budget = BodyBudget(AT_ONCE)
-    receipt = Receipt(2 * AT_ONCE, budget)
-    assert [receipt.add(count) for count in pieces][-1] is found
+    receipt = Receipt(2 * AT_ONCE, budget, since=0)
+    assert [receipt.add(count, now=0) for count in pieces][-1] is found
     assert budget.held == held
     receipt.release()
     assert budget.held == 0
-    assert receipt.add(1) is (Excess.OF_ONE if found is Excess.OF_ONE else None)
+    assert receipt.add(1, now=0) is (Excess.OF_ONE if found is Excess.OF_ONE else None)
     assert budget.held == 0
+
+
+async def test_a_body_that_comes_slowly_gives_way(bounded: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client is told at once, and not only when the rest of the body has come."""
+    unfinished = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
+    async with connected(bounded) as connection:
+        monkeypatch.setattr(body_budget, "SAFE_SECONDS", PATIENCE)
+        await connection.send(unfinished)
+        await answered(bounded, 503)
+        monkeypatch.setattr(body_budget, "SAFE_SECONDS", 0.0)
+        assert (await submitted(bounded, LARGE))[0] == 200
+        status, problem = await connection.answer()
+        assert (status, json.loads(problem)["code"]) == (503, "TooManyBodies")
+
+
+@pytest.mark.parametrize(
+    ("age", "is_complete", "evicted"),
+    [(SAFE_SECONDS, False, True), (SAFE_SECONDS - 0.1, False, False), (SAFE_SECONDS, True, False)],
+    ids=["slow", "young", "complete"],
+)
+async def test_only_an_old_incomplete_body_gives_way(*, age: float, is_complete: bool, evicted: bool) -> None:
+    budget = BodyBudget(AT_ONCE)
+    old, new = Receipt(AT_ONCE, budget, since=0), Receipt(AT_ONCE, budget, since=age)
+    asked: asyncio.Queue[None] = asyncio.Queue()
+    pieces: asyncio.Queue[Message] = asyncio.Queue()
+
+    async def receive() -> Message:
+        asked.put_nowait(None)
+        return await pieces.get()
+
+    async def read() -> None:
+        await old.next(receive)
+        await old.next(receive)
+
+    assert old.add(AT_ONCE, now=0) is None
+    reading = asyncio.get_running_loop().create_task(read())
+    pieces.put_nowait({"type": "http.request", "body": b"", "more_body": not is_complete})
+    await asked.get()
+    await asked.get()
+    assert new.add(UNCOUNTED_BYTES + 1, now=age) is (None if evicted else Excess.OF_ALL)
+    assert budget.held == (UNCOUNTED_BYTES + 1 if evicted else AT_ONCE)
+    if not evicted:
+        pieces.put_nowait({"type": "http.disconnect"})
+    with pytest.raises(TimeoutError) if evicted else nullcontext():
+        await reading
+    assert old.is_evicted is evicted

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from app.db.engine import Database
+from app.services.planning import Planner
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 YAML = {"Content-Type": "application/yaml"}
@@ -284,3 +285,28 @@ async def test_a_key_that_many_send_at_once_makes_the_jobs_once(gateway: Gateway
     assert sorted(answer.status_code for answer in answers) == [200] * 23 + [201]
     assert len({answer.content for answer in answers}) == 1
     assert len(await stored(gateway)) == 3
+
+
+async def test_items_of_a_batch_are_planned_in_turns_of_their_own(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop serves other requests between two items."""
+    turns, planned = 0, []
+    plan = Planner.draft
+
+    def noting(*arguments: Any, **more: Any) -> Any:
+        planned.append(turns)
+        return plan(*arguments, **more)
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(Planner, "draft", noting)
+    async with asyncio.TaskGroup() as group:
+        counting = group.create_task(count_turns())
+        await batch(gateway, jobs(*(f"job-{number}" for number in range(10))))
+        counting.cancel()
+    assert len(set(planned)) == 10

@@ -220,3 +220,21 @@ async def test_the_idle_time_begins_when_the_client_has_its_answer() -> None:
         await client.reader.readexactly(len(PAGE))
         await until(lambda: server.stage is Stage.IDLE)
         assert server.standing(later + 1).waited == pytest.approx(1)
+
+
+async def test_a_request_refused_before_its_body_is_asked_for_gets_one_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """The client sends a bad body while the application is about to ask for it with 100 Continue."""
+    refused = asyncio.Event()
+
+    async def reads_late(_scope: Scope, receive: Receive, _send: Send) -> None:
+        await refused.wait()
+        assert (await receive())["type"] == "http.disconnect"
+
+    head = request("POST", "/late", "Transfer-Encoding: chunked", "Expect: 100-continue", length=False)
+    async with one_connection(reads_late) as (protocol, client):
+        await client.send(head + b"nonsense\r\n")
+        status, _ = await client.answer()
+        refused.set()
+        assert (status, await client.reader.read()) == (400, b"")
+        await until(lambda: not protocol.server_state.tasks)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from app.k8s.transport import Endpoint, Limits, Transport
+from app.k8s.errors import ServerError
+from app.k8s.transport import MAX_ERROR, Endpoint, Limits, Transport
 from devcluster import clock
 from devcluster.certificates import Certificates
 from tests.support.kube import Cluster, connect
 
 DEADLINE = 20.0  # seconds; less than the 30 s for which asyncio waits for a TLS goodbye
+ENDLESS_ERROR = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 10000000\r\n\r\n" + b"x" * MAX_ERROR
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n"
 
 Leave = Callable[[str, ssl.SSLContext], Awaitable[None]]
@@ -28,6 +30,12 @@ async def leave_stream(url: str, trust: ssl.SSLContext) -> None:
         assert await anext(pieces) == b"{}\n"
 
 
+async def leave_error(url: str, trust: ssl.SSLContext) -> None:
+    async with Transport(Endpoint(url=url, tls=trust), Limits()) as transport:
+        with pytest.raises(ServerError):
+            await transport.request("GET", "/error")
+
+
 async def leave_watch_of_tests(url: str, trust: ssl.SSLContext) -> None:
     cluster = Cluster(kubeconfig=Path("unused"), url=url, token="token", tls=trust, real=False)
     async with connect(cluster) as api, api.watch("/watch") as watch:
@@ -35,7 +43,7 @@ async def leave_watch_of_tests(url: str, trust: ssl.SSLContext) -> None:
 
 
 @asynccontextmanager
-async def silent_server(certificates: Certificates) -> AsyncIterator[tuple[str, asyncio.Task[None]]]:
+async def silent_server(certificates: Certificates, answer: bytes) -> AsyncIterator[tuple[str, asyncio.Task[None]]]:
     """A server that answers one request and then does nothing but see its client hang up."""
 
     def serve() -> None:
@@ -43,7 +51,7 @@ async def silent_server(certificates: Certificates) -> AsyncIterator[tuple[str, 
         with certificates.server_context().wrap_socket(accepted, server_side=True) as stream:
             stream.settimeout(DEADLINE)
             stream.recv(65536)
-            stream.sendall(ANSWER)
+            stream.sendall(answer)
             with socket.socket(fileno=socket.dup(stream.fileno())) as raw:
                 raw.settimeout(DEADLINE)
                 with suppress(ConnectionResetError):
@@ -56,11 +64,15 @@ async def silent_server(certificates: Certificates) -> AsyncIterator[tuple[str, 
             yield f"https://127.0.0.1:{listener.getsockname()[1]}", hung_up
 
 
-@pytest.mark.parametrize("leave", [leave_stream, leave_watch_of_tests])
-async def test_a_stream_that_is_left_hangs_up_without_waiting_for_the_server(leave: Leave, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("leave", "answer"), [(leave_stream, ANSWER), (leave_error, ENDLESS_ERROR), (leave_watch_of_tests, ANSWER)]
+)
+async def test_an_answer_that_is_left_hangs_up_without_waiting_for_the_server(
+    leave: Leave, answer: bytes, tmp_path: Path
+) -> None:
     certificates = Certificates(tmp_path, "127.0.0.1")
     certificates.renew(clock.now())
     trust = ssl.create_default_context(cadata=certificates.authority_pem().decode())
-    async with silent_server(certificates) as (url, hung_up):
+    async with silent_server(certificates, answer) as (url, hung_up):
         await leave(url, trust)
         await hung_up

@@ -1,5 +1,6 @@
 """Submitting jobs and editing them."""
 
+import asyncio
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -105,12 +106,12 @@ async def submit_batch(
     caller.require(Verb.SUBMIT, namespace)
     asked = await read_submission(request)
     documents = [asked] if isinstance(asked, dict) else asked
-    keys = [await _key_of_item(caller, idempotency_key, document, place) for place, document in enumerate(documents)]
+    tasks: list[asyncio.Task[bytes]] = []
     async with TaskGroup() as group:  # together they share a commit
-        tasks = [
-            group.create_task(_one_of_batch(caller, namespace, document, key))
-            for document, key in zip(documents, keys, strict=True)
-        ]
+        for place, document in enumerate(documents):
+            key = await _key_of_item(caller, idempotency_key, document, place)
+            tasks.append(group.create_task(_one_of_batch(caller, namespace, document, key)))
+            await asyncio.sleep(0)  # each item is planned in a turn of the event loop of its own
     body = b'{"items":[' + b",".join(task.result() for task in tasks) + b"]}"
     return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})
 

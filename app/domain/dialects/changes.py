@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from app.domain.errors import FieldError, pointer_to
 from app.domain.plan import Manifest
 
@@ -24,12 +26,20 @@ def immutable_changes(stored: Manifest, new: Manifest, mutable: Sequence[str]) -
 
 
 def is_respecified(stored: Manifest, new: Manifest) -> bool:
-    """Whether more than the metadata differs between two accepted manifests: the condition for another generation."""
-    return _desired(stored) != _desired(new)
+    """Whether more than the metadata differs between two accepted manifests: the condition for another generation.
+
+    Python finds true, 1 and 1.0 equal, JSON does not: values that are equal are compared as JSON, too.
+    """
+    before, after = _desired(stored), _desired(new)
+    return before != after or _json(before) != _json(after)
 
 
 def _desired(manifest: Manifest) -> Manifest:
     return {name: value for name, value in manifest.items() if name != "metadata"}
+
+
+def _json(manifest: Manifest) -> bytes:
+    return msgspec.json.encode(manifest, order="deterministic")
 
 
 def _is_within(pointer: str, allowed: str) -> bool:

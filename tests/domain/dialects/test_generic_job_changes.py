@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from app.domain.dialects.base import Limits
+from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict
 from app.domain.plan import Manifest
 from tests.domain.dialects.test_generic_job_validation import DIALECT, PORTS, REPLICA, a_manifest, command, replica
@@ -71,3 +72,17 @@ def test_a_job_in_debug_mode_is_not_paused() -> None:
     debugged = DIALECT.accept(a_manifest(runMode={"debug": {"enabled": True}}), Limits(), GIVEN)
     with pytest.raises(Conflict):
         DIALECT.with_pause(debugged, paused=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "respecified"),
+    [
+        ({"metadata": {"labels": {"a": "1"}}}, {"metadata": {"labels": {"a": "2"}}}, False),
+        ({"spec": {"size": 1, "mode": "a"}}, {"spec": {"mode": "a", "size": 1}}, False),
+        ({"spec": {"size": 1}}, {"spec": {"size": 2}}, True),
+        ({"spec": {"value": 1}}, {"spec": {"value": True}}, True),
+    ],
+    ids=["labels", "order of fields", "a value", "a type that Python finds equal"],
+)
+def test_what_makes_another_generation(*, before: Manifest, after: Manifest, respecified: bool) -> None:
+    assert is_respecified(before, after) is respecified
