@@ -307,6 +307,6 @@ async def test_items_of_a_batch_are_planned_in_turns_of_their_own(
     monkeypatch.setattr(Planner, "draft", noting)
     async with asyncio.TaskGroup() as group:
         counting = group.create_task(count_turns())
-        await batch(gateway, jobs(*(f"job-{number}" for number in range(10))))
+        await batch(gateway, list_of(*jobs(*(f"job-{number}" for number in range(10)))))
         counting.cancel()
     assert len(set(planned)) == 10

@@ -25,6 +25,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "docs/elasticity.md": ("Kubernetes",),
     "docs/embedded-cluster.md": ("Kubernetes", "node scripts"),
     "docs/operations.md": ("Kubernetes", "log events"),
+    "docs/migration.md": ("Kubernetes",),
     "docs/pod-policy.md": ("Kubernetes",),
     "docs/status.md": ("native status",),
     **{str(page.relative_to(ROOT)): ("Kubernetes",) for page in KINDS},
