@@ -1,5 +1,5 @@
 """The embedded cluster: a Kubernetes control plane and nodes in one process, for laptops and tests.
 
-Its law: it is a stranger to the rest of the product. It imports nothing of `app` outside this package, and everybody
-else reaches it through a kubeconfig only. Where it differs from a real control plane, the real one is right.
+The embedded cluster shares no code with jobgate: it imports nothing of `app`, and jobgate reaches it through a
+kubeconfig, as it reaches any other cluster. A difference from a real control plane is a fault of the embedded cluster.
 """

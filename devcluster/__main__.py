@@ -1,4 +1,4 @@
-"""`python -m devcluster`: the embedded cluster as a process of its own."""
+"""The command `python -m devcluster`: runs the embedded cluster until SIGTERM or Ctrl-C."""
 
 import argparse
 import asyncio
@@ -14,26 +14,30 @@ from devcluster.settings import DevClusterSettings, Timings
 def parse(arguments: list[str] | None = None) -> tuple[DevClusterSettings, int | None]:
     defaults = DevClusterSettings()
     parser = argparse.ArgumentParser(prog="python -m devcluster", description=__doc__)
-    parser.add_argument("--data-dir", type=Path, help="keep state here; without it, in memory")
-    parser.add_argument("--kubeconfig", type=Path, help="where to write the kubeconfig (default: in the data dir)")
+    parser.add_argument("--data-dir", type=Path, help="directory of the state (default: in memory)")
+    parser.add_argument("--kubeconfig", type=Path, help="file to write the kubeconfig to (default: in data dir)")
     parser.add_argument("--host", default=defaults.host)
-    parser.add_argument("--port", type=int, default=defaults.port, help="0 takes a free one")
-    parser.add_argument("--token", default="", help="the bearer token (default: drawn, and kept in the data dir)")
-    parser.add_argument("--nodes", type=int, default=defaults.nodes, help="node agents in this process")
+    parser.add_argument("--port", type=int, default=defaults.port, help="0 selects a free port")
+    parser.add_argument("--token", default="", help="the bearer token (default: generated once)")
+    parser.add_argument("--nodes", type=int, default=defaults.nodes, help="number of node agents in this process")
     parser.add_argument("--node-cpu", default=defaults.node_cpu)
     parser.add_argument("--node-memory", default=defaults.node_memory)
     parser.add_argument(
         "--node-resource", action="append", default=[], metavar="NAME=AMOUNT", help="such as nvidia.com/gpu=8"
     )
-    parser.add_argument("--images", type=Path, help="the file that maps image patterns to local commands")
-    parser.add_argument("--watch-window", type=int, default=defaults.watch_window, help="changes kept a resource")
+    parser.add_argument("--images", type=Path, help="file that maps image patterns to local commands")
+    parser.add_argument(
+        "--watch-window", type=int, default=defaults.watch_window, help="number of changes kept for each resource"
+    )
     parser.add_argument("--pod-groups", action="store_true", help="serve scheduler.tensorstack.dev PodGroups")
-    parser.add_argument("--scheduler-name", action="append", default=[], help="schedulerNames that are served")
+    parser.add_argument(
+        "--scheduler-name", action="append", default=[], help="further schedulerName to schedule pods for"
+    )
     times = Timings()
     parser.add_argument("--node-monitor-grace", type=float, default=times.node_monitor_grace, metavar="SECONDS")
     parser.add_argument("--eviction-toleration", type=int, default=times.eviction_toleration, metavar="SECONDS")
     parser.add_argument("--bookmark-period", type=float, default=times.bookmark, metavar="SECONDS")
-    parser.add_argument("--parent", type=int, metavar="PID", help="stop when this process, which started us, ends")
+    parser.add_argument("--parent", type=int, metavar="PID", help="stop when this process, the parent, ends")
     given = parser.parse_args(arguments)
     return _settings(given), given.parent
 

@@ -1,4 +1,4 @@
-"""What the cluster's state says about a create: namespaces, service accounts, quota, and allotted values."""
+"""Admission of new objects: the checks and values that depend on the state of the cluster."""
 
 import ipaddress
 
@@ -12,6 +12,8 @@ _SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")
 
 
 class Admission:
+    """Checks namespaces, service accounts and quota, and allocates addresses."""
+
     def __init__(self, store: ObjectStore, toleration_seconds: int) -> None:
         self._store = store
         self._toleration_seconds = toleration_seconds
@@ -28,14 +30,14 @@ class Admission:
             raise forbidden(resource.plural, name, why, group=resource.group, causes=(cause,))
 
     def mutate(self, resource: ApiResource, obj: Object) -> None:
-        """Fill in what only the cluster can choose."""
+        """Set the fields whose values the cluster chooses: default tolerations and service addresses."""
         if resource is PODS:
             self._add_tolerations(obj)
         if resource is SERVICES:
-            self._allot_address(obj)
+            self._allocate_address(obj)
 
     def check(self, resource: ApiResource, namespace: str, obj: Object) -> None:
-        """Refuse a valid object that the cluster's state does not allow; last, as quota is in the real chain."""
+        """Raise Forbidden if the service account of a pod does not exist."""
         if resource is not PODS:
             return
         account = spec(obj).get("serviceAccountName", "default")
@@ -59,7 +61,7 @@ class Admission:
                     "tolerationSeconds": self._toleration_seconds,
                 })  # fmt: skip
 
-    def _allot_address(self, service: Object) -> None:
+    def _allocate_address(self, service: Object) -> None:
         found = service.setdefault("spec", {})
         if found.get("clusterIP") or found.get("type") == "ExternalName":
             return

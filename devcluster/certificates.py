@@ -1,7 +1,7 @@
-"""The cluster's certificate authority and the certificate that its API server shows, kept in one directory.
+"""The certificate authority of the cluster and the certificate of its API server, in one directory.
 
-ca.crt, ca.key            the authority; its certificate stands in the kubeconfig
-server.crt, server.key    what the authority issued for this host
+ca.crt, ca.key            the authority; the kubeconfig contains its certificate
+server.crt, server.key    the certificate of the server, issued by the authority
 """
 
 import ipaddress
@@ -21,9 +21,9 @@ from devcluster.host import write_private
 CA_VALID = timedelta(days=3650)
 SERVER_VALID = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
-"""A certificate with less time left is replaced, so that no client meets an expired one."""
+"""A certificate is replaced this long before it expires."""
 CLOCK_SKEW = timedelta(days=1)
-"""Certificates are valid from so long ago: a machine's clock may be set back."""
+"""Certificates are valid from this long before they are issued, because the clock of a machine may be set back."""
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 
@@ -34,14 +34,14 @@ class _Pair:
 
 
 class Certificates:
-    """The directory's certificates for `host`; `renew` makes and replaces them."""
+    """The certificates for `host` in one directory. `renew` creates and replaces them."""
 
     def __init__(self, directory: Path, host: str) -> None:
         self._directory = directory
         self._hosts = tuple(dict.fromkeys((host, *LOCAL_HOSTS)))
 
     def renew(self, now: datetime) -> bool:
-        """Replace whatever is missing, damaged, or close to its end; tell whether anything was."""
+        """Replace each certificate that is missing, damaged or close to expiry; return whether one was replaced."""
         authority = self._load("ca")
         kept_authority = authority is not None and _lasts(authority, now)
         if authority is None or not kept_authority:
@@ -57,7 +57,7 @@ class Certificates:
         return (self._directory / "ca.crt").read_bytes()
 
     def load_into(self, context: ssl.SSLContext) -> None:
-        """Show the current certificate on new connections."""
+        """Use the current certificate for new connections."""
         context.load_cert_chain(self._directory / "server.crt", self._directory / "server.key")
 
     def server_context(self) -> ssl.SSLContext:
@@ -74,7 +74,7 @@ class Certificates:
         return names == _alternative_names(self._hosts)
 
     def _load(self, name: str) -> _Pair | None:
-        """Return a certificate with the key that belongs to it; a crash between two writes leaves another one."""
+        """Return a certificate with its key, or None if they do not match, as after a crash between the two writes."""
         try:
             certificate = x509.load_pem_x509_certificate((self._directory / f"{name}.crt").read_bytes())
             key = serialization.load_pem_private_key((self._directory / f"{name}.key").read_bytes(), None)
@@ -102,7 +102,7 @@ def _name(common_name: str) -> x509.Name:
 
 def _issue_authority(now: datetime) -> _Pair:
     key = ec.generate_private_key(ec.SECP256R1())
-    # The serial number tells authorities apart, which would otherwise share one name.
+    # The serial number is part of the name, so that clients tell the authorities of several clusters apart.
     serial = x509.random_serial_number()
     name = _name(f"devcluster-ca-{serial % 2**32:08x}")
     built = (

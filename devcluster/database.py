@@ -1,4 +1,4 @@
-"""Objects on disk: one SQLite file, written in the same breath as memory, so a killed process loses nothing."""
+"""The objects on disk, in one SQLite file. Each change is written before it is visible, so a SIGKILL loses nothing."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ create table if not exists counters (name text primary key, value integer not nu
 
 
 class DatabaseInUseError(Exception):
-    """Two clusters on one data directory would overwrite one another."""
+    """Another cluster uses the database file."""
 
 
 class Row(NamedTuple):
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 class SqliteDatabase:
-    """A write-ahead log keeps the file whole under SIGKILL; each change is one transaction."""
+    """Stores each change in one transaction. The write-ahead log keeps the file consistent after a SIGKILL."""
 
     def __init__(self, path: Path | None) -> None:
         if path is not None:

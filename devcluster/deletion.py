@@ -1,4 +1,4 @@
-"""How an object goes away: preconditions, grace, finalizers. Values in, a verdict out."""
+"""The rules of deletion: preconditions, grace periods, finalizers and propagation. Pure but for the current time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +16,8 @@ ORPHAN = "orphan"
 
 
 class DeletionOutcome(StrEnum):
+    """What a delete request does: remove the object, mark it as terminating, or leave it as it is."""
+
     REMOVE = "remove"
     MARK = "mark"
     KEEP = "keep"
@@ -31,7 +33,7 @@ class DeleteOptions:
 
 
 def parse_options(body: Any, query: Mapping[str, str], *, dry_run: bool) -> DeleteOptions:
-    """Read DeleteOptions; the query wins where the body is silent."""
+    """Read DeleteOptions from the body, and fields that the body lacks from the query."""
     body = body or {}
     if not isinstance(body, dict):
         raise bad_request("DeleteOptions must be a JSON object")
@@ -76,7 +78,7 @@ def _failed(resource: ApiResource, name: str, why: str) -> StatusError:
 
 
 def judge(resource: ApiResource, obj: Object, options: DeleteOptions) -> DeletionOutcome:
-    """Decide on a delete; with MARK, `obj` is changed to what is to be stored."""
+    """Decide the outcome of a delete request. With MARK, `obj` is changed to the object to store."""
     if resource is NAMESPACES:
         return _judge_namespace(obj)
     changed = _add_propagation(obj, options.propagation)
@@ -102,7 +104,7 @@ def _judge_namespace(obj: Object) -> DeletionOutcome:
 
 
 def _judge_again(obj: Object, options: DeleteOptions, *, changed: bool) -> DeletionOutcome:
-    """A terminating object's grace may only be shortened."""
+    """Decide about an object that is terminating already: its grace period may only become shorter."""
     metadata = meta(obj)
     left = metadata.get("deletionGracePeriodSeconds") or 0
     if options.grace is not None and options.grace < left:
@@ -144,7 +146,7 @@ def _add_propagation(obj: Object, policy: str) -> bool:
 
 
 def is_due(obj: Object) -> bool:
-    """Tell whether an update has taken off what kept a terminating object."""
+    """Tell whether nothing keeps a terminating object any more: neither finalizers nor a grace period."""
     metadata = meta(obj)
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
         return False

@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class StatusCause:
-    """One entry of a Status' details.causes."""
+    """One entry of details.causes of a Status."""
 
     reason: str
     message: str
@@ -114,7 +114,7 @@ def conflict(resource: str, name: str, why: str = MODIFIED, group: str = "") -> 
 
 
 def precondition_failed(kind: str, name: str, why: str) -> StatusError:
-    """Name the kind, not the resource, as the real server does for preconditions."""
+    """Return a conflict that names the kind instead of the resource, as a real server does for preconditions."""
     message = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
     return StatusError(409, "Conflict", message, details=_details(kind, name))
 

@@ -1,4 +1,4 @@
-"""What may be a name, a label or a key, and the sentence the API server answers otherwise."""
+"""The rules for names, labels and keys. Each function returns None, or the message of a real API server."""
 
 import re
 
@@ -10,7 +10,7 @@ _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 
 
 def dns_label(name: str) -> str | None:
-    """Return what is wrong with an RFC 1123 label, or None."""
+    """Check an RFC 1123 label."""
     if len(name) > 63:
         return "must be no more than 63 characters"
     if _DNS_LABEL.fullmatch(name):
@@ -35,7 +35,7 @@ def dns_subdomain(name: str) -> str | None:
 
 
 def dotless_label(name: str) -> str | None:
-    """Judge a name that becomes one DNS label: a Service, a Namespace."""
+    """Check a name that becomes one DNS label, such as that of a Service."""
     return "must not contain dots" if "." in name else dns_label(name)
 
 

@@ -1,4 +1,4 @@
-"""Small readings of a Kubernetes object held as a plain dict."""
+"""Access to the common fields of Kubernetes objects, which are plain dicts."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ Object = dict[str, Any]
 
 
 def meta(obj: Object) -> Object:
-    """Return the object's metadata, making an empty one where there is none."""
+    """Return the metadata of an object, which is created if it is absent."""
     found: Object = obj.setdefault("metadata", {})
     return found
 
@@ -60,7 +60,7 @@ def condition(obj: Mapping[str, Any], kind: str) -> Object | None:
 
 
 def set_condition(obj: Object, kind: str, value: str, *, reason: str = "", message: str = "") -> None:
-    """Write a status condition; its transition time moves only when its value does."""
+    """Set a condition of the status. Its transition time changes only if its value does."""
     conditions: list[Object] = obj.setdefault("status", {}).setdefault("conditions", [])
     old = condition(obj, kind)
     entry: Object = {"type": kind, "status": value, "lastTransitionTime": clock.timestamp()}

@@ -1,4 +1,4 @@
-"""The three patch formats: merge (RFC 7386), JSON (RFC 6902) and Kubernetes' strategic merge."""
+"""The three patch formats: JSON merge patch (RFC 7386), JSON patch (RFC 6902) and strategic merge patch. Pure."""
 
 from copy import deepcopy
 from typing import Any
@@ -14,7 +14,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 
 
 def apply(content_type: str, target: Object, patch: Any, kind: str) -> Object:
-    """Return the patched object; `target` may be changed, `patch` is not."""
+    """Return the patched object. `target` may be changed in place; `patch` is not changed."""
     check_type(content_type, kind)
     if content_type == JSON:
         return _json_patch(target, patch)
@@ -28,7 +28,7 @@ def apply(content_type: str, target: Object, patch: Any, kind: str) -> Object:
 
 
 def check_type(content_type: str, kind: str) -> None:
-    """Refuse a patch of a format that is not there, whatever it says."""
+    """Raise UnsupportedMediaType if the server does not support this patch format for the kind."""
     if content_type.startswith(APPLY):
         why = "the embedded cluster has no server-side apply; apply without --server-side"
         raise unsupported_media_type(why)

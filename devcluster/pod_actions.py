@@ -1,4 +1,4 @@
-"""The actions on pods that are not edits: binding to a node, and eviction."""
+"""The actions on pods that are not updates: binding to a node, eviction and disruption."""
 
 from devcluster.deletion import DeleteOptions, check_preconditions, parse_options
 from devcluster.errors import StatusError, bad_request, conflict
@@ -8,7 +8,11 @@ from devcluster.resources import PODS
 
 
 def bind(registry: Registry, address: ObjectAddress, node: str, *, expected_uid: str = "") -> None:
-    """Assign a pod to a node; one that has a node or is being deleted is a conflict."""
+    """Assign a pod to a node.
+
+    Raises:
+        StatusError: the pod has a node or scheduling gates, is being deleted, or has another uid than expected.
+    """
 
     def change(pod: Object) -> Object:
         if expected_uid and pod["metadata"]["uid"] != expected_uid:
@@ -40,7 +44,7 @@ def bind_from_body(registry: Registry, address: ObjectAddress, body: Object) -> 
 
 
 def evict(registry: Registry, address: ObjectAddress, body: Object) -> None:
-    """Delete a pod in the name of a drain: it carries DisruptionTarget to its end."""
+    """Delete a pod for a drain of its node, with the condition DisruptionTarget."""
     options = parse_options(body.get("deleteOptions"), {}, dry_run=False)
     disrupt(registry, address, "EvictionByEvictionAPI", "Eviction API: evicting", options)
 
@@ -48,7 +52,7 @@ def evict(registry: Registry, address: ObjectAddress, body: Object) -> None:
 def disrupt(
     registry: Registry, address: ObjectAddress, reason: str, message: str, options: DeleteOptions, *, phase: str = ""
 ) -> None:
-    """Say why a pod is taken away, then delete it."""
+    """Set the condition DisruptionTarget of a pod, then delete the pod."""
 
     def change(pod: Object) -> Object:
         set_condition(pod, "DisruptionTarget", "True", reason=reason, message=message)

@@ -1,7 +1,7 @@
-"""Objects in Kubernetes' protobuf encoding, which client-go sends for built-in types, read as plain JSON objects.
+"""Decodes the protobuf encoding of Kubernetes, which client-go sends for built-in types, to JSON objects. Pure.
 
-The table in protobuf.json (tools/protobuf_fields.py) gives each type's fields by number. A zero value is dropped where
-Go's JSON encoding would leave the field out: protobuf has it in every message.
+The table in protobuf.json, written by tools/protobuf_fields.py, has the fields of each type by number. The decoder
+drops a zero value if the JSON encoding of Go would omit the field, because protobuf messages contain it always.
 """
 
 import json
@@ -23,14 +23,14 @@ _Value = int | bytes
 
 
 class ProtobufError(ValueError):
-    """The bytes are no such message; the message says why."""
+    """The bytes are not a valid message; the text says why."""
 
 
 def decode(raw: bytes) -> Object:
     """Return the object of a request body, with its kind and apiVersion.
 
     Raises:
-        ProtobufError: the body is damaged, or of a kind that is not known here.
+        ProtobufError: the body is damaged, or its kind is unknown.
     """
     if not raw.startswith(MAGIC):
         raise ProtobufError("the body does not begin with k8s\\x00")
@@ -43,7 +43,7 @@ def decode(raw: bytes) -> Object:
 
 
 def _read(raw: bytes) -> Iterator[tuple[int, _Value]]:
-    """Yield a message's fields: number and value."""
+    """Yield the number and the value of each field of a message."""
     position = 0
     while position < len(raw):
         tag, position = _varint(raw, position)
@@ -96,7 +96,7 @@ def _add(result: Object, name: str, spelt: str, value: _Value) -> None:
         result.setdefault(name, {})[key] = _value(spelt.removeprefix("map:"), entry.get(2, b""))
     else:
         found = _value(spelt.lstrip("*"), value)
-        # A struct is kept when it is empty, as Go's JSON encoding keeps it.
+        # An empty struct is kept, as in the JSON encoding of Go.
         if spelt.startswith("*") or isinstance(found, dict) or found:
             result[name] = found
 
@@ -148,7 +148,7 @@ def _signed(value: _Value) -> int:
 
 
 def _time(raw: bytes, *, micro: bool) -> str:
-    """Return RFC 3339; empty for Go's zero time, which is written as nothing."""
+    """Return a time in RFC 3339, or an empty string for the zero time of Go, which is an empty message."""
     parts = dict(_read(raw))
     if not parts:
         return ""

@@ -1,4 +1,4 @@
-"""Kubernetes quantities ("500m", "2Gi") as exact numbers."""
+"""Kubernetes quantities, such as 500m and 2Gi, and the resources of pods. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,11 @@ Amounts = dict[str, Decimal]
 
 
 def parse(text: str | float) -> Decimal:
-    """Read a quantity; raises ValueError for what is none."""
+    """Return the exact value of a quantity.
+
+    Raises:
+        ValueError: the text is not a quantity.
+    """
     text = str(text)
     for size in (2, 1):
         factor = _SUFFIXES.get(text[-size:]) if len(text) > size else None
@@ -46,7 +50,7 @@ def _number(text: str) -> Decimal:
 
 
 def render(value: Decimal) -> str:
-    """Spell a quantity the short way: whole numbers as they are, fractions in thousandths."""
+    """Format a quantity: a whole number as it is, a fraction in thousandths."""
     if value == value.to_integral_value():
         return str(int(value))
     return f"{int((value * 1000).to_integral_value())}m"

@@ -1,4 +1,4 @@
-"""ResourceQuota: what a namespace uses, and the refusal of a pod that would exceed it."""
+"""ResourceQuota: the usage of a namespace, and the check of a new pod against it."""
 
 from decimal import Decimal
 
@@ -12,7 +12,7 @@ _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 
 
 def charge(pod: Object) -> Amounts:
-    """Return everything that a quota may count about one pod."""
+    """Return all amounts that a quota can count for one pod."""
     found: Amounts = {"pods": Decimal(1), "count/pods": Decimal(1)}
     for name, amount in pod_amounts(pod, "requests").items():
         found[f"requests.{name}"] = amount
@@ -32,7 +32,7 @@ def usage(store: ObjectStore, namespace: str) -> Amounts:
 
 
 def check(store: ObjectStore, namespace: str, pod: Object) -> None:
-    """Refuse a pod that a quota of its namespace has no room for."""
+    """Raise Forbidden if the pod would exceed a quota of its namespace."""
     quotas = [record for record in store.listed(QUOTAS, namespace) if status(record.object).get("hard")]
     if not quotas:
         return

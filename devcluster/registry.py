@@ -1,4 +1,4 @@
-"""The verbs on objects: what the API server does once a request is read, and what the controllers call too."""
+"""The operations on objects: get, create, update and delete. The API server and the controllers call them."""
 
 import secrets
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _KEPT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 @dataclass(frozen=True, slots=True)
 class ObjectAddress:
-    """Where a request points: an object, or with an empty name a collection."""
+    """The object that an operation is about, or the collection if the name is empty."""
 
     resource: ApiResource
     namespace: str = ""
@@ -43,6 +43,8 @@ class ObjectAddress:
 
 
 class Registry:
+    """Applies strategies, admission and the rules of deletion, and writes to the store."""
+
     def __init__(self, store: ObjectStore, admission: Admission) -> None:
         self.store = store
         self._admission = admission
@@ -88,7 +90,10 @@ class Registry:
         return record
 
     def update(self, address: ObjectAddress, change: Callable[[Object], Object], *, dry_run: bool = False) -> Record:
-        """Replace an object by what `change` makes of a copy; the status subresource touches the status only."""
+        """Replace an object with the result of `change`, which receives a copy and may change it.
+
+        An update of a subresource changes only the fields of that subresource.
+        """
         current = self.get(address)
         resource, kind = address.resource, strategy_for(address.resource)
         new = change(current.fresh())
@@ -108,13 +113,13 @@ class Registry:
         if dry_run:
             return _unstored(address, address.name, new)
         if deletion.is_due(new):
-            # Watchers see the object as it last was, while the caller reads what it wrote.
+            # Watchers receive the last stored state of the object; the caller receives what it wrote.
             self.store.remove(current)
             return Record.of(resource, address.namespace, address.name, new)
         return self.store.put(resource, address.namespace, address.name, new)
 
     def delete(self, address: ObjectAddress, options: DeleteOptions) -> tuple[Record, bool]:
-        """Begin or finish a deletion; returns the object's last state and whether it is gone."""
+        """Start or finish a deletion, and return the last state of the object and whether it is gone."""
         current = self.get(address)
         if address.resource is NAMESPACES and address.name in _KEPT_NAMESPACES[:3]:
             raise forbidden("namespaces", address.name, "this namespace may not be deleted")
@@ -126,7 +131,7 @@ class Registry:
         if verdict is DeletionOutcome.MARK:
             return self.store.put(address.resource, address.namespace, address.name, obj), False
         if obj != current.object:
-            # A pod is marked even when it goes at once: watchers see MODIFIED before DELETED.
+            # A pod is marked even if it is removed at once: watchers expect MODIFIED before DELETED.
             current = self.store.put(address.resource, address.namespace, address.name, obj)
         return self.store.remove(current), True
 
@@ -152,7 +157,7 @@ def _generate_name(base: str) -> str:
 
 
 def _settle_metadata(obj: Object, resource: ApiResource) -> None:
-    """Give a new object its identity and drop what it may not bring."""
+    """Set the system fields of a new object, and remove those that the client sent."""
     metadata = meta(obj)
     for name in (
         "deletionTimestamp",
@@ -220,5 +225,5 @@ def _keep_system_fields(new: Object, current: Object) -> None:
 
 
 def _unstored(address: ObjectAddress, name: str, obj: Object) -> Record:
-    """Answer a dry run with what would have been stored."""
+    """Return the record that a dry run would have stored."""
     return Record.of(address.resource, address.namespace, name, obj)

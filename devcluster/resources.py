@@ -1,4 +1,4 @@
-"""The table of resources that the embedded API server serves: one row each."""
+"""The table of the resources that the embedded API server serves."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ApiResource:
-    """A row: how a resource is named, addressed, selected and split."""
+    """One resource: its names, subresources and field selectors, and where it differs from others."""
 
     plural: str
     kind: str
@@ -37,7 +37,7 @@ class ApiResource:
 
     @property
     def prefix(self) -> bytes:
-        """What a stored body lacks: stored objects carry no kind, so that lists can leave it out."""
+        """Return what a stored body lacks at its start: kind and apiVersion, which the items of lists do not have."""
         return f'{{"kind":"{self.kind}","apiVersion":"{self.group_version}",'.encode()
 
     @property
@@ -171,7 +171,7 @@ BUILT_IN = (
 
 
 class Catalog:
-    """The rows that this server serves, by address."""
+    """The resources that this server serves."""
 
     def __init__(self, *, pod_groups: bool) -> None:
         self.rows = (*BUILT_IN, POD_GROUPS) if pod_groups else BUILT_IN
@@ -182,7 +182,7 @@ class Catalog:
         return self._by_address.get((group, version, plural))
 
     def groups(self) -> dict[str, list[ApiResource]]:
-        """Return rows by group/version, for discovery."""
+        """Return the resources of each group and version, for discovery."""
         found: dict[str, list[ApiResource]] = {}
         for row in self.rows:
             found.setdefault(row.group_version, []).append(row)

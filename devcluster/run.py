@@ -1,4 +1,4 @@
-"""The embedded cluster as one coroutine: API server, controllers and nodes until told to stop."""
+"""Runs the embedded cluster in one coroutine: API server, controllers and nodes."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ from devcluster.testing.faults import FaultInjection
 _logger = logging.getLogger(__name__)
 _RESTART_SECONDS = 1.0
 _CERTIFICATE_CHECK_SECONDS = 3600.0
-"""Far below the weeks that a certificate has left when it is renewed."""
+"""Much shorter than the time that a certificate has left when it is renewed."""
 
 
 class _Loop(Protocol):
@@ -45,7 +45,7 @@ class _Loop(Protocol):
 
 
 async def run(settings: DevClusterSettings, stop: asyncio.Event, *, ready: asyncio.Event | None = None) -> None:
-    """Serve until `stop`; prints `KUBECONFIG=<path>` and sets `ready` once requests are answered."""
+    """Serve until `stop` is set. Prints `KUBECONFIG=<path>` and sets `ready` once the API server answers."""
     with _home(settings.data_dir) as home:
         store = _open_store(settings)
         try:
@@ -69,7 +69,7 @@ async def run(settings: DevClusterSettings, stop: asyncio.Event, *, ready: async
 
 @contextmanager
 def _home(data_dir: Path | None) -> Iterator[Path]:
-    """The data directory; a cluster in memory gets one that goes with it."""
+    """Yield the data directory. A cluster in memory gets a temporary one."""
     if data_dir is not None:
         yield data_dir.absolute()
         return
@@ -79,7 +79,7 @@ def _home(data_dir: Path | None) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """What a started cluster is made of."""
+    """The parts of a cluster that `_serve` needs."""
 
     home: Path
     registry: Registry
@@ -126,7 +126,7 @@ def _url_host(host: str) -> str:
 
 
 class _CertificateRenewal:
-    """Calls `renewed` whenever a certificate was replaced while the cluster runs."""
+    """Renews certificates while the cluster runs, and calls `renewed` after each replacement."""
 
     def __init__(self, certificates: Certificates, renewed: Callable[[], object]) -> None:
         self._certificates = certificates
@@ -140,12 +140,12 @@ class _CertificateRenewal:
 
 
 async def _keep_running(loop: _Loop) -> None:
-    """One object that a controller cannot digest must not end the cluster."""
+    """Restart a controller that fails: an object that one controller cannot process must not end the cluster."""
     while True:
         try:
             await loop.run()
         except Exception:
-            _logger.exception("%s failed and starts again", type(loop).__name__)
+            _logger.exception("%s failed; restarting it", type(loop).__name__)
             await asyncio.sleep(_RESTART_SECONDS)
 
 
@@ -170,7 +170,7 @@ def _controllers(settings: DevClusterSettings, registry: Registry) -> list[_Loop
 
 
 def _kept_token(home: Path) -> str:
-    """Draw a token once for a data directory, so that kubeconfigs survive a restart."""
+    """Return the token of the data directory. It is generated once, so that kubeconfigs outlive a restart."""
     path = home / "token"
     if not path.exists():
         write_private(path, secrets.token_urlsafe(24))
@@ -194,7 +194,7 @@ def _write_kubeconfig(path: Path, server: str, token: str, authority: bytes) -> 
 
 
 def _nodes(settings: DevClusterSettings, home: Path, kubeconfig: Path) -> list[_Loop]:
-    """The node agents; imported only where there are any, as they bring processes and TLS along."""
+    """Return the node agents. Their modules take time to import, so a cluster without nodes does not import them."""
     if not settings.nodes:
         return []
     from devcluster.node.agent import NodeAgent  # noqa: PLC0415

@@ -1,6 +1,7 @@
-"""Which fields each Kubernetes type has, from the real server's OpenAPI (schema.json, one entry a type).
+"""The fields of each Kubernetes type, from the OpenAPI document of a real API server, and the check of objects.
 
-A field is spelt `type` or `type|mergeKey` for lists that a strategic merge patch merges.
+schema.json maps each type to its fields. A field has the form `type`, or `type|mergeKey` for a list that a strategic
+merge patch merges.
 """
 
 import json
@@ -28,7 +29,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
 
 @dataclass(slots=True)
 class _Reading:
-    """One pass over an object: what it did not know, and where it stopped."""
+    """The state of one check of an object: the unknown fields that it has found."""
 
     kind: str
     version: str
@@ -36,7 +37,11 @@ class _Reading:
 
 
 def clean(obj: Object, kind: str, version: str) -> list[str]:
-    """Drop unknown fields and nulls in place, and return the unknown ones; a wrong type is a 400."""
+    """Remove unknown fields and nulls in place, and return the paths of the unknown fields.
+
+    Raises:
+        StatusError: a field has the wrong type.
+    """
     if kind not in TYPES:
         return []
     reading = _Reading(kind, version)

@@ -1,4 +1,4 @@
-"""Label and field selectors, compiled once and asked often."""
+"""Label and field selectors. Pure."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _TOKEN = re.compile(r"\s*(==|!=|=|!|<|>|\(|\)|,|[^\s=!<>(),]+)")
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Both selectors of a request; an empty one matches everything."""
+    """The label selector and the field selector of a request. An empty selector matches everything."""
 
     label_tests: tuple[Test, ...] = ()
     fields: tuple[tuple[str, bool, str], ...] = ()
@@ -37,7 +37,7 @@ class Selector:
 
 
 def field_value(obj: Object, path: str) -> str:
-    """Read a dotted path as field selectors do: absent is the empty string, booleans are words."""
+    """Return the value at a dotted path as field selectors compare it; an absent value is the empty string."""
     value: Any = obj
     for part in path.split("."):
         if not isinstance(value, dict):
@@ -49,7 +49,7 @@ def field_value(obj: Object, path: str) -> str:
 
 
 def holds(expression: Object, found: dict[str, str]) -> bool:
-    """Judge one matchExpressions entry, of a label selector or of a node selector."""
+    """Evaluate one entry of matchExpressions of a label selector or a node selector."""
     value = found.get(expression["key"])
     wanted = expression.get("values") or []
     match expression.get("operator"):
@@ -70,7 +70,7 @@ def holds(expression: Object, found: dict[str, str]) -> bool:
 
 
 def selects(selector: Object | None, found: dict[str, str]) -> bool:
-    """Judge a LabelSelector: none selects nothing, an empty one everything."""
+    """Evaluate a LabelSelector. An absent selector selects nothing, an empty one everything."""
     if selector is None:
         return False
     wanted = selector.get("matchLabels") or {}
@@ -95,7 +95,11 @@ def parse_fields(
 
 
 def parse_labels(text: str) -> tuple[Test, ...]:
-    """Compile a label selector; refuses what the API server refuses, in its words."""
+    """Compile a label selector.
+
+    Raises:
+        StatusError: the selector is malformed; the message is that of a real API server.
+    """
     tokens = _TOKEN.findall(text)
     if re.sub(r"\s", "", text) != "".join(tokens):
         raise _unparsable(f"found '{text}', expected: identifier")

@@ -1,4 +1,4 @@
-"""What the embedded cluster may be told at its start."""
+"""The settings of the embedded cluster."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """How fast the control plane reacts, in seconds; the defaults suit a laptop, where a real one waits longer."""
+    """The periods of the control plane, in seconds. The defaults are those of Kubernetes, or shorter for laptops."""
 
     node_monitor_period: float = 1.0
     node_monitor_grace: float = 40.0
@@ -19,7 +19,10 @@ class Timings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevClusterSettings:
-    """`data_dir` None keeps everything in memory; `port` 0 takes a free one; `token` empty draws one."""
+    """The settings of one cluster.
+
+    Without `data_dir`, the state is in memory. Port 0 selects a free port, and an empty token generates one.
+    """
 
     data_dir: Path | None = None
     kubeconfig: Path | None = None

@@ -1,8 +1,8 @@
-"""All objects in memory, their one version counter, and the log that watches read.
+"""The objects in memory, their version counter, and the change logs that watches read.
 
     put/remove ─▶ database (disk) ─▶ objects ─▶ log of that resource ─▶ watches
                                             └─▶ feeds of the controllers
-Objects in the store are never changed in place: a writer takes `Record.fresh()`, changes that, and puts it back.
+Objects in the store are never changed in place: a writer changes a copy, from `Record.fresh()`, and puts it back.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class ChangeType(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """One version of one object; `body` is its JSON without kind and apiVersion."""
+    """One version of one object. `body` is its JSON without kind and apiVersion."""
 
     resource: ApiResource
     namespace: str
@@ -45,7 +45,7 @@ class Record:
         return cls(resource, namespace, name, version, obj, _encoder.encode(obj))
 
     def fresh(self) -> Object:
-        """Return a copy that may be changed."""
+        """Return a copy of the object, which the caller may change."""
         return _decoder.decode(self.body)
 
     def full_body(self) -> bytes:
@@ -64,11 +64,11 @@ class Change:
 
 
 class WindowPassedError(Exception):
-    """The log no longer holds what the reader asks for."""
+    """The log no longer contains the requested changes."""
 
 
 class ChangeLog:
-    """The last changes of one resource, each at a position; a reader left behind gets WindowPassedError."""
+    """The last changes of one resource, by position. A reader that is too slow gets WindowPassedError."""
 
     def __init__(self, window: int, compacted: int) -> None:
         self._window = window
@@ -125,6 +125,8 @@ RecordsByName = dict[str, Record]
 
 
 class ObjectStore:
+    """Holds the current version of each object, and publishes every change in the order of versions."""
+
     def __init__(self, catalog: Catalog, path: Path | None, window: int) -> None:
         self.catalog = catalog
         self._database = SqliteDatabase(path)
@@ -147,7 +149,7 @@ class ObjectStore:
         self._database.close()
 
     def feed(self) -> asyncio.Queue[Change]:
-        """Subscribe a controller to every change from now on."""
+        """Return a queue that receives every change from now on."""
         queue: asyncio.Queue[Change] = asyncio.Queue()
         self._feeds.append(queue)
         return queue
@@ -163,7 +165,7 @@ class ObjectStore:
         return [record for record in found if record is not None]
 
     def iterate(self, resource: ApiResource, namespace: str = "") -> Iterator[Record]:
-        """Yield in no particular order, of one namespace or of all."""
+        """Yield the records of one namespace, or of all namespaces, in no particular order."""
         spaces = self._objects[resource.key]
         if namespace:
             yield from spaces.get(namespace, {}).values()
@@ -175,7 +177,7 @@ class ObjectStore:
         return sorted(self.iterate(resource, namespace), key=lambda record: (record.namespace, record.name))
 
     def put(self, resource: ApiResource, namespace: str, name: str, obj: Object) -> Record:
-        """Store the object under the next version, which is written into it."""
+        """Store the object with the next version, which is set in its metadata."""
         previous = self.get(resource, namespace, name)
         record = self._next(resource, namespace, name, obj)
         self._database.put(Row(resource.key, namespace, name, record.version, record.body))
@@ -186,7 +188,7 @@ class ObjectStore:
         return record
 
     def remove(self, record: Record) -> Record:
-        """Delete the object; its last state gets a version of its own, as watchers expect."""
+        """Delete the object, and return its last state, which has a version of its own."""
         final = self._next(record.resource, record.namespace, record.name, record.fresh())
         self._database.remove(Row(record.resource.key, record.namespace, record.name, final.version, b""))
         self._forget(record)

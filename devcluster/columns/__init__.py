@@ -1,6 +1,6 @@
-"""What `kubectl get` shows of each kind: the columns and cells that a real API server computes.
+"""The columns that `kubectl get` shows for each kind, with the cells that a real API server computes.
 
-Its law: values only. A cell is a function of an object and the present moment; nothing here reads the store.
+This package is pure: a cell is a function of an object and the current time. It does not read the store.
 """
 
 from devcluster.columns import pods, simple

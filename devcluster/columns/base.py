@@ -1,4 +1,4 @@
-"""What all tables share: a column, and the words for ages, lists and what is missing."""
+"""The parts that all tables share: columns, and the formats of ages, lists and absent values."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ CellOf = Callable[[Object, datetime], Cell]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; `wide` ones appear with `-o wide` only."""
+    """One column of a table. `kubectl` shows a wide column with `-o wide` only."""
 
     name: str
     cell: CellOf
@@ -29,18 +29,18 @@ class Column:
 
 
 def text(read: Callable[[Object], Cell]) -> CellOf:
-    """Make a cell that does not depend on the present moment."""
+    """Make a cell that does not depend on the current time."""
     return lambda obj, _now: read(obj)
 
 
 def age(stamp: str | None, now: datetime) -> str:
-    """Return the time since a timestamp in kubectl's short spelling."""
+    """Return the time since a timestamp in the short format of kubectl."""
     moment = clock.parse_optional(stamp)
     return UNKNOWN if moment is None else duration(now - moment)
 
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
-# Up to this many seconds, a duration is spelt in these units: the large one, and the rest in the small one if any.
+# A duration below the first number of seconds is shown in the large unit, and its rest in the small unit if any.
 _SPELLINGS: tuple[tuple[float, int, str, int, str], ...] = (
     (2 * _MINUTE, 1, "s", 0, ""),
     (10 * _MINUTE, _MINUTE, "m", 1, "s"),
@@ -55,7 +55,7 @@ _SPELLINGS: tuple[tuple[float, int, str, int, str], ...] = (
 
 
 def duration(span: timedelta) -> str:
-    """Spell a duration as HumanDuration of k8s.io/apimachinery does: two units at most, fewer the longer it is."""
+    """Format a duration as HumanDuration of k8s.io/apimachinery does: in one or two units."""
     seconds = int(span.total_seconds())
     if seconds < -1:
         return "<invalid>"

@@ -1,4 +1,4 @@
-"""The columns of pods: what their containers do, in one word and two numbers."""
+"""The columns of pods: status, ready containers and restarts, computed from the container statuses."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,13 +18,13 @@ class _Restarts:
     def add(self, container: _Status) -> None:
         self.count += container.get("restartCount", 0)
         finished = (container.get("lastState") or {}).get("terminated", {}).get("finishedAt") or ""
-        # Timestamps of one format sort as their moments do.
+        # Timestamps of one format sort in the order of their times.
         self.last = max(self.last, finished)
 
 
 @dataclass(slots=True)
 class _Summary:
-    """What one look at a pod's containers found."""
+    """The status of a pod in the form that its columns show."""
 
     reason: str
     restarts: _Restarts
@@ -33,7 +33,7 @@ class _Summary:
 
 
 def summary(pod: Object) -> _Summary:
-    """Condense a pod as printPod of kube-apiserver does."""
+    """Summarize a pod as printPod of kube-apiserver does."""
     found = _Summary(_own_reason(pod), _Restarts())
     sidecars = _sidecars(pod)
     sidecar_restarts = _init_containers(pod, found, sidecars)
@@ -62,7 +62,7 @@ def _holds(pod: Object, kind: str) -> bool:
 
 
 def _init_containers(pod: Object, found: _Summary, sidecars: set[str]) -> _Restarts:
-    """Find the first init container that is not done; returns the restarts of sidecars up to it."""
+    """Add the init containers up to the first one that is not done, and return the restarts of sidecars among them."""
     sidecar_restarts = _Restarts()
     count = len(spec(pod).get("initContainers") or [])
     for index, container in enumerate(status(pod).get("initContainerStatuses") or []):

@@ -1,4 +1,4 @@
-"""The columns of the kinds whose cells are single fields, or nearly so."""
+"""The columns of all kinds but pods. Most cells are single fields."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -104,7 +104,7 @@ def _volume_claim(volume: Object) -> str:
 
 
 def _claimed(read: Callable[[Object], str]) -> Callable[[Object], str]:
-    """Say nothing of a claim's volume before there is one."""
+    """Make a cell that stays empty until the claim is bound to a volume."""
     return lambda claim: read(status(claim)) if spec(claim).get("volumeName") else ""
 
 

@@ -1,5 +1,5 @@
-"""The loops of a control plane: scheduling, garbage collection, namespaces, nodes, quota, event expiry.
+"""The controllers of a control plane: scheduler, garbage collector, namespaces, nodes, quota, volumes, StatefulSets.
 
-Their law: each reads the store's feed, decides, and writes through the registry like any client would. A conflict or
-a vanished object is ordinary; whatever went wrong is tried again when the next change comes.
+Each controller reads the feed of the store, decides, and writes through the registry as a client does. A conflict or a
+missing object is no failure: the controller tries again at the next change.
 """

@@ -1,4 +1,4 @@
-"""Required pod anti-affinity: which nodes are closed to a pod by those that run there, and the other way round."""
+"""Required pod anti-affinity, in both directions: the rules of the incoming pod and those of the pods on the nodes."""
 
 from collections.abc import Iterable, Mapping
 
@@ -17,7 +17,7 @@ def repulsions(pod: Object) -> list[Object]:
 
 
 def closed_nodes(pod: Object, nodes: Iterable[Record], placed: Iterable[tuple[Object, str]]) -> dict[str, str]:
-    """Return the nodes that the pod may not go to, each with the scheduler's reason."""
+    """Return the nodes that are closed to the pod, each with the message of kube-scheduler."""
     by_name = {node.name: labels(node.object) for node in nodes}
     own, theirs = set[tuple[str, str]](), set[tuple[str, str]]()
     mine = repulsions(pod)
@@ -30,7 +30,10 @@ def closed_nodes(pod: Object, nodes: Iterable[Record], placed: Iterable[tuple[Ob
 
 
 def _domains(terms: list[Object], holder: Object, other: Object, node: Mapping[str, str]) -> set[tuple[str, str]]:
-    """The domains, as key and value of a node's label, that `holder` keeps `other` out of, or is kept out of by it."""
+    """Return the topology domains of the node in which the terms of `holder` forbid `holder` and `other` together.
+
+    A domain is the key and the value of a node label.
+    """
     return {
         (term["topologyKey"], node[term["topologyKey"]])
         for term in terms

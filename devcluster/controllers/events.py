@@ -1,4 +1,4 @@
-"""Writing Events about objects, and letting old ones go."""
+"""Events of the control plane, and the expiry of old Events."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from devcluster.store import Record
 
 
 class Recorder:
-    """Writes events as one component of the control plane."""
+    """Records Events in the name of one component of the control plane."""
 
     def __init__(self, registry: Registry, component: str) -> None:
         self._registry = registry
@@ -35,13 +35,13 @@ class Recorder:
 
 
 def _old_style(component: str, now: datetime) -> Object:
-    """What client-go's first recorder writes, as the node controller does."""
+    """Return the fields that the recorder of client-go sets, which the node controller uses."""
     stamp = clock.timestamp(now)
     return {"source": {"component": component}, "firstTimestamp": stamp, "lastTimestamp": stamp, "count": 1}
 
 
 def _new_style(action: str, now: datetime) -> Object:
-    """What the events.k8s.io recorder writes, as the scheduler does: readers must cope with absent timestamps."""
+    """Return the fields that the events.k8s.io recorder sets, which the scheduler uses. Its timestamps are absent."""
     return {
         "action": action,
         "source": {},
@@ -64,7 +64,7 @@ def _reference(about: Record) -> Object:
 
 
 class EventExpiry:
-    """Deletes events past their time to live, as the real server's storage does."""
+    """Deletes Events after their time to live."""
 
     def __init__(self, registry: Registry, ttl_seconds: float) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""Does a pod fit a node? The filters of kube-scheduler that matter here, with its own words."""
+"""The filters that decide whether a pod fits a node, with the messages of kube-scheduler. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ _NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
 def reasons(pod: Object, node: Object, used: Amounts, closed: str = "") -> list[str]:
-    """Return why the pod cannot run there, the first failing filter only; empty when it fits.
+    """Return the messages of the first filter that rejects the pod, or an empty list if the pod fits.
 
-    `closed` is what other pods have against it, which is asked last.
+    `closed` is the message of the anti-affinity filter for this node, which is the last filter.
     """
     if spec(node).get("unschedulable") and not _tolerated(pod, {"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"}):
         return ["node(s) were unschedulable"]
@@ -30,7 +30,7 @@ def reasons(pod: Object, node: Object, used: Amounts, closed: str = "") -> list[
 
 
 def explain(failures: list[list[str]]) -> str:
-    """Sum up per-node reasons into the scheduler's sentence."""
+    """Return the message of kube-scheduler for a pod that no node accepts, given the reasons of each node."""
     if not failures:
         return "no nodes available to schedule pods"
     total = len(failures)

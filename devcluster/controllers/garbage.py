@@ -1,4 +1,4 @@
-"""Garbage collection by owner references, and of pods whose node is no more."""
+"""Garbage collection: of dependents whose owners are gone, and of pods whose node is gone."""
 
 import asyncio
 from contextlib import suppress
@@ -13,7 +13,7 @@ from devcluster.store import Change, ChangeType, Record
 
 
 class GarbageCollector:
-    """A dependent lives as long as one of its owners does."""
+    """Deletes each dependent once its last owner is gone, and carries out orphan and foreground deletion."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -49,7 +49,7 @@ class GarbageCollector:
             self._collect(record)
 
     def _collect(self, record: Record) -> None:
-        """Delete a dependent all of whose owners are gone."""
+        """Delete the object if it has owners and none of them exists."""
         owners = owner_uids(record.object)
         if not owners or any(self._store.by_uid(owner) is not None for owner in owners):
             return
@@ -95,7 +95,7 @@ class GarbageCollector:
 
 
 class OrphanPods:
-    """Pods bound to a node that does not exist are failed and removed after a while."""
+    """Fails and removes pods whose node has not existed for the grace period."""
 
     def __init__(self, registry: Registry, grace_seconds: float) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""A deleted namespace takes its contents with it, and goes when the last object has."""
+"""The controller that deletes the contents of a deleted namespace, and then the namespace."""
 
 from contextlib import suppress
 
@@ -11,6 +11,8 @@ from devcluster.store import Change, ChangeType, Record
 
 
 class NamespaceController:
+    """Empties terminating namespaces, and reports what remains in their conditions."""
+
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._store = registry.store
@@ -41,7 +43,7 @@ class NamespaceController:
 
     def _contents(self, name: str) -> list[Record]:
         rows = [row for row in self._store.catalog.rows if row.namespaced and row is not EVENTS]
-        # Events last, or those that the other deletions cause would be left over.
+        # Events come last, because the deletion of other objects causes Events.
         return [record for row in (*rows, EVENTS) for record in self._store.iterate(row, name)]
 
     def _explain(self, record: Record, left_over: list[Record]) -> None:

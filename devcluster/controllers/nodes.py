@@ -1,7 +1,7 @@
-"""Node lifecycle: a node that stops renewing its lease turns Unknown, is tainted, and loses its pods in time.
+"""The node lifecycle controller: marks and taints nodes that stop renewing their Lease, and evicts their pods.
 
-lease renewed ─▶ Ready as the node says ─▶ no taint
-lease silent for the grace ─▶ Ready=Unknown ─▶ taint unreachable ─▶ pods not ready ─▶ (toleration over) deleted
+Lease renewed ─▶ Ready as the node reports ─▶ no taint
+Lease not renewed for the grace period ─▶ Ready=Unknown ─▶ taint unreachable ─▶ pods not ready ─▶ evicted
 """
 
 import asyncio
@@ -36,14 +36,17 @@ _KUBELET_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 @dataclass(slots=True)
 class _Sign:
-    """The last sign of life of a node: what was seen, and when by our own clock."""
+    """The last sign of life of a node: the observed values, and the time of the observation by the local clock."""
 
     seen: tuple[object, ...]
     at: float
 
 
 class NodeLifecycle:
-    """Polls, as the real controller does: silence makes no events. Time is the loop's, so clock steps do no harm."""
+    """Checks all nodes periodically, because a silent node causes no change to react to.
+
+    It measures time by the clock of the event loop, which clock adjustments do not affect.
+    """
 
     def __init__(self, registry: Registry, timings: Timings) -> None:
         self._registry = registry
@@ -75,7 +78,7 @@ class NodeLifecycle:
         lease = self._store.get(LEASES, _LEASE_NAMESPACE, node.name)
         renewed = spec(lease.object).get("renewTime") if lease else None
         ready = condition(node.object, "Ready") or {}
-        # Our own verdict is no sign of life.
+        # This controller sets Unknown itself, so Unknown is no sign of life.
         beat = ready.get("lastHeartbeatTime") if ready.get("status") != "Unknown" else None
         seen = (uid(node.object), renewed, beat)
         known = self._signs.get(node.name)
@@ -103,7 +106,7 @@ class NodeLifecycle:
         self._recorder.record(updated, "Normal", "NodeNotReady", message)
 
     def _follow(self, name: str, now: float, *, evicting: bool) -> None:
-        """Bring taints and pods in line with the node's Ready condition."""
+        """Make taints and pods agree with the Ready condition of the node."""
         node = self._store.get(NODES, "", name)
         if node is None:
             return
@@ -167,18 +170,18 @@ def _ready(node: Record) -> str:
 
 
 def _disrupted(nodes: list[Record]) -> bool:
-    """When most nodes are silent the fault is taken for the network's, and nothing is evicted (node controller)."""
+    """Tell whether so many nodes are silent that the network is the likely cause. Nothing is evicted then."""
     silent = sum(_ready(node) != "True" for node in nodes)
     return silent == len(nodes) or (silent > 2 and silent >= 0.55 * len(nodes))
 
 
 def _same(known: tuple[object, ...], seen: tuple[object, ...]) -> bool:
-    """A heartbeat that went missing because we overwrote the condition is no news."""
+    """Tell whether two observations are equal. A missing heartbeat counts as equal: this controller removes it."""
     return known == seen or (known[:2] == seen[:2] and seen[2] is None)
 
 
 def _patience(pod: Object, taint: Object) -> float | None:
-    """Return for how many seconds a pod bears a taint; None is for ever."""
+    """Return for how many seconds a pod tolerates a taint; None means forever."""
     matching = [entry for entry in spec(pod).get("tolerations") or [] if tolerates(entry, taint)]
     if not matching:
         return 0.0

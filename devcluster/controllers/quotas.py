@@ -1,4 +1,4 @@
-"""Keeps the status of resource quotas in step with what their namespace uses."""
+"""The controller that keeps the status of each ResourceQuota equal to the usage of its namespace."""
 
 from contextlib import suppress
 
@@ -12,6 +12,8 @@ from devcluster.store import Change
 
 
 class QuotaController:
+    """Counts a namespace again whenever one of its pods or quotas changes."""
+
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._store = registry.store

@@ -1,4 +1,4 @@
-"""The scheduler: pending pods go to the emptiest node that fits, or learn why none does."""
+"""The scheduler: binds each pending pod to the least loaded node that fits, or reports why none does."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -27,7 +27,7 @@ from devcluster.store import Change, ChangeType, Record
 
 
 class Scheduler:
-    """Keeps the requests charged to each node up to date from the feed, so that a pass costs only what waits."""
+    """Keeps the sum of requests on each node from the feed, so that scheduling costs no more than the pending pods."""
 
     def __init__(self, registry: Registry, names: frozenset[str]) -> None:
         self._registry = registry
@@ -52,7 +52,7 @@ class Scheduler:
                 self.schedule()
 
     def _note(self, change: Change) -> bool:
-        """Take in a change; tells whether it can let a waiting pod go."""
+        """Record a change, and return whether it may make a waiting pod schedulable."""
         if change.record.resource is NODES:
             return _shape(change.record) != (_shape(change.previous) if change.previous else None)
         if change.record.resource is PERSISTENT_VOLUME_CLAIMS:
@@ -111,7 +111,7 @@ class Scheduler:
             try:
                 self._place(current, nodes)
             except StatusError:
-                # The pod changed under us; its change is in the feed and brings us back.
+                # The pod has changed in the meantime. That change is in the feed, and the next round sees it.
                 continue
 
     def _place(self, record: Record, nodes: list[Record]) -> None:
@@ -140,7 +140,7 @@ class Scheduler:
         self._recorder.record(record, "Normal", "Scheduled", f"Successfully assigned {where}", "Binding")
 
     def _unclaimed(self, record: Record) -> str:
-        """Say which claim keeps the pod from all nodes; empty when none does."""
+        """Return why a claim keeps the pod from all nodes, or an empty string if none does."""
         for name in sorted(claims_of(record.object)):
             claim = self._store.get(PERSISTENT_VOLUME_CLAIMS, record.namespace, name)
             if claim is None:
@@ -152,7 +152,10 @@ class Scheduler:
         return ""
 
     def _placed(self, pod: Object) -> Iterable[tuple[Object, str]]:
-        """The pods on nodes that this one may have to keep away from: all, or those that themselves keep others off."""
+        """Yield the placed pods that anti-affinity concerns, with their nodes.
+
+        A pod without rules of its own concerns only the placed pods that have rules.
+        """
         for own in list(self._charged if affinity.repulsions(pod) else self._repelling):
             other = self._store.by_uid(own)
             if other is not None:
@@ -177,7 +180,7 @@ def _order(record: Record) -> tuple[int, str, int]:
 
 
 def _shape(node: Record) -> tuple[object, ...]:
-    """What of a node matters to placing pods; heartbeats do not."""
+    """Return the fields of a node that affect scheduling. Heartbeats do not."""
     found = spec(node.object)
     return (
         found.get("unschedulable"),
@@ -188,7 +191,7 @@ def _shape(node: Record) -> tuple[object, ...]:
 
 
 def _load(node: Object, used: Amounts) -> Decimal:
-    """The share of the node that is taken, by its fullest of CPU, memory and pods."""
+    """Return the used share of a node: the largest among CPU, memory and pods."""
     room = amounts(status(node).get("allocatable"))
     shares = [used.get(name, Decimal(0)) / room[name] for name in ("cpu", "memory", "pods") if room.get(name)]
     return max(shares, default=Decimal(0))

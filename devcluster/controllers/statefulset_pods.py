@@ -1,4 +1,4 @@
-"""The pods of a StatefulSet as values: their names, what they are made from, and how each is doing."""
+"""The pods and revisions of a StatefulSet: names, manifests and state of each pod. Pure but for the current time."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ def start(found: Object) -> int:
 
 
 def ordinal_of(parent: Object, pod: Object) -> int | None:
-    """Return a pod's number; None for one that is not named as this set names its pods."""
+    """Return the ordinal of a pod, or None if the name of the pod is not one that the set gives."""
     name, _, number = str(meta(pod)["name"]).rpartition("-")
     return int(number) if name == meta(parent)["name"] and number.isdigit() else None
 
@@ -53,7 +53,7 @@ def make_pod(parent: Object, number: int, template: Object, revision: str) -> Ob
 
 
 def template_data(parent: Object) -> Object:
-    """What a ControllerRevision keeps of a set."""
+    """Return the data that a ControllerRevision stores of a set."""
     return {"spec": {"template": {**spec(parent)["template"], "$patch": "replace"}}}
 
 
@@ -82,7 +82,7 @@ def is_ready(pod: Object) -> bool:
 
 
 def is_available(pod: Object, seconds: int) -> bool:
-    """Ready for long enough."""
+    """Tell whether a pod has been ready for at least this many seconds."""
     if not is_ready(pod):
         return False
     since = clock.parse_optional((condition(pod, "Ready") or {}).get("lastTransitionTime"))

@@ -1,7 +1,8 @@
-"""StatefulSets: numbered pods, made in order, taken away in reverse, replaced under their names.
+"""The StatefulSet controller: creates pods in order, scales down in reverse order, and replaces pods by name.
 
-missing ─▶ made ─▶ ready ─▶ the next    (Parallel: all at once)
-ended ─▶ deleted ─▶ made again          too many ─▶ the last first          old template ─▶ the last first
+missing pod ─▶ created ─▶ ready ─▶ next ordinal    (Parallel: all at once)
+ended pod ─▶ deleted ─▶ created again
+surplus pods, and pods of an old template ─▶ deleted, highest ordinal first
 """
 
 import asyncio
@@ -26,6 +27,8 @@ Pods = dict[int, Record]
 
 
 class StatefulSetController:
+    """Reconciles each set whenever the set or one of its pods changes, and again later if it is unfinished."""
+
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._store = registry.store
@@ -43,7 +46,10 @@ class StatefulSetController:
             touched = await self._next()
 
     async def _next(self) -> set[str]:
-        """Wait for what concerns a set; those that wait for time or failed are looked at again soon, come what may."""
+        """Wait for changes, and return the uids of the sets to reconcile.
+
+        Unfinished sets, which wait for time to pass or have failed, are due after the retry time.
+        """
         now = asyncio.get_running_loop().time
         if not self._unfinished:
             self._due = None
@@ -77,7 +83,7 @@ class StatefulSetController:
             self._step(record, current, update)
             self._write_status(record, current, update)
         except StatusError as error:
-            # The refusal of a pod is told where it happens; all else comes back with the next change.
+            # `_next` returns the set again after the retry time.
             self._unfinished.add(own)
             self._tell(record, str(error))
 
@@ -95,7 +101,7 @@ class StatefulSetController:
         return found
 
     def _revisions(self, record: Record) -> tuple[Record, Record]:
-        """Return the revision that the set comes from and the one it goes to."""
+        """Return the current revision and the update revision of the set."""
         mine = [one for one in self._store.dependents(uid(record.object)) if one.resource is CONTROLLER_REVISIONS]
         data = ordinals.template_data(record.object)
         newest = max((one.object.get("revision", 0) for one in mine), default=0)
@@ -128,7 +134,7 @@ class StatefulSetController:
         return self._registry.update(ObjectAddress(CONTROLLER_REVISIONS, revision.namespace, revision.name), change)
 
     def _step(self, record: Record, current: Record, update: Record) -> None:
-        """Go as far as may be gone before something has to become true."""
+        """Create, replace and delete pods as far as the order of the set allows now."""
         found = spec(record.object)
         first = ordinals.start(record.object)
         wanted = range(first, first + found["replicas"])
@@ -138,18 +144,18 @@ class StatefulSetController:
             settled = self._settle(record, number, pods.get(number), (current, update))
             if ordered and not settled:
                 return
-        if not self._take_away(record, pods, wanted, ordered=ordered):
+        if not self._scale_down(record, pods, wanted, ordered=ordered):
             return
-        self._renew(record, pods, wanted, update)
+        self._roll_out(record, pods, wanted, update)
 
     def _settle(self, record: Record, number: int, pod: Record | None, revisions: tuple[Record, Record]) -> bool:
-        """Make or replace one pod; tells whether the next one's turn has come."""
+        """Create or replace one pod, and return whether the next ordinal may follow."""
         if pod is None:
             self._create(record, number, revisions)
             return False
         if is_terminal(pod.object) and not is_terminating(pod.object):
             self._delete(record, pod)
-            # Without a process there is no grace: the name is free, and its pod is made again.
+            # An ended pod is deleted without a grace period, so its name is free at once.
             if self._store.get(PODS, pod.namespace, pod.name) is None:
                 self._create(record, number, revisions)
             return False
@@ -180,8 +186,8 @@ class StatefulSetController:
         message = f"Delete Pod {pod.name} in StatefulSet {record.name} successful"
         self._recorder.record(record, "Normal", "SuccessfulDelete", message)
 
-    def _take_away(self, record: Record, pods: Pods, wanted: range, *, ordered: bool) -> bool:
-        """Delete the pods beyond the size, the last first; tells whether none is left."""
+    def _scale_down(self, record: Record, pods: Pods, wanted: range, *, ordered: bool) -> bool:
+        """Delete surplus pods, the highest ordinal first, and return whether none is left."""
         surplus = [pods[number] for number in sorted(pods, reverse=True) if number not in wanted]
         for pod in surplus:
             if not is_terminating(pod.object):
@@ -190,8 +196,8 @@ class StatefulSetController:
                 return False
         return not surplus
 
-    def _renew(self, record: Record, pods: Pods, wanted: range, update: Record) -> None:
-        """Delete the last pod of an old template, once all after it are well."""
+    def _roll_out(self, record: Record, pods: Pods, wanted: range, update: Record) -> None:
+        """Delete the pod with the highest ordinal that has an old template, if all pods above it are healthy."""
         strategy = spec(record.object)["updateStrategy"]
         if strategy["type"] != "RollingUpdate":
             return

@@ -1,4 +1,4 @@
-"""Which volume suits a claim: kube-controller-manager's rules for volumes that somebody made by hand."""
+"""The rules by which kube-controller-manager matches a claim with a volume that was created by hand. Pure."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -22,7 +22,7 @@ def storage_class(obj: Object) -> str:
 
 
 def is_reserved_for(volume: Object, claim: Object) -> bool:
-    """Tell whether a volume names this claim, with its uid or none yet."""
+    """Tell whether the claimRef of a volume names this claim, with the uid of the claim or without a uid."""
     named = spec(volume).get("claimRef")
     if not named:
         return False
@@ -31,7 +31,7 @@ def is_reserved_for(volume: Object, claim: Object) -> bool:
 
 
 def best_volume(claim: Object, volumes: Iterable[Record]) -> Record | None:
-    """Choose the volume that was kept for the claim, or else the smallest that will do."""
+    """Return the volume that is reserved for the claim, or else the smallest suitable volume."""
     suitable = [record for record in volumes if _suits(record.object, claim)]
     reserved = [record for record in suitable if is_reserved_for(record.object, claim)]
     free = [record for record in suitable if _is_free(record.object) and _is_selected(record.object, claim)]
@@ -43,7 +43,7 @@ def _suits(volume: Object, claim: Object) -> bool:
 
 
 def why_unfit(volume: Object, claim: Object) -> str:
-    """Return what keeps a volume that a claim asks for by name from being it; empty when nothing does."""
+    """Return why a volume does not meet the request of a claim, or an empty string if it does."""
     if capacity(volume) < requested(claim):
         return "requested PV is too small"
     if storage_class(volume) != storage_class(claim):

@@ -1,4 +1,4 @@
-"""Binds claims to volumes that exist, and keeps both from vanishing while they are used.
+"""The volume controller: binds claims to existing volumes, and protects both from deletion while they are used.
 
 claim Pending ─▶ Bound ─▶ (volume gone) Lost
 volume Available ─▶ Bound ─▶ (claim gone) Released
@@ -25,6 +25,8 @@ _LOST_NAME = "Bound claim has lost reference to PersistentVolume. Data on the vo
 
 
 class VolumeController:
+    """Reconciles all volumes and claims after each change that concerns one of them."""
+
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._store = registry.store
@@ -40,11 +42,11 @@ class VolumeController:
                 relevant |= _matters(self._feed.get_nowait())
             if relevant:
                 self._settle()
-            # A settling changes what it looks at; others may look as well.
+            # Reconciling causes further changes in the feed. Yield, so that this loop does not starve the others.
             await asyncio.sleep(0)
 
     def _settle(self) -> None:
-        """Look at all of them: there are few, and each may be the answer to another."""
+        """Reconcile all volumes and claims. There are few, and a change of one may settle another."""
         for record in self._store.listed(PERSISTENT_VOLUMES):
             with suppress(StatusError):
                 self._attend_volume(record)
@@ -91,7 +93,7 @@ class VolumeController:
             self._bind_best(record)
 
     def _is_used(self, claim: Record) -> bool:
-        """Pods without a node do not count: no kubelet starts a pod whose claim is on its way out."""
+        """Tell if a pod on a node mounts the claim. Pods without a node do not start while the claim is deleted."""
         return any(
             spec(pod.object).get("nodeName") and claim.name in claims_of(pod.object)
             for pod in self._store.iterate(PODS, claim.namespace)
@@ -137,13 +139,13 @@ class VolumeController:
             self._tell(claim, "Normal", "FailedBinding", _NO_CLASS)
 
     def _tell(self, claim: Record, kind: str, reason: str, message: str) -> None:
-        """Say it once; whoever looks for it finds the event."""
+        """Record an Event about the claim, unless it is the one recorded last."""
         if self._told.get(uid(claim.object)) != message:
             self._told[uid(claim.object)] = message
             self._recorder.record(claim, kind, reason, message)
 
     def _bind(self, claim: Record, volume: Record) -> None:
-        """Volume first, as the real one does: a claim that is bound has a volume that says so."""
+        """Bind the volume first, so that the volume of a bound claim always names the claim."""
         self._told.pop(uid(claim.object), None)
         kept = bool(spec(volume.object).get("claimRef"))
         asked = bool(spec(claim.object).get("volumeName"))
@@ -205,7 +207,7 @@ def _reference(claim: Record) -> Object:
 
 
 def _matters(change: Change) -> bool:
-    """Volumes and claims always; of pods only the end, which may free a claim."""
+    """Tell whether a change concerns volumes: of a volume or claim, or the deletion of a pod that mounts one."""
     resource = change.record.resource
     if resource is PODS:
         return change.type is ChangeType.DELETED and bool(claims_of(change.record.object))

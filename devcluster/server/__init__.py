@@ -1,4 +1,4 @@
-"""The embedded cluster's HTTP face: it reads requests and writes answers, and leaves what they mean to the registry.
+"""The HTTP API of the embedded cluster: reads requests, calls the registry, and writes answers.
 
-Its law: only this package knows aiohttp's server. Every refusal is a Kubernetes Status.
+Every error answer is a Kubernetes Status.
 """

@@ -1,4 +1,4 @@
-"""From method and path to verb and address."""
+"""Resolves the method and the path of a request to a verb and an object. Pure."""
 
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -17,13 +17,13 @@ _ABSENT_SUBRESOURCES = {
     "ephemeralcontainers": "ephemeral containers",
     "resize": "in-place resize",
 }
-"""What kubectl may ask of a pod in vain; its error shows this instead of a plain 404."""
+"""Subresources of pods that kubectl uses and this server lacks. The answer names them, instead of a plain 404."""
 _PLAIN_SUBRESOURCES = ("status", "finalize", "scale")
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyTarget:
-    """Where in a pod a proxied request goes; no port means the first that the pod declares."""
+    """The target of a proxied request in a pod. Without a port it is the first port that the pod declares."""
 
     scheme: str
     port: int | None
@@ -32,7 +32,7 @@ class ProxyTarget:
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """What a request asks for; `verb` is the word RBAC would use."""
+    """The meaning of a request. `verb` is the verb that RBAC uses."""
 
     verb: str
     address: ObjectAddress
@@ -40,7 +40,11 @@ class RequestInfo:
 
 
 def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> RequestInfo:
-    """Read a path under /api or /apis, as it was spelt; raises the server's 404 or 405."""
+    """Resolve a raw path below /api or /apis.
+
+    Raises:
+        StatusError: there is no such resource (404), or it does not allow the method (405).
+    """
     raw = path.strip("/").split("/")
     group, version, parts = _split_version([unquote(part) for part in raw])
     namespace = ""
@@ -65,12 +69,12 @@ def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> Request
 
 
 def _rest(path: str) -> str:
-    """What follows /api/v1/namespaces/<ns>/pods/<name>/proxy/, as it was spelt."""
+    """Return the raw path behind /api/v1/namespaces/<namespace>/pods/<name>/proxy/."""
     return path.lstrip("/").split("/", 7)[7] if path.lstrip("/").count("/") >= 7 else ""
 
 
 def _proxied(method: str, namespace: str, named: str, rest: str) -> RequestInfo:
-    """Read `name`, `name:port` or `scheme:name:port`, as a Service's or pod's proxy is asked for."""
+    """Resolve a proxied request. `named` has the form `name`, `name:port` or `scheme:name:port`."""
     words = named.split(":")
     scheme, name, port = (words if len(words) == 3 else ["", *words, ""])[:3]
     verb = _PROXY_VERBS.get(method)

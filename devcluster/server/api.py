@@ -77,7 +77,7 @@ class ApiServer:
         except web.HTTPRequestEntityTooLarge:
             return _refuse(StatusError(413, "RequestEntityTooLarge", f"limit is {_MAX_BODY}"))
         except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as error:
-            # A body of a shape nobody foresaw: the client hears of it, the server lives on.
+            # A body of an unforeseen shape must not break the connection: the client gets an error.
             _logger.exception("%s %s", request.method, request.path)
             return _refuse(StatusError(500, "InternalError", f"Internal error occurred: {error!r}"))
 
@@ -108,7 +108,7 @@ class ApiServer:
         return response
 
     def _describe(self, request: web.Request) -> web.Response | None:
-        """Answer what asks for a description of the API, and not for an object."""
+        """Answer requests for discovery and OpenAPI documents."""
         if request.method != "GET":
             return None
         found = discovery.document(self._store.catalog, request.path)
@@ -120,7 +120,7 @@ class ApiServer:
         return None if document is None else _raw(document)
 
     def _serves(self, path: str) -> bool:
-        """A group and version that nobody registered is a plain 404, not a Status."""
+        """Tell whether the group and version exist. A real server answers with a plain 404 otherwise."""
         parts = path.strip("/").split("/")
         if parts[0] == "api":
             return len(parts) > 2 and parts[1] == "v1"
@@ -248,12 +248,12 @@ class ApiServer:
 
 
 def _content_type(request: web.Request) -> str:
-    """Return what the client named; aiohttp says application/octet-stream where it named nothing."""
+    """Return the media type of the request, or an empty string; aiohttp defaults to application/octet-stream."""
     return request.content_type if "Content-Type" in request.headers else ""
 
 
 def _drop(request: web.Request) -> None:
-    """Break the connection as a dying server does: what was written is flushed, the answer has no end."""
+    """Break the connection: what was written is flushed, and the answer stays incomplete."""
     if request.transport is not None:
         request.transport.close()
 

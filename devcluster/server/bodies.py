@@ -1,4 +1,4 @@
-"""Request bodies: from bytes to an object of the expected kind."""
+"""Decodes and checks request bodies."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ class Body:
 
 
 def decode(raw: bytes, content_type: str, kind: str) -> Any:
-    """Decode JSON, YAML or Kubernetes' protobuf; anything else is a 415."""
+    """Decode JSON, YAML or the protobuf encoding of Kubernetes; other media types are refused with 415."""
     if content_type in ("application/json", ""):
         try:
             return msgspec.json.decode(raw)
@@ -54,7 +54,7 @@ def read_object(raw: bytes, content_type: str, resource: ApiResource, validation
 
 
 def settle(value: Object, resource: ApiResource, validation: str) -> Body:
-    """Check types and drop unknown fields; with Strict they are refused."""
+    """Check the types of fields, and remove unknown fields. Strict validation refuses them instead."""
     unknown = schema.clean(value, resource.kind, resource.version)
     if unknown and validation == "Strict":
         raise schema.refuse_unknown(resource.kind, resource.version, unknown)

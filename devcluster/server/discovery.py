@@ -1,4 +1,4 @@
-"""Discovery and version documents, rendered from the table of resources."""
+"""The discovery documents and the version document, from the table of resources. Pure."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ VERSION = {
     "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "devcluster",
 }  # fmt: skip
 _SUBRESOURCE_KINDS = {"binding": "Binding", "eviction": "Eviction", "proxy": "PodProxyOptions", "scale": "Scale"}
-# kubectl drain and kubectl scale look for the group and version of what they send.
+# kubectl drain and kubectl scale look up the group and version of the bodies that they send.
 _SUBRESOURCE_GROUPS = {"eviction": ("policy", "v1"), "scale": ("autoscaling", "v1")}
 _CATEGORIES = {"pods": ["all"], "services": ["all"], "statefulsets": ["all"]}
 _SUBRESOURCE_VERBS = {

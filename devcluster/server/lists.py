@@ -1,6 +1,6 @@
-"""Lists, whole or in pages.
+"""Lists, complete or in pages.
 
-All pages of one list show the same moment: the first page keeps its records for the rest.
+All pages of a list show the state at the time of the first page, which keeps the records for the others.
 """
 
 import base64
@@ -30,19 +30,21 @@ _Key = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """Part of a list, or all of it, with the list's own metadata."""
+    """A part of a list, or a complete list, with the metadata of the list."""
 
     metadata: dict[str, Any]
     items: list[Record]
 
 
 class Lister:
+    """Lists resources. Keeps the records of the last lists that were requested in pages."""
+
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._snapshots: OrderedDict[_Key, list[Record]] = OrderedDict()
 
     def forget(self) -> None:
-        """Make every continue token too old."""
+        """Invalidate all continue tokens."""
         self._snapshots.clear()
 
     def page(self, address: ObjectAddress, query: Mapping[str, str]) -> ListPage:
@@ -84,7 +86,7 @@ class Lister:
 
 
 def _page(records: list[Record], start: int, limit: int, selector: Selector) -> tuple[list[Record], int]:
-    """Take up to `limit` matches from `start`; returns them and where the next page begins."""
+    """Return up to `limit` matching records from `start`, and the index at which the next page begins."""
     if not limit and not selector and not start:
         return records, len(records)
     found: list[Record] = []
@@ -97,7 +99,7 @@ def _page(records: list[Record], start: int, limit: int, selector: Selector) -> 
 
 
 def document(resource: ApiResource, page: ListPage) -> bytes:
-    """Render a page as the list type of its resource."""
+    """Render a page as JSON, in the list type of its resource."""
     bodies = [item.full_body() for item in page.items] if resource.custom else [item.body for item in page.items]
     head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.group_version}","metadata":'.encode()
     return b"".join((head, msgspec.json.encode(page.metadata), b',"items":[', b",".join(bodies), b"]}"))

@@ -1,6 +1,6 @@
-"""OpenAPI documents from the table of types (schema.json): what kubectl needs to validate, to apply and to explain.
+"""OpenAPI documents with what kubectl needs for validate, apply and explain, from the table of types in schema.json.
 
-Descriptions, formats beyond the types, and responses are left out.
+The documents contain no descriptions and no response schemas.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _SCALARS: dict[str, Json] = {
     "float64": {"type": "number", "format": "double"},
     "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
-# Types that are scalars on the wire and have a name all the same; `kubectl explain` shows it.
+# Scalars on the wire that have a name of their own, which `kubectl explain` shows.
 _NAMED_SCALARS: dict[str, Json] = {
     "Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
     "IntOrString": {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
@@ -35,7 +35,7 @@ _NAMES = {"quantity": "Quantity", "int-or-string": "IntOrString"}
 _RETAIN_KEYS = frozenset(
     {("PodSpec", "volumes"), ("PodSpec", "resourceClaims"), ("PodStatus", "resourceClaimStatuses")}
 )
-"""Lists whose items are unions: a strategic merge patch names the keys that stay."""
+"""Lists whose items are unions: a strategic merge patch of them lists the keys to retain."""
 _PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json")
 _STRATEGIC = "application/strategic-merge-patch+json"
 
@@ -44,13 +44,13 @@ V2_MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 V2_DOCUMENT = b"\x0a\x032.0\x12\x12\x0a\x0aKubernetes\x12\x041.36"
 """A protobuf OpenAPI v2 document without definitions: `swagger: 2.0`, and `info` with title and version.
 
-kubectl reads it when it meets the kind List, which is no resource and thus in no v3 document; of the items it finds
-the v3 schema.
+kubectl reads this document for the kind List, which is not a resource and therefore in no v3 document. It finds the
+schemas of the items in the v3 documents.
 """
 
 
 class OpenApi:
-    """The documents of one catalog; each is rendered when it is first asked for."""
+    """The documents of one catalog. Each is rendered at its first request."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._groups = {_path(version): rows for version, rows in catalog.groups().items()}
@@ -68,7 +68,7 @@ class OpenApi:
         return self._rendered[group_version]
 
     def _index(self) -> Json:
-        """Name each document with a hash, by which clients know that their cached copy is still good."""
+        """Return the index. It has a hash of each document, by which clients validate their cached copies."""
         paths = {}
         for group_version, rows in self._groups.items():
             digest = hashlib.sha256(json.dumps(self._group(rows)).encode()).hexdigest()[:32].upper()
@@ -98,7 +98,7 @@ def _kind_of(row: ApiResource) -> Json:
 
 
 def _add_schemas(schemas: Json, kind: str) -> None:
-    """Add a type and all that it refers to."""
+    """Add the schemas of a type and of all types that it refers to."""
     if _PREFIX + kind in schemas:
         return
     properties: Json = {}
@@ -131,7 +131,7 @@ def _type(kind: str) -> Json:
 
 
 def _operations(row: ApiResource) -> Json:
-    """Describe the operations by which kubectl learns that dry runs, strict validation and patch types are there."""
+    """Return the operations, from which kubectl learns about dry runs, strict validation and patch types."""
     collection = f"/{_path(row.group_version)}/{'namespaces/{namespace}/' if row.namespaced else ''}{row.plural}"
     patch_types = _PATCH_TYPES if row.custom else (*_PATCH_TYPES, _STRATEGIC)
     patch = _operation("patch", row, writes=True)

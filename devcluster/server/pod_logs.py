@@ -1,4 +1,4 @@
-"""Reading logs through: the API server picks the container and streams what the node's agent says."""
+"""Pod logs: the API server chooses the container, and streams the log from the node."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,11 @@ _NODE_CONNECT_SECONDS = 5.0
 
 
 def pick_container(pod: Object, asked: str) -> str:
-    """Choose the container; refuses in the API server's words."""
+    """Return the container whose log is requested.
+
+    Raises:
+        StatusError: the pod has no such container, or several and none is named.
+    """
     name = pod["metadata"]["name"]
     containers = [item["name"] for item in spec(pod).get("containers") or []]
     init = [item["name"] for item in spec(pod).get("initContainers") or []]
@@ -31,7 +35,7 @@ def pick_container(pod: Object, asked: str) -> str:
 
 
 def node_url(registry: Registry, pod: Object, container: str) -> str:
-    """Return where the pod's node serves that log; empty for a pod without a node."""
+    """Return the URL of the log on the node, or an empty string for a pod without a node."""
     name = spec(pod).get("nodeName", "")
     if not name:
         return ""
@@ -49,6 +53,8 @@ def node_url(registry: Registry, pod: Object, container: str) -> str:
 
 
 class LogProxy:
+    """Streams container logs from nodes to clients."""
+
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._session: aiohttp.ClientSession | None = None
@@ -97,4 +103,4 @@ def _check_positive(name: str, option: str, value: int | None) -> None:
 
 def _refusal(code: int, text: str) -> StatusError:
     reasons = {400: "BadRequest", 404: "NotFound", 500: "InternalError", 503: "ServiceUnavailable"}
-    return StatusError(code, reasons.get(code, ""), text or f"the node answered {code}")
+    return StatusError(code, reasons.get(code, ""), text or f"the node answered with HTTP {code}")

@@ -1,4 +1,4 @@
-"""HTTP to a pod's own port, through the API server."""
+"""The proxy subresource of pods: forwards HTTP requests to a port of a pod."""
 
 import aiohttp
 from aiohttp import web
@@ -15,10 +15,12 @@ _HOP_BY_HOP = frozenset({
     "upgrade", "host",
 })  # fmt: skip
 _CONSUMED = frozenset({"authorization"})
-"""The caller's credential was for this server; what is meant for the pod must travel under another name."""
+"""Headers that are not forwarded: the credentials are for this server, not for the pod."""
 
 
 class PodPortProxy:
+    """Forwards requests to pods and streams the answers back."""
+
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._session: aiohttp.ClientSession | None = None
@@ -73,7 +75,7 @@ def _words(error: Exception) -> str:
 
 
 def _verbatim(url: str) -> URL:
-    """As it was asked for: a path must not be decoded and spelt anew on its way."""
+    """Return the URL without normalization: the pod must receive the path exactly as the client sent it."""
     return URL(url, encoded=True)
 
 

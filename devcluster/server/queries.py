@@ -1,4 +1,4 @@
-"""The query parameters of lists, watches and writes, read and refused as the API server does."""
+"""The query parameters of lists, watches and writes, with the error messages of a real API server. Pure."""
 
 from collections.abc import Mapping
 

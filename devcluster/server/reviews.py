@@ -1,4 +1,4 @@
-"""What clients ask about themselves: the cluster has one user, who may do everything."""
+"""The reviews by which clients ask about their own identity and rights. The cluster has one user with all rights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _GROUPS = ["system:masters", "system:authenticated"]
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A resource that is created for its answer and never stored."""
+    """A resource that answers a question on create and is never stored."""
 
     group: str
     kind: str
@@ -29,7 +29,7 @@ class Review:
 
 
 def _access(review: Object) -> Object:
-    """Allow anything, but like a real server only one question at a time."""
+    """Allow everything, but refuse a review with more or fewer than one question, as a real server does."""
     asked = [name for name in ("resourceAttributes", "nonResourceAttributes") if spec(review).get(name)]
     if len(asked) != 1:
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -58,7 +58,11 @@ _BY_PATH = {f"/apis/{review.group_version}/{review.plural}": review for review i
 
 
 def find(method: str, path: str) -> Review | None:
-    """Return the review at a path; raises the server's 405 for any method but POST."""
+    """Return the review at a path, or None.
+
+    Raises:
+        StatusError: the method is not POST (405).
+    """
     review = _BY_PATH.get(path.rstrip("/"))
     if review is not None and method != "POST":
         raise method_not_allowed()

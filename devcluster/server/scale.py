@@ -1,4 +1,4 @@
-"""The scale subresource: a set's size, and nothing else of it."""
+"""The scale subresource, which reads and sets the number of replicas."""
 
 from devcluster.errors import bad_request
 from devcluster.objects import Object, meta, spec, status
@@ -24,7 +24,7 @@ def rendered(record: Record) -> Object:
 
 
 def _selector(found: Object) -> str:
-    """Spell a label selector as a query does; sets in the words of kubectl."""
+    """Format a label selector as a query parameter."""
     terms = [f"{key}={value}" for key, value in (found.get("matchLabels") or {}).items()]
     for entry in found.get("matchExpressions") or []:
         values = ",".join(sorted(entry.get("values") or []))
@@ -35,7 +35,7 @@ def _selector(found: Object) -> str:
 
 
 def write(registry: Registry, address: ObjectAddress, wanted: Object, *, dry_run: bool) -> Record:
-    """Set the size that a Scale asks for; a version in it must be the object's."""
+    """Set the number of replicas of a Scale. If it has a resourceVersion, that must be the version of the object."""
     replicas = spec(wanted).get("replicas", 0)
     if not isinstance(replicas, int):
         raise bad_request("Scale: spec.replicas must be a whole number")

@@ -1,4 +1,4 @@
-"""Tables: what a client gets that asks for `application/json;as=Table`, as `kubectl get` does."""
+"""The Table format, which clients such as `kubectl get` request with `application/json;as=Table`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ _INCLUDED = ("", "None", "Metadata", "Object")
 
 
 def is_wanted(accept: str) -> bool:
-    """Tell whether the first of the acceptable media types that this server has is a table."""
+    """Tell whether a table is the first media type in the Accept header that this server supports."""
     for entry in accept.split(","):
         media_type, *parameters = (part.strip() for part in entry.split(";"))
         if media_type not in ("application/json", "application/*", "*/*"):
@@ -30,7 +30,7 @@ def is_wanted(accept: str) -> bool:
 
 
 class Tables:
-    """Renders records of one resource as tables."""
+    """Renders records of one resource as a table."""
 
     def __init__(self, resource: ApiResource, query: Mapping[str, str]) -> None:
         self._columns = columns_of(resource.kind)

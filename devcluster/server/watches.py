@@ -1,4 +1,4 @@
-"""Watch streams: the log of a resource, as one client may see it through namespace and selectors."""
+"""Watch streams: the changes of a resource, filtered by namespace and selectors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -42,7 +42,7 @@ def parse(address: ObjectAddress, query: Mapping[str, str], *, tables: bool) -> 
 
 
 class WatchStream:
-    """One stream. Iterate `lines()`; each item is one event, newline included."""
+    """One watch. `lines()` yields one event with its newline at a time."""
 
     def __init__(self, store: ObjectStore, request: WatchRequest, bookmark_seconds: float) -> None:
         self._store = store
@@ -73,7 +73,7 @@ class WatchStream:
             yield error_line(expired(f"too old resource version: {self._request.since or 0} ({self._log.compacted})"))
 
     async def _wait(self, position: int, deadline: float) -> bool:
-        """Wait for news; False when a bookmark or the end is due instead."""
+        """Wait for a change beyond the position; return False if a bookmark or the end is due first."""
         left = deadline - asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(max(min(left, self._bookmark_seconds), 0)):
@@ -90,7 +90,7 @@ class WatchStream:
         return self._log.end if self._wants_state() or since is None else self._log.position_after(since)
 
     def _initial(self) -> list[bytes]:
-        """The state at the start as ADDED events, where the client asked from no version."""
+        """Return the current state as ADDED events, if the client did not request changes since a version."""
         if not self._wants_state():
             return []
         address = self._request.address
@@ -126,7 +126,7 @@ class WatchStream:
         return event_line(kind, tables.document(metadata, [record], headers=self._take_headers()))
 
     def _take_headers(self) -> bool:
-        """Only the first table of a watch has its columns, as with a real server."""
+        """Return True at the first call only: only the first table of a watch has column definitions."""
         due, self._headers_due = self._headers_due, False
         return due
 
@@ -142,7 +142,7 @@ class WatchStream:
 
 
 def _last_seen(change: Change, previous: Record) -> Record:
-    """An object that leaves a selection is shown as it last was in it, at the version it left."""
+    """Return an object that no longer matches as it last matched, with the version of the change."""
     if change.type is ChangeType.DELETED:
         return change.record
     obj = previous.fresh()

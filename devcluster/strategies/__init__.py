@@ -1,6 +1,6 @@
-"""What each kind adds to the generic store: defaults, validation, and which half an update may touch.
+"""The strategy of each kind: its defaults, its validation, and the fields that an update may change.
 
-Its law: values only. Nothing here reads the store, the clock or the network; admission and deletion do.
+This package is pure: it reads neither the store nor the clock nor the network.
 """
 
 from devcluster.resources import ApiResource

@@ -1,4 +1,4 @@
-"""What all kinds share: metadata rules and the split between spec and status."""
+"""The rules that all kinds share: metadata, and the separation of spec and status."""
 
 from devcluster import names
 from devcluster.errors import StatusCause, forbidden_field, invalid_value, required
@@ -15,7 +15,7 @@ _TOTAL_ANNOTATIONS = 256 * 1024
 
 
 class Strategy:
-    """The behaviour of a kind without any of its own."""
+    """The strategy of a kind without rules of its own, and the base class of all strategies."""
 
     split_status = False
 
@@ -23,15 +23,15 @@ class Strategy:
         return names.dns_subdomain(name)
 
     def prepare_create(self, obj: Object) -> None:
-        """Drop what a creator may not set."""
+        """Remove the fields that a client may not set on create."""
         if self.split_status:
             obj.pop("status", None)
 
     def default(self, obj: Object) -> None:
-        """Fill in what the API promises to be there."""
+        """Set the defaults of absent fields."""
 
     def validate(self, obj: Object) -> list[StatusCause]:
-        """Judge a new object beyond its metadata."""
+        """Return the causes for which a new object is invalid, other than its metadata."""
         del obj
         return []
 
@@ -40,7 +40,11 @@ class Strategy:
         return []
 
     def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
-        """Let a main update keep the old status, and a status update keep all else; a binding writes both."""
+        """Undo changes that an update may not make.
+
+        An update of the object keeps the old status, and an update of the status keeps everything else. A binding
+        changes both.
+        """
         if not self.split_status or subresource == "binding":
             return
         if subresource == "status":

@@ -1,4 +1,7 @@
-"""The rules of a pod's spec that clients trip over, in the API server's words and order."""
+"""The validation of a pod spec, with the messages and the order of a real API server.
+
+It holds the rules that clients violate in practice, not all of them.
+"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Pods: defaults, the rules of a pod's spec, and what of it may change."""
+"""The strategy of pods: defaults, validation, and the few fields that may change."""
 
 from typing_extensions import override
 
@@ -68,7 +68,7 @@ def _default_spec(found: Object) -> None:
 
 
 def default_template_spec(found: Object) -> None:
-    """Fill in what a pod's spec has wherever it stands; the rest is admission's, when the pod is made."""
+    """Set the defaults that a pod spec has in pods and in templates alike."""
     found.setdefault("restartPolicy", "Always")
     found.setdefault("terminationGracePeriodSeconds", 30)
     found.setdefault("dnsPolicy", "ClusterFirst")
@@ -125,7 +125,7 @@ def _default_volume(volume: Object) -> None:
 
 
 def _comparable(found: Object) -> Object:
-    """Return the spec without what may change."""
+    """Return the spec without the fields that may change."""
     kept = {name: value for name, value in found.items() if name not in _MUTABLE}
     for group in ("containers", "initContainers"):
         if group in kept:

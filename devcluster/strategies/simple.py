@@ -1,4 +1,4 @@
-"""The kinds with few rules of their own."""
+"""The strategies of the kinds that have few rules of their own."""
 
 from base64 import b64encode
 
@@ -40,7 +40,7 @@ class NodeStrategy(Strategy):
 
     @override
     def prepare_create(self, obj: Object) -> None:
-        """Keep the status: nodes register with it. A new node takes no pods until it is seen Ready."""
+        """Keep the status, with which a node registers, and taint the node until it reports Ready."""
         taints = obj.setdefault("spec", {}).setdefault("taints", [])
         if not any(taint.get("key") == "node.kubernetes.io/not-ready" for taint in taints):
             taints.append({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"})
@@ -161,7 +161,7 @@ class QuotaStrategy(Strategy):
 class EventStrategy(Strategy):
     @override
     def validate(self, obj: Object) -> list[StatusCause]:
-        """Hold the one rule that trips clients: an event lives in the namespace of what it is about."""
+        """Require that an Event is in the namespace of the object that it is about."""
         about = (obj.get("involvedObject") or {}).get("namespace", "")
         own = meta(obj).get("namespace", "")
         if about in ("", own) and (about or own == "default"):
@@ -170,6 +170,6 @@ class EventStrategy(Strategy):
 
 
 class CustomStrategy(Strategy):
-    """A resource that a CustomResourceDefinition would bring, with a status subresource."""
+    """The strategy of a custom resource with a status subresource."""
 
     split_status = True

@@ -1,4 +1,4 @@
-"""StatefulSets: defaults, the rules of their spec, and the few fields that may change."""
+"""The strategy of StatefulSets: defaults, validation, and the few fields that may change."""
 
 from collections.abc import Iterator
 

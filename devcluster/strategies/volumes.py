@@ -1,4 +1,4 @@
-"""Persistent volumes and claims: defaults, rules, and what a binding freezes."""
+"""The strategies of persistent volumes and claims: defaults, validation, and the fields that a binding fixes."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -157,7 +157,7 @@ def _mode_causes(modes: list[str]) -> Iterator[StatusCause]:
 
 
 def _frozen(claim: Object, before: Object) -> Object:
-    """The part of a claim's spec that an update must leave; the binder sets a volume's name once."""
+    """Return the part of the spec of a claim that an update must not change. The volume name may be set once."""
     kept = dict(spec(claim))
     if status(before).get("phase") == "Bound":
         kept["resources"] = {name: value for name, value in kept.get("resources", {}).items() if name != "requests"}
