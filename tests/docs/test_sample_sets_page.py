@@ -1,4 +1,4 @@
-"""docs/sample-sets.md says what the controller does: every stage, action and way, and who decides."""
+"""docs/sample-sets.md documents every stage of a removal, every action and every way to a server."""
 
 import re
 from typing import get_args
@@ -10,7 +10,7 @@ from app.settings import Settings
 from tests.docs.test_docs import read, rows
 
 PAGE = "docs/sample-sets.md"
-# How the page calls what a pass may decide.
+# What the page calls the actions of a reconcile.
 WORDS = {
     "Create": "create an object",
     "Delete": "delete an object",
@@ -31,11 +31,11 @@ def test_every_stage_of_a_removal_is_told_in_order() -> None:
 
 def test_every_action_may_be_repeated_for_a_reason() -> None:
     assert {action.__name__ for action in get_args(CacheAction)} == WORDS.keys()
-    assert [*dict.fromkeys(WORDS.values())] == first_cells("A pass")
+    assert [*dict.fromkeys(WORDS.values())] == first_cells("A reconcile")
 
 
 def test_every_way_to_a_server_is_told() -> None:
     ways = get_args(Settings.model_fields["runtime_access"].annotation)
     assert sorted(first_cells("Two ways to a server")) == sorted(ways)
-    assert set(ways) <= set(re.findall(r"[\w-]+", read(PAGE).partition("## A pass")[0]))
+    assert set(ways) <= set(re.findall(r"[\w-]+", read(PAGE).partition("## A reconcile")[0]))
     assert f"`{TOKEN_HEADER}`" in read(PAGE)
