@@ -31,9 +31,9 @@ from app.k8s.api import KubeApi
 from app.k8s.connection import connect
 from app.k8s.errors import ClusterNotConfigured
 from app.loops.cache.runtime_servers import PodAccess, PodAddressAccess, PodProxyAccess, RuntimeServers
+from app.loops.context import ControllerContext
 from app.loops.controller import Controller
 from app.loops.leadership import Leadership, lease_timeouts
-from app.loops.parts import Parts
 from app.loops.supervisor import Loop, Supervisor
 from app.loops.uninstall import uninstall as remove_everything
 from app.main import create_app
@@ -56,10 +56,9 @@ class NotConfigured(Exception):  # noqa: N818 - a message for the operator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foundation:
-    """What every role stands on. `api` is None in an API process that knows no cluster."""
+class Connections:
+    """The open connections of a process. `api` is None in an API process without a configured cluster."""
 
-    settings: Settings
     clock: Clock
     db: Database
     controller_db: Database
@@ -82,8 +81,8 @@ async def serve(
     """
     faultpoints.arm(os.environ)
     _refuse_open_access_to_others(settings)
-    with _bound(settings.host, settings.port) as listening:
-        await _serve_on(listening, _located(settings, listening), on_ready=on_ready, stop=stop, migrate=migrate)
+    with listening_socket(settings.host, settings.port) as listening:
+        await _serve_on(listening, with_server_url(settings, listening), on_ready=on_ready, stop=stop, migrate=migrate)
 
 
 async def _serve_on(
@@ -94,29 +93,29 @@ async def _serve_on(
     stop: asyncio.Event,
     migrate: bool,
 ) -> None:
-    async with foundation(settings, migrate=migrate) as base:
-        controller = _controller(base) if settings.role != "api" else None
-        services = _services(base, controller, stop)
+    async with connections(settings, migrate=migrate) as opened:
+        controller = _controller(settings, opened) if settings.role != "api" else None
+        services = _services(settings, opened, controller, stop)
         loops: dict[str, Loop] = {
-            "notifications": base.listener.run,
-            "notifier": base.notifier.run,
-            "publisher": base.publisher.run,
+            "notifications": opened.listener.run,
+            "notifier": opened.notifier.run,
+            "publisher": opened.publisher.run,
             "services": services.run,
         }
         if controller is not None:
             loops["controller"] = controller.run
-        watchdog = Watchdog(base.clock)
+        watchdog = Watchdog(opened.clock)
         if controller is not None:
             watchdog.limit(controller.overdue, settings.lease_grace)
         with watchdog.running():
             async with asyncio.TaskGroup() as group:
-                supervisor = group.create_task(Supervisor(loops, base.clock).run())
+                supervisor = group.create_task(Supervisor(loops, opened.clock).run())
                 await _serve_http(listening, settings, services, on_ready, stop)
                 supervisor.cancel()
 
 
 @asynccontextmanager
-async def foundation(settings: Settings, *, migrate: bool) -> AsyncIterator[Foundation]:
+async def connections(settings: Settings, *, migrate: bool) -> AsyncIterator[Connections]:
     """Connections, opened in order and closed in reverse."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
@@ -146,8 +145,7 @@ async def foundation(settings: Settings, *, migrate: bool) -> AsyncIterator[Foun
         access = _pod_access(settings, api)
         stack.push_async_callback(access.close)
         notifier = Notifier(db)
-        yield Foundation(
-            settings=settings,
+        yield Connections(
             clock=clock,
             db=db,
             controller_db=controller_db,
@@ -174,9 +172,9 @@ async def uninstall(settings: Settings) -> Mapping[str, int]:
         NotConfigured: a setting is missing, or a controller is at work.
         KubeError: the cluster did not answer.
     """
-    async with foundation(settings, migrate=False) as base:
-        assert base.api is not None
-        leadership = Leadership(base.lease_db, base.clock, ttl=settings.lease_seconds, renew_every=1.0)
+    async with connections(settings, migrate=False) as opened:
+        assert opened.api is not None
+        leadership = Leadership(opened.lease_db, opened.clock, ttl=settings.lease_seconds, renew_every=1.0)
         try:
             async with asyncio.timeout(settings.lease_seconds + 1.0):
                 await leadership.acquire()
@@ -186,9 +184,9 @@ async def uninstall(settings: Settings) -> Mapping[str, int]:
             async with asyncio.TaskGroup() as group:
                 keeper = group.create_task(leadership.keep())
                 deleted = await remove_everything(
-                    base.api,
+                    opened.api,
                     leadership,
-                    str(base.installation.id),
+                    str(opened.installation.id),
                     namespaces=_own_namespaces(settings),
                     request_seconds=settings.request_timeout,
                 )
@@ -235,66 +233,64 @@ def _pod_access(settings: Settings, api: KubeApi | None) -> PodAccess:
     return PodAddressAccess() if api is None or settings.runtime_access == "pod-address" else PodProxyAccess(api)
 
 
-def _controller(base: Foundation) -> Controller:
-    assert base.api is not None
-    settings = base.settings
+def _controller(settings: Settings, opened: Connections) -> Controller:
+    assert opened.api is not None
     if settings.request_timeout > settings.lease_seconds / 2:
         raise NotConfigured(
             f"{ENV_PREFIX}REQUEST_TIMEOUT ({settings.request_timeout:g} s) may be at most half of "
             f"{ENV_PREFIX}LEASE_SECONDS ({settings.lease_seconds:g} s): no request starts that could outlive the lease"
         )
     return Controller(
-        Parts(
-            api=base.api,
-            db=base.controller_db,
-            lease_db=base.lease_db,
-            listener=base.listener,
-            publisher=base.publisher,
-            clock=base.clock,
-            installation_id=base.installation.id,
-            installation_key=base.installation.key,
+        ControllerContext(
+            api=opened.api,
+            db=opened.controller_db,
+            lease_db=opened.lease_db,
+            listener=opened.listener,
+            publisher=opened.publisher,
+            clock=opened.clock,
+            installation_id=opened.installation.id,
+            installation_key=opened.installation.key,
             settings=settings.controller(),
             timing=settings.timing(),
             evidence=settings.evidence(),
             site=settings.site(),
             samples=settings.samples(),
-            runtimes=RuntimeServers(base.pod_access, timeout=settings.request_timeout),
+            runtimes=RuntimeServers(opened.pod_access, timeout=settings.request_timeout),
         )
     )
 
 
-def _services(base: Foundation, controller: Controller | None, stop: asyncio.Event) -> Services:
-    settings = base.settings
+def _services(settings: Settings, opened: Connections, controller: Controller | None, stop: asyncio.Event) -> Services:
     planner = Planner(
-        installation=str(base.installation.id),
+        installation=str(opened.installation.id),
         limits=settings.limits(),
         site=settings.site(),
         policy=settings.policy(),
     )
 
     def intent_hint() -> None:
-        base.notifier.hint(INTENT)
-        base.publisher.hint()
+        opened.notifier.hint(INTENT)
+        opened.publisher.hint()
 
     async def feed_hint() -> None:
-        with base.listener.subscribe(FEED) as hints:
+        with opened.listener.subscribe(FEED) as hints:
             await hints.wait(FEED_POLL)
 
-    ready = Readiness(base.db, base.clock, controller.condition if controller is not None else None)
+    ready = Readiness(opened.db, opened.clock, controller.condition if controller is not None else None)
 
     async def readiness() -> Sequence[Check]:
         stopping = Check(name="shutdown", ok=False, detail="this process is about to stop")
         return [*([stopping] if stop.is_set() else ()), *await ready()]
 
     return Assembly(
-        db=base.db,
-        clock=base.clock,
-        access=_access(base),
+        db=opened.db,
+        clock=opened.clock,
+        access=_access(settings, opened),
         planner=planner,
-        installation_key=base.installation.key,
+        installation_key=opened.installation.key,
         hints=Hints(intent=intent_hint, feed=feed_hint),
         readiness=readiness,
-        log_reader=ClusterLogs(base.api) if base.api is not None else None,
+        log_reader=ClusterLogs(opened.api) if opened.api is not None else None,
         namespaces=settings.served_namespaces(),
         stale_after=timedelta(seconds=settings.stale_after),
         cache_limits=settings.cache_limits(),
@@ -302,8 +298,8 @@ def _services(base: Foundation, controller: Controller | None, stop: asyncio.Eve
     ).build()
 
 
-def _access(base: Foundation) -> Access:
-    return OpenAccess() if base.settings.open_access else TokenAccess(base.db, base.clock)
+def _access(settings: Settings, opened: Connections) -> Access:
+    return OpenAccess() if settings.open_access else TokenAccess(opened.db, opened.clock)
 
 
 def _refuse_open_access_to_others(settings: Settings) -> None:
@@ -343,12 +339,12 @@ async def _serve_http(
         )
 
 
-def _located(settings: Settings, listening: socket.socket) -> Settings:
+def with_server_url(settings: Settings, listening: socket.socket) -> Settings:
     """The settings with the address that this process serves on, unless another one leads to it."""
     return settings if settings.server_url else settings.model_copy(update={"server_url": url_of(listening)})
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int) -> socket.socket:
     try:
         return bind(host, port)
     except OSError as error:

@@ -7,7 +7,7 @@ from app.clock import Clock
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.write_proof import prove_writable
-from app.loops.parts import Condition
+from app.loops.controller_state import ControllerCondition
 from app.services.gateway import Check
 
 PROOF_EVERY = 2.0  # seconds that a proof is good for: /readyz takes no token, and must not be a way to load Postgres
@@ -20,7 +20,7 @@ class Readiness:
     An API server that does not answer keeps nobody from submitting and reading, so it does not make a process unready.
     """
 
-    def __init__(self, db: Database, clock: Clock, condition: Callable[[], Condition] | None) -> None:
+    def __init__(self, db: Database, clock: Clock, condition: Callable[[], ControllerCondition] | None) -> None:
         self._db = db
         self._clock = clock
         self._condition = condition

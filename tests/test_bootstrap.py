@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from app.bootstrap import NotConfigured, _bound, _located
+from app.bootstrap import NotConfigured, listening_socket, with_server_url
 from app.settings import Settings
 
 
@@ -17,7 +17,7 @@ async def test_answers_leave_at_once() -> None:
         accepted.put_nowait(writer.get_extra_info("socket"))
         writer.close()
 
-    with _bound("127.0.0.1", 0) as listening:
+    with listening_socket("127.0.0.1", 0) as listening:
         server = await asyncio.start_server(answer, sock=listening)
         async with server, asyncio.timeout(60):
             _, writer = await asyncio.open_connection(*listening.getsockname())
@@ -29,16 +29,16 @@ async def test_answers_leave_at_once() -> None:
 
 @pytest.mark.parametrize("given", [None, "http://jobgate.example/"])
 def test_pods_are_told_the_address_that_is_served_on_or_the_one_that_leads_to_it(given: str | None) -> None:
-    with _bound("127.0.0.1", 0) as listening:
+    with listening_socket("127.0.0.1", 0) as listening:
         served = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        site = _located(Settings(port=0, server_url=given), listening).site()
+        site = with_server_url(Settings(port=0, server_url=given), listening).site()
     assert site.server_url == ("http://jobgate.example" if given else served)
 
 
 def test_an_ipv6_address_is_a_url_too() -> None:
     try:
-        with _bound("::1", 0) as listening:
+        with listening_socket("::1", 0) as listening:
             port = listening.getsockname()[1]
-            assert _located(Settings(), listening).site().server_url == f"http://[::1]:{port}"
+            assert with_server_url(Settings(), listening).site().server_url == f"http://[::1]:{port}"
     except (OSError, NotConfigured):
         pytest.skip("this machine has no IPv6")

@@ -4,7 +4,7 @@ import pytest
 
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.policy import Level, PodPolicy
-from app.loops.parts import AutoscalerSettings
+from app.loops.settings import AutoscalerSettings
 from app.settings import Settings
 
 

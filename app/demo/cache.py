@@ -13,8 +13,8 @@ from app.demo.player import Say, StoryResult
 from app.demo.sample_story import Document, SampleStory
 from app.demo.second_node import TOLERATION, second_node
 from app.k8s.connection import connect
-from app.k8s.errors import AlreadyExists
-from app.k8s.transport import Limits
+from app.k8s.errors import KubeAlreadyExists
+from app.k8s.transport import TransportLimits
 from app.settings import Settings
 from devcluster.node.storage.fuse import why_no_fuse
 
@@ -37,11 +37,11 @@ async def play_cache(client: httpx2.AsyncClient, namespace: str, say: Say, data_
     """Its files are gone afterwards."""
     home = data_dir / "digits"
     kubeconfig = data_dir / "cluster" / "kubeconfig"
-    api = await connect(kubeconfig=str(kubeconfig), context=None, limits=Limits(connect=CONNECT))
+    api = await connect(kubeconfig=str(kubeconfig), context=None, limits=TransportLimits(connect=CONNECT))
 
     async def make_secret(document: Document) -> None:
         document["metadata"]["namespace"] = namespace
-        with suppress(AlreadyExists):
+        with suppress(KubeAlreadyExists):
             await api.create(document)
 
     spec = {"partitions": PARTITIONS, "tolerations": [TOLERATION]}

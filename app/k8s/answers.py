@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.k8s.codec import load_object
-from app.k8s.errors import ApiError, BrokenAnswer, Cause, error_class
+from app.k8s.errors import BrokenAnswer, KubeStatusError, StatusCause, error_class
 from app.k8s.text import clean_text
 
 MAX_WORDS = 2_000  # of an answer that is no Status: enough to recognise a proxy's page
 
 
-def error_from_answer(status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
+def error_from_answer(status: int, body: bytes, headers: Mapping[str, str]) -> KubeStatusError:
     """The error that an HTTP answer with this status means."""
     try:
         answer = load_object(body)
@@ -21,7 +21,7 @@ def error_from_answer(status: int, body: bytes, headers: Mapping[str, str]) -> A
     return error_from_status({**answer, "code": status}, _seconds(headers.get("Retry-After")))
 
 
-def error_from_status(answer: Mapping[str, Any], retry_after: float | None = None) -> ApiError:
+def error_from_status(answer: Mapping[str, Any], retry_after: float | None = None) -> KubeStatusError:
     """The error that a Status object means; also the object of a watch's ERROR event."""
     details = _mapping(answer.get("details"))
     code = answer.get("code")
@@ -39,10 +39,10 @@ def error_from_status(answer: Mapping[str, Any], retry_after: float | None = Non
     )
 
 
-def _causes(value: Any) -> tuple[Cause, ...]:
+def _causes(value: Any) -> tuple[StatusCause, ...]:
     causes = [_mapping(item) for item in value] if isinstance(value, list) else []
     return tuple(
-        Cause(reason=_text(c.get("reason")), message=_text(c.get("message")), field=_text(c.get("field")))
+        StatusCause(reason=_text(c.get("reason")), message=_text(c.get("message")), field=_text(c.get("field")))
         for c in causes
     )
 

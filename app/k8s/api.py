@@ -10,10 +10,10 @@ import msgspec
 
 from app.domain.objects import Object
 from app.k8s.answers import error_from_status
-from app.k8s.codec import OBJECT, Codec, Page, decode_page, load_json, load_object
+from app.k8s.codec import OBJECT, Codec, ListPage, decode_page, load_json, load_object
 from app.k8s.errors import BrokenAnswer
-from app.k8s.resources import POD, Resource, resource_for
-from app.k8s.transport import READ_BUFFER, Endpoint, Limits, Params, Transport
+from app.k8s.resources import POD, KubeResource, resource_for
+from app.k8s.transport import READ_BUFFER, ClusterEndpoint, Params, Transport, TransportLimits
 
 MAX_LINE = 2**23  # bytes of one watch event: several times what etcd stores
 WATCH_GRACE = 30.0  # seconds past a watch's own timeout after which we end it ourselves
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @unique
-class EventType(StrEnum):
+class WatchEventType(StrEnum):
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
@@ -33,7 +33,7 @@ class EventType(StrEnum):
 class WatchEvent(Generic[T]):
     """One line of a watch. A bookmark's object has little more than a resource version."""
 
-    type: EventType
+    type: WatchEventType
     object: T
 
 
@@ -64,8 +64,8 @@ class Propagation(StrEnum):
 class KubeApi:
     """A cluster. `timeout` is in seconds, for the whole call; without it the session's limits hold."""
 
-    def __init__(self, endpoint: Endpoint, limits: Limits | None = None) -> None:
-        self._transport = Transport(endpoint, limits or Limits())
+    def __init__(self, endpoint: ClusterEndpoint, limits: TransportLimits | None = None) -> None:
+        self._transport = Transport(endpoint, limits or TransportLimits())
         self.url = endpoint.url
 
     @property
@@ -86,7 +86,7 @@ class KubeApi:
 
     async def get(
         self,
-        resource: Resource,
+        resource: KubeResource,
         name: str,
         namespace: str | None = None,
         *,
@@ -98,7 +98,7 @@ class KubeApi:
 
     async def list_page(
         self,
-        resource: Resource,
+        resource: KubeResource,
         namespace: str | None = None,
         *,
         codec: Codec[T],
@@ -107,7 +107,7 @@ class KubeApi:
         limit: int = 500,
         continue_token: str = "",
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
-    ) -> Page[T]:
+    ) -> ListPage[T]:
         """One page of the newest list; `limit=0` asks for all of it at once."""
         params = _given(
             {
@@ -124,7 +124,7 @@ class KubeApi:
 
     async def list_all(
         self,
-        resource: Resource,
+        resource: KubeResource,
         namespace: str | None = None,
         *,
         codec: Codec[T],
@@ -169,7 +169,7 @@ class KubeApi:
 
     async def merge_patch(
         self,
-        resource: Resource,
+        resource: KubeResource,
         name: str,
         namespace: str | None = None,
         *,
@@ -184,7 +184,7 @@ class KubeApi:
 
     async def json_patch(
         self,
-        resource: Resource,
+        resource: KubeResource,
         name: str,
         namespace: str | None = None,
         *,
@@ -216,7 +216,7 @@ class KubeApi:
 
     async def delete(
         self,
-        resource: Resource,
+        resource: KubeResource,
         name: str,
         namespace: str | None = None,
         *,
@@ -256,7 +256,7 @@ class KubeApi:
     ) -> bytes:
         """What a pod's port answers through the API server, its first `most` bytes.
 
-        A status of 300 or more is an ApiError, of the reason Unknown where it is the pod's own.
+        A status of 300 or more is a KubeStatusError, of the reason Unknown where it is the pod's own.
         """
         path = f"{POD.path(request.namespace, request.pod)}:{request.port}/proxy/{request.path}"
         return await self._transport.request(
@@ -271,7 +271,7 @@ class KubeApi:
 
     async def watch(
         self,
-        resource: Resource,
+        resource: KubeResource,
         namespace: str | None = None,
         *,
         codec: Codec[T],
@@ -284,7 +284,7 @@ class KubeApi:
         """What happens after `resource_version`, with bookmarks, until the server ends it.
 
         `opened` is called when the server has accepted the watch, which it does without waiting for an event.
-        An ERROR event is raised as the ApiError that it holds, a line that is no event as BrokenAnswer.
+        An ERROR event is raised as the KubeStatusError that it holds, a line that is no event as BrokenAnswer.
         """
         params = _given(
             {
@@ -316,7 +316,7 @@ class _Envelope(msgspec.Struct):
 
 
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
-_KNOWN_TYPES = {event_type.value: event_type for event_type in EventType}
+_KNOWN_TYPES = {event_type.value: event_type for event_type in WatchEventType}
 
 
 def _event(line: bytes, codec: Codec[T]) -> WatchEvent[T]:

@@ -1,32 +1,34 @@
-"""How long to wait after a failure, as client-go's reflector does."""
+"""The wait before a reflector lists or watches again, as in client-go."""
 
 import random
 from collections.abc import Callable
 
 from app.clock import Clock
+from app.domain.backoff import ExponentialBackoff
 
-INITIAL = 0.8  # seconds; these five are those of NewReflectorWithOptions in client-go's tools/cache/reflector.go
-MAXIMUM = 30.0
-FACTOR = 2.0
+# These values are those of NewReflectorWithOptions in client-go's tools/cache/reflector.go. All times are seconds.
+BACKOFF = ExponentialBackoff(first=0.8, longest=30.0)
 JITTER = 1.0
 RESET_AFTER = 120.0
 
 
-class Backoff:
-    """Doubles with every failure up to a limit; starts anew when the last failure is long past."""
+class JitteredBackoff:
+    """Exponential back-off with jitter, so that many clients do not come back at the same moment.
+
+    The count of failures starts again when the last failure is more than RESET_AFTER seconds ago.
+    """
 
     def __init__(self, clock: Clock, chance: Callable[[], float] = random.random) -> None:
         self._clock = clock
         self._chance = chance
-        self._base = INITIAL
+        self._failures = 0
         self._last: float | None = None
 
     def next(self) -> float:
-        """Seconds to wait now."""
+        """Count a failure and return the seconds to wait after it."""
         now = self._clock.monotonic()
         if self._last is not None and now - self._last > RESET_AFTER:
-            self._base = INITIAL
+            self._failures = 0
         self._last = now
-        base = self._base
-        self._base = min(base * FACTOR, MAXIMUM)
-        return min(base * (1.0 + JITTER * self._chance()), MAXIMUM)
+        self._failures += 1
+        return min(BACKOFF.delay(self._failures) * (1.0 + JITTER * self._chance()), BACKOFF.longest)

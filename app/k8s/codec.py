@@ -71,7 +71,7 @@ EVENT = StructCodec(Event)
 OBJECT = ObjectCodec()
 
 
-class Page(msgspec.Struct, Generic[T_co], frozen=True):
+class ListPage(msgspec.Struct, Generic[T_co], frozen=True):
     """One page of a list."""
 
     items: tuple[T_co, ...]
@@ -93,13 +93,13 @@ _LIST = msgspec.json.Decoder(_List)
 _ANY = msgspec.json.Decoder()
 
 
-def decode_page(raw: bytes, codec: Codec[T_co]) -> Page[T_co]:
+def decode_page(raw: bytes, codec: Codec[T_co]) -> ListPage[T_co]:
     """A list's page, its items decoded one by one so that an odd one does not spoil the others."""
     try:
         page = _LIST.decode(raw)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise BrokenAnswer(f"a list could not be read: {error}") from error
-    return Page(
+    return ListPage(
         items=tuple(codec.decode(item) for item in page.items or ()),
         resource_version=page.metadata.resource_version,
         continue_token=page.metadata.continue_token or "",

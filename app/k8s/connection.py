@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from app.clock import Clock, SystemClock
 from app.k8s.api import KubeApi
-from app.k8s.errors import ClusterNotConfigured, Unauthorized
-from app.k8s.transport import Anonymous, Credentials, Endpoint, Limits
+from app.k8s.errors import ClusterNotConfigured, KubeUnauthorized
+from app.k8s.transport import Anonymous, ClusterCredentials, ClusterEndpoint, TransportLimits
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
 TOKEN_CHECK = 60.0  # seconds between looks at whether a token is to be refreshed; kubelets rotate theirs after an hour
@@ -23,7 +23,7 @@ IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 
 
 async def connect(
-    *, kubeconfig: str | None, context: str | None, limits: Limits | None = None, clock: Clock | None = None
+    *, kubeconfig: str | None, context: str | None, limits: TransportLimits | None = None, clock: Clock | None = None
 ) -> KubeApi:
     """The cluster that the arguments, the environment or the surrounding pod point to. Asks it nothing yet.
 
@@ -34,7 +34,7 @@ async def connect(
     return KubeApi(endpoint, limits)
 
 
-async def load_endpoint(*, kubeconfig: str | None, context: str | None, clock: Clock) -> Endpoint:
+async def load_endpoint(*, kubeconfig: str | None, context: str | None, clock: Clock) -> ClusterEndpoint:
     """Where the cluster is; ClusterNotConfigured says what was looked for."""
     paths = _paths(kubeconfig)
     if paths is None and IN_CLUSTER not in os.environ:
@@ -89,9 +89,9 @@ def _paths(kubeconfig: str | None) -> str | None:
     return given
 
 
-def _endpoint(configuration: Any, credentials: Credentials) -> Endpoint:
+def _endpoint(configuration: Any, credentials: ClusterCredentials) -> ClusterEndpoint:
     url = str(configuration.host)
-    return Endpoint(
+    return ClusterEndpoint(
         url=url,
         tls=_tls(configuration) if url.startswith("https") else None,
         server_name=configuration.tls_server_name,
@@ -148,7 +148,7 @@ class BearerToken:
                 self._value = _header(await self._read(again=refused is not None))
             except Exception as error:  # a plugin or identity provider may fail in any way; the old token may still do
                 if self._value is None or refused is not None:
-                    raise Unauthorized(401, "Unauthorized", f"no token could be had: {error}") from error
+                    raise KubeUnauthorized(401, "Unauthorized", f"no token could be had: {error}") from error
             self._due = self._clock.monotonic() + TOKEN_CHECK
 
 

@@ -1,58 +1,61 @@
-# ruff: noqa: N818 - the family bears the names that Kubernetes gives to its reasons
-"""Everything that can go wrong with a cluster.
+# ruff: noqa: N818 - the names are those that Kubernetes gives to the reasons of a Status
+"""The errors of the Kubernetes client.
 
     KubeError
-    ├── ClusterNotConfigured    no way to a cluster is configured; nothing was asked
-    ├── Unreachable             no answer: refused, reset, timed out
-    │   ├── AmbiguousResult     no answer to a write that was sent: it may have been carried out
-    │   ├── BrokenAnswer        an answer that Kubernetes does not give: a proxy's page, a cut line
-    │   └── SilentStream        a stream that sent nothing for longer than it may
-    └── ApiError                the API server's Status, in its own words
-        ├── BadRequest 400      ├── Unauthorized 401    ├── Forbidden 403   ├── NotFound 404
-        ├── Conflict 409        ├── AlreadyExists 409   ├── Gone 410        ├── TooLarge 413
-        ├── Invalid 422         ├── TooManyRequests 429 └── ServerError 5xx
+    ├── ClusterNotConfigured          no cluster is configured; no request was sent
+    ├── Unreachable                   no answer: refused, reset, timed out
+    │   ├── AmbiguousResult           no answer to a write that was sent: the server may have carried it out
+    │   ├── BrokenAnswer              an answer that is not Kubernetes': a proxy's error page, a cut line
+    │   └── SilentStream              a stream that sent nothing for longer than a healthy one can
+    └── KubeStatusError               the API server answered with a Status, whose message this error has
+        ├── KubeBadRequest 400        ├── KubeAlreadyExists 409 (a KubeConflict)
+        ├── KubeUnauthorized 401      ├── KubeGone 410
+        ├── KubeForbidden 403         ├── KubeTooLarge 413
+        ├── KubeNotFound 404          ├── KubeInvalid 422
+        └── KubeConflict 409          ├── KubeTooManyRequests 429
+                                      └── KubeServerError 5xx
 
-Nothing of aiohttp or kubernetes_asyncio leaves this package.
+Errors of aiohttp and kubernetes_asyncio never leave this package.
 """
 
 from dataclasses import dataclass
 
 
 class KubeError(Exception):
-    """The base of the family."""
+    """Base of all errors of the Kubernetes client."""
 
 
 class ClusterNotConfigured(KubeError):
-    """Neither a kubeconfig nor in-cluster credentials lead to a cluster; the message says what was looked for."""
+    """Neither a kubeconfig nor in-cluster credentials were found; the message says where the client looked."""
 
 
 class Unreachable(KubeError):
-    """The API server gave no answer. A write that failed like this was not sent."""
+    """The API server gave no answer. Unless it is an AmbiguousResult, no write was sent."""
 
 
 class AmbiguousResult(Unreachable):
-    """A write was sent and no answer came back: look before you repeat it."""
+    """A write was sent and no answer came back: read the object before repeating the write."""
 
 
 class BrokenAnswer(Unreachable):
-    """What came back is not Kubernetes: a proxy's error page, a line cut in half."""
+    """The answer is not Kubernetes' own: a proxy's error page, or a line that was cut."""
 
 
 class SilentStream(Unreachable):
-    """A stream sent nothing, not even a bookmark, for longer than a living one can."""
+    """A stream sent nothing, not even a bookmark, for longer than a healthy one can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """One entry of a Status' details.causes."""
+class StatusCause:
+    """One entry of `details.causes` of a Status."""
 
     reason: str = ""
     message: str = ""
     field: str = ""
 
 
-class ApiError(KubeError):
-    """The API server refused, and said why."""
+class KubeStatusError(KubeError):
+    """The API server answered with a Status that reports a failure."""
 
     def __init__(
         self,
@@ -60,7 +63,7 @@ class ApiError(KubeError):
         reason: str,
         message: str,
         *,
-        causes: tuple[Cause, ...] = (),
+        causes: tuple[StatusCause, ...] = (),
         kind: str = "",
         name: str = "",
         retry_after: float | None = None,
@@ -76,77 +79,77 @@ class ApiError(KubeError):
 
     @property
     def is_version_too_large(self) -> bool:
-        """The version asked for is ahead of this server: it lags, or another cluster has taken its place."""
+        """Whether the requested resourceVersion is newer than the server: it lags, or another cluster replaced it."""
         return any(cause.reason == "ResourceVersionTooLarge" for cause in self.causes) or (
             "Too large resource version" in self.message
         )
 
 
-class BadRequest(ApiError):
-    """400: the request could not be read; with strict validation also an unknown or misspelt field."""
+class KubeBadRequest(KubeStatusError):
+    """400: the request is malformed; under strict field validation also an unknown field."""
 
 
-class Unauthorized(ApiError):
-    """401: the credentials are not, or no longer, valid."""
+class KubeUnauthorized(KubeStatusError):
+    """401: the credentials are invalid or have expired."""
 
 
-class Forbidden(ApiError):
-    """403: not allowed to the user, by quota, or by an admission controller."""
+class KubeForbidden(KubeStatusError):
+    """403: RBAC, a quota or an admission plugin denies the request."""
 
 
-class NotFound(ApiError):
+class KubeNotFound(KubeStatusError):
     """404: no such object, or no such API."""
 
 
-class Conflict(ApiError):
-    """409: a precondition (uid, resourceVersion) did not hold. A create gets it too, when many use up one quota."""
+class KubeConflict(KubeStatusError):
+    """409: a precondition (uid, resourceVersion) failed. A create also gets it when many requests charge one quota."""
 
 
-class AlreadyExists(Conflict):
-    """409: the name is taken."""
+class KubeAlreadyExists(KubeConflict):
+    """409: an object with this name exists."""
 
 
-class Gone(ApiError):
-    """410: the version or continue token is too old; list again."""
+class KubeGone(KubeStatusError):
+    """410: the resourceVersion or continue token is too old; list again."""
 
 
-class TooLarge(ApiError):
-    """413, or etcd's 500: the object is larger than the cluster stores."""
+class KubeTooLarge(KubeStatusError):
+    """413, or a 500 from etcd: the object is larger than the cluster can store."""
 
 
-class Invalid(ApiError):
-    """422: read, and refused field by field (see `causes`); a JSON patch whose test failed is 422 without causes."""
+class KubeInvalid(KubeStatusError):
+    """422: validation failed (see `causes`). A JSON patch whose `test` operation fails is a 422 without causes."""
 
 
-class TooManyRequests(ApiError):
-    """429: flow control, or an eviction that a budget forbids now; `retry_after` is what the server asked."""
+class KubeTooManyRequests(KubeStatusError):
+    """429: flow control, or a disruption budget forbids an eviction; `retry_after` is the server's Retry-After."""
 
 
-class ServerError(ApiError):
-    """5xx: the server, etcd or a webhook is unwell; a time-out inside may come after the deed."""
+class KubeServerError(KubeStatusError):
+    """5xx: the server, etcd or a webhook failed. The request may have been carried out before a timeout."""
 
 
-_BY_STATUS: dict[int, type[ApiError]] = {
-    400: BadRequest,
-    401: Unauthorized,
-    403: Forbidden,
-    404: NotFound,
-    409: Conflict,
-    410: Gone,
-    413: TooLarge,
-    422: Invalid,
-    429: TooManyRequests,
+_BY_STATUS: dict[int, type[KubeStatusError]] = {
+    400: KubeBadRequest,
+    401: KubeUnauthorized,
+    403: KubeForbidden,
+    404: KubeNotFound,
+    409: KubeConflict,
+    410: KubeGone,
+    413: KubeTooLarge,
+    422: KubeInvalid,
+    429: KubeTooManyRequests,
 }
 
 
-def error_class(status: int, reason: str, message: str) -> type[ApiError]:
-    """The member of the family that an answer belongs to."""
+def error_class(status: int, reason: str, message: str) -> type[KubeStatusError]:
+    """Return the class for the code and reason of a Status."""
     if "request is too large" in message:
-        return TooLarge
+        return KubeTooLarge
     if status == 409 and reason == "AlreadyExists":
-        return AlreadyExists
+        return KubeAlreadyExists
     if reason == "Expired":
-        return Gone
+        return KubeGone
     if status >= 500:
-        return ServerError
-    return _BY_STATUS.get(status, ApiError)
+        return KubeServerError
+    return _BY_STATUS.get(status, KubeStatusError)

@@ -4,12 +4,12 @@ from contextlib import suppress
 
 from app.domain.objects import Metadata
 from app.k8s.api import KubeApi
-from app.k8s.errors import Invalid, NotFound
-from app.k8s.resources import Resource
+from app.k8s.errors import KubeInvalid, KubeNotFound
+from app.k8s.resources import KubeResource
 
 
 async def release(
-    api: KubeApi, resource: Resource, metadata: Metadata, finalizer: str, *, request_seconds: float
+    api: KubeApi, resource: KubeResource, metadata: Metadata, finalizer: str, *, request_seconds: float
 ) -> bool:
     """False when the object's finalizers are no longer those of `metadata`: read it again. Gone is released."""
     if finalizer not in metadata.finalizers:
@@ -20,9 +20,9 @@ async def release(
         {"op": "test", "path": path, "value": finalizer},
         {"op": "remove", "path": path},
     ]
-    with suppress(NotFound):
+    with suppress(KubeNotFound):
         try:
             await api.json_patch(resource, metadata.name, metadata.namespace, patch=patch, timeout=request_seconds)
-        except Invalid:
+        except KubeInvalid:
             return False
     return True

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 
 from app.clock import Clock, SystemClock
-from app.k8s.errors import TooManyRequests
+from app.k8s.errors import KubeTooManyRequests
 
 FIRST = 4.0
 MOST = 64.0
@@ -15,7 +15,7 @@ MAX_PAUSE = 120.0
 
 
 class CreateLimiter:
-    """`async with limiter:` around one request. A TooManyRequests that leaves the block is noticed."""
+    """`async with limiter:` around one request. A KubeTooManyRequests that leaves the block is noticed."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class CreateLimiter:
     ) -> None:
         full = self._in_flight >= self.window
         self._in_flight -= 1
-        if isinstance(error, TooManyRequests):
+        if isinstance(error, KubeTooManyRequests):
             self.slow_down(error.retry_after)
         elif error is None and full:
             self._grow()

@@ -18,20 +18,20 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from app.cancellation import rounds
 from app.clock import Clock
-from app.k8s.api import EventType, KubeApi, WatchEvent
-from app.k8s.backoff import Backoff
-from app.k8s.codec import Codec, HasMetadata, Page
+from app.k8s.api import KubeApi, WatchEvent, WatchEventType
+from app.k8s.backoff import JitteredBackoff
+from app.k8s.codec import Codec, HasMetadata, ListPage
 from app.k8s.errors import (
-    ApiError,
     BrokenAnswer,
-    Gone,
     KubeError,
-    ServerError,
+    KubeGone,
+    KubeServerError,
+    KubeStatusError,
+    KubeTooManyRequests,
     SilentStream,
-    TooManyRequests,
     Unreachable,
 )
-from app.k8s.resources import Resource
+from app.k8s.resources import KubeResource
 
 PAGE_SIZE = 500  # client-go's pager
 VERY_SHORT = 1.0  # client-go: a watch that ends sooner and without an event saw nothing, which proves nothing
@@ -70,10 +70,10 @@ T = TypeVar("T", bound=HasMetadata)
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
-class Source(Protocol[T]):
+class ObjectSource(Protocol[T]):
     """Where objects come from. Failures are KubeErrors."""
 
-    async def list_page(self, continue_token: str, limit: int) -> Page[T]:
+    async def list_page(self, continue_token: str, limit: int) -> ListPage[T]:
         """One page of the newest list."""
         ...
 
@@ -84,7 +84,7 @@ class Source(Protocol[T]):
         ...
 
 
-class Sink(Protocol[T_contra]):
+class ObjectSink(Protocol[T_contra]):
     """Who is told, in order. The calls are quick and do not fail."""
 
     def replaced(self, objects: Sequence[T_contra]) -> None:
@@ -106,7 +106,7 @@ class ResourceSource(Generic[T]):
     def __init__(
         self,
         api: KubeApi,
-        resource: Resource,
+        resource: KubeResource,
         codec: Codec[T],
         *,
         namespace: str | None = None,
@@ -118,7 +118,7 @@ class ResourceSource(Generic[T]):
         self._namespace = namespace
         self._selector = label_selector
 
-    async def list_page(self, continue_token: str, limit: int) -> Page[T]:
+    async def list_page(self, continue_token: str, limit: int) -> ListPage[T]:
         return await self._api.list_page(
             self._resource,
             self._namespace,
@@ -161,8 +161,8 @@ class Reflector(Generic[T]):
 
     def __init__(
         self,
-        source: Source[T],
-        sink: Sink[T],
+        source: ObjectSource[T],
+        sink: ObjectSink[T],
         clock: Clock,
         *,
         pace: Pace | None = None,
@@ -175,7 +175,7 @@ class Reflector(Generic[T]):
         self._pace = pace or Pace()
         self._sleep = sleep
         self._chance = chance
-        self._backoff = Backoff(clock, chance)
+        self._backoff = JitteredBackoff(clock, chance)
         self._page_size = PAGE_SIZE
         self._position = 0
         self._versions: dict[str, int] = {}
@@ -195,7 +195,7 @@ class Reflector(Generic[T]):
 
     def offer(self, obj: T) -> None:
         """An object that an answer to another request has just shown: taken in as if the watch had brought it."""
-        self._deliver(WatchEvent(EventType.MODIFIED, obj))
+        self._deliver(WatchEvent(WatchEventType.MODIFIED, obj))
 
     async def _list(self) -> None:
         objects: list[T] = []
@@ -203,7 +203,7 @@ class Reflector(Generic[T]):
         for _ in rounds():
             try:
                 page = await self._source.list_page(token, self._page_size)
-            except Gone:
+            except KubeGone:
                 # The list took longer than its snapshot was kept; all at once it cannot.
                 self._page_size = 0
                 raise
@@ -235,10 +235,10 @@ class Reflector(Generic[T]):
                 raise BrokenAnswer("several watches brought neither an event nor a bookmark")
             try:
                 await self._watch()
-            except TooManyRequests as error:
+            except KubeTooManyRequests as error:
                 await self._wait_after(error)
                 continue
-            except (Unreachable, ServerError) as error:
+            except (Unreachable, KubeServerError) as error:
                 if self._heard_so_far() > heard:
                     silent = vain = 0
                     quiet_since = self._clock.monotonic()
@@ -271,7 +271,7 @@ class Reflector(Generic[T]):
     def _take(self, event: WatchEvent[T]) -> None:
         metadata = event.object.metadata
         self._heard()
-        if event.type is EventType.BOOKMARK:
+        if event.type is WatchEventType.BOOKMARK:
             self.stats.bookmarks += 1
         else:
             self.stats.events += 1
@@ -281,7 +281,7 @@ class Reflector(Generic[T]):
     def _deliver(self, event: WatchEvent[T]) -> None:
         uid, version = event.object.metadata.uid, event.object.metadata.version
         known = self._versions.get(uid, -1)
-        deletes = event.type is EventType.DELETED
+        deletes = event.type is WatchEventType.DELETED
         # What left the watch because its labels changed comes back with a newer version; what was deleted cannot.
         if not uid or version <= self._gone.get(uid, -1) or version < known or (version == known and not deletes):
             self.stats.stale += 1
@@ -308,9 +308,9 @@ class Reflector(Generic[T]):
     async def _wait_after(self, error: KubeError) -> None:
         self.stats.errors += 1
         self.stats.last_error = str(error)
-        asked = error.retry_after if isinstance(error, ApiError) else None
+        asked = error.retry_after if isinstance(error, KubeStatusError) else None
         await self._sleep(max(self._backoff.next(), min(asked or 0.0, MAX_RETRY_AFTER)))
 
 
 def _is_ahead(error: KubeError) -> bool:
-    return isinstance(error, ApiError) and error.is_version_too_large
+    return isinstance(error, KubeStatusError) and error.is_version_too_large

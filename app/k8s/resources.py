@@ -6,13 +6,13 @@ from typing import Any
 from urllib.parse import quote
 
 from app.clock import Clock
-from app.k8s.errors import KubeError, NotFound
+from app.k8s.errors import KubeError, KubeNotFound
 
 DISCOVERY_TTL = 300.0  # seconds; an API that an administrator installs is seen after this long
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class KubeResource:
     """One resource of the Kubernetes API."""
 
     api_version: str
@@ -41,20 +41,20 @@ def _segment(name: str) -> str:
     return quote(name, safe="")
 
 
-POD = Resource("v1", "Pod", "pods")
-SERVICE = Resource("v1", "Service", "services")
-CONFIG_MAP = Resource("v1", "ConfigMap", "configmaps")
-SECRET = Resource("v1", "Secret", "secrets")
-EVENT = Resource("v1", "Event", "events")
-SERVICE_ACCOUNT = Resource("v1", "ServiceAccount", "serviceaccounts")
-PERSISTENT_VOLUME_CLAIM = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
-PERSISTENT_VOLUME = Resource("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
-NODE = Resource("v1", "Node", "nodes", namespaced=False)
-NAMESPACE = Resource("v1", "Namespace", "namespaces", namespaced=False)
-STATEFUL_SET = Resource("apps/v1", "StatefulSet", "statefulsets")
-LEASE = Resource("coordination.k8s.io/v1", "Lease", "leases")
-PRIORITY_CLASS = Resource("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
-POD_GROUP = Resource("scheduler.tensorstack.dev/v1beta1", "PodGroup", "podgroups")
+POD = KubeResource("v1", "Pod", "pods")
+SERVICE = KubeResource("v1", "Service", "services")
+CONFIG_MAP = KubeResource("v1", "ConfigMap", "configmaps")
+SECRET = KubeResource("v1", "Secret", "secrets")
+EVENT = KubeResource("v1", "Event", "events")
+SERVICE_ACCOUNT = KubeResource("v1", "ServiceAccount", "serviceaccounts")
+PERSISTENT_VOLUME_CLAIM = KubeResource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+PERSISTENT_VOLUME = KubeResource("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+NODE = KubeResource("v1", "Node", "nodes", namespaced=False)
+NAMESPACE = KubeResource("v1", "Namespace", "namespaces", namespaced=False)
+STATEFUL_SET = KubeResource("apps/v1", "StatefulSet", "statefulsets")
+LEASE = KubeResource("coordination.k8s.io/v1", "Lease", "leases")
+PRIORITY_CLASS = KubeResource("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
+POD_GROUP = KubeResource("scheduler.tensorstack.dev/v1beta1", "PodGroup", "podgroups")
 
 _TABLE = {
     (resource.api_version, resource.kind): resource
@@ -77,7 +77,7 @@ _TABLE = {
 }
 
 
-def resource_for(api_version: str, kind: str) -> Resource:
+def resource_for(api_version: str, kind: str) -> KubeResource:
     """The resource of a manifest's apiVersion and kind."""
     try:
         return _TABLE[api_version, kind]
@@ -96,7 +96,7 @@ class Discovery:
         self._ttl = ttl
         self._known: dict[str, tuple[float, frozenset[str]]] = {}
 
-    async def has(self, resource: Resource) -> bool:
+    async def has(self, resource: KubeResource) -> bool:
         """Whether the cluster serves this kind. An unreachable cluster raises, unless it has told us before."""
         until, kinds = self._known.get(resource.api_version, (0.0, frozenset[str]()))
         now = self._clock.monotonic()
@@ -108,7 +108,7 @@ class Discovery:
     async def _kinds(self, api_version: str) -> frozenset[str]:
         try:
             answer = await self._fetch(("/apis/" if "/" in api_version else "/api/") + api_version)
-        except NotFound:
+        except KubeNotFound:
             return frozenset()
         except KubeError:
             if api_version in self._known:

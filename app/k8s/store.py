@@ -13,7 +13,7 @@ T = TypeVar("T", bound=HasMetadata)
 OnChange = Callable[[str], None]
 
 
-class Store(Generic[T]):
+class ReflectorStore(Generic[T]):
     """A sink of a reflector. `on_change` is called with the label's value of each object that changed."""
 
     def __init__(self, label: str, on_change: OnChange) -> None:

@@ -14,7 +14,7 @@ import yarl
 
 from app.cancellation import cancellation_first
 from app.k8s.answers import error_from_answer
-from app.k8s.errors import AmbiguousResult, SilentStream, Unauthorized, Unreachable
+from app.k8s.errors import AmbiguousResult, KubeUnauthorized, SilentStream, Unreachable
 
 READ_BUFFER = 2**21  # etcd holds objects up to 1.5 MiB; aiohttp's own buffer would cut their lines
 KEEPALIVE = 90.0  # longer than the pauses of a quiet controller; the API server keeps idle connections for 3 min
@@ -25,7 +25,7 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 Params = Mapping[str, str]
 
 
-class Credentials(Protocol):
+class ClusterCredentials(Protocol):
     """Who we are, asked before every request."""
 
     async def authorization(self) -> str | None:
@@ -48,18 +48,18 @@ class Anonymous:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class ClusterEndpoint:
     """Where a cluster is and how to speak with it."""
 
     url: str
     tls: ssl.SSLContext | None = None
     server_name: str | None = None
     proxy: str | None = None
-    credentials: Credentials = field(default_factory=Anonymous)
+    credentials: ClusterCredentials = field(default_factory=Anonymous)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class TransportLimits:
     """Timeouts in seconds, and how many connections may be open at once."""
 
     connect: float = 5.0
@@ -71,7 +71,7 @@ class Limits:
 class Transport:
     """One session to one cluster."""
 
-    def __init__(self, endpoint: Endpoint, limits: Limits) -> None:
+    def __init__(self, endpoint: ClusterEndpoint, limits: TransportLimits) -> None:
         self._endpoint = endpoint
         self.limits = limits
         self._base = endpoint.url.rstrip("/")
@@ -122,7 +122,7 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         most: int | None = None,
     ) -> bytes:
-        """The answer's body, of which no more than `most` bytes are read. A status of 300 or more is an ApiError."""
+        """Return the body, or its first `most` bytes. A status of 300 or more raises KubeStatusError."""
         limit = aiohttp.ClientTimeout(total=timeout or self.limits.request, sock_connect=self.limits.connect)
         async with self._answer(method, path, params, limit, body, content_type, headers) as response:
             return await response.read() if most is None else await read_beginning(response, most)
@@ -187,7 +187,7 @@ class Transport:
         """The answer, asked for a second time with new credentials when the first ones were refused."""
         try:
             return await send()
-        except Unauthorized:
+        except KubeUnauthorized:
             if not await self._endpoint.credentials.renew():
                 raise
         return await send()

@@ -32,13 +32,13 @@ from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
-from app.k8s.errors import Conflict, KubeError, NotFound
+from app.k8s.errors import KubeConflict, KubeError, KubeNotFound
 from app.k8s.finalizers import release
-from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, Resource
+from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, KubeResource
 from app.loops import metrics
 from app.loops.creator import Creator, Work
+from app.loops.event_reader import EventReader
 from app.loops.evidence import EvidenceCapture
-from app.loops.explainer import Explainer
 from app.loops.leadership import Leadership
 
 log = structlog.get_logger()
@@ -48,7 +48,7 @@ Call: TypeAlias = Callable[[], Awaitable[bool]]
 CALLS_PER_JOB = 10
 
 
-class Hands:
+class Actuator:
     """`timeout` is seconds for each request; the lease outlives every one that is started."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Hands:
         leadership: Leadership,
         creator: Creator,
         evidence: EvidenceCapture,
-        explainer: Explainer,
+        event_reader: EventReader,
         *,
         adopt: Callable[[Pod], None],
         verify: Callable[[], Awaitable[None]],
@@ -67,7 +67,7 @@ class Hands:
         self._leadership = leadership
         self._creator = creator
         self._evidence = evidence
-        self._explainer = explainer
+        self._event_reader = event_reader
         self._adopt = adopt
         self._verify = verify
         self._timeout = timeout
@@ -117,11 +117,11 @@ class Hands:
             case ReleasePod():
                 return partial(self._release_pod, work, action)
             case CaptureEvidence():
-                return partial(self._evidence.capture, work.plan.identity, action, work.facts)
+                return partial(self._evidence.capture, work.plan.identity, action, work.expectations)
             case ConfirmGone():
                 return partial(self._confirm_gone, work, action)
             case ReadEvents():
-                self._explainer.ask(work.plan.identity, action, work.facts)
+                self._event_reader.ask(work.plan.identity, action, work.expectations)
                 return None
             case MarkAnchor():
                 return partial(self._mark_anchor, work, action)
@@ -133,7 +133,7 @@ class Hands:
     async def _delete_pod(self, work: Work, action: DeletePod) -> bool:
         reached(FaultPoint.POD_BEFORE_DELETE)
         self._leadership.guard(self._timeout)
-        with suppress(NotFound, Conflict):
+        with suppress(KubeNotFound, KubeConflict):
             await self._api.delete(
                 POD,
                 action.name,
@@ -148,7 +148,7 @@ class Hands:
     async def _release_pod(self, work: Work, action: ReleasePod) -> bool:
         """Takes off our finalizer and leaves others', whatever else has changed on the pod meanwhile."""
         namespace = work.plan.identity.namespace
-        with suppress(NotFound):
+        with suppress(KubeNotFound):
             pod = await self._api.get(POD, action.name, namespace, codec=POD_CODEC, timeout=self._timeout)
             if pod.metadata.uid != action.uid:
                 return True
@@ -166,14 +166,14 @@ class Hands:
             pod = await self._api.get(
                 POD, action.name, work.plan.identity.namespace, codec=POD_CODEC, timeout=self._timeout
             )
-        except NotFound:
+        except KubeNotFound:
             pod = None
         await self._verify()
         if pod is not None and pod.metadata.uid == action.uid:
             self._adopt(await self._labelled(work, pod))
         else:
-            work.facts.gone.add(action.uid)
-            work.facts.learnt += 1
+            work.expectations.gone.add(action.uid)
+            work.expectations.revision += 1
         return True
 
     async def _labelled(self, work: Work, pod: Pod) -> Pod:
@@ -195,13 +195,13 @@ class Hands:
         patch = {"metadata": {"annotations": {labels.TERMINAL_PHASE: action.phase}}}
         await self._verify()
         self._leadership.guard(self._timeout)
-        with suppress(NotFound):
+        with suppress(KubeNotFound):
             await self._api.merge_patch(
                 CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace, patch=patch, timeout=self._timeout
             )
         reached(FaultPoint.ANCHOR_MARKED)
-        work.facts.learnt += not work.facts.anchor_marked
-        work.facts.anchor_marked = True
+        work.expectations.revision += not work.expectations.anchor_marked
+        work.expectations.anchor_marked = True
         return True
 
     async def _remove_objects(self, work: Work) -> bool:
@@ -221,13 +221,13 @@ class Hands:
         ]
         anchor = labels.anchor_name(identity.uid)
         anchors = {item.metadata.uid for resource, item in listed if _is_anchor(resource, item.metadata, anchor)}
-        anchors |= {*work.anchors, *work.facts.anchors}
+        anchors |= {*work.anchors, *work.expectations.anchors}
         found = 0
         for resource, item in listed:
             if _is_anchor(resource, item.metadata, anchor) or is_owned(item.metadata, identity.uid, anchors):
                 found += 1
                 self._leadership.guard(self._timeout)
-                with suppress(NotFound, Conflict):
+                with suppress(KubeNotFound, KubeConflict):
                     await self._api.delete(
                         resource,
                         item.metadata.name,
@@ -237,10 +237,10 @@ class Hands:
                     )
         await self._verify()
         reached(FaultPoint.OBJECTS_REMOVED)
-        work.facts.objects_gone = not found
-        work.facts.learnt += not found
+        work.expectations.objects_gone = not found
+        work.expectations.revision += not found
         return not found
 
 
-def _is_anchor(resource: Resource, metadata: Metadata, anchor: str) -> bool:
+def _is_anchor(resource: KubeResource, metadata: Metadata, anchor: str) -> bool:
     return resource is CONFIG_MAP and metadata.name == anchor

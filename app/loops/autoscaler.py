@@ -30,10 +30,10 @@ from app.domain.scaling.dry_run import dry_run
 from app.domain.scaling.values import ScalableJob, ScalingDecision
 from app.k8s.errors import KubeError
 from app.loops import metrics
+from app.loops.context import ControllerContext
 from app.loops.identity import WrongCluster
 from app.loops.inventory import read_inventory
 from app.loops.leadership import Leadership
-from app.loops.parts import Parts
 
 log = structlog.get_logger()
 
@@ -58,17 +58,17 @@ class Autoscaler:
 
     def __init__(
         self,
-        parts: Parts,
+        context: ControllerContext,
         leadership: Leadership,
         verify: Callable[[], Awaitable[None]],
         *,
         dialects: Mapping[tuple[str, str], Dialect] = DIALECTS,
     ) -> None:
-        self._parts = parts
-        self._db = parts.db
+        self._context = context
+        self._db = context.db
         self._leadership = leadership
         self._verify = verify
-        self._settings = parts.settings.autoscaler
+        self._settings = context.settings.autoscaler
         self._dialects = dialects
         self._kinds = sorted({dialect.kind for dialect in dialects.values() if can_scale(dialect)})
         self._known = _Known()
@@ -97,7 +97,7 @@ class Autoscaler:
         Raises:
             DatabaseUnavailable, LeaseLost, WrongCluster.
         """
-        now = self._parts.clock.now()
+        now = self._context.clock.now()
         await self._look_at_jobs()
         jobs = self._jobs(now)
         run = AutoscalerRun(
@@ -108,7 +108,7 @@ class Autoscaler:
             freeze=self._settings.freeze,
             jobs=jobs,
             pending=waiting(
-                await scaling_jobs.waiting(self._db, self._parts.settings.served),
+                await scaling_jobs.waiting(self._db, self._context.settings.served),
                 {job.uid: job.task for job in jobs if job.least < job.most},
             ),
         )
@@ -119,7 +119,7 @@ class Autoscaler:
 
     async def _look_at_jobs(self) -> None:
         """Manifests are read and planned once an intent version: annotations are settings, too."""
-        rows = await scaling_jobs.live(self._db, self._kinds, self._parts.settings.served) if self._kinds else []
+        rows = await scaling_jobs.live(self._db, self._kinds, self._context.settings.served) if self._kinds else []
         self._known.rows = {str(row.uid): row for row in rows}
         kept = {
             key: self._known.shapes[key] for row in rows if (key := (row.uid, row.intent_version)) in self._known.shapes
@@ -136,7 +136,9 @@ class Autoscaler:
     def _shape(self, row: LiveRow, manifest: Manifest) -> Shape | None:
         """A job that cannot be understood is the reconciler's to report; here it is none."""
         try:
-            return shape_of(self._dialects[row.api_version, row.kind], manifest, self._identity(row), self._parts.site)
+            return shape_of(
+                self._dialects[row.api_version, row.kind], manifest, self._identity(row), self._context.site
+            )
         except Exception:
             log.exception("autoscaler.job_not_understood", namespace=row.namespace, job=row.name)
             return None
@@ -149,7 +151,7 @@ class Autoscaler:
             namespace=row.namespace,
             name=row.name,
             generation=row.generation,
-            installation=str(self._parts.installation_id),
+            installation=str(self._context.installation_id),
         )
 
     def _jobs(self, now: datetime) -> tuple[ScalableJob, ...]:
@@ -162,8 +164,8 @@ class Autoscaler:
 
     async def _decided(self, run: AutoscalerRun) -> AutoscalerRun:
         try:
-            namespaces = self._parts.settings.namespaces
-            inventory = await read_inventory(self._parts.api, namespaces=namespaces, jobs=run.jobs)
+            namespaces = self._context.settings.namespaces
+            inventory = await read_inventory(self._context.api, namespaces=namespaces, jobs=run.jobs)
             await self._verify()
         except KubeError as error:
             log.warning("autoscaler.no_inventory", error=str(error))
@@ -204,7 +206,7 @@ class Autoscaler:
             manifest=manifest,
             labels=manifest["metadata"].get("labels", {}),
             actor=ACTOR,
-            at=self._parts.clock.now(),
+            at=self._context.clock.now(),
             expected_intent_version=row.intent_version,
             reason=REASON,
             message=decision.message,
@@ -213,12 +215,12 @@ class Autoscaler:
             added_pods=decision.to_replicas - decision.from_replicas,
             names=names_added(self._plan(row, before), self._plan(row, manifest)),
         )
-        await autoscaler_runs.apply(self._db, self._leadership.lease, row.uid, edit, self._parts.settings.pod_limits)
-        self._parts.publisher.hint()
+        await autoscaler_runs.apply(self._db, self._leadership.lease, row.uid, edit, self._context.settings.pod_limits)
+        self._context.publisher.hint()
 
     def _plan(self, row: LiveRow, manifest: Manifest) -> JobPlan:
         dialect = self._dialects[row.api_version, row.kind]
-        return dialect.plan(manifest, self._identity(row), resumed=False, site=self._parts.site)
+        return dialect.plan(manifest, self._identity(row), resumed=False, site=self._context.site)
 
 
 def _live(row: LiveRow) -> Live:

@@ -14,9 +14,10 @@ from app.cancellation import TaskGroup, rounds
 from app.db import heartbeats
 from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.k8s.errors import KubeError
+from app.loops.context import ControllerContext
+from app.loops.controller_state import ControllerCondition, ControllerState, controller_condition
 from app.loops.identity import WrongCluster
 from app.loops.leadership import Leadership
-from app.loops.parts import Condition, ControllerState, Parts, condition
 from app.loops.term import Term
 
 log = structlog.get_logger()
@@ -27,26 +28,26 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # the last contact of a controller tha
 class Controller:
     """The loops that run where the lease is held."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._db = parts.db
-        self._settings = parts.settings
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._db = context.db
+        self._settings = context.settings
         self._leadership = self._candidate()
         self.state = ControllerState()
 
     def _candidate(self) -> Leadership:
         settings = self._settings
         return Leadership(
-            self._parts.lease_db, self._parts.clock, ttl=settings.lease_ttl, renew_every=settings.lease_renew_every
+            self._context.lease_db, self._context.clock, ttl=settings.lease_ttl, renew_every=settings.lease_renew_every
         )
 
-    def condition(self) -> Condition:
+    def condition(self) -> ControllerCondition:
         """What this controller is doing, by the clock of its lease and not by what its tasks have noticed."""
         leadership = self._leadership
-        return condition(
+        return controller_condition(
             self.state,
             remaining=leadership.remaining,
-            unanswered=self._parts.clock.monotonic() - leadership.answered_at,
+            unanswered=self._context.clock.monotonic() - leadership.answered_at,
             ttl=self._settings.lease_ttl,
         )
 
@@ -77,7 +78,7 @@ class Controller:
     async def _term(self, leadership: Leadership) -> None:
         """One term. It ends only by an error; those that another term may get over are waited out here."""
         try:
-            await Term(self._parts, leadership, self.state).run()
+            await Term(self._context, leadership, self.state).run()
         except* WrongCluster as wrong:
             await self._stand_still(leadership, "WrongCluster", str(_first(wrong)))
         except* KubeError as error:

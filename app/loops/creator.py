@@ -13,6 +13,7 @@ import structlog
 
 from app.clock import Clock
 from app.domain import labels
+from app.domain.backoff import ExponentialBackoff
 from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
 from app.domain.manifests.gang import gang_manifest
 from app.domain.manifests.pods import pod_manifest
@@ -28,18 +29,19 @@ from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
-from app.k8s.errors import AlreadyExists, ApiError, KubeError, NotFound
+from app.k8s.errors import KubeAlreadyExists, KubeError, KubeNotFound, KubeStatusError
 from app.k8s.limiter import CreateLimiter
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, Discovery, resource_for
 from app.loops import metrics
-from app.loops.expectations import Facts
+from app.loops.expectations import Expectations
 from app.loops.leadership import Leadership
 
 log = structlog.get_logger()
 
-RETRY_BASE, RETRY_MAX = 1.0, 60.0  # seconds between tries of a create that the cluster refuses
-RETRY_MAX_AWAY = 5.0  # while it does not answer at all, which ends without anybody's doing
-AWAY = frozenset({PendingCode.CLUSTER_UNREACHABLE, PendingCode.CLUSTER_ERROR, PendingCode.CLUSTER_THROTTLED})
+REFUSED_BACKOFF = ExponentialBackoff(first=1.0, longest=60.0)  # seconds between tries of a create that is refused
+# An outage ends without a change of the job, so its end is noticed soon.
+OUTAGE_BACKOFF = ExponentialBackoff(first=1.0, longest=5.0)
+OUTAGES = frozenset({PendingCode.CLUSTER_UNREACHABLE, PendingCode.CLUSTER_ERROR, PendingCode.CLUSTER_THROTTLED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +53,8 @@ class Work:
 
     plan: JobPlan
     actions: Sequence[Action]
-    facts: Facts
-    learnt_before: int
+    expectations: Expectations
+    revision_before: int
     established: bool
     anchors: tuple[str, ...] = ()
 
@@ -89,11 +91,11 @@ class Creator:
     async def ensure_objects(self, work: Work) -> str | None:
         """Uid of the anchor, with the job's Services and PodGroup in place; None when the cluster refuses one."""
         plan = work.plan
-        if not self._is_due(work.facts, None):
+        if not self._is_due(work.expectations, None):
             return None
         try:
             anchor = await self._ensure(anchor_manifest(plan), work)
-            _learn_anchor(work.facts, anchor.uid)
+            _learn_anchor(work.expectations, anchor.uid)
             reached(FaultPoint.ANCHOR_CREATED)
             for service in plan.services:
                 await self._ensure(service_manifest(plan, service, anchor.uid), work)
@@ -104,13 +106,13 @@ class Creator:
         except KubeError as error:
             self._refused(work, None, error)
             return None
-        except NameTaken as taken:
-            self._note(work.facts, None, taken.refusal(self._clock))
+        except NameInUse as taken:
+            self._note(work.expectations, None, taken.refusal(self._clock))
             return None
-        work.facts.accept(None)
+        work.expectations.accept(None)
         return anchor.uid
 
-    async def find_anchor(self, plan: JobPlan, facts: Facts) -> None:
+    async def find_anchor(self, plan: JobPlan, expectations: Expectations) -> None:
         """Learn the uid of the job's anchor, or that there is none.
 
         Raises:
@@ -118,15 +120,15 @@ class Creator:
         """
         identity = plan.identity
         name = labels.anchor_name(identity.uid)
-        with suppress(NotFound):
+        with suppress(KubeNotFound):
             found = await self._api.get(CONFIG_MAP, name, identity.namespace, codec=OBJECT, timeout=self._timeout)
-            _learn_anchor(facts, found.metadata.uid)
+            _learn_anchor(expectations, found.metadata.uid)
         await self._verify()
-        facts.anchor_sought = True
+        expectations.anchor_sought = True
 
     async def write_hosts(self, work: Work) -> bool:
         """Bring the list of hosts, which exists, to the plan's generation."""
-        plan, facts = work.plan, work.facts
+        plan, expectations = work.plan, work.expectations
         assert plan.hosts is not None, "only a plan with hosts asks for them to be written"
         await self._verify()
         self._leadership.guard(self._timeout)
@@ -135,13 +137,13 @@ class Creator:
             CONFIG_MAP, plan.hosts.name, plan.identity.namespace, patch=patch, timeout=self._timeout
         )
         reached(FaultPoint.HOSTS_WRITTEN)
-        facts.hosts_generation = plan.identity.generation
-        facts.learnt += 1
+        expectations.hosts_generation = plan.identity.generation
+        expectations.revision += 1
         return True
 
     async def create_pod(self, work: Work, action: CreatePod, anchor: str) -> bool:
-        plan, facts = work.plan, work.facts
-        if not self._is_due(facts, action.key):
+        plan, expectations = work.plan, work.expectations
+        if not self._is_due(expectations, action.key):
             return True
         replica = plan.replicas[action.key]
         try:
@@ -154,10 +156,10 @@ class Creator:
         except KubeError as error:
             self._refused(work, action.key, error)
             return True
-        except NameTaken as taken:
-            self._note(facts, action.key, taken.refusal(self._clock))
+        except NameInUse as taken:
+            self._note(expectations, action.key, taken.refusal(self._clock))
             return True
-        facts.accept(action.key)
+        expectations.accept(action.key)
         self._adopt(pod)
         return True
 
@@ -166,7 +168,7 @@ class Creator:
             created = await self._create(manifest)
             reached(FaultPoint.POD_CREATED)
             return POD_CODEC.decode(msgspec.json.encode(created.raw))
-        except AlreadyExists:
+        except KubeAlreadyExists:
             metadata = manifest["metadata"]
             pod = await self._api.get(
                 POD, metadata["name"], metadata["namespace"], codec=POD_CODEC, timeout=self._timeout
@@ -177,7 +179,7 @@ class Creator:
     async def _ensure(self, manifest: Manifest, work: Work) -> Metadata:
         try:
             return (await self._create(manifest)).metadata
-        except AlreadyExists:
+        except KubeAlreadyExists:
             metadata = manifest["metadata"]
             resource = resource_for(manifest["apiVersion"], manifest["kind"])
             found = await self._api.get(
@@ -192,11 +194,11 @@ class Creator:
             self._leadership.guard(self._timeout)
             return await self._api.create(manifest, timeout=self._timeout)
 
-    def _is_due(self, facts: Facts, key: Rank | None) -> bool:
-        return facts.retry_at.get(key, 0.0) <= self._clock.monotonic()
+    def _is_due(self, expectations: Expectations, key: Rank | None) -> bool:
+        return expectations.retry_at.get(key, 0.0) <= self._clock.monotonic()
 
     def _refused(self, work: Work, key: Rank | None, error: KubeError) -> None:
-        if isinstance(error, ApiError):
+        if isinstance(error, KubeStatusError):
             verdict, code = judge(
                 error.status,
                 error.reason,
@@ -210,26 +212,25 @@ class Creator:
         metrics.REFUSED.labels(code).inc()
         log.info("create.refused", job=work.plan.identity.uid, replica=str(key), verdict=verdict, code=code)
         self._note(
-            work.facts, key, ClusterRefusal(verdict=verdict, code=code, message=message, since=self._clock.now())
+            work.expectations, key, ClusterRefusal(verdict=verdict, code=code, message=message, since=self._clock.now())
         )
 
-    def _note(self, facts: Facts, key: Rank | None, refusal: ClusterRefusal) -> None:
+    def _note(self, expectations: Expectations, key: Rank | None, refusal: ClusterRefusal) -> None:
         """Keep the first moment of a refusal that repeats, and wait longer before each try."""
-        before = facts.job_refusal if key is None else facts.refusals.get(key)
+        before = expectations.job_refusal if key is None else expectations.refusals.get(key)
         if before is not None and (before.code, before.message) == (refusal.code, refusal.message):
             refusal = before
         if key is None:
-            facts.job_refusal = refusal
+            expectations.job_refusal = refusal
         else:
-            facts.refusals[key] = refusal
-        tries = facts.tries.get(key, 0)
-        facts.tries[key] = tries + 1
-        facts.learnt += before is not refusal
-        longest = RETRY_MAX_AWAY if refusal.code in AWAY else RETRY_MAX
-        facts.retry_at[key] = self._clock.monotonic() + min(RETRY_BASE * 2 ** min(tries, 10), longest)
+            expectations.refusals[key] = refusal
+        expectations.tries[key] = expectations.tries.get(key, 0) + 1
+        expectations.revision += before is not refusal
+        backoff = OUTAGE_BACKOFF if refusal.code in OUTAGES else REFUSED_BACKOFF
+        expectations.retry_at[key] = self._clock.monotonic() + backoff.delay(expectations.tries[key])
 
 
-class NameTaken(Exception):  # noqa: N818 - an answer of the cluster, not a fault
+class NameInUse(Exception):  # noqa: N818 - an answer of the cluster, not a fault
     """The name of an object to be created is somebody's."""
 
     def __init__(self, verdict: RefusalVerdict, code: str, message: str) -> None:
@@ -242,17 +243,17 @@ class NameTaken(Exception):  # noqa: N818 - an answer of the cluster, not a faul
         return ClusterRefusal(verdict=self.verdict, code=self.code, message=self.message, since=clock.now())
 
 
-def _learn_anchor(facts: Facts, uid: str) -> None:
-    if uid not in facts.anchors:
-        facts.anchors.append(uid)
-        facts.learnt += 1
+def _learn_anchor(expectations: Expectations, uid: str) -> None:
+    if uid not in expectations.anchors:
+        expectations.anchors.append(uid)
+        expectations.revision += 1
 
 
 def _claim(manifest: Manifest, found: Metadata, work: Work) -> None:
     """Accept an existing object as the wanted one.
 
     Raises:
-        NameTaken: it is not.
+        NameInUse: it is not.
     """
     metadata = manifest["metadata"]
     wanted = metadata["labels"]
@@ -262,26 +263,26 @@ def _claim(manifest: Manifest, found: Metadata, work: Work) -> None:
     if found.labels.get(labels.INSTALLATION) != wanted[labels.INSTALLATION] or (
         has_owner and not names_anchor(found, former)
     ):
-        raise NameTaken(
+        raise NameInUse(
             RefusalVerdict.FAIL, Reason.NAME_CONFLICT, f"{what} exists and is not this installation's; it is left alone"
         )
     if former != wanted[labels.JOB_UID]:
-        raise NameTaken(
+        raise NameInUse(
             RefusalVerdict.WAIT, PendingCode.PREVIOUS_OBJECTS, f"{what} of a former job with this name is not gone yet"
         )
     if found.deletion_timestamp is not None:
-        raise NameTaken(
+        raise NameInUse(
             RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet"
         )
-    if has_owner and not is_owned(found, former, {*work.anchors, *work.facts.anchors}):
+    if has_owner and not is_owned(found, former, {*work.anchors, *work.expectations.anchors}):
         owner = controller_of(found)
-        raise NameTaken(
+        raise NameInUse(
             RefusalVerdict.FAIL,
             Reason.NAME_CONFLICT,
             f"{what} exists and is controlled by {owner.kind if owner else 'nobody'} "
             f"{owner.uid if owner else ''}, which is not this job's; it is left alone",
         )
     if found.labels.get(labels.ATTEMPT) != wanted.get(labels.ATTEMPT):
-        raise NameTaken(
+        raise NameInUse(
             RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet"
         )

@@ -26,10 +26,10 @@ from app.domain.vocabulary import Evidence
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.codec import EVENT as EVENT_CODEC
-from app.k8s.errors import BadRequest, KubeError, NotFound, Unreachable
+from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, Unreachable
 from app.k8s.logs import read_log
 from app.k8s.resources import EVENT
-from app.loops.expectations import Facts
+from app.loops.expectations import Expectations
 from app.loops.leadership import Leadership
 
 log = structlog.get_logger()
@@ -68,13 +68,13 @@ class EvidenceCapture:
         self._settings = settings
         self._verify = verify
 
-    async def capture(self, job: JobIdentity, action: CaptureEvidence, facts: Facts) -> bool:
+    async def capture(self, job: JobIdentity, action: CaptureEvidence, expectations: Expectations) -> bool:
         """Store what is to be had.
 
         Raises:
             KubeError: not now, and the deadline has not passed: ask again.
         """
-        since = facts.capturing_since.setdefault(action.pod_uid, self._clock.monotonic())
+        since = expectations.capturing_since.setdefault(action.pod_uid, self._clock.monotonic())
         expired = self._clock.monotonic() - since >= self._settings.deadline
         logs, refusals = await self._logs(job, action)
         events = await read_events(self._api, job, action.pod_uid)
@@ -96,8 +96,8 @@ class EvidenceCapture:
         )
         await store.store(self._db, self._leadership.lease, UUID(job.uid), capture)
         reached(FaultPoint.EVIDENCE_STORED)
-        facts.capturing_since.pop(action.pod_uid, None)
-        facts.learnt += 1
+        expectations.capturing_since.pop(action.pod_uid, None)
+        expectations.revision += 1
         return True
 
     async def _logs(self, job: JobIdentity, action: CaptureEvidence) -> tuple[dict[str, Log], dict[str, KubeError]]:
@@ -161,7 +161,7 @@ class SlowLog(KubeError):  # noqa: N818 - an answer that is late, not a fault
 
 def _is_final(error: KubeError) -> bool:
     """The pod or container is gone or never ran: no later try can bring its log."""
-    return isinstance(error, NotFound | BadRequest)
+    return isinstance(error, KubeNotFound | KubeBadRequest)
 
 
 def _rendered(event: Event) -> Mapping[str, Any]:

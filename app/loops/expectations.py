@@ -1,4 +1,4 @@
-"""What acting has taught about a job since this controller started. Lost at a restart, and learnt again."""
+"""What the controller has learned from the cluster about each job since it started. A restart loses it."""
 
 from dataclasses import dataclass, field
 
@@ -7,14 +7,16 @@ from app.domain.status.observed import ClusterRefusal, PendingReason
 
 
 @dataclass(slots=True)
-class Facts:
-    """`retry_at` holds monotonic times before which a refused create is not repeated; the key None is the job's own.
+class Expectations:
+    """What is known of one job beside its record and the mirror.
 
-    `anchors` are uids of the job's anchor as the cluster gave them; `anchor_sought` says that it was asked for them.
-    `learnt` rises with everything that lets the next pass conclude more than the last one did.
+    `retry_at` holds the monotonic times before which a refused create is not repeated, by replica; the key None stands
+    for the objects of the job. `anchors` are the uids under which the cluster knew the job's anchor, and
+    `anchor_sought` is True once the cluster was asked for them. `revision` increases with every change that can lead
+    the next reconcile to another decision.
     """
 
-    learnt: int = 0
+    revision: int = 0
     gone: set[str] = field(default_factory=set)
     refusals: dict[Rank, ClusterRefusal] = field(default_factory=dict)
     job_refusal: ClusterRefusal | None = None
@@ -29,9 +31,9 @@ class Facts:
     capturing_since: dict[str, float] = field(default_factory=dict)
 
     def accept(self, key: Rank | None) -> None:
-        """Forget a refusal: the cluster has said yes."""
+        """Forget the refusal of a create that has now succeeded."""
         if self.tries.pop(key, None) is not None:
-            self.learnt += 1
+            self.revision += 1
         self.retry_at.pop(key, None)
         if key is None:
             self.job_refusal = None
@@ -39,14 +41,14 @@ class Facts:
             self.refusals.pop(key, None)
 
 
-class FactBook:
-    """Facts by job uid, for jobs that are being worked on."""
+class ExpectationsByJob:
+    """Expectations by job uid. Only jobs that still change have an entry."""
 
     def __init__(self) -> None:
-        self._facts: dict[str, Facts] = {}
+        self._expectations: dict[str, Expectations] = {}
 
-    def of(self, uid: str) -> Facts:
-        return self._facts.setdefault(uid, Facts())
+    def of(self, uid: str) -> Expectations:
+        return self._expectations.setdefault(uid, Expectations())
 
     def forget(self, uid: str) -> None:
-        self._facts.pop(uid, None)
+        self._expectations.pop(uid, None)

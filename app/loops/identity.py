@@ -20,7 +20,7 @@ from app.domain import labels
 from app.domain.objects import Object
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
-from app.k8s.errors import AlreadyExists, Conflict, KubeError, NotFound
+from app.k8s.errors import KubeAlreadyExists, KubeConflict, KubeError, KubeNotFound
 from app.k8s.resources import CONFIG_MAP, NAMESPACE
 from app.loops.leadership import Leadership
 
@@ -155,7 +155,7 @@ class Identity:
             "data": {"epoch": str(epoch), "position": str(position)},
         }
         self._leadership.guard(self._timeout)
-        with suppress(Conflict):
+        with suppress(KubeConflict):
             await self._api.merge_patch(CONFIG_MAP, self._name, self._namespace, patch=patch, timeout=self._timeout)
 
     def _compare(self, data: dict[str, str], epoch: int, position: int) -> None:
@@ -167,7 +167,7 @@ class Identity:
             )
 
     async def _noted(self) -> Object | None:
-        with suppress(NotFound):
+        with suppress(KubeNotFound):
             return await self._api.get(CONFIG_MAP, self._name, self._namespace, codec=OBJECT, timeout=self._timeout)
         return None
 
@@ -183,15 +183,15 @@ class Identity:
             },
             "data": {"epoch": str(epoch), "position": str(position)},
         }
-        with suppress(AlreadyExists):
+        with suppress(KubeAlreadyExists):
             try:
                 await self._api.create(manifest, timeout=self._timeout)
-            except NotFound:
+            except KubeNotFound:
                 await self._create_namespace()
                 await self._api.create(manifest, timeout=self._timeout)
 
     async def _create_namespace(self) -> None:
         """For a cluster nobody has prepared, such as the embedded one; deploy/ makes the namespace elsewhere."""
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
-        with suppress(AlreadyExists):
+        with suppress(KubeAlreadyExists):
             await self._api.create(manifest, timeout=self._timeout)

@@ -16,7 +16,7 @@ from app.domain.objects import Pod
 from app.domain.ownership import is_owned, names_anchor
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
-from app.k8s.errors import Conflict, KubeError, NotFound
+from app.k8s.errors import KubeConflict, KubeError, KubeNotFound
 from app.k8s.finalizers import release
 from app.k8s.resources import CONFIG_MAP, POD
 from app.loops.leadership import Leadership
@@ -51,12 +51,12 @@ class Janitor:
         """Look for such pods every so many seconds until cancelled."""
         for _ in rounds():
             try:
-                await self.free_strangers()
+                await self.delete_orphans()
             except DatabaseUnavailable as error:
                 log.warning("janitor.database_unavailable", error=str(error))
             await asyncio.sleep(every)
 
-    async def free_strangers(self) -> None:
+    async def delete_orphans(self) -> None:
         """Delete and let go of pods of this installation whose job Postgres does not know, in served namespaces."""
         # The pods come first: a job is stored before it has a pod, so the queries that follow know the job of each.
         pods = [pod for pod in self._mirror.pods() if pod.metadata.namespace in self._served]
@@ -88,7 +88,7 @@ class Janitor:
             anchor = await self._api.get(
                 CONFIG_MAP, labels.anchor_name(job), metadata.namespace, codec=OBJECT, timeout=self._timeout
             )
-        except NotFound:
+        except KubeNotFound:
             return metadata.deletion_timestamp is not None
         return is_owned(metadata, job, {anchor.metadata.uid})
 
@@ -99,7 +99,7 @@ class Janitor:
         log.warning("janitor.unknown_pod", namespace=metadata.namespace, pod=metadata.name)
         self._leadership.guard(self._timeout)
         if metadata.deletion_timestamp is None:
-            with suppress(NotFound, Conflict):
+            with suppress(KubeNotFound, KubeConflict):
                 await self._api.delete(POD, metadata.name, metadata.namespace, uid=metadata.uid, timeout=self._timeout)
         await release(self._api, POD, metadata, labels.EVIDENCE_FINALIZER, request_seconds=self._timeout)
 

@@ -18,12 +18,12 @@ from app.domain.status.records import Recorded
 from app.k8s.api import KubeApi, WatchEvent
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import POD as POD_CODEC
-from app.k8s.codec import Page
-from app.k8s.errors import Forbidden
-from app.k8s.reflector import Pace, Reflector, ResourceSource, Source
+from app.k8s.codec import ListPage
+from app.k8s.errors import KubeForbidden
+from app.k8s.reflector import ObjectSource, Pace, Reflector, ResourceSource
 from app.k8s.resources import NODE, POD
-from app.k8s.store import Store
-from app.loops.expectations import Facts
+from app.k8s.store import ReflectorStore
+from app.loops.expectations import Expectations
 
 
 class GuardedSource:
@@ -32,12 +32,14 @@ class GuardedSource:
     A list replaces the mirror: one of another cluster behind the same address would make every pod vanish.
     """
 
-    def __init__(self, source: Source[Pod], verify: Callable[[], Awaitable[None]], doubt: Callable[[], None]) -> None:
+    def __init__(
+        self, source: ObjectSource[Pod], verify: Callable[[], Awaitable[None]], doubt: Callable[[], None]
+    ) -> None:
         self._source = source
         self._verify = verify
         self._doubt = doubt
 
-    async def list_page(self, continue_token: str, limit: int) -> Page[Pod]:
+    async def list_page(self, continue_token: str, limit: int) -> ListPage[Pod]:
         page = await self._source.list_page(continue_token, limit)
         await self._verify()
         return page
@@ -57,11 +59,11 @@ class NodeSource(ResourceSource[Node]):
     """Nodes, or none where this installation may not read them: node loss is then never concluded."""
 
     @override
-    async def list_page(self, continue_token: str, limit: int) -> Page[Node]:
+    async def list_page(self, continue_token: str, limit: int) -> ListPage[Node]:
         try:
             return await super().list_page(continue_token, limit)
-        except Forbidden:
-            return Page(items=(), resource_version="0")
+        except KubeForbidden:
+            return ListPage(items=(), resource_version="0")
 
 
 class Nodes:
@@ -111,13 +113,13 @@ class Mirror:
     ) -> None:
         self._on_change = on_change
         self._nodes = Nodes(self._node_changed)
-        self._stores: dict[str | None, Store[Pod]] = {}
+        self._stores: dict[str | None, ReflectorStore[Pod]] = {}
         self._pod_reflectors: dict[str | None, Reflector[Pod]] = {}
         # Pods of this installation that are no job's, as a set's runtime servers, are not looked after here.
         selector = f"{labels.INSTALLATION}={installation},{labels.JOB_UID}"
         for namespace in namespaces or (None,):
             source = ResourceSource(api, POD, POD_CODEC, namespace=namespace, label_selector=selector)
-            self._stores[namespace] = Store(labels.JOB_UID, on_change)
+            self._stores[namespace] = ReflectorStore(labels.JOB_UID, on_change)
             self._pod_reflectors[namespace] = Reflector(
                 GuardedSource(source, verify, doubt), self._stores[namespace], clock, pace=pace
             )
@@ -161,26 +163,28 @@ class Mirror:
         if reflector is not None:
             reflector.offer(pod)
 
-    def is_undecided(self, plan: JobPlan, recorded: Recorded, facts: Facts) -> bool:
+    def is_undecided(self, plan: JobPlan, recorded: Recorded, expectations: Expectations) -> bool:
         """Whether it takes the uid of the job's anchor, which nobody knows yet, to tell if a pod is the job's."""
         pods = self._labelled(plan.identity.uid)
-        return select_pods(pods, plan, recorded, _anchors(recorded, facts), lost_nodes=()).undecided
+        return select_pods(pods, plan, recorded, _anchors(recorded, expectations), lost_nodes=()).undecided
 
-    def observe(self, plan: JobPlan, recorded: Recorded, facts: Facts, *, gang_available: bool) -> ObservedJob:
+    def observe(
+        self, plan: JobPlan, recorded: Recorded, expectations: Expectations, *, gang_available: bool
+    ) -> ObservedJob:
         pods = self._labelled(plan.identity.uid)
         lost = frozenset(pod.spec.node_name for pod in pods if self._nodes.is_lost(pod.spec.node_name))
         return ObservedJob(
-            pods=select_pods(pods, plan, recorded, _anchors(recorded, facts), lost_nodes=lost).pods,
-            gone=frozenset(facts.gone),
-            refusals=dict(facts.refusals),
-            job_refusal=facts.job_refusal,
+            pods=select_pods(pods, plan, recorded, _anchors(recorded, expectations), lost_nodes=lost).pods,
+            gone=frozenset(expectations.gone),
+            refusals=dict(expectations.refusals),
+            job_refusal=expectations.job_refusal,
             lost_nodes=lost,
-            pending_events=dict(facts.pending_events),
-            objects_gone=facts.objects_gone,
+            pending_events=dict(expectations.pending_events),
+            objects_gone=expectations.objects_gone,
             gang_available=gang_available,
-            anchor_marked=facts.anchor_marked,
-            hosts_generation=facts.hosts_generation,
-            anchors=tuple(facts.anchors),
+            anchor_marked=expectations.anchor_marked,
+            hosts_generation=expectations.hosts_generation,
+            anchors=tuple(expectations.anchors),
         )
 
     def _labelled(self, uid: str) -> list[Pod]:
@@ -192,7 +196,7 @@ class Mirror:
                 self._on_change(uid)
 
 
-def _anchors(recorded: Recorded, facts: Facts) -> Collection[str] | None:
+def _anchors(recorded: Recorded, expectations: Expectations) -> Collection[str] | None:
     """The uids of the job's anchor; None where the cluster has not been asked and none is on record."""
-    known = {*recorded.status.anchors, *facts.anchors}
-    return known if known or facts.anchor_sought else None
+    known = {*recorded.status.anchors, *expectations.anchors}
+    return known if known or expectations.anchor_sought else None

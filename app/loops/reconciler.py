@@ -24,13 +24,13 @@ from app.domain.vocabulary import JobPhase, Reason
 from app.faultpoints import FaultPoint, reached
 from app.k8s.errors import KubeError
 from app.loops import metrics
-from app.loops.actuator import Hands
+from app.loops.actuator import Actuator
+from app.loops.context import ControllerContext
 from app.loops.creator import Creator, Work
-from app.loops.expectations import FactBook
+from app.loops.expectations import ExpectationsByJob
 from app.loops.leadership import Leadership
 from app.loops.memory_budget import ACTING_BYTES, Room, acting_bytes, portions
 from app.loops.mirror import Mirror
-from app.loops.parts import Parts
 from app.loops.plans import PlanCache
 from app.loops.workqueue import WorkQueue
 
@@ -73,26 +73,26 @@ class Reconciler:
 
     def __init__(
         self,
-        parts: Parts,
+        context: ControllerContext,
         leadership: Leadership,
         mirror: Mirror,
         creator: Creator,
-        hands: Hands,
+        actuator: Actuator,
         plans: PlanCache,
         queue: WorkQueue,
     ) -> None:
-        self._db = parts.db
-        self._publisher = parts.publisher
-        self._clock = parts.clock
-        self._timing = parts.timing
-        self._served = parts.settings.served
+        self._db = context.db
+        self._publisher = context.publisher
+        self._clock = context.clock
+        self._timing = context.timing
+        self._served = context.settings.served
         self._leadership = leadership
         self._mirror = mirror
         self._creator = creator
-        self._hands = hands
+        self._actuator = actuator
         self._plans = plans
         self._queue = queue
-        self._facts = FactBook()
+        self._expectations = ExpectationsByJob()
         self._room = Room(ACTING_BYTES)
 
     async def run(self) -> None:
@@ -161,11 +161,11 @@ class Reconciler:
         That is rare: after a controller died between the creation of a job's first pods and its next write.
         """
         key = str(job.uid)
-        plan, facts = self._plans.plan(job), self._facts.of(key)
-        if not self._mirror.is_undecided(plan, job.recorded, facts):
+        plan, expectations = self._plans.plan(job), self._expectations.of(key)
+        if not self._mirror.is_undecided(plan, job.recorded, expectations):
             return True
         try:
-            await self._creator.find_anchor(plan, facts)
+            await self._creator.find_anchor(plan, expectations)
         except KubeError as error:
             log.warning("reconcile.anchor_unknown", job=key, error=str(error))
             self._queue.add_rate_limited(key)
@@ -177,8 +177,8 @@ class Reconciler:
         metrics.PASSES.inc()
         uid = str(job.uid)
         plan = self._plans.plan(job)
-        facts = self._facts.of(uid)
-        observed = self._mirror.observe(plan, job.recorded, facts, gang_available=gang_available)
+        expectations = self._expectations.of(uid)
+        observed = self._mirror.observe(plan, job.recorded, expectations, gang_available=gang_available)
         decision = reconcile(
             Inputs(
                 plan=plan,
@@ -192,8 +192,8 @@ class Reconciler:
         work = Work(
             plan=plan,
             actions=decision.actions,
-            facts=facts,
-            learnt_before=facts.learnt,
+            expectations=expectations,
+            revision_before=expectations.revision,
             established=job.recorded.had_pods,
             anchors=decision.status.anchors,
         )
@@ -229,7 +229,7 @@ class Reconciler:
 
     async def _act(self, task: Task) -> None:
         try:
-            done = not task.work.actions or await self._hands.perform(task.work)
+            done = not task.work.actions or await self._actuator.perform(task.work)
         except DatabaseUnavailable as error:
             log.warning("act.database_unavailable", job=task.key, error=str(error))
             done = False
@@ -242,15 +242,15 @@ class Reconciler:
             self._schedule(task)
         self._finish(task.key)
         if task.quiet:
-            self._facts.forget(task.key)
+            self._expectations.forget(task.key)
 
     def _schedule(self, task: Task) -> None:
         """Come back when the decision says so, when acting has taught something, or when a refused create is due."""
-        facts = task.work.facts
-        if task.again or facts.learnt != task.work.learnt_before:
+        expectations = task.work.expectations
+        if task.again or expectations.revision != task.work.revision_before:
             self._queue.add(task.key)
-        if facts.retry_at:
-            self._queue.add_after(task.key, max(0.0, min(facts.retry_at.values()) - self._clock.monotonic()))
+        if expectations.retry_at:
+            self._queue.add_after(task.key, max(0.0, min(expectations.retry_at.values()) - self._clock.monotonic()))
         if task.wake_at is not None:
             wait = (task.wake_at - self._clock.now()) / timedelta(seconds=1)
             self._queue.add_after(task.key, min(max(wait, 0.0), LONGEST_SLEEP))

@@ -8,12 +8,13 @@ import structlog
 
 from app.cancellation import TaskGroup, rounds
 from app.clock import Clock
+from app.domain.backoff import ExponentialBackoff
 from app.loops.metrics import LOOP_RESTARTS
 
 log = structlog.get_logger()
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds
-HEALTHY_AFTER = 60.0  # seconds of running after which the pause starts again from the first
+BACKOFF = ExponentialBackoff(first=0.5, longest=30.0)  # seconds before a loop is started again
+HEALTHY_AFTER = 60.0  # seconds of running after which earlier failures are forgotten
 
 Loop = Callable[[], Coroutine[None, None, None]]
 
@@ -41,7 +42,7 @@ class Supervisor:
                 group.create_task(self._keep_running(name, loop), name=name)
 
     async def _keep_running(self, name: str, loop: Loop) -> None:
-        pause = FIRST_PAUSE
+        failures = 0
         for _ in rounds():
             started = self.clock.monotonic()
             try:
@@ -50,8 +51,8 @@ class Supervisor:
                     group.create_task(loop())
                 error = "returned, which it never should"
                 log.error("loop.returned", loop=name)
-            except* Exception as failures:
-                failure = failures.exceptions[0]
+            except* Exception as errors:
+                failure = errors.exceptions[0]
                 error = f"{type(failure).__name__}: {failure}"
                 log.exception("loop.failed", loop=name)
             health = self.health[name]
@@ -59,7 +60,7 @@ class Supervisor:
             LOOP_RESTARTS.labels(name).inc()
             health.last_error = error
             if self.clock.monotonic() - started > HEALTHY_AFTER:
-                pause = FIRST_PAUSE
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+                failures = 0
+            failures += 1
+            await asyncio.sleep(BACKOFF.delay(failures))
             health.last_error = ""

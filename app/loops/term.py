@@ -14,18 +14,19 @@ from app.db.notifications import INTENT
 from app.k8s.errors import KubeError
 from app.k8s.reflector import Pace
 from app.loops import metrics
-from app.loops.actuator import Hands
+from app.loops.actuator import Actuator
 from app.loops.autoscaler import Autoscaler
 from app.loops.cache.reconciler import SampleReconciler
-from app.loops.contact import Contact
+from app.loops.cluster_contact import ClusterContact
+from app.loops.context import ControllerContext
+from app.loops.controller_state import ControllerState
 from app.loops.creator import Creator
+from app.loops.event_reader import EventReader
 from app.loops.evidence import EvidenceCapture
-from app.loops.explainer import Explainer
 from app.loops.identity import Identity
 from app.loops.janitor import Janitor
 from app.loops.leadership import Leadership
 from app.loops.mirror import Mirror
-from app.loops.parts import ControllerState, Parts
 from app.loops.plans import PlanCache
 from app.loops.reconciler import Reconciler
 from app.loops.sweeper import Sweeper
@@ -37,26 +38,26 @@ INTENT_BATCH = 1000
 class Term:
     """Runs until it fails or is cancelled; `state` is kept current for /readyz."""
 
-    def __init__(self, parts: Parts, leadership: Leadership, state: ControllerState) -> None:
-        settings, clock = parts.settings, parts.clock
-        self._parts = parts
+    def __init__(self, context: ControllerContext, leadership: Leadership, state: ControllerState) -> None:
+        settings, clock = context.settings, context.clock
+        self._context = context
         self._settings = settings
         self._leadership = leadership
         self._state = state
         self._namespaces: dict[str, str] = {}
         self._queue = WorkQueue(clock, group_of=lambda uid: self._namespaces.get(uid, ""))
         self._identity = Identity(
-            parts.api,
-            parts.db,
+            context.api,
+            context.db,
             leadership,
             clock,
-            installation_id=parts.installation_id,
+            installation_id=context.installation_id,
             system_namespace=settings.system_namespace,
             timeout=settings.request_timeout,
         )
         self._mirror = Mirror(
-            parts.api,
-            str(parts.installation_id),
+            context.api,
+            str(context.installation_id),
             clock,
             namespaces=settings.namespaces,
             pace=Pace.within(settings.stale_after),
@@ -64,39 +65,41 @@ class Term:
             doubt=self._identity.doubt,
             on_change=self._changed,
         )
-        evidence = EvidenceCapture(parts.api, parts.db, leadership, clock, parts.evidence, verify=self._identity.verify)
+        evidence = EvidenceCapture(
+            context.api, context.db, leadership, clock, context.evidence, verify=self._identity.verify
+        )
         creator = Creator(
-            parts.api,
+            context.api,
             leadership,
             clock,
             adopt=self._mirror.adopt,
             verify=self._identity.verify,
             timeout=settings.request_timeout,
         )
-        self._explainer = Explainer(parts.api, clock, self._queue.add_after)
-        hands = Hands(
-            parts.api,
+        self._event_reader = EventReader(context.api, clock, self._queue.add_after)
+        actuator = Actuator(
+            context.api,
             leadership,
             creator,
             evidence,
-            self._explainer,
+            self._event_reader,
             adopt=self._mirror.adopt,
             verify=self._identity.verify,
             timeout=settings.request_timeout,
         )
-        plans = PlanCache(str(parts.installation_id), parts.installation_key, parts.site)
-        self._reconciler = Reconciler(parts, leadership, self._mirror, creator, hands, plans, self._queue)
+        plans = PlanCache(str(context.installation_id), context.installation_key, context.site)
+        self._reconciler = Reconciler(context, leadership, self._mirror, creator, actuator, plans, self._queue)
         self._janitor = Janitor(
-            parts.api,
-            parts.db,
+            context.api,
+            context.db,
             leadership,
             self._mirror,
             timeout=settings.request_timeout,
             served=settings.served,
         )
-        self._sweeper = Sweeper(parts.db, clock)
-        self._autoscaler = Autoscaler(parts, leadership, self._identity.verify)
-        self._samples = SampleReconciler(parts, leadership, self._identity.verify)
+        self._sweeper = Sweeper(context.db, clock)
+        self._autoscaler = Autoscaler(context, leadership, self._identity.verify)
+        self._samples = SampleReconciler(context, leadership, self._identity.verify)
 
     async def run(self) -> None:
         """Nothing is concluded before everything has been listed.
@@ -106,7 +109,7 @@ class Term:
         """
         self._state.set("Syncing", "listing the cluster")
         await self._identity.bind()
-        contact = Contact(timedelta(seconds=self._settings.stale_after), self._parts.clock.now())
+        contact = ClusterContact(timedelta(seconds=self._settings.stale_after), self._context.clock.now())
         async with TaskGroup() as group:
             group.create_task(self._mirror.run())
             group.create_task(self._identity.keep())
@@ -114,10 +117,10 @@ class Term:
             group.create_task(self._repeat(self._settings.heartbeat_every, partial(self._beat, contact)))
             await self._mirror.wait_synced()
             await self._recount_pods()
-            self._enqueue(await controller.live(self._parts.db, self._settings.served))
+            self._enqueue(await controller.live(self._context.db, self._settings.served))
             self._state.set("Running")
             group.create_task(self._queue.run())
-            group.create_task(self._explainer.run())
+            group.create_task(self._event_reader.run())
             group.create_task(self._reconciler.run())
             group.create_task(self._follow_intent())
             group.create_task(self._repeat(self._settings.poll_every, self._enqueue_due))
@@ -128,7 +131,7 @@ class Term:
 
     async def _recount_pods(self) -> None:
         with suppress(DatabaseContended):  # the next term tries again
-            await pod_room.recount(self._parts.db)
+            await pod_room.recount(self._context.db)
 
     def _changed(self, uid: str) -> None:
         self._queue.add_after(uid, self._settings.coalesce)
@@ -140,31 +143,33 @@ class Term:
 
     async def _follow_intent(self) -> None:
         """Look for what people want on every hint, and now and then without one."""
-        with self._parts.listener.subscribe(INTENT) as hints:
+        with self._context.listener.subscribe(INTENT) as hints:
             for _ in rounds():
                 try:
-                    self._enqueue(await controller.pending_intents(self._parts.db, INTENT_BATCH, self._settings.served))
+                    self._enqueue(
+                        await controller.pending_intents(self._context.db, INTENT_BATCH, self._settings.served)
+                    )
                 except DatabaseUnavailable:
                     await asyncio.sleep(self._settings.poll_every)
                 await hints.wait(self._settings.poll_every)
 
     async def _enqueue_due(self) -> None:
-        now = self._parts.clock.now()
-        self._enqueue(await controller.due(self._parts.db, now, INTENT_BATCH, self._settings.served))
+        now = self._context.clock.now()
+        self._enqueue(await controller.due(self._context.db, now, INTENT_BATCH, self._settings.served))
 
-    async def _probe(self, contact: Contact) -> None:
+    async def _probe(self, contact: ClusterContact) -> None:
         try:
             await self._identity.probe()
         except KubeError as error:
-            contact.probed(self._parts.clock.now(), str(error))
+            contact.probed(self._context.clock.now(), str(error))
         else:
-            contact.probed(self._parts.clock.now())
+            contact.probed(self._context.clock.now())
 
-    async def _beat(self, contact: Contact) -> None:
+    async def _beat(self, contact: ClusterContact) -> None:
         watched_at = self._mirror.last_contact
         if watched_at is None:
             return
-        now = self._parts.clock.now()
+        now = self._context.clock.now()
         metrics.CONTACT_AGE.set((now - min(watched_at, contact.answered_at)).total_seconds())
         metrics.QUEUED.set(len(self._queue))
         metrics.RELISTS.set(self._mirror.relists)
@@ -174,7 +179,7 @@ class Term:
         elif self._state.state == "Unreachable":
             self._state.set("Running")
         lease, state = self._leadership.lease, self._state
-        await heartbeats.beat(self._parts.db, lease, watched_at, state.state, state.message)
+        await heartbeats.beat(self._context.db, lease, watched_at, state.state, state.message)
 
     async def _repeat(self, every: float, action: Callable[[], Awaitable[None]]) -> None:
         for _ in rounds():

@@ -12,9 +12,9 @@ from app.domain import labels
 from app.domain.objects import Object
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
-from app.k8s.errors import Conflict, NotFound
+from app.k8s.errors import KubeConflict, KubeNotFound
 from app.k8s.finalizers import release
-from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, Resource
+from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, KubeResource
 from app.loops.cache.uninstall import SetUninstaller
 from app.loops.leadership import Leadership
 
@@ -42,24 +42,24 @@ async def uninstall(
     return deleted + sets.deleted
 
 
-async def _listed(api: KubeApi, resource: Resource, namespace: str | None, selector: str) -> list[Object]:
+async def _listed(api: KubeApi, resource: KubeResource, namespace: str | None, selector: str) -> list[Object]:
     """Everything there is; an API that this cluster does not have holds nothing."""
     try:
         return await api.list_all(resource, namespace, codec=OBJECT, label_selector=selector)
-    except NotFound:
+    except KubeNotFound:
         return []
 
 
-async def _remove(api: KubeApi, resource: Resource, item: Object, seconds: float) -> None:
+async def _remove(api: KubeApi, resource: KubeResource, item: Object, seconds: float) -> None:
     metadata = item.metadata
-    with suppress(NotFound, Conflict):
+    with suppress(KubeNotFound, KubeConflict):
         await api.delete(resource, metadata.name, metadata.namespace, uid=metadata.uid, timeout=seconds)
     if labels.EVIDENCE_FINALIZER not in metadata.finalizers:
         return
     while not await release(api, resource, metadata, labels.EVIDENCE_FINALIZER, request_seconds=seconds):
         try:
             found = await api.get(resource, metadata.name, metadata.namespace, codec=OBJECT, timeout=seconds)
-        except NotFound:
+        except KubeNotFound:
             return
         if found.metadata.uid != metadata.uid:
             return

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from app.cancellation import rounds
 from app.clock import Clock
+from app.domain.backoff import ExponentialBackoff
 
-FIRST_DELAY = 0.25  # seconds after a first failure
-LONGEST_DELAY = 60.0
+RETRY_BACKOFF = ExponentialBackoff(first=0.25, longest=60.0)  # seconds between tries of a key that fails
 
 
 class WorkQueue:
@@ -25,13 +25,11 @@ class WorkQueue:
         clock: Clock,
         *,
         group_of: Callable[[str], str] = lambda _key: "",
-        first_delay: float = FIRST_DELAY,
-        longest_delay: float = LONGEST_DELAY,
+        backoff: ExponentialBackoff = RETRY_BACKOFF,
     ) -> None:
         self._clock = clock
         self._group_of = group_of
-        self._first_delay = first_delay
-        self._longest_delay = longest_delay
+        self._backoff = backoff
         self._ready: OrderedDict[str, deque[str]] = OrderedDict()
         self._queued: set[str] = set()
         self._processing: set[str] = set()
@@ -69,9 +67,8 @@ class WorkQueue:
 
     def add_rate_limited(self, key: str) -> None:
         """A look failed: another, later each time."""
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        self.add_after(key, min(self._first_delay * 2.0 ** min(failures, 30), self._longest_delay))
+        self._failures[key] = self.failures(key) + 1
+        self.add_after(key, self._backoff.delay(self._failures[key]))
 
     def forget(self, key: str) -> None:
         """A look succeeded: failures start anew."""

@@ -17,8 +17,7 @@ from app.db.engine import Database
 from app.domain.errors import NotFound, Unavailable
 from app.domain.status.records import Attempt
 from app.k8s.api import KubeApi
-from app.k8s.errors import ApiError, BadRequest, KubeError
-from app.k8s.errors import NotFound as NoSuchPod
+from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, KubeStatusError
 from app.k8s.logs import read_log
 from app.services.reading import ReplicaStory
 
@@ -71,9 +70,9 @@ class ClusterLogs(LogReader):
             async with aclosing(pieces):
                 async for piece in pieces:
                     yield piece
-        except (NoSuchPod, BadRequest) as error:
+        except (KubeNotFound, KubeBadRequest) as error:
             raise NotFound(f"the cluster has no such log: {error.message}", code="NoLog") from error
-        except ApiError as error:
+        except KubeStatusError as error:
             raise Unavailable(f"the cluster refuses to show the log: {error.message}", code="ClusterDenied") from error
         except KubeError as error:
             raise Unavailable(f"the cluster does not answer: {error}", code="ClusterUnreachable") from error

@@ -23,7 +23,7 @@ from app.domain.policy import Level, PodPolicy
 from app.domain.policy.table import NAMES
 from app.domain.reconcile.timing import Timing
 from app.loops.evidence import EvidenceSettings
-from app.loops.parts import AutoscalerSettings, ControllerSettings, SampleSettings
+from app.loops.settings import AutoscalerSettings, ControllerSettings, SampleSettings
 from app.settings.serving import Names, ServingSettings
 
 ENV_PREFIX = "JOBGATE_"

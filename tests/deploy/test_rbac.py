@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.k8s import resources
-from app.k8s.resources import Resource
+from app.k8s.resources import KubeResource
 from tests.deploy.rights import NAMESPACED, RBAC, SAMPLE_SETS, Right, apply, documents, granted
 from tests.support.kube import Cluster, KubeClient
 
@@ -52,7 +52,7 @@ def wanted(needs: dict[str, frozenset[str]]) -> set[Right]:
     rights: set[Right] = set()
     for key, verbs in needs.items():
         name, _, subresource = key.partition("/")
-        resource: Resource = getattr(resources, name)
+        resource: KubeResource = getattr(resources, name)
         group = resource.api_version.rpartition("/")[0]
         plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
         names = ("kube-system",) if name == "NAMESPACE" else ()
@@ -100,7 +100,7 @@ def calls_of_the_code() -> dict[str, set[str]]:
             if not isinstance(node, ast.Call):
                 continue
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            known = [a.id for a in node.args if isinstance(a, ast.Name) and isinstance(_resource(a.id), Resource)]
+            known = [a.id for a in node.args if isinstance(a, ast.Name) and isinstance(_resource(a.id), KubeResource)]
             if name in verbs and known:
                 scaled = any(k.arg == "subresource" for k in node.keywords)
                 found.setdefault(f"{known[0]}/scale" if scaled else known[0], set()).add(verbs[name])
@@ -124,7 +124,7 @@ def test_knows_every_resource_that_the_code_names() -> None:
     for path in (ROOT / "app" / "loops").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module == "app.k8s.resources":
-                imported |= {alias.name for alias in node.names if isinstance(_resource(alias.name), Resource)}
+                imported |= {alias.name for alias in node.names if isinstance(_resource(alias.name), KubeResource)}
     assert imported == {key for key in (*CONTROLLER, *OF_SETS) if "/" not in key}
 
 

@@ -10,7 +10,7 @@ from app.k8s import resources
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.connection import connect
-from app.k8s.errors import ApiError
+from app.k8s.errors import KubeStatusError
 from tests.k8s.support import until
 
 KUBECONFIG = "JOBGATE_TEST_KUBECONFIG"
@@ -33,7 +33,7 @@ async def namespace(live: KubeApi) -> AsyncIterator[str]:
     async def has_service_account() -> bool:
         try:
             await live.get(resources.SERVICE_ACCOUNT, "default", name, codec=OBJECT)
-        except ApiError:
+        except KubeStatusError:
             return False
         return True
 

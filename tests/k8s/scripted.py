@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field
 
 from app.domain.objects import Metadata, Pod
-from app.k8s.api import EventType, WatchEvent
-from app.k8s.codec import Page
-from app.k8s.errors import BrokenAnswer, Gone, ServerError, SilentStream, TooManyRequests, Unreachable
+from app.k8s.api import WatchEvent, WatchEventType
+from app.k8s.codec import ListPage
+from app.k8s.errors import BrokenAnswer, KubeGone, KubeServerError, KubeTooManyRequests, SilentStream, Unreachable
 from tests.k8s.support import ManualClock
 
 JOB = "job"
@@ -23,15 +23,15 @@ def pod(uid: str, version: int, name: str = "", job: str = "j") -> Pod:
 
 
 def added(uid: str, version: int) -> WatchEvent[Pod]:
-    return WatchEvent(EventType.ADDED, pod(uid, version))
+    return WatchEvent(WatchEventType.ADDED, pod(uid, version))
 
 
 def deleted(uid: str, version: int) -> WatchEvent[Pod]:
-    return WatchEvent(EventType.DELETED, pod(uid, version))
+    return WatchEvent(WatchEventType.DELETED, pod(uid, version))
 
 
 def bookmark(version: int) -> WatchEvent[Pod]:
-    return WatchEvent(EventType.BOOKMARK, Pod(metadata=Metadata(resource_version=str(version))))
+    return WatchEvent(WatchEventType.BOOKMARK, Pod(metadata=Metadata(resource_version=str(version))))
 
 
 @dataclass
@@ -49,15 +49,15 @@ class Cluster:
         present = self.pods.get(name)
         if present is None:
             self.born += 1
-            self._put(EventType.ADDED, pod(f"u{self.born}", self.version, name, job=name[0]))
+            self._put(WatchEventType.ADDED, pod(f"u{self.born}", self.version, name, job=name[0]))
         elif what == "delete":
             del self.pods[name]
             gone = pod(present.metadata.uid, self.version, name, job=name[0])
-            self.history.append(WatchEvent(EventType.DELETED, gone))
+            self.history.append(WatchEvent(WatchEventType.DELETED, gone))
         else:
-            self._put(EventType.MODIFIED, pod(present.metadata.uid, self.version, name, job=name[0]))
+            self._put(WatchEventType.MODIFIED, pod(present.metadata.uid, self.version, name, job=name[0]))
 
-    def _put(self, event_type: EventType, obj: Pod) -> None:
+    def _put(self, event_type: WatchEventType, obj: Pod) -> None:
         self.pods[obj.metadata.name] = obj
         self.history.append(WatchEvent(event_type, obj))
 
@@ -100,18 +100,18 @@ class ScriptedSource:
             self.cluster.mutate(name, what)
         return step
 
-    async def list_page(self, continue_token: str, limit: int) -> Page[Pod]:
+    async def list_page(self, continue_token: str, limit: int) -> ListPage[Pod]:
         step = self._step()
         fail(step.fault)
         if not continue_token:
             self._listed = self.cluster.version
             self._snapshot = list(self.cluster.pods.values())
         elif step.fault == "expired":
-            raise Gone(410, "Expired", "the continue token is too old")
+            raise KubeGone(410, "Expired", "the continue token is too old")
         start, size = int(continue_token or 0), 2 if limit else 1_000
         end = start + size
         rest = str(end) if end < len(self._snapshot) else ""
-        return Page(items=tuple(self._snapshot[start:end]), resource_version=str(self._listed), continue_token=rest)
+        return ListPage(items=tuple(self._snapshot[start:end]), resource_version=str(self._listed), continue_token=rest)
 
     async def watch(
         self, resource_version: str, timeout_seconds: int, idle: float, opened: Callable[[], None]
@@ -123,7 +123,7 @@ class ScriptedSource:
         if step.fault == "compact":
             self.cluster.compact()
         if int(resource_version) < self.cluster.oldest:
-            raise Gone(410, "Expired", "too old resource version")
+            raise KubeGone(410, "Expired", "too old resource version")
         events = self._distorted(self.cluster.since(int(resource_version)), step)
         for event in events:
             yield event
@@ -174,9 +174,9 @@ def only_after_their_original(events: list[WatchEvent[Pod]]) -> list[WatchEvent[
 
 def fail(fault: str) -> None:
     errors = {
-        "gone": Gone(410, "Expired", "too old resource version"),
-        "busy": TooManyRequests(429, "TooManyRequests", "later", retry_after=7),
-        "error": ServerError(500, "InternalError", "etcd is unwell"),
+        "gone": KubeGone(410, "Expired", "too old resource version"),
+        "busy": KubeTooManyRequests(429, "TooManyRequests", "later", retry_after=7),
+        "error": KubeServerError(500, "InternalError", "etcd is unwell"),
         "refused": Unreachable("connection refused"),
     }
     if fault in errors:
@@ -185,10 +185,10 @@ def fail(fault: str) -> None:
 
 def end(fault: str, idle: float) -> None:
     errors = {
-        "late gone": Gone(410, "Expired", "too old resource version"),
+        "late gone": KubeGone(410, "Expired", "too old resource version"),
         "silence": SilentStream(f"nothing came for {idle} s"),
         "cut": BrokenAnswer("a line cut in half"),
-        "late error": ServerError(500, "InternalError", "decoding failed"),
+        "late error": KubeServerError(500, "InternalError", "decoding failed"),
     }
     if fault in errors:
         raise errors[fault]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from app.k8s.connection import TOKEN_CHECK, BearerToken, connect, load_endpoint
-from app.k8s.errors import ClusterNotConfigured, Unauthorized
+from app.k8s.errors import ClusterNotConfigured, KubeUnauthorized
 from tests.k8s.support import ManualClock
 
 
@@ -162,5 +162,5 @@ async def test_a_source_that_fails_later_leaves_the_old_token_until_that_is_refu
     fails = True
     clock.seconds += 2 * TOKEN_CHECK
     assert await token.authorization() == "Bearer one"
-    with pytest.raises(Unauthorized, match="the plugin has crashed"):
+    with pytest.raises(KubeUnauthorized, match="the plugin has crashed"):
         await token.renew()

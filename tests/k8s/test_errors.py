@@ -7,22 +7,22 @@ import pytest
 
 from app.k8s.answers import error_from_answer, error_from_status
 from app.k8s.errors import (
-    AlreadyExists,
-    ApiError,
-    BadRequest,
-    Conflict,
-    Forbidden,
-    Gone,
-    Invalid,
-    NotFound,
-    ServerError,
-    TooLarge,
-    TooManyRequests,
-    Unauthorized,
+    KubeAlreadyExists,
+    KubeBadRequest,
+    KubeConflict,
+    KubeForbidden,
+    KubeGone,
+    KubeInvalid,
+    KubeNotFound,
+    KubeServerError,
+    KubeStatusError,
+    KubeTooLarge,
+    KubeTooManyRequests,
+    KubeUnauthorized,
 )
 
 
-def answer(status: int, reason: str, message: str, **details: Any) -> ApiError:
+def answer(status: int, reason: str, message: str, **details: Any) -> KubeStatusError:
     body = {"kind": "Status", "code": status, "reason": reason, "message": message, "details": details}
     return error_from_answer(status, json.dumps(body).encode(), {})
 
@@ -30,25 +30,25 @@ def answer(status: int, reason: str, message: str, **details: Any) -> ApiError:
 @pytest.mark.parametrize(
     ("status", "reason", "message", "expected"),
     [
-        (400, "BadRequest", 'strict decoding error: unknown field "spec.hostNetwrok"', BadRequest),
-        (401, "Unauthorized", "Unauthorized", Unauthorized),
-        (403, "Forbidden", "no", Forbidden),
-        (404, "NotFound", 'pods "nope" not found', NotFound),
-        (409, "AlreadyExists", 'pods "a" already exists', AlreadyExists),
-        (409, "Conflict", "Operation cannot be fulfilled on resourcequotas", Conflict),
-        (410, "Expired", "The provided continue parameter is too old", Gone),
-        (410, "Gone", "too old resource version: 1 (5)", Gone),
-        (413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728", TooLarge),
-        (422, "Invalid", 'Pod "C_" is invalid', Invalid),
-        (429, "TooManyRequests", "please try again", TooManyRequests),
-        (500, "", "etcdserver: request is too large", TooLarge),
-        (500, "InternalError", "Internal error occurred: failed calling webhook", ServerError),
-        (504, "Timeout", "request did not complete within the allotted timeout", ServerError),
-        (307, "", "", ApiError),
-        (418, "", "", ApiError),
+        (400, "BadRequest", 'strict decoding error: unknown field "spec.hostNetwrok"', KubeBadRequest),
+        (401, "Unauthorized", "Unauthorized", KubeUnauthorized),
+        (403, "Forbidden", "no", KubeForbidden),
+        (404, "NotFound", 'pods "nope" not found', KubeNotFound),
+        (409, "AlreadyExists", 'pods "a" already exists', KubeAlreadyExists),
+        (409, "Conflict", "Operation cannot be fulfilled on resourcequotas", KubeConflict),
+        (410, "Expired", "The provided continue parameter is too old", KubeGone),
+        (410, "Gone", "too old resource version: 1 (5)", KubeGone),
+        (413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728", KubeTooLarge),
+        (422, "Invalid", 'Pod "C_" is invalid', KubeInvalid),
+        (429, "TooManyRequests", "please try again", KubeTooManyRequests),
+        (500, "", "etcdserver: request is too large", KubeTooLarge),
+        (500, "InternalError", "Internal error occurred: failed calling webhook", KubeServerError),
+        (504, "Timeout", "request did not complete within the allotted timeout", KubeServerError),
+        (307, "", "", KubeStatusError),
+        (418, "", "", KubeStatusError),
     ],
 )
-def test_the_family(status: int, reason: str, message: str, expected: type[ApiError]) -> None:
+def test_the_family(status: int, reason: str, message: str, expected: type[KubeStatusError]) -> None:
     error = answer(status, reason, message)
     assert type(error) is expected
     assert (error.status, error.message) == (status, message)
@@ -76,14 +76,14 @@ def test_retry_after(header: str | None, details: dict[str, Any], expected: floa
 )
 def test_a_strangers_error_page(body: bytes) -> None:
     error = error_from_answer(502, body, {})
-    assert isinstance(error, ServerError)
+    assert isinstance(error, KubeServerError)
     assert "\0" not in error.message
 
 
 def test_an_error_event_in_a_watch() -> None:
     status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
-    assert isinstance(error_from_status(status), Gone)
-    assert isinstance(error_from_status({}), ServerError)
+    assert isinstance(error_from_status(status), KubeGone)
+    assert isinstance(error_from_status({}), KubeServerError)
 
 
 def test_a_version_ahead_of_the_server() -> None:

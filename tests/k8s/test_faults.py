@@ -12,28 +12,28 @@ from aiohttp import web
 from app.clock import SystemClock
 from app.domain.objects import Pod
 from app.k8s import resources
-from app.k8s.api import EventType, KubeApi, WatchEvent
+from app.k8s.api import KubeApi, WatchEvent, WatchEventType
 from app.k8s.codec import OBJECT, POD
 from app.k8s.errors import (
     AmbiguousResult,
-    ApiError,
     BrokenAnswer,
-    Gone,
     KubeError,
-    ServerError,
+    KubeGone,
+    KubeServerError,
+    KubeStatusError,
+    KubeTooManyRequests,
+    KubeUnauthorized,
     SilentStream,
-    TooManyRequests,
-    Unauthorized,
     Unreachable,
 )
 from app.k8s.logs import read_log
 from app.k8s.reflector import Reflector, ResourceSource
-from app.k8s.store import Store
-from app.k8s.transport import Endpoint, Limits
+from app.k8s.store import ReflectorStore
+from app.k8s.transport import ClusterEndpoint, TransportLimits
 from tests.k8s.support import pod_manifest, until
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-LIMITS = Limits(connect=60.0, request=60.0, listing=60.0)
+LIMITS = TransportLimits(connect=60.0, request=60.0, listing=60.0)
 HASTY = replace(LIMITS, request=0.5)
 
 
@@ -53,8 +53,8 @@ async def serve(handler: Handler) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def api_of(handler: Handler, limits: Limits = LIMITS) -> AsyncIterator[KubeApi]:
-    async with serve(handler) as url, KubeApi(Endpoint(url=url), limits) as api:
+async def api_of(handler: Handler, limits: TransportLimits = LIMITS) -> AsyncIterator[KubeApi]:
+    async with serve(handler) as url, KubeApi(ClusterEndpoint(url=url), limits) as api:
         yield api
 
 
@@ -123,7 +123,7 @@ async def test_429_carries_retry_after() -> None:
         return web.Response(status=429, text="Too many requests, please try again later.", headers={"Retry-After": "3"})
 
     async with api_of(handler) as api:
-        with pytest.raises(TooManyRequests) as refused:
+        with pytest.raises(KubeTooManyRequests) as refused:
             await create(api)
     assert refused.value.retry_after == 3.0
 
@@ -175,7 +175,7 @@ async def test_nobody_there_is_unreachable_and_not_ambiguous() -> None:
 
     async with serve(handler) as url:
         pass
-    async with KubeApi(Endpoint(url=url), LIMITS) as api:
+    async with KubeApi(ClusterEndpoint(url=url), LIMITS) as api:
         with pytest.raises(Unreachable) as refused:
             await create(api)
     assert not isinstance(refused.value, AmbiguousResult)
@@ -187,7 +187,7 @@ async def test_a_proxys_page_is_no_object(status: int) -> None:
         return web.Response(status=status, text="<html>sign in</html>", content_type="text/html")
 
     async with api_of(handler) as api:
-        with pytest.raises(BrokenAnswer if status == 200 else ServerError):
+        with pytest.raises(BrokenAnswer if status == 200 else KubeServerError):
             await api.get(resources.POD, "a", "ns", codec=OBJECT)
 
 
@@ -196,7 +196,7 @@ async def test_redirects_are_not_followed() -> None:
         raise web.HTTPFound("http://127.0.0.1:1/")
 
     async with api_of(handler) as api:
-        with pytest.raises(ApiError) as moved:
+        with pytest.raises(KubeStatusError) as moved:
             await api.get_raw("/version")
     assert moved.value.status == 302
 
@@ -211,7 +211,7 @@ async def test_a_line_of_two_megabytes_and_lines_in_pieces() -> None:
     async with api_of(handler) as api:
         events, error = await watched(api)
     assert error is None
-    assert [event.type for event in events] == [EventType.ADDED, EventType.MODIFIED, EventType.BOOKMARK]
+    assert [event.type for event in events] == [WatchEventType.ADDED, WatchEventType.MODIFIED, WatchEventType.BOOKMARK]
     assert len(events[0].object.status.message) == 2_000_000
     assert events[1].object.status.phase == "Running"
 
@@ -222,9 +222,9 @@ async def test_a_line_of_two_megabytes_and_lines_in_pieces() -> None:
         (line("MODIFIED", "a", 7)[:40], BrokenAnswer),
         (b"<html>bad gateway</html>\n", BrokenAnswer),
         (b'{"type":"SURPRISE","object":{}}\n', BrokenAnswer),
-        (b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}\n', Gone),
-        (b'{"type":"ERROR","object":{"kind":"Status","code":500,"reason":"InternalError"}}\n', ServerError),
-        (b'{"type":"ERROR","object":null}\n', ServerError),
+        (b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}\n', KubeGone),
+        (b'{"type":"ERROR","object":{"kind":"Status","code":500,"reason":"InternalError"}}\n', KubeServerError),
+        (b'{"type":"ERROR","object":null}\n', KubeServerError),
         (b"x" * (2**23 + 1), BrokenAnswer),
     ],
 )
@@ -301,11 +301,11 @@ async def test_refused_credentials_are_renewed_once(newest: int, valid: bool) ->
             return web.json_response({"kind": "Status", "code": 401, "reason": "Unauthorized"}, status=401)
         return web.json_response({"major": "1"})
 
-    async with serve(handler) as url, KubeApi(Endpoint(url=url, credentials=Rotating(newest)), LIMITS) as api:
+    async with serve(handler) as url, KubeApi(ClusterEndpoint(url=url, credentials=Rotating(newest)), LIMITS) as api:
         if valid:
             assert await api.get_raw("/version") == {"major": "1"}
         else:
-            with pytest.raises(Unauthorized):
+            with pytest.raises(KubeUnauthorized):
                 await api.get_raw("/version")
 
 
@@ -332,7 +332,7 @@ async def test_a_reflector_comes_through_all_of_it() -> None:
                 return response
 
     over = asyncio.Event()
-    store = Store[Pod]("job", lambda _: None)
+    store = ReflectorStore[Pod]("job", lambda _: None)
     async with api_of(handler) as api:
         reflector = Reflector[Pod](
             ResourceSource(api, resources.POD, POD), store, SystemClock(), sleep=lambda _: asyncio.sleep(0)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from app.k8s.errors import ServerError, TooManyRequests
+from app.k8s.errors import KubeServerError, KubeTooManyRequests
 from app.k8s.limiter import CreateLimiter
 from tests.k8s.support import ManualClock
 
@@ -18,8 +18,8 @@ async def full_round(limiter: CreateLimiter) -> None:
         await limiter.__aexit__(None, None, None)
 
 
-def refused(retry_after: float | None = None) -> TooManyRequests:
-    return TooManyRequests(429, "TooManyRequests", "later", retry_after=retry_after)
+def refused(retry_after: float | None = None) -> KubeTooManyRequests:
+    return KubeTooManyRequests(429, "TooManyRequests", "later", retry_after=retry_after)
 
 
 async def refuse(limiter: CreateLimiter, error: Exception) -> None:
@@ -62,7 +62,7 @@ async def test_it_never_closes_and_other_errors_do_not_count() -> None:
         clock.seconds += 2
         await refuse(limiter, refused())
     assert limiter.window == 1
-    await refuse(limiter, ServerError(500, "", ""))
+    await refuse(limiter, KubeServerError(500, "", ""))
     assert limiter.window == 1
     await full_round(limiter)
 

@@ -11,22 +11,22 @@ from app.domain.objects import Pod
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode, Reason
 from app.k8s import resources
-from app.k8s.api import EventType, KubeApi
+from app.k8s.api import KubeApi, WatchEventType
 from app.k8s.codec import OBJECT, POD
 from app.k8s.errors import (
-    AlreadyExists,
-    ApiError,
-    BadRequest,
-    Conflict,
-    Forbidden,
-    Invalid,
-    NotFound,
-    TooLarge,
+    KubeAlreadyExists,
+    KubeBadRequest,
+    KubeConflict,
+    KubeForbidden,
+    KubeInvalid,
+    KubeNotFound,
+    KubeStatusError,
+    KubeTooLarge,
 )
 from app.k8s.logs import read_log
 from app.k8s.reflector import Reflector, ResourceSource
 from app.k8s.resources import Discovery
-from app.k8s.store import Store
+from app.k8s.store import ReflectorStore
 from tests.k8s.support import pod_manifest, until
 
 HELD = {"finalizers": ["jobgate.dev/test"]}
@@ -40,30 +40,30 @@ async def test_create_get_patch_delete(live: KubeApi, namespace: str) -> None:
     assert "x" not in patched.metadata.labels
     assert patched.metadata.version > pod.metadata.version
     test = [{"op": "test", "path": "/metadata/uid", "value": "other"}]
-    with pytest.raises(Invalid):
+    with pytest.raises(KubeInvalid):
         await live.json_patch(resources.POD, "a", namespace, patch=test)
-    with pytest.raises(Conflict) as conflict:
+    with pytest.raises(KubeConflict) as conflict:
         await live.delete(resources.POD, "a", namespace, uid="other")
-    assert not isinstance(conflict.value, AlreadyExists)
+    assert not isinstance(conflict.value, KubeAlreadyExists)
     await live.delete(resources.POD, "a", namespace, uid=made.metadata.uid, grace_period=0)
-    with pytest.raises(NotFound) as gone:
+    with pytest.raises(KubeNotFound) as gone:
         await live.get(resources.POD, "a", namespace, codec=POD)
     assert judged(gone.value) != PendingCode.NAMESPACE_NOT_FOUND
 
 
 async def test_a_dry_run_creates_nothing(live: KubeApi, namespace: str) -> None:
     assert (await live.create(pod_manifest("a", namespace), dry_run=True)).metadata.uid
-    with pytest.raises(NotFound):
+    with pytest.raises(KubeNotFound):
         await live.get(resources.POD, "a", namespace, codec=POD)
 
 
 async def test_a_name_that_is_taken_or_on_its_way_out(live: KubeApi, namespace: str) -> None:
     made = await live.create(pod_manifest("a", namespace, **HELD))
-    with pytest.raises(AlreadyExists) as taken:
+    with pytest.raises(KubeAlreadyExists) as taken:
         await live.create(pod_manifest("a", namespace))
     assert "object is being deleted" not in taken.value.message
     await live.delete(resources.POD, "a", namespace, uid=made.metadata.uid, grace_period=0)
-    with pytest.raises(AlreadyExists) as leaving:
+    with pytest.raises(KubeAlreadyExists) as leaving:
         await live.create(pod_manifest("a", namespace))
     assert "object is being deleted" in leaving.value.message
     await live.merge_patch(resources.POD, "a", namespace, patch={"metadata": {"finalizers": None}})
@@ -83,17 +83,17 @@ async def test_pages_and_watch(live: KubeApi, namespace: str) -> None:
     )
     async with asyncio.timeout(60), aclosing(stream):
         async for event in stream:
-            if event.type is EventType.DELETED:
+            if event.type is WatchEventType.DELETED:
                 break
         assert event.object.metadata.uid == every[0].metadata.uid
 
 
 async def test_every_object_of_a_log_request_is_named(live: KubeApi, namespace: str) -> None:
     await live.create(pod_manifest("a", namespace))
-    with pytest.raises(BadRequest, match="no-such"):
+    with pytest.raises(KubeBadRequest, match="no-such"):
         async for _ in read_log(live, namespace, "a", "no-such"):
             pass
-    with pytest.raises(NotFound):
+    with pytest.raises(KubeNotFound):
         async for _ in read_log(live, namespace, "nobody", "main"):
             pass
 
@@ -106,7 +106,7 @@ async def test_discovery(live: KubeApi) -> None:
     assert (await live.get_raw("/version"))["major"] == "1"
 
 
-def judged(error: ApiError) -> str:
+def judged(error: KubeStatusError) -> str:
     """The code that the refusal gets."""
     causes = [(cause.reason, cause.message) for cause in error.causes]
     return judge(error.status, error.reason, error.message, causes, seen_before=False)[1]
@@ -116,9 +116,9 @@ async def refusal(call: Callable[[], Awaitable[object]]) -> str | None:
     """The code of the refusal of the call; None while it is not forbidden yet."""
     try:
         await call()
-    except Forbidden as error:
+    except KubeForbidden as error:
         return judged(error)
-    except ApiError:
+    except KubeStatusError:
         return None
     return None
 
@@ -164,7 +164,7 @@ async def test_a_namespace_that_goes_and_one_that_is_gone(live: KubeApi, namespa
 
     await until(terminating)
     await live.merge_patch(resources.CONFIG_MAP, "held", namespace, patch={"metadata": {"finalizers": None}})
-    with pytest.raises(NotFound) as missing:
+    with pytest.raises(KubeNotFound) as missing:
         await live.create(pod_manifest("a", "no-such-namespace"))
     assert judged(missing.value) == PendingCode.NAMESPACE_NOT_FOUND
 
@@ -172,23 +172,23 @@ async def test_a_namespace_that_goes_and_one_that_is_gone(live: KubeApi, namespa
 async def test_what_the_server_will_not_read(live: KubeApi, namespace: str) -> None:
     misspelt = pod_manifest("a", namespace)
     misspelt["spec"]["hostNetwrok"] = True
-    with pytest.raises(BadRequest, match="hostNetwrok"):
+    with pytest.raises(KubeBadRequest, match="hostNetwrok"):
         await live.create(misspelt)
-    with pytest.raises(Invalid) as invalid:
+    with pytest.raises(KubeInvalid) as invalid:
         await live.create(pod_manifest("Not_A_Name", namespace))
     assert [cause.field for cause in invalid.value.causes] == ["metadata.name"]
     big = pod_manifest("big", namespace)
     big["spec"]["containers"][0]["env"] = [{"name": "A", "value": "x" * 1_700_000}]
-    with pytest.raises(TooLarge):
+    with pytest.raises(KubeTooLarge):
         await live.create(big)
     big["spec"]["containers"][0]["env"] = [{"name": "A", "value": "x" * 4_000_000}]
-    with pytest.raises(TooLarge):
+    with pytest.raises(KubeTooLarge):
         await live.create(big)
 
 
 async def test_a_reflector_follows_a_real_cluster(live: KubeApi, namespace: str) -> None:
     told: list[str] = []
-    store = Store[Pod]("job", told.append)
+    store = ReflectorStore[Pod]("job", told.append)
     source = ResourceSource(live, resources.POD, POD, namespace=namespace, label_selector="job")
     reflector = Reflector[Pod](source, store, SystemClock())
 

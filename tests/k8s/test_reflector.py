@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from app.domain.objects import Pod
 from app.k8s.api import WatchEvent
-from app.k8s.codec import Page
-from app.k8s.errors import Gone, ServerError, SilentStream, TooManyRequests, Unreachable
+from app.k8s.codec import ListPage
+from app.k8s.errors import KubeGone, KubeServerError, KubeTooManyRequests, SilentStream, Unreachable
 from app.k8s.reflector import Pace, Reflector
-from app.k8s.store import Store
+from app.k8s.store import ReflectorStore
 from tests.k8s.scripted import JOB, Cluster, Quiet, ScriptedSource, Step, added, bookmark, deleted, pod
 from tests.k8s.support import ManualClock
 
@@ -45,7 +45,7 @@ def test_the_store_ends_equal_to_the_cluster(steps: list[Step]) -> None:
     def look(job: str) -> None:
         seen[job] = versions(store.labelled(job))
 
-    store = Store[Pod](JOB, look)
+    store = ReflectorStore[Pod](JOB, look)
     reflector = Reflector[Pod](
         ScriptedSource(cluster, iter(steps), clock), store, clock, sleep=clock.sleep, chance=lambda: 0.5
     )
@@ -85,13 +85,13 @@ Watch = list[WatchEvent[Pod] | Exception | float]
 class Script:
     """Lists and watches, one after the other; a number lets that many seconds pass. Ends with Quiet."""
 
-    def __init__(self, lists: list[Page[Pod] | Exception], watches: list[Watch], clock: ManualClock) -> None:
+    def __init__(self, lists: list[ListPage[Pod] | Exception], watches: list[Watch], clock: ManualClock) -> None:
         self.lists = lists
         self.watches = watches
         self.clock = clock
         self.asked: list[tuple[str, str, int]] = []
 
-    async def list_page(self, continue_token: str, limit: int) -> Page[Pod]:
+    async def list_page(self, continue_token: str, limit: int) -> ListPage[Pod]:
         self.asked.append(("list", continue_token, limit))
         if not self.lists:
             raise Quiet
@@ -118,12 +118,12 @@ class Script:
                 yield item
 
 
-def page(version: int, *pods: Pod, token: str = "") -> Page[Pod]:
-    return Page(items=pods, resource_version=str(version), continue_token=token)
+def page(version: int, *pods: Pod, token: str = "") -> ListPage[Pod]:
+    return ListPage(items=pods, resource_version=str(version), continue_token=token)
 
 
 async def play(
-    lists: list[Page[Pod] | Exception], watches: list[Watch], chance: Callable[[], float] = lambda: 0.0
+    lists: list[ListPage[Pod] | Exception], watches: list[Watch], chance: Callable[[], float] = lambda: 0.0
 ) -> tuple[Recorder, Script, Reflector[Pod], ManualClock]:
     clock, sink = ManualClock(), Recorder()
     source = Script(lists, watches, clock)
@@ -147,7 +147,7 @@ async def test_pages_make_one_list_and_the_watch_follows_it() -> None:
 async def test_what_was_deleted_in_a_gap_is_gone_after_the_list() -> None:
     sink, _, reflector, _ = await play(
         [page(7, pod("a", 3), pod("b", 4)), page(20, pod("b", 4))],
-        [[2.0, Gone(410, "Expired", "too old resource version")]],
+        [[2.0, KubeGone(410, "Expired", "too old resource version")]],
     )
     assert sink.calls == ["= a@3 b@4", "= b@4"]
     assert reflector.stats.relists == 2
@@ -189,14 +189,14 @@ async def test_bookmarks_move_the_watch_and_count_as_contact() -> None:
 
 
 async def test_429_waits_as_long_as_it_is_asked_to_and_does_not_list() -> None:
-    busy = TooManyRequests(429, "TooManyRequests", "later", retry_after=9)
+    busy = KubeTooManyRequests(429, "TooManyRequests", "later", retry_after=9)
     _, source, _, clock = await play([page(7)], [[busy], [2.0]])
     assert clock.slept == [9.0]
     assert [what for what, *_ in source.asked] == ["list", "watch", "watch", "watch"]
 
 
 async def test_an_absurd_retry_after_is_capped() -> None:
-    _, _, _, clock = await play([TooManyRequests(429, "", "", retry_after=10_000), page(7)], [])
+    _, _, _, clock = await play([KubeTooManyRequests(429, "", "", retry_after=10_000), page(7)], [])
     assert clock.slept == [120.0]
 
 
@@ -226,7 +226,7 @@ async def test_a_bookmark_between_silences_keeps_the_watch() -> None:
 
 
 async def test_what_fails_again_and_again_in_vain_is_listed() -> None:
-    error: Watch = [2.0, ServerError(500, "InternalError", "cannot decode")]
+    error: Watch = [2.0, KubeServerError(500, "InternalError", "cannot decode")]
     _, source, _, _ = await play([page(7), page(9)], [list(error) for _ in range(5)])
     assert [what for what, *_ in source.asked] == ["list", *["watch"] * 5, "list", "watch"]
 
@@ -238,21 +238,21 @@ async def test_watches_that_end_in_order_and_bring_nothing_are_listed_in_the_end
 
 
 async def test_a_version_ahead_of_the_server_is_listed_at_once() -> None:
-    ahead = ServerError(504, "Timeout", "Timeout: Too large resource version: 99, current: 7")
+    ahead = KubeServerError(504, "Timeout", "Timeout: Too large resource version: 99, current: 7")
     _, source, _, _ = await play([page(99), page(7)], [[ahead]])
     assert [asked[1] for asked in source.asked] == ["", "99", "", "7"]
 
 
 async def test_a_list_that_expires_between_pages_is_asked_for_whole() -> None:
     _, source, _, _ = await play(
-        [page(7, token="t"), Gone(410, "Expired", "continue"), page(9), page(9)],
-        [[2.0, Gone(410, "Expired", "")]],
+        [page(7, token="t"), KubeGone(410, "Expired", "continue"), page(9), page(9)],
+        [[2.0, KubeGone(410, "Expired", "")]],
     )
     assert [limit for what, _, limit in source.asked if what == "list"] == [500, 500, 0, 500]
 
 
 async def test_back_off_doubles_to_half_a_minute_and_forgets_after_two_good_ones() -> None:
-    refused: list[Page[Pod] | Exception] = [Unreachable("refused") for _ in range(8)]
+    refused: list[ListPage[Pod] | Exception] = [Unreachable("refused") for _ in range(8)]
     _, _, reflector, clock = await play([*refused, page(7)], [[130.0, Unreachable("cut")], [2.0]])
     assert clock.slept == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 0.8]
     assert reflector.stats.errors == 9

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.k8s.errors import NotFound, Unreachable
-from app.k8s.resources import DISCOVERY_TTL, NODE, POD, POD_GROUP, STATEFUL_SET, Discovery, Resource, resource_for
+from app.k8s.errors import KubeNotFound, Unreachable
+from app.k8s.resources import DISCOVERY_TTL, NODE, POD, POD_GROUP, STATEFUL_SET, Discovery, KubeResource, resource_for
 from tests.k8s.support import ManualClock
 
 
@@ -22,7 +22,7 @@ from tests.k8s.support import ManualClock
         (POD, ("n/s", "a?b"), "/api/v1/namespaces/n%2Fs/pods/a%3Fb"),
     ],
 )
-def test_paths(resource: Resource, names: tuple[str, ...], path: str) -> None:
+def test_paths(resource: KubeResource, names: tuple[str, ...], path: str) -> None:
     assert resource.path(*names) == path
 
 
@@ -54,7 +54,7 @@ async def test_discovery_remembers_for_a_while() -> None:
     server, clock = Server(), ManualClock()
     discovery = Discovery(server.fetch, clock)
     assert await discovery.has(POD_GROUP)
-    server.answer = NotFound(404, "NotFound", "404 page not found")
+    server.answer = KubeNotFound(404, "NotFound", "404 page not found")
     assert await discovery.has(POD_GROUP)
     assert server.asked == ["/apis/scheduler.tensorstack.dev/v1beta1"]
     clock.seconds = DISCOVERY_TTL

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.k8s.errors import ServerError
-from app.k8s.transport import MAX_ERROR, Endpoint, Limits, Transport
+from app.k8s.errors import KubeServerError
+from app.k8s.transport import MAX_ERROR, ClusterEndpoint, Transport, TransportLimits
 from devcluster import clock
 from devcluster.certificates import Certificates
 from tests.support.kube import Cluster, connect
@@ -24,15 +24,15 @@ Leave = Callable[[str, ssl.SSLContext], Awaitable[None]]
 
 async def leave_stream(url: str, trust: ssl.SSLContext) -> None:
     async with (
-        Transport(Endpoint(url=url, tls=trust), Limits()) as transport,
+        Transport(ClusterEndpoint(url=url, tls=trust), TransportLimits()) as transport,
         transport.stream("/watch", idle=DEADLINE) as pieces,
     ):
         assert await anext(pieces) == b"{}\n"
 
 
 async def leave_error(url: str, trust: ssl.SSLContext) -> None:
-    async with Transport(Endpoint(url=url, tls=trust), Limits()) as transport:
-        with pytest.raises(ServerError):
+    async with Transport(ClusterEndpoint(url=url, tls=trust), TransportLimits()) as transport:
+        with pytest.raises(KubeServerError):
             await transport.request("GET", "/error")
 
 

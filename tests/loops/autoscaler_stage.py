@@ -17,10 +17,10 @@ from app.domain.name_ranges import NameRange
 from app.domain.objects import Node
 from app.domain.scaling.inventory import CountedPod
 from app.domain.vocabulary import JobPhase
-from app.k8s.codec import Page
+from app.k8s.codec import ListPage
 from app.k8s.resources import NODE
 from app.loops.autoscaler import Autoscaler
-from app.loops.parts import AutoscalerSettings, ControllerSettings
+from app.loops.settings import AutoscalerSettings, ControllerSettings
 from tests.db import factories
 from tests.db.factories import NOW
 from tests.support.elastic import API_VERSION, KIND, ElasticDialect, elastic_manifest
@@ -44,13 +44,13 @@ class Cluster:
         status = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": str(self.cpu)}}
         return [msgspec.convert({"metadata": {"name": "n1"}, "status": status}, Node)]
 
-    async def list_page(self, _: Any, namespace: str | None, *, continue_token: str, **__: Any) -> Page[CountedPod]:
+    async def list_page(self, _: Any, namespace: str | None, *, continue_token: str, **__: Any) -> ListPage[CountedPod]:
         """As many pages as there are pods, and an empty one."""
         self.asked.append(namespace)
         page = int(continue_token or 0)
         spec = {"nodeName": "n1", "containers": [{"resources": {"requests": {"cpu": "1"}}}]}
         items = (msgspec.convert({"spec": spec}, CountedPod),) if page < self.pods else ()
-        return Page(items=items, resource_version="1", continue_token=str(page + 1) if items else "")
+        return ListPage(items=items, resource_version="1", continue_token=str(page + 1) if items else "")
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Stage:
         async def verify() -> None:
             pass
 
-        parts: Any = SimpleNamespace(
+        context: Any = SimpleNamespace(
             api=self.cluster,
             db=self.db,
             clock=SimpleNamespace(now=lambda: self.now),
@@ -74,7 +74,7 @@ class Stage:
             settings=ControllerSettings(autoscaler=settings, namespaces=namespaces),
         )
         leadership: Any = SimpleNamespace(lease=self.lease)
-        return Autoscaler(parts, leadership, verify, dialects={(API_VERSION, KIND): ElasticDialect()})
+        return Autoscaler(context, leadership, verify, dialects={(API_VERSION, KIND): ElasticDialect()})
 
     async def job(self, name: str, phase: JobPhase = JobPhase.RUNNING, **spec: Any) -> UUID:
         new = factories.new_job(

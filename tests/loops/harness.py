@@ -22,23 +22,25 @@ from app.db.engine import Database
 from app.db.notifications import Listener, Notifier
 from app.db.publisher import Publisher
 from app.domain import labels
+from app.domain.backoff import ExponentialBackoff
 from app.domain.dialects.base import Site
 from app.domain.reconcile.actions import Action
 from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi
 from app.k8s.connection import connect as connect_api
 from app.k8s.reflector import Pace
-from app.loops.actuator import Hands
+from app.loops.actuator import Actuator
 from app.loops.cache.runtime_servers import PodProxyAccess, RuntimeServers
+from app.loops.context import ControllerContext
 from app.loops.creator import Creator, Work
+from app.loops.event_reader import EventReader
 from app.loops.evidence import EvidenceCapture, EvidenceSettings
-from app.loops.expectations import Facts
-from app.loops.explainer import Explainer
+from app.loops.expectations import Expectations
 from app.loops.leadership import Leadership
 from app.loops.mirror import Mirror
-from app.loops.parts import ControllerSettings, Parts, SampleSettings
 from app.loops.plans import PlanCache
 from app.loops.reconciler import Reconciler
+from app.loops.settings import ControllerSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
 from app.services.planning import Planner
 from tests.db.factories import new_job, stored, submitted
@@ -74,7 +76,7 @@ class SkippingClock(SystemClock):
 class Harness:
     """One installation in a namespace of its own. `verify_error` is raised instead of verifying the cluster."""
 
-    parts: Parts
+    context: ControllerContext
     leadership: Leadership
     kube: KubeClient
     kubelet: Kubelet
@@ -84,18 +86,18 @@ class Harness:
     mirror: Mirror
     creator: Creator
     evidence: EvidenceCapture
-    actuator: Hands
+    actuator: Actuator
     reconciler: Reconciler
     plans: PlanCache
     verify_error: list[Exception] = field(default_factory=list)
 
     @property
     def db(self) -> Database:
-        return self.parts.db
+        return self.context.db
 
     @property
     def installation(self) -> str:
-        return str(self.parts.installation_id)
+        return str(self.context.installation_id)
 
     @property
     def path(self) -> str:
@@ -111,16 +113,23 @@ class Harness:
 
     def reconcile_with(self, db: Database) -> None:
         """Give the reconciler another way to the database."""
-        parts = replace(self.parts, db=db)
+        context = replace(self.context, db=db)
         self.reconciler = Reconciler(
-            parts, self.leadership, self.mirror, self.creator, self.actuator, self.plans, self.queue
+            context, self.leadership, self.mirror, self.creator, self.actuator, self.plans, self.queue
         )
 
-    async def work(self, uid: UUID, *actions: Action, facts: Facts | None = None, established: bool = False) -> Work:
+    async def work(
+        self, uid: UUID, *actions: Action, expectations: Expectations | None = None, established: bool = False
+    ) -> Work:
         """What the reconciler would give to the actuator."""
         plan = self.plans.plan(await stored(self.db, uid))
         return Work(
-            plan=plan, actions=actions, facts=facts or Facts(), learnt_before=0, established=established, anchors=()
+            plan=plan,
+            actions=actions,
+            expectations=expectations or Expectations(),
+            revision_before=0,
+            established=established,
+            anchors=(),
         )
 
     @asynccontextmanager
@@ -216,7 +225,7 @@ async def a_harness(cluster: Cluster, database_url: str, directory: Path) -> Asy
 async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kubelet) -> Harness:
     """The controller's classes, wired as a term does it."""
     namespace, clock = kubelet.namespace, SkippingClock()
-    parts = _parts(api, db, database_url, clock, (namespace,))
+    context = _parts(api, db, database_url, clock, (namespace,))
     leadership = Leadership(db, SystemClock(), ttl=LEASE_SECONDS, renew_every=1.0)
     await leadership.acquire()
     verify_error: list[Exception] = []
@@ -225,8 +234,8 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
         if verify_error:
             raise verify_error[0]
 
-    queue = WorkQueue(clock, first_delay=0.05)
-    installation = str(parts.installation_id)
+    queue = WorkQueue(clock, backoff=ExponentialBackoff(first=0.05, longest=1.0))
+    installation = str(context.installation_id)
     mirror = Mirror(
         api,
         installation,
@@ -237,14 +246,16 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
         doubt=lambda: None,
         on_change=queue.add,
     )
-    timeout = parts.settings.request_timeout
+    timeout = context.settings.request_timeout
     creator = Creator(api, leadership, clock, adopt=mirror.adopt, verify=verify, timeout=timeout)
-    evidence = EvidenceCapture(api, db, leadership, clock, parts.evidence, verify=verify)
-    explainer = Explainer(api, clock, queue.add_after)
-    actuator = Hands(api, leadership, creator, evidence, explainer, adopt=mirror.adopt, verify=verify, timeout=timeout)
-    plans = PlanCache(installation, KEY, parts.site)
+    evidence = EvidenceCapture(api, db, leadership, clock, context.evidence, verify=verify)
+    event_reader = EventReader(api, clock, queue.add_after)
+    actuator = Actuator(
+        api, leadership, creator, evidence, event_reader, adopt=mirror.adopt, verify=verify, timeout=timeout
+    )
+    plans = PlanCache(installation, KEY, context.site)
     return Harness(
-        parts=parts,
+        context=context,
         leadership=leadership,
         kube=kubelet.kube,
         kubelet=kubelet,
@@ -255,14 +266,14 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
         creator=creator,
         evidence=evidence,
         actuator=actuator,
-        reconciler=Reconciler(parts, leadership, mirror, creator, actuator, plans, queue),
+        reconciler=Reconciler(context, leadership, mirror, creator, actuator, plans, queue),
         plans=plans,
         verify_error=verify_error,
     )
 
 
-def _parts(api: KubeApi, db: Database, url: str, clock: SystemClock, namespaces: Sequence[str]) -> Parts:
-    return Parts(
+def _parts(api: KubeApi, db: Database, url: str, clock: SystemClock, namespaces: Sequence[str]) -> ControllerContext:
+    return ControllerContext(
         api=api,
         db=db,
         lease_db=db,

@@ -16,7 +16,7 @@ from app.domain.name_ranges import NameRange
 from app.domain.scaling.values import Inventory, ScalingDecision, Verdict
 from app.domain.status.records import Attempt, JobPendingReason, JobStatus
 from app.domain.vocabulary import JobPhase, PendingCode, ReplicaPhase
-from app.k8s.errors import Forbidden
+from app.k8s.errors import KubeForbidden
 from app.loops.autoscaler import ACTOR
 from app.loops.identity import WrongCluster
 from tests.db import factories
@@ -164,11 +164,11 @@ async def test_what_was_given_away_in_the_run_before_is_not_given_again(stage: S
 
 async def test_a_cluster_that_denies_is_recorded_and_nothing_is_scaled(stage: Stage) -> None:
     uid = await stage.job("train")
-    stage.cluster.error = Forbidden(403, "Forbidden", "nodes is forbidden")
+    stage.cluster.error = KubeForbidden(403, "Forbidden", "nodes is forbidden")
     await stage.autoscaler().run_once()
     (stored,) = await autoscaler_runs.page(stage.db, limit=10)
     assert stored.run.inventory is None
-    assert stored.run.error == "the cluster could not be read: 403 Forbidden: nodes is forbidden"
+    assert stored.run.error == "the cluster could not be read: 403 KubeForbidden: nodes is forbidden"
     assert stored.run.decisions == ()
     assert await autoscaler_runs.last_seen(stage.db) is None
     assert await stage.size(uid) == 1

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.loops.contact import Contact
-from app.loops.parts import ControllerState, condition
+from app.loops.cluster_contact import ClusterContact
+from app.loops.controller_state import ControllerState, controller_condition
 
 TTL = 15.0
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ def test_a_controller_is_judged_by_the_clock_of_its_lease(
     state: str,
     message: str,
 ) -> None:
-    found = condition(ControllerState(said, ""), remaining=remaining, unanswered=unanswered, ttl=TTL)
+    found = controller_condition(ControllerState(said, ""), remaining=remaining, unanswered=unanswered, ttl=TTL)
     assert (found.ok, found.state) == (ok, state)
     assert message in found.message
 
@@ -48,13 +48,13 @@ def test_a_controller_is_judged_by_the_clock_of_its_lease(
     ],
 )
 def test_a_mirror_is_fresh_while_both_proofs_are_young(unanswered: int, unwatched: int, expected: str | None) -> None:
-    contact = Contact(timedelta(seconds=30), NOW - timedelta(seconds=unanswered))
+    contact = ClusterContact(timedelta(seconds=30), NOW - timedelta(seconds=unanswered))
     contact.probed(NOW, "refused")
     assert contact.silence(NOW, NOW - timedelta(seconds=unwatched), "silent") == expected
 
 
 def test_an_answer_makes_it_fresh_again() -> None:
-    contact = Contact(timedelta(seconds=30), NOW - timedelta(seconds=100), "refused")
+    contact = ClusterContact(timedelta(seconds=30), NOW - timedelta(seconds=100), "refused")
     contact.probed(NOW)
     assert contact.silence(NOW, NOW, "") is None
     assert contact.error == ""

@@ -37,21 +37,21 @@ async def test_a_repeated_create_finds_what_is_there(harness: Harness) -> None:
     before = await harness.pods()
     await created(harness, work)
     assert await harness.pods() == before
-    assert work.facts.refusals == {}
+    assert work.expectations.refusals == {}
     assert [pod.metadata.uid for pod in harness.mirror.pods()] == [before[NAME]["metadata"]["uid"]], "it is adopted"
     assert before[NAME]["metadata"]["finalizers"] == [labels.EVIDENCE_FINALIZER]
     (owner,) = before[NAME]["metadata"]["ownerReferences"]
-    assert [owner["uid"]] == work.facts.anchors
+    assert [owner["uid"]] == work.expectations.anchors
 
 
 async def test_a_create_whose_answer_is_lost_is_repeated_and_adopts_the_pod(harness: Harness) -> None:
     work = await a_work(harness)
     await harness.inject(verb="create", resource="pods", loseResponse=True, count=1)
     await created(harness, work)
-    assert work.facts.refusals[KEY].code == PendingCode.CLUSTER_UNREACHABLE
+    assert work.expectations.refusals[KEY].code == PendingCode.CLUSTER_UNREACHABLE
     harness.clock.skip(10)
     await created(harness, work)
-    assert work.facts.refusals == {}
+    assert work.expectations.refusals == {}
     assert list(await harness.pods()) == [NAME]
 
 
@@ -70,24 +70,24 @@ async def test_a_refusal_keeps_its_first_moment_and_is_not_repeated_before_its_b
     work = await a_work(harness)
     await harness.inject(verb="create", resource="pods", **rule)
     await created(harness, work)
-    first = work.facts.refusals[KEY]
+    first = work.expectations.refusals[KEY]
     assert (first.verdict, first.code) == (verdict, code)
-    learnt = work.facts.learnt
+    learnt = work.expectations.revision
     await created(harness, work)
     assert await asked(harness) == 1, "the second create comes too early"
     harness.clock.skip(1.1)
     await created(harness, work)
     assert await asked(harness) == 2
-    assert work.facts.refusals[KEY] is first
-    assert work.facts.learnt == learnt, "the same refusal teaches nothing new"
+    assert work.expectations.refusals[KEY] is first
+    assert work.expectations.revision == learnt, "the same refusal teaches nothing new"
     harness.clock.skip(1.1)
     await created(harness, work)
     assert await asked(harness) == 2, "the second back-off is longer"
     await harness.heal()
     harness.clock.skip(60)
     await created(harness, work)
-    assert work.facts.refusals == {}
-    assert work.facts.learnt > learnt
+    assert work.expectations.refusals == {}
+    assert work.expectations.revision > learnt
 
 
 async def asked(harness: Harness) -> int:
@@ -99,20 +99,20 @@ async def test_no_pod_is_created_for_a_job_whose_objects_are_refused(harness: Ha
     work = await a_work(harness)
     await harness.inject(verb="create", resource="configmaps", status=503, message="no etcd leader")
     assert await harness.creator.ensure_objects(work) is None
-    assert work.facts.job_refusal is not None
-    assert work.facts.job_refusal.message == "no etcd leader"
+    assert work.expectations.job_refusal is not None
+    assert work.expectations.job_refusal.message == "no etcd leader"
     await harness.heal()
     assert await harness.creator.ensure_objects(work) is None, "the back-off is not over"
     harness.clock.skip(2)
     assert await harness.creator.ensure_objects(work) is not None
-    assert work.facts.job_refusal is None
+    assert work.expectations.job_refusal is None
 
 
 async def test_an_object_of_somebody_else_fails_the_job_and_is_left_alone(harness: Harness) -> None:
     work = await a_work(harness)
     foreign = await harness.make_pod(NAME)
     await created(harness, work)
-    refusal = work.facts.refusals[KEY]
+    refusal = work.expectations.refusals[KEY]
     assert (refusal.verdict, refusal.code) == (RefusalVerdict.FAIL, Reason.NAME_CONFLICT)
     assert (await harness.pods())[NAME]["metadata"]["uid"] == foreign["metadata"]["uid"]
 
@@ -122,7 +122,7 @@ async def test_labels_alone_do_not_make_a_pod_the_jobs(harness: Harness) -> None
     work = await harness.work(uid, FIRST)
     await harness.make_pod(NAME, labels=harness.labels(uid, **{labels.ATTEMPT: "1"}))
     await created(harness, work)
-    assert work.facts.refusals[KEY].code == Reason.NAME_CONFLICT
+    assert work.expectations.refusals[KEY].code == Reason.NAME_CONFLICT
     assert list(harness.mirror.pods()) == []
 
 
@@ -130,8 +130,8 @@ async def test_a_name_that_the_previous_attempt_still_has_is_waited_for(harness:
     work = await a_work(harness)
     await created(harness, work)
     await created(harness, work, SECOND)
-    assert work.facts.refusals[KEY].code == PendingCode.NAME_TERMINATING
-    assert work.facts.refusals[KEY].verdict is RefusalVerdict.WAIT
+    assert work.expectations.refusals[KEY].code == PendingCode.NAME_TERMINATING
+    assert work.expectations.refusals[KEY].verdict is RefusalVerdict.WAIT
 
 
 async def test_a_name_that_a_former_job_still_has_is_waited_for(harness: Harness) -> None:
@@ -140,8 +140,8 @@ async def test_a_name_that_a_former_job_still_has_is_waited_for(harness: Harness
         await connection.execute("UPDATE names SET released = true")
     successor = await a_work(harness)
     await created(harness, successor)
-    assert successor.facts.refusals[KEY].code == PendingCode.PREVIOUS_OBJECTS
-    assert successor.facts.refusals[KEY].verdict is RefusalVerdict.WAIT
+    assert successor.expectations.refusals[KEY].code == PendingCode.PREVIOUS_OBJECTS
+    assert successor.expectations.refusals[KEY].verdict is RefusalVerdict.WAIT
 
 
 @pytest.mark.parametrize("missing", ["lease", "cluster"])
@@ -163,12 +163,12 @@ async def test_nothing_is_created_without_the_lease_or_on_another_cluster(harnes
 
 async def test_the_uid_of_an_anchor_is_learnt_and_so_is_its_absence(harness: Harness) -> None:
     work = await a_work(harness)
-    await harness.creator.find_anchor(work.plan, work.facts)
-    assert (work.facts.anchor_sought, work.facts.anchors) == (True, [])
+    await harness.creator.find_anchor(work.plan, work.expectations)
+    assert (work.expectations.anchor_sought, work.expectations.anchors) == (True, [])
     anchor = await harness.creator.ensure_objects(work)
     other = await a_work_of_the_same_job(harness, work)
-    await harness.creator.find_anchor(other.plan, other.facts)
-    assert (other.facts.anchor_sought, other.facts.anchors) == (True, [anchor])
+    await harness.creator.find_anchor(other.plan, other.expectations)
+    assert (other.expectations.anchor_sought, other.expectations.anchors) == (True, [anchor])
 
 
 async def a_work_of_the_same_job(harness: Harness, work: Work) -> Work:

@@ -12,7 +12,7 @@ from app.domain.status.records import Attempt
 from app.domain.vocabulary import Evidence, Outcome, ReplicaPhase
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, Unreachable
-from app.k8s.transport import Endpoint
+from app.k8s.transport import ClusterEndpoint
 from app.loops.creator import Work
 from app.loops.evidence import EvidenceCapture
 from app.loops.identity import WrongCluster
@@ -66,7 +66,7 @@ async def test_the_end_of_the_log_and_the_events_are_stored(harness: Harness) ->
         "type": "Warning",
     }
     (await harness.kube.post(f"{harness.path}/events", event)).ok()
-    assert await harness.evidence.capture(work.plan.identity, action, work.facts)
+    assert await harness.evidence.capture(work.plan.identity, action, work.expectations)
     log = await evidence.log(harness.db, uid, KEY, 1, "main")
     assert log is not None
     assert (len(log.tail), log.truncated) == (LOG_BYTES, True)
@@ -74,17 +74,17 @@ async def test_the_end_of_the_log_and_the_events_are_stored(harness: Harness) ->
     events = await evidence.pod_events(harness.db, uid, KEY, 1)
     assert "out of memory" in [found["message"] for found in events]
     assert await state(harness, uid) == (Evidence.CAPTURED, None)
-    assert work.facts.learnt
+    assert work.expectations.revision
 
 
 async def test_a_kubelet_that_does_not_answer_is_asked_again_until_the_deadline(harness: Harness) -> None:
     uid, work, action = await ended(harness)
     harness.kubelet.log_status = 500
     with pytest.raises(KubeError, match="the kubelet is unwell"):
-        await harness.evidence.capture(work.plan.identity, action, work.facts)
+        await harness.evidence.capture(work.plan.identity, action, work.expectations)
     assert await state(harness, uid) == (Evidence.NONE, None)
     harness.clock.skip(AFTER_DEADLINE)
-    assert await harness.evidence.capture(work.plan.identity, action, work.facts)
+    assert await harness.evidence.capture(work.plan.identity, action, work.expectations)
     kept, reason = await state(harness, uid)
     assert kept is Evidence.UNAVAILABLE
     assert reason is not None
@@ -96,9 +96,9 @@ async def test_a_kubelet_that_answers_again_is_in_time(harness: Harness) -> None
     uid, work, action = await ended(harness)
     harness.kubelet.log_status = 500
     with pytest.raises(KubeError):
-        await harness.evidence.capture(work.plan.identity, action, work.facts)
+        await harness.evidence.capture(work.plan.identity, action, work.expectations)
     harness.kubelet.log_status = 200
-    await harness.evidence.capture(work.plan.identity, action, work.facts)
+    await harness.evidence.capture(work.plan.identity, action, work.expectations)
     assert await state(harness, uid) == (Evidence.CAPTURED, None)
 
 
@@ -106,17 +106,17 @@ async def test_while_the_api_server_is_away_no_deadline_ends_the_capture(harness
     """The pod and its log stay where they are, so nothing is lost by waiting."""
     uid, work, action = await ended(harness)
     with kept_port() as port:
-        away = KubeApi(Endpoint(url=f"http://127.0.0.1:{port}"))
+        away = KubeApi(ClusterEndpoint(url=f"http://127.0.0.1:{port}"))
         capture = EvidenceCapture(
-            away, harness.db, harness.leadership, harness.clock, harness.parts.evidence, verify=nothing
+            away, harness.db, harness.leadership, harness.clock, harness.context.evidence, verify=nothing
         )
         for _ in range(2):
             with pytest.raises(Unreachable):
-                await capture.capture(work.plan.identity, action, work.facts)
+                await capture.capture(work.plan.identity, action, work.expectations)
             harness.clock.skip(AFTER_DEADLINE)
         await away.close()
     assert await state(harness, uid) == (Evidence.NONE, None)
-    await harness.evidence.capture(work.plan.identity, action, work.facts)
+    await harness.evidence.capture(work.plan.identity, action, work.expectations)
     assert await state(harness, uid) == (Evidence.CAPTURED, None)
 
 
@@ -129,7 +129,7 @@ async def test_a_pod_that_is_gone_has_no_evidence(harness: Harness) -> None:
     path = f"{harness.path}/pods/{NAME}"
     (await harness.kube.patch(path, {"metadata": {"finalizers": None}})).ok()
     await harness.kube.delete(path, {"gracePeriodSeconds": 0})
-    assert await harness.evidence.capture(work.plan.identity, action, work.facts)
+    assert await harness.evidence.capture(work.plan.identity, action, work.expectations)
     assert (await state(harness, uid))[0] is Evidence.UNAVAILABLE
 
 
@@ -144,5 +144,5 @@ async def test_nothing_is_concluded_without_the_lease_or_from_another_cluster(ha
     else:
         harness.verify_error.append(WrongCluster("another cluster answers"))
     with pytest.raises(error):
-        await harness.evidence.capture(work.plan.identity, action, work.facts)
+        await harness.evidence.capture(work.plan.identity, action, work.expectations)
     assert await state(harness, uid) == (Evidence.NONE, None)

@@ -31,12 +31,12 @@ async def make_pod(harness: Harness, name: str, uid: UUID, **metadata: Any) -> N
     """Make a pod with the labels of the job. The mirror, which follows no watch here, takes it in at once."""
     held = {"labels": harness.labels(uid), "finalizers": [labels.EVIDENCE_FINALIZER]}
     await harness.make_pod(name, **held, **metadata)
-    harness.mirror.adopt(await harness.parts.api.get(POD, name, harness.namespace, codec=POD_CODEC, timeout=60.0))
+    harness.mirror.adopt(await harness.context.api.get(POD, name, harness.namespace, codec=POD_CODEC, timeout=60.0))
 
 
 def a_janitor(harness: Harness, db: Any = None, served: NamespaceSet | None = None) -> Janitor:
     more: dict[str, Any] = {} if served is None else {"served": served}
-    return Janitor(harness.parts.api, db or harness.db, harness.leadership, harness.mirror, timeout=60.0, **more)
+    return Janitor(harness.context.api, db or harness.db, harness.leadership, harness.mirror, timeout=60.0, **more)
 
 
 async def untouched(harness: Harness, *names: str) -> None:
@@ -70,7 +70,7 @@ async def test_the_pod_of_a_job_that_begins_during_the_search_stays(harness: Har
     await make_owned_pod(harness, "orphan", uuid4())
     await begin(harness, "known")
     db = DatabaseWithNews(harness.db, lambda: begin(harness, "newcomer"))
-    await a_janitor(harness, db).free_strangers()
+    await a_janitor(harness, db).delete_orphans()
     assert db.told
     await harness.kube.gone(f"{harness.path}/pods/orphan")
     await untouched(harness, "known", "newcomer")
@@ -83,7 +83,7 @@ async def test_a_pod_that_no_anchor_controls_is_somebody_elses(harness: Harness)
     other = (await harness.kube.post(f"{harness.path}/configmaps", body)).ok()["metadata"]
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": other["uid"], "controller": True}
     await make_pod(harness, "owned-by-another", uuid4(), ownerReferences=[owner])
-    await a_janitor(harness).free_strangers()
+    await a_janitor(harness).delete_orphans()
     await untouched(harness, "forged", "owned-by-another")
 
 
@@ -95,14 +95,14 @@ async def test_an_orphan_whose_anchor_is_gone_is_released(harness: Harness) -> N
     orphan = f"{harness.path}/pods/orphan"
     await harness.kube.eventually(orphan, lambda pod: pod["metadata"].get("deletionTimestamp"))
     (await harness.kube.delete(orphan, {"gracePeriodSeconds": 0})).ok()
-    harness.mirror.adopt(await harness.parts.api.get(POD, "orphan", harness.namespace, codec=POD_CODEC, timeout=60.0))
-    await a_janitor(harness).free_strangers()
+    harness.mirror.adopt(await harness.context.api.get(POD, "orphan", harness.namespace, codec=POD_CODEC, timeout=60.0))
+    await a_janitor(harness).delete_orphans()
     await harness.kube.gone(f"{harness.path}/pods/orphan")
 
 
 async def test_an_orphan_in_a_namespace_that_is_not_served_stays(harness: Harness) -> None:
     await make_owned_pod(harness, "orphan", uuid4())
-    await a_janitor(harness, served=NamespaceSet(only=frozenset({"another"}))).free_strangers()
+    await a_janitor(harness, served=NamespaceSet(only=frozenset({"another"}))).delete_orphans()
     await untouched(harness, "orphan")
 
 
@@ -110,9 +110,9 @@ async def test_an_orphan_that_cannot_be_deleted_now_does_not_hold_up_the_others(
     await make_owned_pod(harness, "first", uuid4())
     await make_owned_pod(harness, "second", uuid4())
     await harness.inject(verb="delete", resource="pods", status=500, count=1)
-    await a_janitor(harness).free_strangers()
+    await a_janitor(harness).delete_orphans()
     await harness.hits()
     (left,) = await harness.pods()
     await untouched(harness, left)
-    await a_janitor(harness).free_strangers()
+    await a_janitor(harness).delete_orphans()
     await harness.kube.gone(f"{harness.path}/pods/{left}")

@@ -11,8 +11,8 @@ from app.clock import SystemClock
 from app.db import heartbeats, installation
 from app.db.errors import LeaseLost
 from app.domain.vocabulary import JobPhase
+from app.loops.controller_state import ControllerState
 from app.loops.identity import WrongCluster
-from app.loops.parts import ControllerState
 from app.loops.term import Term
 from tests.db.factories import stored
 from tests.k8s.support import until
@@ -21,13 +21,13 @@ from tests.loops.harness import WITHIN, Harness
 
 def a_term(harness: Harness) -> tuple[Term, ControllerState]:
     state = ControllerState()
-    return Term(harness.parts, harness.leadership, state), state
+    return Term(harness.context, harness.leadership, state), state
 
 
 async def bind(harness: Harness) -> None:
     """Store the installation, which the composition root does at the start of a process."""
     clock = SystemClock()
-    await installation.get_or_create(harness.db, harness.parts.installation_id, clock.now())
+    await installation.get_or_create(harness.db, harness.context.installation_id, clock.now())
 
 
 @asynccontextmanager

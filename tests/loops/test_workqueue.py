@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.clock import SystemClock
+from app.domain.backoff import ExponentialBackoff
 from app.loops.workqueue import WorkQueue
 from tests.k8s.support import ManualClock
 
@@ -62,7 +63,7 @@ def test_delayed_keys_come_when_due_and_the_earliest_wish_counts() -> None:
 
 def test_failures_wait_longer_each_time_until_forgotten() -> None:
     clock = ManualClock()
-    queue = WorkQueue(clock, first_delay=1, longest_delay=10)
+    queue = WorkQueue(clock, backoff=ExponentialBackoff(first=1.0, longest=10.0))
     waits = []
     for _ in range(6):
         queue.add_rate_limited("a")

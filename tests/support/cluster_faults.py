@@ -17,7 +17,7 @@ class Exit(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Facts:
+class Expectations:
     """What a controller knows beside its records and its view; lost when it dies."""
 
     gone: set[str] = field(default_factory=set)

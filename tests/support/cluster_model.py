@@ -1,8 +1,8 @@
-"""A cluster and a controller for one job, as values: API server, kubelets, PostgreSQL and the actuator, no I/O.
+"""A cluster and a controller for one job, as values: apiserver, kubelets, Postgres and the hands, no I/O.
 
     disturb ─▶ cluster ─▶ view (may lag) ─▶ reconcile ─▶ record ─▶ (crash?) ─▶ act on the cluster
 
-`tests.support.pass_checks` checks every reconcile.
+Every pass is checked as it is made: see `tests.support.pass_checks`.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ from app.domain.status.observed import (
 )
 from app.domain.status.records import Attempt, HistoryEntry, Intent, JobStatus, Recorded, ScaleRecord
 from app.domain.vocabulary import Evidence, PendingCode, ReplicaPhase
-from tests.support.cluster_faults import Exit, Facts, Faults
+from tests.support.cluster_faults import Exit, Expectations, Faults
 from tests.support.plans import T0, an_elastic_plan, next_record
 
 GRACE = 30.0
@@ -46,7 +46,10 @@ NODES = ("n1", "n2")
 
 @dataclass(slots=True, kw_only=True)
 class ModelPod:
-    """A pod as the API server stores it; its containers start and end together. `forced` waits for no kubelet."""
+    """A pod as the apiserver stores it; `forced` says that no kubelet is waited for any more.
+
+    All of its containers start and end together.
+    """
 
     name: str
     uid: str
@@ -123,7 +126,7 @@ class World:
     view: dict[str, ObservedPod] = field(default_factory=dict)
     in_flight: list[CreatePod] = field(default_factory=list)
     faults: Faults = field(default_factory=Faults)
-    facts: Facts = field(default_factory=Facts)
+    expectations: Expectations = field(default_factory=Expectations)
     exits: Sequence[Exit] = (Exit(0), Exit(1), Exit(2))  # those that may happen
     intent: Intent = field(default_factory=lambda: Intent(generation=1))
     recorded: Recorded = field(default_factory=lambda: Recorded(status=JobStatus(), replicas={}, created_at=T0))
@@ -142,13 +145,13 @@ class World:
             self.sync()
         observed = ObservedJob(
             pods=tuple(self.view.values()),
-            gone=frozenset(self.facts.gone),
-            refusals=dict(self.facts.refusals),
+            gone=frozenset(self.expectations.gone),
+            refusals=dict(self.expectations.refusals),
             lost_nodes=frozenset(self.lost_nodes),
-            pending_events=dict(self.facts.pending_events),
-            objects_gone=self.facts.objects_gone,
-            anchor_marked=self.facts.anchor_marked,
-            hosts_generation=self.facts.hosts_generation,
+            pending_events=dict(self.expectations.pending_events),
+            objects_gone=self.expectations.objects_gone,
+            anchor_marked=self.expectations.anchor_marked,
+            hosts_generation=self.expectations.hosts_generation,
         )
         self.wanted.update(self.plan.replicas)
         return Inputs(
@@ -214,7 +217,7 @@ class World:
         self.plan = replace(self.plan, paused=paused)
 
     def restart_controller(self) -> None:
-        self.facts = Facts()
+        self.expectations = Expectations()
         self.faults.lagging = False
         self.sync()
 
@@ -243,7 +246,7 @@ class World:
                 self._confirm(action)
             case ReadEvents():
                 reason = PendingReason(code=PendingCode.UNSCHEDULABLE, message="0/2 nodes are available")
-                self.facts.pending_events[action.uid] = reason
+                self.expectations.pending_events[action.uid] = reason
             case _:
                 self._act_on_objects(action)
 
@@ -251,19 +254,19 @@ class World:
         match action:
             case EnsureObjects():
                 self.anchor = True
-                self.facts.objects_gone = False
+                self.expectations.objects_gone = False
             case WriteHosts():
-                self.facts.hosts_generation = self.plan.identity.generation
+                self.expectations.hosts_generation = self.plan.identity.generation
             case MarkAnchor():
-                self.facts.anchor_marked = True
+                self.expectations.anchor_marked = True
             case RemoveObjects():
-                self.facts.objects_gone = not self.anchor
+                self.expectations.objects_gone = not self.anchor
                 self.anchor = False
 
     def _create(self, action: CreatePod) -> None:
         refusal = self.faults.refusals.get(action.key)
         if refusal is not None:
-            self.facts.refusals[action.key] = refusal
+            self.expectations.refusals[action.key] = refusal
             return
         fault, self.faults.create = self.faults.create, ""
         if fault == "late":
@@ -273,11 +276,11 @@ class World:
         if fault == "lost":
             return
         if pod is None:
-            self.facts.refusals[action.key] = ClusterRefusal(
+            self.expectations.refusals[action.key] = ClusterRefusal(
                 verdict=RefusalVerdict.WAIT, code=PendingCode.NAME_TERMINATING, message="not gone yet", since=self.now
             )
             return
-        self.facts.refusals.pop(action.key, None)
+        self.expectations.refusals.pop(action.key, None)
         self.view[pod.uid] = pod.seen(self.lost_nodes)
 
     def arrive(self, action: CreatePod) -> ModelPod | None:
@@ -349,7 +352,7 @@ class World:
     def _confirm(self, action: ConfirmGone) -> None:
         pod = self.pods.get(action.name)
         if pod is None or pod.uid != action.uid:
-            self.facts.gone.add(action.uid)
+            self.expectations.gone.add(action.uid)
             return
         self.view[pod.uid] = pod.seen(self.lost_nodes)
 

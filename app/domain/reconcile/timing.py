@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from app.domain.backoff import ExponentialBackoff
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
@@ -21,8 +23,11 @@ class Timing:
 
     def backoff(self, earlier: int) -> timedelta:
         """Wait before the next attempt, when `earlier` attempts were charged before the one that has just ended."""
-        return timedelta(seconds=min(self.restart_backoff * 2 ** min(earlier, 30), self.restart_backoff_max))
+        return self._delay(earlier + 1)
 
     def disruption_backoff(self, earlier: int) -> timedelta:
         """The first replacement after a disruption is immediate: the replica did nothing wrong."""
-        return self.backoff(earlier - 1) if earlier else timedelta(0)
+        return self._delay(earlier)
+
+    def _delay(self, failures: int) -> timedelta:
+        return timedelta(seconds=ExponentialBackoff(self.restart_backoff, self.restart_backoff_max).delay(failures))

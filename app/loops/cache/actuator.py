@@ -31,13 +31,21 @@ from app.domain.errors import DomainError
 from app.domain.plan import Manifest
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
-from app.k8s.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound, ServerError, TooManyRequests
+from app.k8s.errors import (
+    KubeAlreadyExists,
+    KubeConflict,
+    KubeError,
+    KubeNotFound,
+    KubeServerError,
+    KubeStatusError,
+    KubeTooManyRequests,
+)
 from app.k8s.resources import NODE, STATEFUL_SET
 from app.loops import metrics
 from app.loops.cache.observation import KINDS, OptionsOrComplaint, SetObjects, Subject
 from app.loops.cache.runtime_servers import NoAnswer, RuntimeServer, RuntimeServers
 from app.loops.leadership import Leadership
-from app.loops.parts import SampleSettings
+from app.loops.settings import SampleSettings
 
 log = structlog.get_logger()
 
@@ -129,11 +137,11 @@ class SampleActuator:
         try:
             await self._api.create(self._manifest(work, part), timeout=self._timeout)
             reached(FaultPoint.SAMPLE_OBJECT_CREATED)
-        except AlreadyExists:
+        except KubeAlreadyExists:
             pass  # the next reconcile finds out whether it belongs to the set
-        except (ServerError, TooManyRequests):
+        except (KubeServerError, KubeTooManyRequests):
             raise
-        except (ApiError, DomainError) as error:
+        except (KubeStatusError, DomainError) as error:
             work.refusals[part] = error.message
             log.info("sample.create_refused", set=work.subject.identity.uid, object=str(part), error=error.message)
             return False
@@ -165,7 +173,7 @@ class SampleActuator:
         found = work.objects.ours(part)
         if found is None:
             return
-        with suppress(NotFound, Conflict):
+        with suppress(KubeNotFound, KubeConflict):
             await self._api.delete(
                 KINDS[part],
                 found.metadata.name,
@@ -187,7 +195,7 @@ class SampleActuator:
 
     async def _label(self, subject: Subject, action: LabelNode) -> None:
         patch = {"metadata": {"labels": {subject.node_label: action.value}}}
-        with suppress(NotFound):
+        with suppress(KubeNotFound):
             await self._api.merge_patch(NODE, action.node, patch=patch, timeout=self._timeout)
         reached(FaultPoint.NODE_LABELLED)
 

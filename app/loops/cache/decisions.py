@@ -35,7 +35,7 @@ from app.loops.cache.observation import (
     replicas_of,
     subject_of,
 )
-from app.loops.parts import Parts
+from app.loops.context import ControllerContext
 
 _POSTED = frozenset({SampleJobPhase.PENDING, SampleJobPhase.RUNNING})
 
@@ -67,12 +67,12 @@ class _Found:
 class SampleDecider:
     """Decides on sets and jobs. It remembers refused creations until the object is created."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._db = parts.db
-        self._runtimes = parts.runtimes
-        self._installation = str(parts.installation_id)
-        self._key = parts.installation_key
-        self._reader = SampleReader(parts.api, parts.samples, timeout=parts.settings.request_timeout)
+    def __init__(self, context: ControllerContext) -> None:
+        self._db = context.db
+        self._runtimes = context.runtimes
+        self._installation = str(context.installation_id)
+        self._key = context.installation_key
+        self._reader = SampleReader(context.api, context.samples, timeout=context.settings.request_timeout)
         self._refusals: dict[str, dict[SetPart, str]] = {}
 
     def forget(self, uid: str) -> None:

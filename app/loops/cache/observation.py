@@ -34,7 +34,7 @@ from app.k8s.codec import EVENT as EVENT_CODEC
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
-from app.k8s.errors import Forbidden, NotFound
+from app.k8s.errors import KubeForbidden, KubeNotFound
 from app.k8s.resources import (
     EVENT,
     NODE,
@@ -44,13 +44,13 @@ from app.k8s.resources import (
     SECRET,
     SERVICE,
     STATEFUL_SET,
-    Resource,
+    KubeResource,
 )
 from app.loops.cache.runtime_servers import RuntimeServer
 from app.loops.evidence import LONG_AGO
-from app.loops.parts import SampleSettings
+from app.loops.settings import SampleSettings
 
-KINDS: Final[Mapping[SetPart, Resource]] = {
+KINDS: Final[Mapping[SetPart, KubeResource]] = {
     SetPart.PV: PERSISTENT_VOLUME,
     SetPart.PVC: PERSISTENT_VOLUME_CLAIM,
     SetPart.TOKEN: SECRET,
@@ -157,9 +157,9 @@ class SampleReader:
         for part in SetPart:
             try:
                 objects[part] = await self._read(subject, part)
-            except NotFound:
+            except KubeNotFound:
                 continue
-            except Forbidden as error:
+            except KubeForbidden as error:
                 if leaving:
                     raise  # an object that cannot be read may still exist
                 denied[part] = error.message
@@ -183,7 +183,7 @@ class SampleReader:
         """Return the StatefulSet if it belongs to the set."""
         try:
             found = await self._read(subject, SetPart.RUNTIME)
-        except NotFound:
+        except KubeNotFound:
             return None
         return found if _whose(found, subject.identity) is Found.OURS else None
 
@@ -246,7 +246,7 @@ class SampleReader:
     async def _labelled(self, subject: Subject, *, leaving: bool) -> dict[str, str]:
         try:
             nodes = await self._api.list_all(NODE, codec=NODE_CODEC, label_selector=subject.node_label)
-        except Forbidden:
+        except KubeForbidden:
             if leaving:
                 raise
             return {}
@@ -267,9 +267,9 @@ class SampleReader:
             return Complaint(reason=NO_SECRET, message=message)
         try:
             found = await self._api.get(SECRET, name, namespace, codec=OBJECT, timeout=self._timeout)
-        except NotFound:
+        except KubeNotFound:
             return Complaint(reason=NO_SECRET, message=f"secret {name} is not exist")
-        except Forbidden as error:
+        except KubeForbidden as error:
             return Complaint(reason=NO_SECRET, message=f"secret {name} may not be read: {error.message}")
         return SecretValues(name=name, namespace=namespace, data=_decoded(found.raw.get("data")))
 

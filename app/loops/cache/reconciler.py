@@ -32,9 +32,9 @@ from app.loops import metrics
 from app.loops.cache.actuator import SampleActuator, SampleWork
 from app.loops.cache.decisions import ReconcileResult, SampleDecider
 from app.loops.cache.watches import reflectors
+from app.loops.context import ControllerContext
 from app.loops.identity import WrongCluster
 from app.loops.leadership import Leadership
-from app.loops.parts import Parts
 from app.loops.workqueue import WorkQueue
 
 log = structlog.get_logger()
@@ -52,23 +52,25 @@ LONGEST_SLEEP: Final = 3600.0
 class SampleReconciler:
     """Reconciles all SampleSets and SampleJobs. `verify` raises WrongCluster if the cluster is not the expected one."""
 
-    def __init__(self, parts: Parts, leadership: Leadership, verify: Callable[[], Awaitable[None]]) -> None:
-        self._parts = parts
-        self._db = parts.db
-        self._clock = parts.clock
-        self._settings = parts.settings
+    def __init__(
+        self, context: ControllerContext, leadership: Leadership, verify: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._context = context
+        self._db = context.db
+        self._clock = context.clock
+        self._settings = context.settings
         self._leadership = leadership
         self._verify = verify
         self._namespaces: dict[str, str] = {}
-        self._queue = WorkQueue(parts.clock, group_of=lambda uid: self._namespaces.get(uid, ""))
-        self._decider = SampleDecider(parts)
+        self._queue = WorkQueue(context.clock, group_of=lambda uid: self._namespaces.get(uid, ""))
+        self._decider = SampleDecider(context)
         self._actuator = SampleActuator(
-            parts.api,
-            parts.runtimes,
+            context.api,
+            context.runtimes,
             leadership,
-            parts.samples,
+            context.samples,
             verify=verify,
-            timeout=parts.settings.request_timeout,
+            timeout=context.settings.request_timeout,
         )
         self._fresh_until: dict[str, float] = {}
         self._has_sets = asyncio.Event()
@@ -101,7 +103,7 @@ class SampleReconciler:
 
     async def _follow_intent(self) -> None:
         """Enqueue changed intents on every hint, and regularly, since hints can be lost."""
-        with self._parts.listener.subscribe(INTENT) as hints:
+        with self._context.listener.subscribe(INTENT) as hints:
             for _ in rounds():
                 try:
                     wanted = await sample_controller.pending_intents(self._db, BATCH, self._settings.served)
@@ -121,9 +123,9 @@ class SampleReconciler:
     async def _follow_cluster(self) -> None:
         """Watch the objects of sets, from the first set on."""
         await self._has_sets.wait()
-        installation, namespaces = str(self._parts.installation_id), self._settings.namespaces
+        installation, namespaces = str(self._context.installation_id), self._settings.namespaces
         async with TaskGroup() as group:
-            for reflector in reflectors(self._parts.api, self._clock, installation, namespaces, self._changed):
+            for reflector in reflectors(self._context.api, self._clock, installation, namespaces, self._changed):
                 group.create_task(reflector.run())
 
     def _changed(self, uid: str) -> None:
@@ -193,7 +195,9 @@ class SampleReconciler:
 
     def _with_pause(self, key: str, row: SampleRow, result: ReconcileResult) -> SetDecision | JobDecision:
         pause = self._pause(key, row, result.decision)
-        return replace(result.decision, wake_after=None if pause is None else pause * self._parts.samples.pause_factor)
+        return replace(
+            result.decision, wake_after=None if pause is None else pause * self._context.samples.pause_factor
+        )
 
     def _pause(self, key: str, row: SampleRow, decision: SetDecision | JobDecision) -> float | None:
         """Return the seconds until the next reconcile, or None to wait for a change.
@@ -231,7 +235,7 @@ class SampleReconciler:
         )
         reached(FaultPoint.SAMPLE_DECIDED)
         written = await sample_controller.persist(self._db, self._leadership.lease, write, now)
-        self._parts.publisher.hint()
+        self._context.publisher.hint()
         reached(FaultPoint.SAMPLE_PERSISTED)
         return written
 

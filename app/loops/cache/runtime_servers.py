@@ -20,7 +20,7 @@ from app.domain.cache.reconcile.status import ServerReport
 from app.domain.cache.reconcile.values import ServerAnswer
 from app.domain.cache.vocabulary import JobType, ServerJobState
 from app.k8s.api import KubeApi, PodRequest
-from app.k8s.errors import ApiError, KubeError
+from app.k8s.errors import KubeError, KubeStatusError
 from app.k8s.text import clean_text
 from app.k8s.transport import read_beginning
 
@@ -30,7 +30,7 @@ MAX_ANSWER: Final = 2**20  # bytes of a result or a report; real ones are far sm
 MAX_MESSAGE: Final = 4_000  # characters of a server's message that are kept
 CONNECT_SECONDS: Final = 3.0
 _REFUSAL_LENGTH: Final = 300  # characters of a refusal in an error message
-# The reason of an ApiError whose body is no Status: the pod answered, not the API server.
+# The reason of an KubeStatusError whose body is no Status: the pod answered, not the API server.
 _FROM_A_POD: Final = "Unknown"
 
 
@@ -79,7 +79,7 @@ class PodProxyAccess:
     async def send(self, request: PodRequest, seconds: float) -> Reply:
         try:
             return Reply(200, await self._api.ask_pod(request, most=MAX_ANSWER, timeout=seconds))
-        except ApiError as error:
+        except KubeStatusError as error:
             if error.reason != _FROM_A_POD:
                 raise NoAnswer(str(error)) from error
             return Reply(error.status, error.message.encode())

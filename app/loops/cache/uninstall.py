@@ -11,14 +11,14 @@ from app.domain.objects import Object
 from app.k8s.api import KubeApi
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import OBJECT
-from app.k8s.errors import Conflict, Forbidden, NotFound
+from app.k8s.errors import KubeConflict, KubeForbidden, KubeNotFound
 from app.k8s.resources import (
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     SECRET,
     STATEFUL_SET,
-    Resource,
+    KubeResource,
 )
 from app.loops.leadership import Leadership
 
@@ -74,7 +74,7 @@ class SetUninstaller:
         for node in await self._api.list_all(NODE, codec=NODE_CODEC, label_selector=key):
             self._leadership.guard(self._seconds)
             patch = {"metadata": {"labels": {key: None}}}
-            with suppress(NotFound):
+            with suppress(KubeNotFound):
                 await self._api.merge_patch(NODE, node.metadata.name, patch=patch, timeout=self._seconds)
 
     async def _remove_token(self, found: SetName) -> None:
@@ -82,25 +82,25 @@ class SetUninstaller:
         name = token_secret_name(found.name)
         try:
             secret = await self._api.get(SECRET, name, found.namespace, codec=OBJECT, timeout=self._seconds)
-        except NotFound:
+        except KubeNotFound:
             return
         if secret.metadata.labels.get(labels.INSTALLATION) == self._installation:
             await self._remove(SECRET, [secret])
 
-    async def _listed(self, resource: Resource, namespaces: Iterable[str | None]) -> list[Object]:
+    async def _listed(self, resource: KubeResource, namespaces: Iterable[str | None]) -> list[Object]:
         selector = f"{labels.INSTALLATION}={self._installation},{labels.SAMPLE_SET_UID}"
         found: list[Object] = []
         for namespace in namespaces:
-            with suppress(Forbidden, NotFound):
+            with suppress(KubeForbidden, KubeNotFound):
                 found += await self._api.list_all(resource, namespace, codec=OBJECT, label_selector=selector)
         return found
 
-    async def _remove(self, resource: Resource, items: Iterable[Object]) -> None:
+    async def _remove(self, resource: KubeResource, items: Iterable[Object]) -> None:
         for item in items:
             metadata = item.metadata
             namespace = metadata.namespace if resource.namespaced else None
             self._leadership.guard(self._seconds)
-            with suppress(NotFound, Conflict):
+            with suppress(KubeNotFound, KubeConflict):
                 await self._api.delete(resource, metadata.name, namespace, uid=metadata.uid, timeout=self._seconds)
             self.deleted[resource.kind] += 1
 

@@ -29,7 +29,7 @@ from app.k8s.api import KubeApi, PodRequest
 from app.k8s.connection import connect as connect_api
 from app.loops.cache.reconciler import SampleReconciler
 from app.loops.cache.runtime_servers import NoAnswer, Reply, RuntimeServers
-from app.loops.parts import ControllerSettings, SampleSettings
+from app.loops.settings import ControllerSettings, SampleSettings
 from app.services.samples import Samples
 from tests.support.kube import Cluster, KubeClient, connect
 
@@ -262,7 +262,7 @@ async def a_stage(
         async def verify() -> None:
             pass
 
-        parts: Any = SimpleNamespace(
+        context: Any = SimpleNamespace(
             api=api,
             db=db,
             clock=clock,
@@ -283,7 +283,7 @@ async def a_stage(
             kube=kube,
             namespace=namespace,
             servers=servers,
-            sets=SampleReconciler(parts, leadership, verify),
+            sets=SampleReconciler(context, leadership, verify),
             samples=Samples(db, clock, lambda: None, limits, random.Random(1)),
             installation=installation,
         )

@@ -14,7 +14,7 @@ from app.domain.cache.reconcile.status import ServerReport
 from app.domain.cache.reconcile.values import ServerAnswer
 from app.domain.cache.vocabulary import JobType, ServerJobState
 from app.k8s.api import KubeApi
-from app.k8s.transport import Endpoint
+from app.k8s.transport import ClusterEndpoint
 from app.loops.cache import runtime_servers
 from app.loops.cache.runtime_servers import (
     NoAnswer,
@@ -73,7 +73,7 @@ async def servers(
     await site.start()
     port = runner.addresses[0][1]
     access: PodAccess
-    api = KubeApi(Endpoint(url=f"http://127.0.0.1:{port}"))
+    api = KubeApi(ClusterEndpoint(url=f"http://127.0.0.1:{port}"))
     if request.param == "pod-proxy":
         access = PodProxyAccess(api)
     else:

@@ -11,9 +11,9 @@ from app.domain.cache.specs.sample_job import SampleJobSpec
 from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.values import CacheSite, SetIdentity
 from app.domain.objects import Metadata, Object
-from app.k8s.errors import Forbidden, NotFound
+from app.k8s.errors import KubeForbidden, KubeNotFound
 from app.loops.cache.observation import SampleReader, Subject
-from app.loops.parts import SampleSettings
+from app.loops.settings import SampleSettings
 
 S3 = {"uri": "s3://b.example.com/train"}
 
@@ -29,9 +29,9 @@ class Secrets:
         place = f"{namespace}/{name}"
         self.read.append(place)
         if namespace == "closed":
-            raise Forbidden(403, "Forbidden", "secrets are not for you")
+            raise KubeForbidden(403, "Forbidden", "secrets are not for you")
         if place not in self.places:
-            raise NotFound(404, "NotFound", "there is none")
+            raise KubeNotFound(404, "NotFound", "there is none")
         keys = {"access-key": place.replace("/", "-"), "secret-key": "hush"}
         data = {key: base64.b64encode(value.encode()).decode() for key, value in keys.items()}
         return Object(metadata=Metadata(name=name, namespace=namespace), raw={"data": {**data, "odd": "%%%"}})

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 
 @dataclass(slots=True)
-class Contact:
+class ClusterContact:
     """Proofs of contact. `limit` is the age beyond which a watch is called silent; a probe has half of that."""
 
     limit: timedelta

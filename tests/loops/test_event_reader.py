@@ -8,10 +8,10 @@ from app.domain.objects import Event
 from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import ReadEvents
 from app.domain.vocabulary import PendingCode
-from app.k8s.codec import Page
+from app.k8s.codec import ListPage
 from app.k8s.errors import Unreachable
-from app.loops.expectations import Facts
-from app.loops.explainer import AGAIN, Explainer
+from app.loops.event_reader import AGAIN, EventReader
+from app.loops.expectations import Expectations
 
 JOB = JobIdentity(
     uid="job", kind="GenericJob", api_version="v1", namespace="team", name="n", generation=1, installation="here"
@@ -40,23 +40,25 @@ class Api:
         self.error = error
         self.asked: list[str] = []
 
-    async def list_page(self, *_: Any, field_selector: str, **__: Any) -> Page[Event]:
+    async def list_page(self, *_: Any, field_selector: str, **__: Any) -> ListPage[Event]:
         self.asked.append(field_selector)
         if self.error:
             raise self.error
-        return Page(items=self.events, resource_version="1")
+        return ListPage(items=self.events, resource_version="1")
 
 
-async def told(api: Api, clock: Clock, facts: Facts, *pods: str, times: int = 1) -> list[tuple[str, float]]:
-    """What the explainer asks to be looked at again, once it has dealt with every wish."""
+async def told(
+    api: Api, clock: Clock, expectations: Expectations, *pods: str, times: int = 1
+) -> list[tuple[str, float]]:
+    """What the event_reader asks to be looked at again, once it has dealt with every wish."""
     answers: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
-    explainer = Explainer(api, clock, lambda uid, delay: answers.put_nowait((uid, delay)))  # type: ignore[arg-type]
+    event_reader = EventReader(api, clock, lambda uid, delay: answers.put_nowait((uid, delay)))  # type: ignore[arg-type]
     heard: list[tuple[str, float]] = []
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(explainer.run())
+        running = group.create_task(event_reader.run())
         for _ in range(times):
             for pod in pods:
-                explainer.ask(JOB, ReadEvents(name=pod, uid=pod), facts)
+                event_reader.ask(JOB, ReadEvents(name=pod, uid=pod), expectations)
             if not heard:
                 heard = [await asyncio.wait_for(answers.get(), 60) for _ in pods]
         running.cancel()
@@ -64,9 +66,9 @@ async def told(api: Api, clock: Clock, facts: Facts, *pods: str, times: int = 1)
 
 
 async def test_a_reason_is_learnt_and_looked_at_at_once() -> None:
-    facts = Facts()
-    assert await told(Api(FAILED_MOUNT), Clock(), facts, "a", "b") == [("job", 0.0), ("job", 0.0)]
-    assert {uid: reason.code for uid, reason in facts.pending_events.items()} == {
+    expectations = Expectations()
+    assert await told(Api(FAILED_MOUNT), Clock(), expectations, "a", "b") == [("job", 0.0), ("job", 0.0)]
+    assert {uid: reason.code for uid, reason in expectations.pending_events.items()} == {
         "a": PendingCode.VOLUME,
         "b": PendingCode.VOLUME,
     }
@@ -74,26 +76,26 @@ async def test_a_reason_is_learnt_and_looked_at_at_once() -> None:
 
 async def test_silence_and_an_absent_cluster_are_asked_again_later() -> None:
     for api in (Api(), Api(error=Unreachable("refused"))):
-        facts = Facts()
-        assert await told(api, Clock(), facts, "a") == [("job", AGAIN)]
-        assert not facts.pending_events
+        expectations = Expectations()
+        assert await told(api, Clock(), expectations, "a") == [("job", AGAIN)]
+        assert not expectations.pending_events
 
 
 async def test_a_pod_is_not_asked_about_twice_in_a_moment() -> None:
     api, clock = Api(), Clock()
-    await told(api, clock, Facts(), "a", times=5)
+    await told(api, clock, Expectations(), "a", times=5)
     assert api.asked == ["involvedObject.uid=a"]
 
 
 async def test_a_pass_between_does_not_put_an_end_to_asking() -> None:
     """The queue keeps the earliest wish alone: the pass that comes of it has to renew the later one."""
     clock, answers = Clock(), asyncio.Queue[tuple[str, float]]()
-    explainer = Explainer(Api(), clock, lambda uid, delay: answers.put_nowait((uid, delay)))  # type: ignore[arg-type]
+    event_reader = EventReader(Api(), clock, lambda uid, delay: answers.put_nowait((uid, delay)))  # type: ignore[arg-type]
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(explainer.run())
-        explainer.ask(JOB, ReadEvents(name="a", uid="a"), Facts())
+        running = group.create_task(event_reader.run())
+        event_reader.ask(JOB, ReadEvents(name="a", uid="a"), Expectations())
         assert await asyncio.wait_for(answers.get(), 60) == ("job", AGAIN)
         clock.time += 4.0
-        explainer.ask(JOB, ReadEvents(name="a", uid="a"), Facts())
+        event_reader.ask(JOB, ReadEvents(name="a", uid="a"), Expectations())
         assert answers.get_nowait() == ("job", AGAIN - 4.0)
         running.cancel()

@@ -1,0 +1,38 @@
+"""What every part of a controller works with. The composition root makes it once for each process."""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from app.clock import Clock
+from app.db.engine import Database
+from app.db.notifications import Listener
+from app.db.publisher import Publisher
+from app.domain.dialects.base import Site
+from app.domain.reconcile.timing import Timing
+from app.k8s.api import KubeApi
+from app.loops.cache.runtime_servers import RuntimeServers
+from app.loops.evidence import EvidenceSettings
+from app.loops.settings import ControllerSettings, SampleSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerContext:
+    """The connections, identity and settings of a controller.
+
+    `db` serves only the controller and `lease_db` only its lease, so that neither waits for requests of clients.
+    """
+
+    api: KubeApi
+    db: Database
+    lease_db: Database
+    listener: Listener
+    publisher: Publisher
+    clock: Clock
+    installation_id: UUID
+    installation_key: bytes = field(repr=False)
+    settings: ControllerSettings
+    timing: Timing
+    evidence: EvidenceSettings
+    site: Site
+    samples: SampleSettings
+    runtimes: RuntimeServers

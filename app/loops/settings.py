@@ -1,0 +1,60 @@
+"""Settings of the controller, of its autoscaler and of the data cache."""
+
+from dataclasses import dataclass, field
+
+from app.domain.cache.values import CacheSite
+from app.domain.namespaces import NamespaceSet
+from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoscalerSettings:
+    """Settings of the autoscaler; times are seconds.
+
+    If it is not `enabled`, the autoscaler only reports what it would do. A resized job keeps its size for `freeze`.
+    """
+
+    enabled: bool = False
+    period: float = 30.0
+    freeze: float = 60.0
+    max_load: float = 0.97
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    """Settings of the controller; times are seconds. Changes of one job within `coalesce` share one reconcile."""
+
+    namespaces: tuple[str, ...] = ()
+    reserved_namespaces: tuple[str, ...] = ()
+    system_namespace: str = "jobgate-system"
+    lease_ttl: float = 15.0
+    lease_renew_every: float = 3.0
+    request_timeout: float = 5.0
+    coalesce: float = 0.02
+    poll_every: float = 1.0
+    heartbeat_every: float = 1.0
+    stale_after: float = 30.0
+    retry_every: float = 2.0
+    clean_every: float = 30.0
+    sweep_every: float = 60.0
+    autoscaler: AutoscalerSettings = AutoscalerSettings()
+    pod_limits: PodLimits = DEFAULT_LIMITS
+
+    @property
+    def served(self) -> NamespaceSet:
+        """The namespaces whose jobs the controller reconciles. Elsewhere it changes only its own ConfigMap."""
+        never = frozenset({self.system_namespace, *self.reserved_namespaces})
+        return NamespaceSet(only=frozenset(self.namespaces) or None, never=never)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSettings:
+    """Settings of the data cache.
+
+    `site` describes the runtime servers. Sample sets of every namespace may name Secrets of `secret_namespaces`.
+    `pause_factor` multiplies the pauses between two reconciles of a sample set.
+    """
+
+    site: CacheSite = field(default_factory=CacheSite)
+    secret_namespaces: frozenset[str] = frozenset()
+    pause_factor: float = 1.0
