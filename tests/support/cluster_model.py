@@ -1,8 +1,8 @@
-"""A cluster and a controller for one job, as values: apiserver, kubelets, Postgres and the hands, no I/O.
+"""A cluster and a controller for one job, as values: API server, kubelets, PostgreSQL and the actuator, no I/O.
 
     disturb ─▶ cluster ─▶ view (may lag) ─▶ reconcile ─▶ record ─▶ (crash?) ─▶ act on the cluster
 
-Every pass is checked as it is made: see `tests.support.pass_checks`.
+`tests.support.pass_checks` checks every reconcile.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,10 +46,7 @@ NODES = ("n1", "n2")
 
 @dataclass(slots=True, kw_only=True)
 class ModelPod:
-    """A pod as the apiserver stores it; `forced` says that no kubelet is waited for any more.
-
-    All of its containers start and end together.
-    """
+    """A pod as the API server stores it; its containers start and end together. `forced` waits for no kubelet."""
 
     name: str
     uid: str
