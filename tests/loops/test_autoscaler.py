@@ -168,7 +168,7 @@ async def test_a_cluster_that_denies_is_recorded_and_nothing_is_scaled(stage: St
     await stage.autoscaler().run_once()
     (stored,) = await autoscaler_runs.page(stage.db, limit=10)
     assert stored.run.inventory is None
-    assert stored.run.error == "the cluster could not be read: 403 KubeForbidden: nodes is forbidden"
+    assert stored.run.error == "the cluster could not be read: 403 Forbidden: nodes is forbidden"
     assert stored.run.decisions == ()
     assert await autoscaler_runs.last_seen(stage.db) is None
     assert await stage.size(uid) == 1
