@@ -65,30 +65,8 @@ class Term:
             doubt=self._identity.doubt,
             on_change=self._changed,
         )
-        evidence = EvidenceCapture(
-            context.api, context.db, leadership, clock, context.evidence, verify=self._identity.verify
-        )
-        creator = Creator(
-            context.api,
-            leadership,
-            clock,
-            adopt=self._mirror.adopt,
-            verify=self._identity.verify,
-            timeout=settings.request_timeout,
-        )
         self._event_reader = EventReader(context.api, clock, self._queue.add_after)
-        actuator = Actuator(
-            context.api,
-            leadership,
-            creator,
-            evidence,
-            self._event_reader,
-            adopt=self._mirror.adopt,
-            verify=self._identity.verify,
-            timeout=settings.request_timeout,
-        )
-        plans = PlanCache(str(context.installation_id), context.installation_key, context.site)
-        self._reconciler = Reconciler(context, leadership, self._mirror, creator, actuator, plans, self._queue)
+        self._reconciler = self._wired_reconciler()
         self._janitor = Janitor(
             context.api,
             context.db,
@@ -100,6 +78,32 @@ class Term:
         self._sweeper = Sweeper(context.db, clock)
         self._autoscaler = Autoscaler(context, leadership, self._identity.verify)
         self._samples = SampleReconciler(context, leadership, self._identity.verify)
+
+    def _wired_reconciler(self) -> Reconciler:
+        context, clock = self._context, self._context.clock
+        evidence = EvidenceCapture(
+            context.api, context.db, self._leadership, clock, context.evidence, verify=self._identity.verify
+        )
+        creator = Creator(
+            context.api,
+            self._leadership,
+            clock,
+            adopt=self._mirror.adopt,
+            verify=self._identity.verify,
+            timeout=context.settings.request_timeout,
+        )
+        actuator = Actuator(
+            context.api,
+            self._leadership,
+            creator,
+            evidence,
+            self._event_reader,
+            adopt=self._mirror.adopt,
+            verify=self._identity.verify,
+            timeout=context.settings.request_timeout,
+        )
+        plans = PlanCache(str(context.installation_id), context.installation_key, context.site)
+        return Reconciler(context, self._leadership, self._mirror, creator, actuator, plans, self._queue)
 
     async def run(self) -> None:
         """Nothing is concluded before everything has been listed.
