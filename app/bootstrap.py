@@ -327,7 +327,7 @@ async def _serve_http(
 ) -> None:
     """Serve until `stop`; a controller alone serves its health and metrics the same way."""
     app = create_app(services, settings.http(), serves_jobs=settings.role != "controller")
-    config = http_server.configured(app, graceful_seconds=GRACEFUL_SHUTDOWN)
+    config = http_server.uvicorn_config(app, graceful_seconds=GRACEFUL_SHUTDOWN)
     limits = http_server.with_descriptors_for(settings.server_limits())
     with stalls.watched(settings.max_stall):
         await http_server.serve(

@@ -1,8 +1,8 @@
-"""Cancellation that no error handler can swallow.
+"""Helpers that keep error handlers from swallowing a cancellation.
 
-asyncio cancels a task by one exception at one `await`. The cancellation is lost when something below replaces that
-exception by an error of its own (a driver whose clean-up fails, a TaskGroup whose child fails) and something above
-handles the error and continues. The task still counts the request in `cancelling()`, which the functions here read.
+asyncio cancels a task by raising one exception at one `await`. The cancellation is lost if a callee replaces this
+exception by another (a driver whose clean-up fails, a TaskGroup whose child fails) and a caller handles that error
+and continues. `Task.cancelling()` still counts the cancellation; the functions of this module read that counter.
 """
 
 import asyncio
@@ -26,9 +26,10 @@ if sys.version_info >= (3, 13):
 else:
 
     class TaskGroup(asyncio.TaskGroup):
-        """A TaskGroup that leaves `cancelling()` as it was, as that of Python 3.13 does.
+        """A TaskGroup that restores `cancelling()`, as the one of Python 3.13 does.
 
-        Before, a child that fails while the parent waits for it at the end of the block leaves one request too many.
+        In earlier versions, `cancelling()` stays one too high if a child fails while the parent waits for it at the end
+        of the block.
         """
 
         @override
@@ -42,10 +43,10 @@ else:
 
 
 def rounds() -> Iterator[None]:
-    """Yield for ever, to drive an endless loop: written `for _ in rounds` with a call, in place of `while True`.
+    """Yield forever. An endless loop iterates over this in place of `while True`.
 
     Raises:
-        asyncio.CancelledError: the task was cancelled during a round, and the round handled that as an error.
+        asyncio.CancelledError: the task was cancelled during an iteration that handled the cancellation as an error.
     """
     before = _requests()
     while True:
@@ -56,10 +57,10 @@ def rounds() -> Iterator[None]:
 
 @contextmanager
 def cancellation_first() -> Iterator[None]:
-    """Replace an error that leaves the block by CancelledError when the task was cancelled inside the block.
+    """Raise CancelledError in place of an error that leaves the block, if the task was cancelled inside the block.
 
-    Use it around a library that may answer a cancellation with an error. A `finally` of a task that is being cancelled
-    already is not affected: only requests that arrive inside the block count.
+    Use it around a library that may raise another error when cancelled. Cancellations from before the block do not
+    count, so a `finally` of a cancelled task can use it.
     """
     before = _requests()
     try:

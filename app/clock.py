@@ -1,4 +1,4 @@
-"""The only reader of the clock. Everything else takes a `Clock`, or `now` itself, as an argument."""
+"""The only module that reads the clock. All other code takes a `Clock` or a time as an argument."""
 
 import time
 from datetime import UTC, datetime
@@ -6,19 +6,19 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What time it is, and how much of it has passed."""
+    """A source of wall-clock time and of monotonic time."""
 
     def now(self) -> datetime:
-        """The wall clock, aware, in UTC: for records that people read."""
+        """Return the wall-clock time as an aware datetime in UTC, for records."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never run backwards: for deadlines and intervals."""
+        """Return seconds that never decrease, for deadlines and intervals."""
         ...
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The clock of the operating system."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -1,7 +1,7 @@
-"""The command `jobgate` from its first word on.
+"""Entry point of the command `jobgate`.
 
-A cache runtime starts in every pod of a SampleSet, and in each of its hooks; it does not wait for the gateway's code to
-be imported.
+The cache runtime starts in every pod of a SampleSet and in each of its hooks. It starts without the imports of the
+gateway, which take seconds.
 """
 
 import sys
@@ -9,7 +9,7 @@ import sys
 
 def main() -> None:
     if sys.argv[1:2] == ["cache-runtime"]:
-        from app.cache_runtime.cli import runtime  # noqa: PLC0415 - each branch without the other's modules
+        from app.cache_runtime.cli import runtime  # noqa: PLC0415 - a branch does not import the modules of the other one
 
         runtime(sys.argv[2:], prog_name="jobgate cache-runtime")
     else:

@@ -1,4 +1,4 @@
-"""The ASGI application: routes, middleware and error answers around services that somebody else has built."""
+"""Builds the ASGI application: routes, middleware and error handlers around given services."""
 
 from typing import Final
 
@@ -58,10 +58,10 @@ _ROUTERS: Final = (
 def create_app(
     services: Services | None = None, settings: HttpSettings | None = None, *, serves_jobs: bool = True
 ) -> FastAPI:
-    """The application; without services it can describe itself and serve nothing.
+    """Return the application. Without services, it serves only its OpenAPI document.
 
-    `services.run()` is the caller's to run beside the server, in its TaskGroup. A controller alone does not serve jobs,
-    only its health and metrics.
+    The caller runs `services.run()` in its TaskGroup, beside the server. A process with the role controller passes
+    `serves_jobs=False` and serves only health and metrics.
     """
     settings = settings or HttpSettings()
     app = Documented(
@@ -99,7 +99,7 @@ def create_app(
 
 
 def _build_routes(app: FastAPI) -> None:
-    """Have FastAPI build what it otherwise builds within the first request, which would hold the event loop."""
+    """Match each route once, because FastAPI builds it at the first match, which would block the event loop."""
     nowhere = {"type": "http", "method": "GET", "path": "/", "headers": [], "root_path": ""}
     for route in app.routes:
         route.matches(nowhere)
@@ -111,7 +111,7 @@ async def _openapi_document(request: Request) -> Response:
 
 
 def _wrap(app: FastAPI, settings: HttpSettings) -> None:
-    """From the inside out: what is added last sees a request first."""
+    """Add the middleware from the inside out: the last one added is the first to see a request."""
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, max_bytes_at_once=settings.max_bodies_bytes)
     if settings.cors_origins:
         app.add_middleware(
@@ -148,5 +148,5 @@ def _wrap(app: FastAPI, settings: HttpSettings) -> None:
 
 
 def _operation_id(route: APIRoute) -> str:
-    """A route's name: generated clients call their methods by it, so it never changes."""
+    """Return the name of the route. It must never change, because generated clients name their methods after it."""
     return route.name

@@ -1,4 +1,4 @@
-"""Long computations for requests, in a few threads beside the event loop, which goes on with other requests."""
+"""Runs long computations for requests in threads, so that the event loop stays free for other requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,33 +6,34 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
-# They share one interpreter lock with the loop: two of them leave it a third of the time, and more would not be faster.
+# The threads share the interpreter lock with the event loop. Two threads leave the loop a third of the CPU time; more
+# threads would leave it less and would not be faster.
 _THREADS: Final = 2
-# Validation takes about 10 microseconds a value: what has fewer values than this takes less than 20 ms.
+# Validation takes about 10 microseconds per value, so a smaller document takes less than 20 ms.
 _SMALL: Final = 2000
-_LONG_TEXT: Final = 256  # characters that count as one more value
+_LONG_TEXT: Final = 256  # characters of a text that cost as much as one value
 _threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="offloaded")
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 async def offloaded(compute: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """What `compute` returns or raises. It must not touch what the event loop changes, and outlives a cancellation."""
+    """Call `compute` in a thread, and return or raise what it does.
+
+    It must not use state that the event loop changes. Cancelling the caller does not stop it.
+    """
     return await asyncio.get_running_loop().run_in_executor(_threads, partial(compute, *args, **kwargs))
 
 
 async def offloaded_if_large(value: object, compute: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """What `compute` returns or raises; it runs in a thread if `value`, on which it works, is large.
-
-    A thread costs more than a small computation takes.
-    """
+    """Call `compute`, in a thread if its input `value` is large: a thread costs more than a small computation."""
     if is_large(value):
         return await offloaded(compute, *args, **kwargs)
     return compute(*args, **kwargs)
 
 
 def is_large(value: object) -> bool:
-    """Whether work on a decoded document may hold the event loop for long: it has many values, or long texts."""
+    """Return whether a decoded document has so many values or such long texts that work on it blocks the event loop."""
     left, stack = _SMALL, [value]
     while stack and left > 0:
         value = stack.pop()

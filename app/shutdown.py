@@ -1,7 +1,7 @@
-"""The end of a process: in order after a signal, and by force when something that must end does not.
+"""Ends the process: gracefully after a signal, and by force if something that must end does not.
 
-The watchdog is a thread, so that it also works while the event loop is blocked. It counts the time that this process
-has had, not the time that has passed: a process that was stopped, or a machine that slept, gets its grace afterwards.
+The watchdog is a thread, so that it works while the event loop is blocked. It counts only time in which this process
+could run: a process that was stopped, or a machine that slept, still gets its full grace period afterwards.
 """
 
 import asyncio
@@ -18,29 +18,38 @@ from app.clock import Clock, SystemClock
 
 log = structlog.get_logger()
 
-EXIT_STATUS = 70  # EX_SOFTWARE of sysexits.h: whoever supervises the process starts it again
-TICK = 0.25  # seconds between two looks
+EXIT_STATUS = 70  # EX_SOFTWARE of sysexits.h: a supervisor such as the kubelet restarts the process
+TICK = 0.25  # seconds between two checks
 
-Overdue = Callable[[], str | None]
+OverdueCheck = Callable[[], str | None]
 
 
 @dataclass(slots=True)
 class Limit:
-    """`overdue` says what should have ended by now, and None while nothing should. `grace` is seconds from then on."""
+    """The seconds of grace for something that is overdue.
 
-    overdue: Overdue
+    Args:
+        overdue: describes what should have ended by now; None if nothing is overdue.
+        grace: seconds for which it may stay overdue.
+        spent: seconds for which it has been overdue without interruption.
+    """
+
+    overdue: OverdueCheck
     grace: float
     spent: float = 0.0
 
     def exceeded(self, seconds: float) -> str | None:
-        """What is still there after its grace, once `seconds` more have been spent."""
+        """Count `seconds` if something is overdue, and describe it if its grace period is over."""
         what = self.overdue()
         self.spent = self.spent + seconds if what else 0.0
         return what if self.spent > self.grace else None
 
 
 class Watchdog:
-    """Add limits before it runs. `end` gets the exit status, and runs on the watchdog's thread."""
+    """Ends the process when a limit is exceeded. Add all limits before it starts.
+
+    It calls `end` with the exit status, in its own thread.
+    """
 
     def __init__(self, clock: Clock, *, tick: float = TICK, end: Callable[[int], object] = os._exit) -> None:
         self._clock = clock
@@ -49,18 +58,18 @@ class Watchdog:
         self._limits: list[Limit] = []
         self._stopped = threading.Event()
 
-    def limit(self, overdue: Overdue, grace: float) -> None:
+    def limit(self, overdue: OverdueCheck, grace: float) -> None:
         self._limits.append(Limit(overdue, grace))
 
     def start(self) -> threading.Thread:
-        """Watch to the end of the process."""
+        """Start the thread, which runs until the process ends."""
         thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         thread.start()
         return thread
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Watch for as long as the block lasts."""
+        """Run the thread during the block."""
         thread = self.start()
         try:
             yield
@@ -72,11 +81,12 @@ class Watchdog:
         before = self._clock.monotonic()
         while not self._stopped.wait(self._tick):
             now = self._clock.monotonic()
-            self.look(min(now - before, 2 * self._tick))
+            # A longer interval means that the process or the machine was stopped: that time does not count.
+            self.check(min(now - before, 2 * self._tick))
             before = now
 
-    def look(self, seconds: float) -> None:
-        """Count `seconds` for everything that is overdue, and end the process when one limit is exceeded."""
+    def check(self, seconds: float) -> None:
+        """Count `seconds` for everything that is overdue, and end the process if a limit is exceeded."""
         for limit in self._limits:
             what = limit.exceeded(seconds)
             if what is not None:
@@ -86,10 +96,10 @@ class Watchdog:
 
 @contextmanager
 def stop_on_signals(stop: asyncio.Event, *, limit: float | None = None) -> Iterator[None]:
-    """Set `stop` on SIGINT and SIGTERM; a second signal gets the default treatment.
+    """Set `stop` on SIGINT or SIGTERM; a second signal has its default effect.
 
-    With a `limit`, the process exits that many seconds after the first signal, whatever it is doing then. The limit
-    outlives the block: it also covers the end of the event loop and of the interpreter, which wait for threads.
+    With `limit`, the process exits at most that many seconds after the first signal. The limit stays in force after the
+    block: it also covers the end of the event loop and of the interpreter, which wait for threads.
     """
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
@@ -102,7 +112,7 @@ def stop_on_signals(stop: asyncio.Event, *, limit: float | None = None) -> Itera
 
     for number in numbers:
         loop.add_signal_handler(number, on_signal)
-        # asyncio learns of a signal through a file descriptor. This handler runs although its loop is busy.
+        # asyncio handles signals in its event loop. This handler also runs while the loop is blocked.
         signal.signal(number, lambda *_: signalled.set())
         signal.siginterrupt(number, False)  # noqa: FBT003  as asyncio does; it takes no keyword
     if limit is not None:

@@ -1,7 +1,7 @@
-"""How the process logs: one line for each event on standard error, as JSON or as text.
+"""Configures logging: one line per event on standard error, as JSON or as text.
 
-Text that comes from a client can reach any field, so no field may begin a new line or control a terminal: control
-characters are written as escapes, and the lines of a traceback are indented.
+Any field can contain text from a client, so no field may begin a new line or control a terminal. Control characters are
+escaped, and the lines of a traceback are indented.
 """
 
 import logging
@@ -14,15 +14,15 @@ import structlog
 from structlog.typing import Processor
 
 _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-# The control characters of ASCII and Latin-1, line and paragraph separators, and what changes the direction of text.
+# Control characters of ASCII and Latin-1, line and paragraph separators, and characters that change text direction.
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _TRACEBACK: Final = "exception"
 
 
 def configure_logging(log_format: str, level: str) -> None:
-    """`log_format` is json or text; lines below `level` cost next to nothing.
+    """Configure structlog and the standard library to write lines in the same format, `json` or `text`.
 
-    Lines of libraries (uvicorn, asyncio) have the same form; of those only warnings and errors are written.
+    Lines below `level` are filtered before they are rendered. Libraries such as uvicorn log warnings and errors only.
     """
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -58,7 +58,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _without_control_characters(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Escape them in every field; a traceback keeps its lines, indented, so that none looks like a line of the log."""
+    """Escape control characters in every field, and indent tracebacks so that no line looks like a log line."""
     for name, value in event.items():
         if name == _TRACEBACK:
             event[name] = "\n".join(f"    {_on_one_line(line)}" for line in str(value).split("\n"))

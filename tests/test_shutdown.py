@@ -69,7 +69,7 @@ def test_a_limit_counts_only_while_something_is_overdue(
     watchdog = Watchdog(ManualClock(), end=statuses.append)
     watchdog.limit(lambda: next(answers), 3.0)
     for _ in overdue:
-        watchdog.look(seconds)
+        watchdog.check(seconds)
     assert statuses == ended
 
 

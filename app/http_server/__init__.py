@@ -1,8 +1,9 @@
-"""The HTTP server: it accepts connections, bounds what a client may take of them, and runs an ASGI application.
+"""The HTTP server: accepts connections, enforces limits on them, and runs an ASGI application.
 
-    listener ─▶ connection (uvicorn's protocol, guarded) ─▶ application
-       └─ admission: how many connections, and whose            └─ limits: bytes of headers, time for each stage
+    acceptor ─▶ connection (a subclass of uvicorn's protocol) ─▶ application
+       └─ number of connections, in total and per address   └─ bytes of headers, time for each stage
 
-A client that is slow or hostile costs a bounded share of memory, descriptors and CPU time, and nobody else's requests.
-This package knows nothing of jobs and imports nothing else of the gateway. Decision 0018 says why it extends uvicorn.
+A slow or hostile client costs a bounded amount of memory, file descriptors and CPU time. It never delays the requests
+of other clients. This package knows nothing of jobs and imports no other package of the gateway. Decision 0018 explains
+why it extends uvicorn.
 """

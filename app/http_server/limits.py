@@ -1,4 +1,4 @@
-"""What one client, and all clients together, may take of the server; and the decisions that follow from it. Pure."""
+"""Limits on clients of the server, and the pure functions that decide which connection exceeds one."""
 
 import enum
 from collections import Counter
@@ -6,26 +6,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
-# The database pools, cluster connections, logs, the event loop itself and the files of a thread pool need descriptors.
+# File descriptors for database pools, connections to the cluster, logs, the event loop and files read by threads.
 RESERVED_DESCRIPTORS: Final = 96
-LINGER_SECONDS: Final = 2.0  # for a refused client to read its answer, and for a closed transport to end
-# What a client has to take of an answer within the send timeout: at 60 s a rate of 273 B/s, far below any modem's.
+LINGER_SECONDS: Final = 2.0  # for a client to read an error answer, and for a closed transport to disappear
+# Bytes of an answer that a client must take within the send timeout: 273 B/s at 60 s, slower than any real link.
 MIN_TAKEN: Final = 16 * 1024
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """Times are seconds. `app.settings` gives the reason for each default.
+    """Limits for one client and for all clients together, in seconds and bytes; `app.settings` explains the defaults.
 
     Args:
-        max_header_bytes: size of a request line with its headers; it is checked every 4 KiB.
+        max_header_bytes: size of the request line with its headers, checked every 4 KiB.
         max_connections: open connections.
         max_connections_per_address: open connections of one client address.
         header_timeout: from the connection, or the first byte of a later request, to the end of the headers.
         body_timeout: from the end of the headers to the end of the body.
         idle_timeout: between two requests of a connection.
-        send_timeout: for a client to take the next `MIN_TAKEN` bytes of an answer, or the rest if that is less.
+        send_timeout: for a client to take the next `MIN_TAKEN` bytes of an answer, or the rest if it is smaller.
     """
 
     max_header_bytes: int = 64 * 1024
@@ -37,9 +37,9 @@ class ServerLimits:
     send_timeout: float = 60.0
 
     def fitting(self, descriptors: int) -> "ServerLimits":
-        """The same limits with no more connections than a process with that many file descriptors can hold.
+        """Return these limits, with no more connections than fit into the given number of file descriptors.
 
-        Where that lowers the total, no address may hold more than half of it.
+        If the total has to be lowered, one address may hold at most half of the lowered total.
         """
         room = max(8, descriptors - RESERVED_DESCRIPTORS)
         if room >= self.max_connections:
@@ -51,44 +51,44 @@ class ServerLimits:
         )
 
 
-class Stage(enum.Enum):
-    """Whose turn it is on a connection."""
+class ConnectionStage(enum.Enum):
+    """What a connection is waiting for."""
 
     NEW = "new"  # connected, nothing received
-    HEAD = "head"  # the client sends the request line and headers
-    BODY = "body"  # the client sends the body
-    ANSWER = "answer"  # the application works on the request
-    SENDING = "sending"  # answered; the client takes the answer
+    HEAD = "head"  # the client is sending the request line and headers
+    BODY = "body"  # the client is sending the body
+    ANSWER = "answer"  # the application is working on the request
+    SENDING = "sending"  # answered; the client is reading the answer
     IDLE = "idle"  # answered; the next request may come
-    REFUSED = "refused"  # refused; the client may still read why
-    CLOSING = "closing"  # closed; the transport has not ended yet
+    REFUSED = "refused"  # an error answer was sent; the client may still read it
+    CLOSING = "closing"  # closed; the transport still exists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing(Generic[_T]):
-    """A connection as the decisions below see it; `waited` and `behind` are seconds.
+class ConnectionState(Generic[_T]):
+    """The state of a connection at one time, as far as the limits depend on it.
 
     Args:
-        waited: in this stage, for the client.
-        behind: since the client last had taken enough of what was sent to it; 0 if it has to take nothing.
+        waited: seconds that the server has waited for the client in this stage.
+        behind: seconds since the client last took enough of the sent data; 0 if it has nothing to take.
     """
 
     connection: _T
     address: str
-    stage: Stage
+    stage: ConnectionStage
     waited: float
     behind: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class SendWindow:
-    """The time since which a client has taken less than `MIN_TAKEN` of what was sent to it.
+    """The interval in which a client has taken less than `MIN_TAKEN` bytes of the sent data.
 
-    Nothing is sent within a window, so that the client has taken whatever the write buffer loses.
+    The server writes nothing during the interval, so the client has taken every byte that leaves the write buffer.
 
     Args:
-        began: when the client had last taken enough.
-        unsent: size of the write buffer at the last look.
+        began: when the client last completed `MIN_TAKEN` bytes.
+        unsent: size of the write buffer when it was last measured.
         taken: bytes taken since `began`.
     """
 
@@ -97,13 +97,13 @@ class SendWindow:
     taken: int = 0
 
     def at(self, now: float, unsent: int) -> "SendWindow":
-        """The window after another look; a new one if the client has taken enough."""
+        """Return the window after another measurement: a new one if the client has taken enough."""
         taken = self.taken + max(0, self.unsent - unsent)
         return SendWindow(now, unsent) if taken >= MIN_TAKEN else SendWindow(self.began, unsent, taken)
 
 
 class Overdue(enum.Enum):
-    """What a client has been too slow with."""
+    """The timeout that a client has exceeded."""
 
     HEAD = "head"
     BODY = "body"
@@ -112,29 +112,32 @@ class Overdue(enum.Enum):
     CLOSE = "close"
 
 
-def overdue(standing: Standing[_T], limits: ServerLimits) -> Overdue | None:
-    """Which limit of time the connection has passed, if any."""
-    if standing.behind > limits.send_timeout:
+def overdue(state: ConnectionState[_T], limits: ServerLimits) -> Overdue | None:
+    """Return the timeout that the connection has exceeded, if any."""
+    if state.behind > limits.send_timeout:
         return Overdue.SEND
     allowed, finding = {
-        Stage.NEW: (limits.header_timeout, Overdue.IDLE),
-        Stage.HEAD: (limits.header_timeout, Overdue.HEAD),
-        Stage.BODY: (limits.body_timeout, Overdue.BODY),
-        Stage.IDLE: (limits.idle_timeout, Overdue.IDLE),
-        Stage.REFUSED: (LINGER_SECONDS, Overdue.CLOSE),
-        Stage.CLOSING: (LINGER_SECONDS, Overdue.CLOSE),
-    }.get(standing.stage, (float("inf"), None))
-    return finding if standing.waited > allowed else None
+        ConnectionStage.NEW: (limits.header_timeout, Overdue.IDLE),
+        ConnectionStage.HEAD: (limits.header_timeout, Overdue.HEAD),
+        ConnectionStage.BODY: (limits.body_timeout, Overdue.BODY),
+        ConnectionStage.IDLE: (limits.idle_timeout, Overdue.IDLE),
+        ConnectionStage.REFUSED: (LINGER_SECONDS, Overdue.CLOSE),
+        ConnectionStage.CLOSING: (LINGER_SECONDS, Overdue.CLOSE),
+    }.get(state.stage, (float("inf"), None))
+    return finding if state.waited > allowed else None
 
 
-def dispensable(standings: Iterable[Standing[_T]], address: str | None = None) -> _T | None:
-    """The connection to close so that another one can be accepted; None if each is in use.
+def connection_to_displace(states: Iterable[ConnectionState[_T]], address: str | None = None) -> _T | None:
+    """Return the connection to close so that another one can be accepted, or None if all are in use.
 
-    A client may lose a connection on which nothing is under way at any time and opens another one. Of these the one
-    that has waited longest is chosen, of the address that holds most connections, or of `address`.
+    HTTP permits a server to close a connection without a request in progress; the client opens a new one. Among these,
+    the function chooses the one that has waited longest, of `address` if given, else of the address with the most
+    connections.
     """
-    seen = [standing for standing in standings if address in (None, standing.address)]
-    held = Counter(standing.address for standing in seen)
-    waiting = (standing for standing in seen if standing.stage in (Stage.NEW, Stage.HEAD, Stage.IDLE))
-    chosen = max(waiting, key=lambda standing: (held[standing.address], standing.waited), default=None)
+    seen = [state for state in states if address in (None, state.address)]
+    held = Counter(state.address for state in seen)
+    waiting = (
+        state for state in seen if state.stage in (ConnectionStage.NEW, ConnectionStage.HEAD, ConnectionStage.IDLE)
+    )
+    chosen = max(waiting, key=lambda state: (held[state.address], state.waited), default=None)
     return None if chosen is None else chosen.connection

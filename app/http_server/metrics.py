@@ -1,4 +1,4 @@
-"""What the server counts, in prometheus' own registry."""
+"""Prometheus metrics of the server, in the default registry."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""One connection of a client: uvicorn's protocol with limits on what the client sends, and how slowly."""
+"""One client connection: uvicorn's protocol with limits on the size and the speed of what the client sends."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,31 +11,33 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.http_server import answers
-from app.http_server.answers import Refusal
-from app.http_server.limits import Overdue, SendWindow, ServerLimits, Stage, Standing
+from app.http_server import error_answers
+from app.http_server.error_answers import ErrorAnswer
+from app.http_server.limits import ConnectionStage, ConnectionState, Overdue, SendWindow, ServerLimits
 from app.http_server.metrics import REFUSALS
 
 MAX_HEADER_FIELDS: Final = 200
-# The parser cannot be interrupted within a piece; a piece bounds what it makes of pipelined requests and tiny chunks.
+# The parser cannot be interrupted within one call. The size of its input bounds the work for pipelined requests and for
+# tiny chunks.
 _PIECE: Final = 4096
 _READ_BYTES: Final = 64 * 1024
-# What a client may still send after its answer before it is cut off: a whole body, since many clients read the answer
-# only when they have sent everything.
+# Bytes that a client may send after an early answer before the connection is aborted. A whole body must fit, because
+# many clients read the answer only after they have sent the request.
 _DISCARDED_BYTES: Final = 4 * 1024 * 1024
-# What a client may send ahead of an answer before the server stops reading. While it reads, it sees the client leave.
+# Bytes that a client may send before an earlier request is answered; then the server stops reading. It does not stop
+# sooner, because it notices a disconnect only while it reads.
 _AHEAD_BYTES: Final = 16 * 1024
 _UPGRADE_FIELDS: Final = frozenset({b"upgrade", b"http2-settings"})
 
 
 class _Refused(Exception):  # noqa: N818 - a signal from a callback of the parser to its caller
-    """A callback of the parser found a reason to refuse the request."""
+    """Raised in a callback of the parser with the error answer to send."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """Feeds the parser in pieces, knows which stage the connection is in, and refuses what exceeds the limits.
+    """uvicorn's protocol, with limits on bytes and headers, and with the stage that timeouts depend on.
 
-    The owner looks at `standing` regularly and calls `end_overdue` when a limit of time has passed.
+    The acceptor checks `state` regularly and calls `end_overdue` when a timeout is exceeded.
     """
 
     def __init__(
@@ -52,68 +54,71 @@ class GuardedProtocol(HttpToolsProtocol):
         self.last_request = False  # set while the server drains: the next answer closes the connection
         self._limits = limits
         self._on_lost = on_lost
-        self._reading: Stage | None = None  # HEAD or BODY while a request is incomplete
+        self._reading: ConnectionStage | None = None  # HEAD or BODY while a request is incomplete
         self._since = self.loop.time()  # when the present stage began
         self._closing_since: float | None = None
         self._active: RequestResponseCycle | None = None  # the request whose handler was started last
-        self._sending: SendWindow | None = None  # while the client has to take what was sent to it
-        self._refusal: Refusal | None = None
+        self._sending: SendWindow | None = None  # while sent data waits for the client
+        self._refusal: ErrorAnswer | None = None
         self._upgrading = False
         self._unparsed = b""
-        self._span = 0  # bytes of the present head, or since the last content of the body
+        self._span = 0  # bytes of the current head, or framing since the last content of the body
         self._discarded = 0
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> ConnectionStage:
         closing = self.transport.is_closing()
         if self._answers() and not closing:
-            is_own_body = self._reading is Stage.BODY and not self.pipeline and self._refusal is None
-            return Stage.BODY if is_own_body else Stage.ANSWER
+            is_own_body = self._reading is ConnectionStage.BODY and not self.pipeline and self._refusal is None
+            return ConnectionStage.BODY if is_own_body else ConnectionStage.ANSWER
         if self.transport.get_write_buffer_size():
-            return Stage.SENDING
+            return ConnectionStage.SENDING
         if closing:
-            return Stage.CLOSING
+            return ConnectionStage.CLOSING
         if self._refusal is not None:
-            return Stage.REFUSED
-        if self._reading is Stage.HEAD:
-            return Stage.HEAD
-        return Stage.NEW if self._active is None else Stage.IDLE  # also when answered before the end of the body
+            return ConnectionStage.REFUSED
+        if self._reading is ConnectionStage.HEAD:
+            return ConnectionStage.HEAD
+        # IDLE includes a request that was answered before the end of its body: the client decides whether to continue.
+        return ConnectionStage.NEW if self._active is None else ConnectionStage.IDLE
 
     def _answers(self) -> bool:
-        """Whether the application still has an answer to give."""
+        """Return whether the application still owes an answer."""
         if self.pipeline and not self.transport.is_closing():
             return True
         active = self._active
         return active is not None and not active.response_complete and not active.disconnected
 
-    def standing(self, now: float) -> Standing["GuardedProtocol"]:
+    def state(self, now: float) -> ConnectionState["GuardedProtocol"]:
         stage, since = self.stage, self._since
-        if stage is Stage.CLOSING:
+        if stage is ConnectionStage.CLOSING:
             since = self._closing_since = self._closing_since or now
-        elif stage is Stage.SENDING or (stage is Stage.BODY and self.flow.read_paused):
-            since = self._since = now  # the time of the next stage begins later
-        return Standing(
+        elif stage is ConnectionStage.SENDING or (stage is ConnectionStage.BODY and self.flow.read_paused):
+            # Neither time spent on sending an answer nor time in which the server itself stopped reading counts.
+            since = self._since = now
+        return ConnectionState(
             connection=self, address=self.address, stage=stage, waited=now - since, behind=self._behind(stage, now)
         )
 
-    def _behind(self, stage: Stage, now: float) -> float:
-        """How long the client has been taking too little of what was sent to it; 0 if it has to take nothing.
+    def _behind(self, stage: ConnectionStage, now: float) -> float:
+        """Return the seconds in which the client has taken too little of the sent data; 0 if it has nothing to take.
 
-        A handler that may still write hides what the client takes. It is therefore judged only while it is paused.
+        While a handler can still write, the size of the buffer does not show how much the client takes. The client is
+        therefore checked only while the handler is paused or has finished.
         """
         unsent = self.transport.get_write_buffer_size()
-        if not unsent or not (self.flow.write_paused or stage is Stage.SENDING):
+        if not unsent or not (self.flow.write_paused or stage is ConnectionStage.SENDING):
             self._sending = None
             return 0.0
         self._sending = SendWindow(now, unsent) if self._sending is None else self._sending.at(now, unsent)
         return now - self._sending.began
 
     def end_overdue(self, finding: Overdue) -> None:
-        """Answer 408 where a request is incomplete, and close the connection."""
+        """Close the connection; answer 408 first if a request is incomplete."""
         if finding is Overdue.HEAD:
-            self.refuse(answers.headers_too_slow(self._limits.header_timeout))
+            self.refuse(error_answers.headers_too_slow(self._limits.header_timeout))
         elif finding is Overdue.BODY:
-            self.refuse(answers.body_too_slow(self._limits.body_timeout))
+            self.refuse(error_answers.body_too_slow(self._limits.body_timeout))
         elif finding is Overdue.IDLE:
             self.transport.close()
         else:
@@ -121,32 +126,34 @@ class GuardedProtocol(HttpToolsProtocol):
                 REFUSALS.labels("send_time").inc()
             self.transport.abort()
 
-    def refuse(self, refusal: Refusal) -> None:
-        """Take no further request, answer the earlier ones and then this one, and close once the client has read it."""
+    def refuse(self, refusal: ErrorAnswer) -> None:
+        """Accept no further request, finish the earlier answers, send the error answer, and close the connection."""
         if self._refusal is not None or self.transport.is_closing():
             return
         REFUSALS.labels(refusal.reason).inc()
         self._refusal, self._unparsed, self._since = refusal, b"", self.loop.time()
         self.flow.resume_reading()
-        if self._reading is Stage.BODY:
+        if self._reading is ConnectionStage.BODY:
             if self.cycle.response_complete:
-                self._send_last(b"")  # a request gets one answer
+                self._send_last(
+                    b""
+                )  # the request has been answered: a second answer would be taken for that of the next one
                 return
             self._withdraw()
         if not self._answers():
-            self._send_last(self._wire(refusal))
+            self._send_last(self._encode(refusal))
 
     def _withdraw(self) -> None:
-        """Take the latest request from the application; its body is at fault."""
+        """Remove the request whose body is invalid: drop it if it is queued, else tell its handler of a disconnect."""
         if self.pipeline:
             self.pipeline.popleft()
             return
         self._tell_disconnected(self.cycle)
         if self.cycle.response_started:
-            self.transport.close()
+            self.transport.close()  # an error answer cannot follow half an answer
 
-    def _wire(self, refusal: Refusal) -> bytes:
-        return refusal.wire(self.server_state.default_headers)
+    def _encode(self, refusal: ErrorAnswer) -> bytes:
+        return refusal.encode(self.server_state.default_headers)
 
     def _send_last(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -177,7 +184,7 @@ class GuardedProtocol(HttpToolsProtocol):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         if self._active is not None:
-            self._tell_disconnected(self._active)  # uvicorn tells only the latest request, which may be a pending one
+            self._tell_disconnected(self._active)  # uvicorn tells only the latest request, which may still be queued
         self.pipeline.clear()
         super().connection_lost(exc)
         self._unparsed = b""
@@ -186,7 +193,7 @@ class GuardedProtocol(HttpToolsProtocol):
     @override
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._sending = None  # the client took more than a window asks for
+        self._sending = None  # the buffer fell below its low mark, so the client has taken more than MIN_TAKEN
 
     @override
     def data_received(self, data: bytes) -> None:
@@ -199,22 +206,22 @@ class GuardedProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
 
     def _parse(self) -> None:
-        """Parse until a request has to wait for the answer to an earlier one."""
+        """Parse until a request has to wait for the answer to an earlier request."""
         while self._unparsed and not self.pipeline and self._refusal is None and self.parser is not None:
             piece, self._unparsed = self._unparsed[:_PIECE], self._unparsed[_PIECE:]
             self._feed(piece)
 
     def _feed(self, piece: bytes) -> None:
         self._span += len(piece)
-        if self._reading is Stage.BODY and self.cycle.response_complete:
+        if self._reading is ConnectionStage.BODY and self.cycle.response_complete:  # nothing will read this body
             self._discard(len(piece))
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade as upgrade:
-            self._go_on_without_upgrade(piece[upgrade.args[0] :])
+            self._continue_without_upgrade(piece[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             reason = error.__context__
-            self.refuse(reason.args[0] if isinstance(reason, _Refused) else answers.MALFORMED)
+            self.refuse(reason.args[0] if isinstance(reason, _Refused) else error_answers.MALFORMED)
         else:
             self._check_span()
 
@@ -222,19 +229,20 @@ class GuardedProtocol(HttpToolsProtocol):
         limit = self._limits.max_header_bytes
         if self._span <= limit:
             return
-        if self._reading is Stage.BODY:
-            self.refuse(answers.framing_too_large(limit))
-        elif self._reading is Stage.HEAD:
+        if self._reading is ConnectionStage.BODY:
+            self.refuse(error_answers.framing_too_large(limit))
+        elif self._reading is ConnectionStage.HEAD:
+            # The parser reports the target in pieces: a target that fills all but the last piece is the cause.
             in_target = len(self.url) > limit - _PIECE
-            self.refuse(answers.target_too_long(limit) if in_target else answers.headers_too_large(limit))
+            self.refuse(error_answers.target_too_long(limit) if in_target else error_answers.headers_too_large(limit))
 
     def _discard(self, count: int) -> None:
         self._discarded += count
         if self._discarded > _DISCARDED_BYTES:
             self.transport.abort()
 
-    def _go_on_without_upgrade(self, rest: bytes) -> None:
-        """Parse the request again as one that asks for no upgrade: the parser skips the body of one that does."""
+    def _continue_without_upgrade(self, rest: bytes) -> None:
+        """Parse the request again without its upgrade fields, because the parser skips the body of an upgrade."""
         self._upgrading = False
         method, version = self.scope["method"].encode(), self.parser.get_http_version().encode()
         lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
@@ -247,29 +255,29 @@ class GuardedProtocol(HttpToolsProtocol):
     @override
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._reading, self._since, self._span = Stage.HEAD, self.loop.time(), 0
+        self._reading, self._since, self._span = ConnectionStage.HEAD, self.loop.time(), 0
         self._discarded = 0
 
     @override
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._reading is not Stage.HEAD:
-            return  # a trailer, which nothing here reads
+        if self._reading is not ConnectionStage.HEAD:
+            return  # a trailer field, which the application never sees
         if len(self.headers) >= MAX_HEADER_FIELDS:
-            raise _Refused(answers.too_many_headers(MAX_HEADER_FIELDS))
+            raise _Refused(error_answers.too_many_headers(MAX_HEADER_FIELDS))
         super().on_header(name, value)
 
     @override
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
-                raise _Refused(answers.CONNECT)
+                raise _Refused(error_answers.CONNECT)
             self.scope["method"] = self.parser.get_method().decode("ascii")
             self._upgrading = True
             return
         super().on_headers_complete()
-        self._reading, self._since, self._span = Stage.BODY, self.loop.time(), 0
+        self._reading, self._since, self._span = ConnectionStage.BODY, self.loop.time(), 0
         if self.pipeline:
-            self.flow.resume_reading()  # uvicorn pauses it, and then nobody sees the client leave
+            self.flow.resume_reading()  # uvicorn pauses reading, and then a disconnect goes unnoticed
         if self.last_request:
             self.cycle.keep_alive = False
 
@@ -288,16 +296,16 @@ class GuardedProtocol(HttpToolsProtocol):
     @override
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._unset_keepalive_if_required()  # the owner ends idle connections
+        self._unset_keepalive_if_required()  # uvicorn's own timer: the acceptor closes idle connections
         self._since, self._sending = self.loop.time(), None
         if self._refusal is not None and not self._answers():
-            self._send_last(self._wire(self._refusal))
+            self._send_last(self._encode(self._refusal))
         elif self._unparsed:
-            self.loop.call_soon(self._parse)
+            self.loop.call_soon(self._parse)  # not from here: this runs inside the handler of the answered request
 
 
 def _without_upgrade(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """The fields without those that ask for another protocol."""
+    """Return the header fields without those that request an upgrade."""
     kept = []
     for name, value in headers:
         if name in _UPGRADE_FIELDS:

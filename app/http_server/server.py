@@ -1,4 +1,4 @@
-"""Serving an application: a bound socket, uvicorn's server around the guarded listener, and an orderly end."""
+"""Serves an application on a bound socket with uvicorn's server and our own acceptor, and drains it on shutdown."""
 
 import asyncio
 import contextlib
@@ -10,19 +10,22 @@ import structlog
 import uvicorn
 from typing_extensions import override
 
+from app.http_server.acceptor import ConnectionAcceptor
 from app.http_server.limits import RESERVED_DESCRIPTORS, ServerLimits
-from app.http_server.listener import Listener
 from app.http_server.protocol import GuardedProtocol
 
 log = structlog.get_logger()
 
 
 class Server(uvicorn.Server):
-    """Serves on a listener with limits, says when it serves, and leaves signals to the caller."""
+    """uvicorn's server with limits on connections. Signal handling is left to the caller.
+
+    The event `accepts` is set once connections are accepted.
+    """
 
     def __init__(self, config: uvicorn.Config, listening: socket.socket, limits: ServerLimits) -> None:
         super().__init__(config)
-        self.listener = Listener(listening, limits, self._connection)
+        self.acceptor = ConnectionAcceptor(listening, limits, self._connection)
         self.accepts = asyncio.Event()
         self._limits = limits
         self._listening = listening
@@ -30,27 +33,27 @@ class Server(uvicorn.Server):
     def _connection(self, address: str, on_lost: Callable[[GuardedProtocol], None]) -> GuardedProtocol:
         return GuardedProtocol(self.config, self.server_state, limits=self._limits, address=address, on_lost=on_lost)
 
-    async def run_until_told(self) -> None:
-        """Serve until `should_exit`; then wait for open requests, for the configured time at most."""
+    async def run_until_exit(self) -> None:
+        """Serve until `should_exit` is set, then wait for open requests up to the configured time."""
         async with asyncio.TaskGroup() as group:
-            listening = group.create_task(self.listener.run())
+            listening = group.create_task(self.acceptor.run())
             await self.serve(sockets=[self._listening])
             listening.cancel()
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self.servers = [self.listener]  # type: ignore[list-item]  # uvicorn calls `close` and `wait_closed` of each
+        self.servers = [self.acceptor]  # type: ignore[list-item]  # uvicorn calls `close` and `wait_closed` of each
         self.started = True
         self.accepts.set()
 
     @override
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        yield
+        yield  # uvicorn would replace the handlers of `app.shutdown`
 
 
-def configured(app: object, *, graceful_seconds: int) -> uvicorn.Config:
-    """How uvicorn serves the application here: HTTP/1.1 only, no lifespan, silent."""
+def uvicorn_config(app: object, *, graceful_seconds: int) -> uvicorn.Config:
+    """Return the configuration of uvicorn: HTTP/1.1 only, no lifespan events, no log output."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
         http=GuardedProtocol,
@@ -71,25 +74,25 @@ async def serve(
     on_ready: Callable[[], None],
     on_close: Callable[[], None],
 ) -> None:
-    """Serve until `stop`, and `drain_seconds` longer, in which whoever routes requests here can learn of the end.
+    """Serve until `stop` is set, then for `drain_seconds` more, so that load balancers learn of the shutdown.
 
-    `on_close` is called before the listener closes; it is to end what would otherwise never end, such as streams.
+    `on_close` is called before the acceptor closes. It must end answers that never end by themselves, such as streams.
     """
     async with asyncio.TaskGroup() as group:
-        serving = group.create_task(server.run_until_told())
+        serving = group.create_task(server.run_until_exit())
         await server.accepts.wait()
         on_ready()
         stopping = group.create_task(stop.wait())
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        server.listener.expect_last_requests()
+        server.acceptor.expect_last_requests()
         await asyncio.wait({serving}, timeout=drain_seconds)
         on_close()
         server.should_exit = True
 
 
 def with_descriptors_for(limits: ServerLimits) -> ServerLimits:
-    """Raise the process's soft limit of file descriptors as far as needed and permitted; the limits that then fit."""
+    """Raise the soft limit of file descriptors as far as needed and permitted, and return the limits that then fit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = limits.max_connections + RESERVED_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < wanted:

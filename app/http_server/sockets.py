@@ -1,16 +1,17 @@
-"""The socket that a server listens on, and the URL that leads to it."""
+"""Creates the socket that a server listens on, and its URL."""
 
 import socket
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A TCP socket that is bound and does not listen yet.
+    """Return a TCP socket that is bound but does not listen yet.
 
     Raises:
-        OSError: the address is not this machine's, or it is in use.
+        OSError: the address does not belong to this machine, or the port is in use.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off only where the protocol is named; with it a body waits 40 ms for an ACK.
+    # asyncio turns Nagle's algorithm off only for sockets created with IPPROTO_TCP. Otherwise a body waits 40 ms for an
+    # acknowledgement of the headers.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

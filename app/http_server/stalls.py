@@ -1,7 +1,7 @@
-"""A watchdog for the event loop: it reports each callback that holds the loop for too long, with its stack.
+"""Reports callbacks that block the event loop for too long, with their stack.
 
-The limit is CPU time of the loop's thread, not wall time, so that a busy machine causes no report. Only one thread runs
-callbacks; a second one looks at its CPU clock and takes the stack while the callback still runs.
+The limit is CPU time of the thread that runs the loop, not wall time, so a busy machine causes no report. A second
+thread samples that CPU time and captures the stack while the callback is still running.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from app.http_server.metrics import STALLS
 
 log = structlog.get_logger()
 
-_SAMPLES: Final = 5  # looks at the CPU clock within the limit
-_CAPTURED_AT: Final = 0.8  # share of the limit at which the stack is taken
+_SAMPLES: Final = 5  # samples of the CPU time within the limit
+_CAPTURED_AT: Final = 0.8  # share of the limit at which the stack is captured: later, the callback may have returned
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A callback that held the loop: for how many seconds of CPU time, and where it was when it was looked at."""
+    """A callback that blocked the loop, its seconds of CPU time, and its stack when it was sampled."""
 
     seconds: float
     callback: str
@@ -40,7 +40,7 @@ def log_stall(stall: Stall) -> None:
 
 @contextmanager
 def watched(limit: float, report: Callable[[Stall], None] = log_stall) -> Iterator[None]:
-    """Report callbacks of this thread's event loop that take more CPU time than `limit` seconds; 0 watches nothing."""
+    """Report callbacks of this thread's event loop that take more than `limit` seconds of CPU time; 0 disables this."""
     if limit <= 0:
         yield
         return
@@ -83,12 +83,12 @@ class _Watch:
 
     def sample(self) -> None:
         while not self.ended.wait(self._limit / _SAMPLES):
-            began = self._began
+            began = self._began  # read once: the loop's thread changes it at any time
             if began is None or self._stack:
                 continue
             if time.clock_gettime(self._clock) - began < self._limit * _CAPTURED_AT:
                 continue
             frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - there is no public name for it
             stack = "".join(traceback.format_stack(frame)) if frame else ""
-            if self._began == began:
+            if self._began == began:  # else the callback has returned, and the stack belongs to another one
                 self._stack = stack

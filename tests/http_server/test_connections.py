@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from uvicorn.server import ServerState
 
-from app.http_server.limits import Overdue, ServerLimits, Stage, overdue
+from app.http_server.limits import ConnectionStage, Overdue, ServerLimits, overdue
 from app.http_server.protocol import GuardedProtocol
-from app.http_server.server import Server, configured
+from app.http_server.server import Server, uvicorn_config
 from app.http_server.sockets import bind
 from tests.support.raw_http import PATIENCE, Connection, request
 
@@ -46,9 +46,9 @@ async def page(_scope: Scope, _receive: Receive, send: Send) -> None:
 async def served(app: App, limits: ServerLimits | None = None) -> AsyncIterator[Address]:
     """The whole server, with its listener."""
     listening = bind("127.0.0.1", 0)
-    server = Server(configured(app, graceful_seconds=1), listening, limits or ServerLimits())
+    server = Server(uvicorn_config(app, graceful_seconds=1), listening, limits or ServerLimits())
     async with asyncio.TaskGroup() as group:
-        group.create_task(server.run_until_told())
+        group.create_task(server.run_until_exit())
         await server.accepts.wait()
         try:
             yield listening.getsockname()
@@ -64,7 +64,7 @@ async def one_connection(app: App) -> AsyncIterator[tuple[GuardedProtocol, Conne
     """
     listening = bind("127.0.0.1", 0)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
-    config = configured(app, graceful_seconds=1)
+    config = uvicorn_config(app, graceful_seconds=1)
     protocol = GuardedProtocol(
         config, ServerState(), limits=ServerLimits(), address="127.0.0.1", on_lost=lambda _: lost.set()
     )
@@ -174,7 +174,7 @@ async def test_a_slow_reader_gets_its_answer(fields: tuple[str, ...]) -> None:
         await client.send(request("GET", "/", *fields))
         await client.reader.readuntil(b"\r\n\r\n")
         while server.transport.get_write_buffer_size():
-            assert overdue(server.standing(now), ServerLimits()) is None
+            assert overdue(server.state(now), ServerLimits()) is None
             got += len(await client.reader.readexactly(BUFFER))
             now += 10
         await client.reader.readexactly(len(PAGE) - got)
@@ -188,9 +188,9 @@ async def test_a_dribbling_reader_is_overdue(fields: tuple[str, ...]) -> None:
         await client.reader.readuntil(b"\r\n\r\n")
         began = asyncio.get_running_loop().time()
         for seconds in range(0, 70, 10):
-            assert overdue(server.standing(began + seconds), ServerLimits()) is None
+            assert overdue(server.state(began + seconds), ServerLimits()) is None
             await client.reader.readexactly(100)
-        assert overdue(server.standing(began + 70), ServerLimits()) is Overdue.SEND
+        assert overdue(server.state(began + 70), ServerLimits()) is Overdue.SEND
 
 
 async def test_a_stream_is_judged_while_it_is_paused() -> None:
@@ -207,8 +207,8 @@ async def test_a_stream_is_judged_while_it_is_paused() -> None:
         for seconds in range(0, 1000, 20):
             await client.reader.readexactly(2**18 - 2**12)
             await until(lambda: server.flow.write_paused)
-            assert overdue(server.standing(began + seconds), ServerLimits()) is None
-        assert overdue(server.standing(began + 1100), ServerLimits()) is Overdue.SEND
+            assert overdue(server.state(began + seconds), ServerLimits()) is None
+        assert overdue(server.state(began + 1100), ServerLimits()) is Overdue.SEND
 
 
 async def test_the_idle_time_begins_when_the_client_has_its_answer() -> None:
@@ -216,10 +216,10 @@ async def test_the_idle_time_begins_when_the_client_has_its_answer() -> None:
         await client.send(request("GET", "/"))
         await client.reader.readuntil(b"\r\n\r\n")
         later = asyncio.get_running_loop().time() + 1000
-        assert server.standing(later).waited == 0
+        assert server.state(later).waited == 0
         await client.reader.readexactly(len(PAGE))
-        await until(lambda: server.stage is Stage.IDLE)
-        assert server.standing(later + 1).waited == pytest.approx(1)
+        await until(lambda: server.stage is ConnectionStage.IDLE)
+        assert server.state(later + 1).waited == pytest.approx(1)
 
 
 async def test_a_request_refused_before_its_body_is_asked_for_gets_one_answer(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,50 +1,52 @@
-"""The decisions of the server about time and room, as tables of cases."""
+"""Timeouts and limits of connections, as tables of cases."""
 
 import pytest
 
+from app.http_server.acceptor import LogThrottle
 from app.http_server.limits import (
     LINGER_SECONDS,
     MIN_TAKEN,
     RESERVED_DESCRIPTORS,
+    ConnectionStage,
+    ConnectionState,
     Overdue,
     SendWindow,
     ServerLimits,
-    Stage,
-    Standing,
-    dispensable,
+    connection_to_displace,
     overdue,
 )
-from app.http_server.listener import Seldom
 
 LIMITS = ServerLimits(header_timeout=10, body_timeout=60, idle_timeout=75, send_timeout=30)
 
 
-def standing(stage: Stage, waited: float, *, address: str = "a", behind: float = 0.0, name: str = "x") -> Standing[str]:
-    return Standing(connection=name, address=address, stage=stage, waited=waited, behind=behind)
+def state(
+    stage: ConnectionStage, waited: float, *, address: str = "a", behind: float = 0.0, name: str = "x"
+) -> ConnectionState[str]:
+    return ConnectionState(connection=name, address=address, stage=stage, waited=waited, behind=behind)
 
 
 @pytest.mark.parametrize(
     ("stage", "allowed", "finding"),
     [
-        (Stage.NEW, 10, Overdue.IDLE),
-        (Stage.HEAD, 10, Overdue.HEAD),
-        (Stage.BODY, 60, Overdue.BODY),
-        (Stage.IDLE, 75, Overdue.IDLE),
-        (Stage.REFUSED, LINGER_SECONDS, Overdue.CLOSE),
-        (Stage.CLOSING, LINGER_SECONDS, Overdue.CLOSE),
+        (ConnectionStage.NEW, 10, Overdue.IDLE),
+        (ConnectionStage.HEAD, 10, Overdue.HEAD),
+        (ConnectionStage.BODY, 60, Overdue.BODY),
+        (ConnectionStage.IDLE, 75, Overdue.IDLE),
+        (ConnectionStage.REFUSED, LINGER_SECONDS, Overdue.CLOSE),
+        (ConnectionStage.CLOSING, LINGER_SECONDS, Overdue.CLOSE),
     ],
 )
-def test_each_stage_has_its_time(stage: Stage, allowed: float, finding: Overdue) -> None:
-    assert overdue(standing(stage, allowed), LIMITS) is None
-    assert overdue(standing(stage, allowed + 0.1), LIMITS) is finding
+def test_each_stage_has_its_timeout(stage: ConnectionStage, allowed: float, finding: Overdue) -> None:
+    assert overdue(state(stage, allowed), LIMITS) is None
+    assert overdue(state(stage, allowed + 0.1), LIMITS) is finding
 
 
-def test_the_application_may_take_its_time_but_the_client_must_take_what_is_sent() -> None:
-    assert overdue(standing(Stage.ANSWER, 1e6), LIMITS) is None
-    assert overdue(standing(Stage.ANSWER, 1e6, behind=30), LIMITS) is None
-    assert overdue(standing(Stage.ANSWER, 0, behind=31), LIMITS) is Overdue.SEND
-    assert overdue(standing(Stage.SENDING, 1e6, behind=30), LIMITS) is None
-    assert overdue(standing(Stage.SENDING, 0, behind=31), LIMITS) is Overdue.SEND
+def test_only_the_client_has_a_timeout_for_an_answer() -> None:
+    assert overdue(state(ConnectionStage.ANSWER, 1e6), LIMITS) is None
+    assert overdue(state(ConnectionStage.ANSWER, 1e6, behind=30), LIMITS) is None
+    assert overdue(state(ConnectionStage.ANSWER, 0, behind=31), LIMITS) is Overdue.SEND
+    assert overdue(state(ConnectionStage.SENDING, 1e6, behind=30), LIMITS) is None
+    assert overdue(state(ConnectionStage.SENDING, 0, behind=31), LIMITS) is Overdue.SEND
 
 
 @pytest.mark.parametrize(
@@ -72,19 +74,38 @@ def test_a_window_ends_when_the_client_has_taken_enough(looks: list[tuple[float,
     [
         ([], None, None),
         (
-            [standing(stage, 99) for stage in (Stage.ANSWER, Stage.BODY, Stage.SENDING, Stage.REFUSED, Stage.CLOSING)],
+            [
+                state(stage, 99)
+                for stage in (
+                    ConnectionStage.ANSWER,
+                    ConnectionStage.BODY,
+                    ConnectionStage.SENDING,
+                    ConnectionStage.REFUSED,
+                    ConnectionStage.CLOSING,
+                )
+            ],
             None,
             None,
         ),
-        ([standing(Stage.IDLE, 5, name="new"), standing(Stage.NEW, 9, name="old")], None, "old"),
-        ([standing(Stage.IDLE, 99, address="few"), *[standing(Stage.HEAD, 1, name="many")] * 2], None, "many"),
-        ([standing(Stage.IDLE, 99, name="other"), standing(Stage.IDLE, 1, address="b", name="own")], "b", "own"),
-        ([standing(Stage.IDLE, 99, name="other"), standing(Stage.ANSWER, 1, address="b")], "b", None),
+        ([state(ConnectionStage.IDLE, 5, name="new"), state(ConnectionStage.NEW, 9, name="old")], None, "old"),
+        (
+            [state(ConnectionStage.IDLE, 99, address="few"), *[state(ConnectionStage.HEAD, 1, name="many")] * 2],
+            None,
+            "many",
+        ),
+        (
+            [state(ConnectionStage.IDLE, 99, name="other"), state(ConnectionStage.IDLE, 1, address="b", name="own")],
+            "b",
+            "own",
+        ),
+        ([state(ConnectionStage.IDLE, 99, name="other"), state(ConnectionStage.ANSWER, 1, address="b")], "b", None),
     ],
     ids=["none", "all in use", "longest wait", "most of one address", "own address", "own address in use"],
 )
-def test_who_makes_room(connections: list[Standing[str]], address: str | None, expected: str | None) -> None:
-    assert dispensable(connections, address) == expected
+def test_connection_to_displace(
+    connections: list[ConnectionState[str]], address: str | None, expected: str | None
+) -> None:
+    assert connection_to_displace(connections, address) == expected
 
 
 @pytest.mark.parametrize(
@@ -96,11 +117,11 @@ def test_who_makes_room(connections: list[Standing[str]], address: str | None, e
         (10, 8, 4),
     ],
 )
-def test_connections_fit_into_the_descriptors(descriptors: int, total: int, of_one_address: int) -> None:
+def test_connections_are_limited_by_file_descriptors(descriptors: int, total: int, of_one_address: int) -> None:
     fitting = ServerLimits().fitting(descriptors)
     assert (fitting.max_connections, fitting.max_connections_per_address) == (total, of_one_address)
 
 
-def test_the_same_trouble_is_logged_once_a_period() -> None:
-    seldom = Seldom(period=60)
-    assert [seldom.due(now) for now in (0, 1, 59.9, 60, 61, 130)] == [0, None, None, 2, None, 1]
+def test_log_lines_are_limited_to_one_per_period() -> None:
+    throttle = LogThrottle(period=60)
+    assert [throttle.admit(now) for now in (0, 1, 59.9, 60, 61, 130)] == [0, None, None, 2, None, 1]

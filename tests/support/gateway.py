@@ -151,12 +151,12 @@ async def running_gateway(
         lasting_limits=lasting or LastingLimits(),
     ).build()
     listening = bind("127.0.0.1", 0)
-    config = http_server.configured(create_app(services, settings), graceful_seconds=2)
+    config = http_server.uvicorn_config(create_app(services, settings), graceful_seconds=2)
     server = http_server.Server(config, listening, server_limits or ServerLimits())
     url = url_of(listening)
     async with asyncio.TaskGroup() as group:
         loops = [group.create_task(services.run()), group.create_task(_publish(db))]
-        serving = group.create_task(server.run_until_told())
+        serving = group.create_task(server.run_until_exit())
         try:
             async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
                 await _answering(client)

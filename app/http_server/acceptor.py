@@ -1,4 +1,4 @@
-"""The listening socket: accepts connections within the limits, and ends those that are overdue."""
+"""Accepts connections on the listening socket within the limits, and closes overdue connections."""
 
 import asyncio
 import errno
@@ -9,76 +9,81 @@ from typing import Final
 
 import structlog
 
-from app.http_server import answers
-from app.http_server.answers import Refusal
-from app.http_server.limits import ServerLimits, dispensable, overdue
+from app.http_server import error_answers
+from app.http_server.error_answers import ErrorAnswer
+from app.http_server.limits import ServerLimits, connection_to_displace, overdue
 from app.http_server.metrics import CONNECTIONS, REFUSALS
 from app.http_server.protocol import GuardedProtocol
 
 log = structlog.get_logger()
 
-BACKLOG: Final = 1024  # connections that the kernel keeps until they are accepted
-_ACCEPTED_AT_ONCE: Final = 16  # before other work of the event loop gets its turn
+BACKLOG: Final = 1024  # connections that the kernel queues until they are accepted
+# A burst of connections must not delay open requests, so the event loop runs other work after this many.
+_ACCEPTED_AT_ONCE: Final = 16
+# Errors of accept() that persist until a descriptor or kernel memory is free. All others concern a single client.
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_BACK_OFF: Final = 1.0  # seconds without accepting when the process has no descriptor left
-_LOG_PERIOD: Final = 60.0  # seconds between two lines about the same trouble
-_SWEEPS: Final = 4  # in the shortest limit of time
-_LONGEST_SWEEP: Final = 1.0  # seconds
-_SEARCH_PAUSE: Final = 0.25  # seconds after a search for a connection to close that found none
+_BACK_OFF: Final = 1.0  # seconds without accepting when the process has no file descriptor left
+_LOG_PERIOD: Final = 60.0  # seconds between two lines about the same problem
+# A timeout is enforced at most a quarter of the shortest timeout late, and never more than a second late.
+_CHECKS_PER_TIMEOUT: Final = 4
+_LONGEST_CHECK_PERIOD: Final = 1.0  # seconds
+# A search visits every connection. Without a pause after a vain one, each refused client would cost a search.
+_SEARCH_PAUSE: Final = 0.25  # seconds
 
-Factory = Callable[[str, Callable[[GuardedProtocol], None]], GuardedProtocol]
+ConnectionFactory = Callable[[str, Callable[[GuardedProtocol], None]], GuardedProtocol]
 
 
-class Seldom:
-    """Whether to write a log line now; at most one a period, with the number of those that were left out."""
+class LogThrottle:
+    """Limits log lines about one problem to one per period, because clients can cause the problem at any rate."""
 
     def __init__(self, period: float = _LOG_PERIOD) -> None:
         self._period = period
         self._next = float("-inf")
-        self._left_out = 0
+        self._dropped = 0
 
-    def due(self, now: float) -> int | None:
-        """The number of lines left out since the last one, or None when this one is left out as well."""
+    def admit(self, now: float) -> int | None:
+        """Return the number of lines dropped since the last one, or None if this line must be dropped too."""
         if now < self._next:
-            self._left_out += 1
+            self._dropped += 1
             return None
-        left_out, self._left_out = self._left_out, 0
+        dropped, self._dropped = self._dropped, 0
         self._next = now + self._period
-        return left_out
+        return dropped
 
 
-class Listener:
-    """Accepts from a bound socket. `run` accepts and sweeps until `close`; connections live on until they end."""
+class ConnectionAcceptor:
+    """Accepts connections on a bound socket until `close`. Open connections outlive `close`."""
 
-    def __init__(self, listening: socket.socket, limits: ServerLimits, factory: Factory) -> None:
+    def __init__(self, listening: socket.socket, limits: ServerLimits, factory: ConnectionFactory) -> None:
         self._listening = listening
         self._limits = limits
         self._factory = factory
         self._connections: set[GuardedProtocol] = set()
+        # Connections by client address, including accepted ones whose transport does not exist yet.
         self._held: Counter[str] = Counter()
         self._accepting: asyncio.Task[None] | None = None
-        self._no_resources, self._refusing = Seldom(), Seldom()
+        self._no_resources, self._refusing = LogThrottle(), LogThrottle()
         self._search_after = float("-inf")
         self._last_requests = False
 
     async def run(self) -> None:
-        """Accept until `close`, and end overdue connections until cancelled."""
+        """Accept connections until `close`, and close overdue connections until cancelled."""
         self._listening.settimeout(0)
         self._listening.listen(BACKLOG)
         async with asyncio.TaskGroup() as group:
             self._accepting = group.create_task(self._accept(group))
-            group.create_task(self._sweep())
+            group.create_task(self._close_overdue())
 
     def close(self) -> None:
-        """Accept no further connection."""
+        """Stop accepting connections."""
         if self._accepting is not None:
             self._accepting.cancel()
 
     async def wait_closed(self) -> None:
-        """Return at once: uvicorn waits for connections itself."""
+        """Return at once, because uvicorn itself waits for open connections."""
 
     def expect_last_requests(self) -> None:
-        """Close each connection after its next answer, so that clients open their next one elsewhere."""
+        """Close each connection after its next answer, so that clients reconnect to another process."""
         self._last_requests = True
         for connection in self._connections:
             connection.last_request = True
@@ -101,23 +106,24 @@ class Listener:
 
     async def _pause_after(self, error: OSError) -> None:
         if error.errno not in _NO_RESOURCES:
-            return  # this client went away before it was accepted
+            return  # the client disconnected before it was accepted
         REFUSALS.labels("descriptors").inc()
         now = asyncio.get_running_loop().time()
-        if (left_out := self._no_resources.due(now)) is not None:
-            log.error("http.cannot_accept", error=str(error), connections=len(self._connections), left_out=left_out)
+        if (dropped := self._no_resources.admit(now)) is not None:
+            log.error("http.cannot_accept", error=str(error), connections=len(self._connections), dropped=dropped)
         self._make_room(None)
         await asyncio.sleep(_BACK_OFF)
 
     def _admit(self, group: asyncio.TaskGroup, client: socket.socket, address: str) -> None:
-        refusal: Refusal | None = None
+        answer: ErrorAnswer | None = None
         if self._held[address] >= self._limits.max_connections_per_address and not self._make_room(address):
-            refusal = answers.ADDRESS_CONNECTIONS
+            answer = error_answers.ADDRESS_CONNECTIONS
         elif self._held.total() >= self._limits.max_connections and not self._make_room(None):
-            refusal = answers.CONNECTIONS
-        if refusal is not None:
-            self._turn_away(client, address, refusal)
+            answer = error_answers.CONNECTIONS
+        if answer is not None:
+            self._turn_away(client, address, answer)
             return
+        # Count before the task runs: the next accept must already see this connection.
         self._held[address] += 1
         CONNECTIONS.inc()
         group.create_task(self._connect(client, address))
@@ -133,6 +139,7 @@ class Listener:
             self._forget(connection)
 
     def _forget(self, connection: GuardedProtocol) -> None:
+        """Release the place of a connection. Repeated calls are harmless: aborting and losing both call it."""
         if connection not in self._connections:
             return
         self._connections.remove(connection)
@@ -142,40 +149,42 @@ class Listener:
         CONNECTIONS.dec()
 
     def _make_room(self, address: str | None) -> bool:
-        """Close a connection that its client can do without; whether there was one."""
+        """Close one connection on which no request is in progress. Return whether there was one."""
         now = asyncio.get_running_loop().time()
         if now < self._search_after:
             return False
-        found = dispensable((one.standing(now) for one in self._connections if one.transport is not None), address)
+        found = connection_to_displace(
+            (one.state(now) for one in self._connections if one.transport is not None), address
+        )
         if found is None:
             self._search_after = now + _SEARCH_PAUSE
             return False
         REFUSALS.labels("displaced").inc()
         found.transport.abort()
-        self._forget(found)
+        self._forget(found)  # now, because asyncio reports the loss only in its next iteration
         return True
 
-    def _turn_away(self, client: socket.socket, address: str, refusal: Refusal) -> None:
-        REFUSALS.labels(refusal.reason).inc()
+    def _turn_away(self, client: socket.socket, address: str, answer: ErrorAnswer) -> None:
+        REFUSALS.labels(answer.reason).inc()
         now = asyncio.get_running_loop().time()
-        if (left_out := self._refusing.due(now)) is not None:
-            log.warning("http.too_many_connections", reason=refusal.reason, address=address, left_out=left_out)
+        if (dropped := self._refusing.admit(now)) is not None:
+            log.warning("http.too_many_connections", reason=answer.reason, address=address, dropped=dropped)
         with client:
             try:
-                client.send(refusal.wire())
+                client.send(answer.encode())
                 client.shutdown(socket.SHUT_WR)
-                client.recv(64 * 1024)  # what is left unread when a socket is closed resets the connection
+                client.recv(64 * 1024)  # closing a socket with unread data resets the connection and loses the answer
             except OSError:
                 pass
 
-    async def _sweep(self) -> None:
+    async def _close_overdue(self) -> None:
         limits = self._limits
         shortest = min(limits.header_timeout, limits.body_timeout, limits.idle_timeout, limits.send_timeout)
-        pause = min(_LONGEST_SWEEP, shortest / _SWEEPS)
+        pause = min(_LONGEST_CHECK_PERIOD, shortest / _CHECKS_PER_TIMEOUT)
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(pause)
             now = loop.time()
             for connection in [one for one in self._connections if one.transport is not None]:
-                if finding := overdue(connection.standing(now), limits):
+                if finding := overdue(connection.state(now), limits):
                     connection.end_overdue(finding)

@@ -1,4 +1,4 @@
-"""The answers that the server gives itself, before the application sees a request, as RFC 9457 problem details."""
+"""Error answers of the server itself, as RFC 9457 problem details. The application does not see these requests."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ _TYPE_PREFIX: Final = "urn:jobgate:problem:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Why a connection or request is refused.
+class ErrorAnswer:
+    """An error answer that closes the connection.
 
     Args:
-        reason: the label in metrics.
-        pointer: JSON pointer to the part of the request that is at fault.
-        accepted: what would be accepted instead.
+        reason: the label `reason` of the metric jobgate_http_refusals_total.
+        pointer: JSON pointer to the wrong part of the request.
+        accepted: what the server accepts in its place.
     """
 
     status: HTTPStatus
@@ -28,8 +28,8 @@ class Refusal:
     pointer: str | None = None
     accepted: str | None = None
 
-    def wire(self, headers: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
-        """The answer as HTTP/1.1; it closes the connection."""
+    def encode(self, headers: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
+        """Return the bytes of the answer in HTTP/1.1, with `Connection: close`."""
         body = msgspec.json.encode(self._document())
         fields = [
             *headers,
@@ -59,34 +59,34 @@ class Refusal:
         return document
 
 
-MALFORMED: Final = Refusal(
+MALFORMED: Final = ErrorAnswer(
     status=HTTPStatus.BAD_REQUEST,
     reason="malformed",
     code="MalformedRequest",
     detail="this is not an HTTP/1.1 request",
 )
-CONNECT: Final = Refusal(
+CONNECT: Final = ErrorAnswer(
     status=HTTPStatus.METHOD_NOT_ALLOWED,
     reason="connect",
     code="MethodNotAllowed",
-    detail="this server is not a proxy: it does not take CONNECT",
+    detail="this server is not a proxy and does not accept CONNECT",
 )
-CONNECTIONS: Final = Refusal(
+CONNECTIONS: Final = ErrorAnswer(
     status=HTTPStatus.SERVICE_UNAVAILABLE,
     reason="connections",
     code="TooManyConnections",
-    detail="the server has as many connections as it serves at once",
+    detail="the server has reached its limit of open connections",
 )
-ADDRESS_CONNECTIONS: Final = Refusal(
+ADDRESS_CONNECTIONS: Final = ErrorAnswer(
     status=HTTPStatus.SERVICE_UNAVAILABLE,
     reason="address_connections",
     code="TooManyConnections",
-    detail="this client address has as many connections as one address may have",
+    detail="this client address has reached its limit of open connections",
 )
 
 
-def headers_too_large(limit: int) -> Refusal:
-    return Refusal(
+def headers_too_large(limit: int) -> ErrorAnswer:
+    return ErrorAnswer(
         status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
         reason="header_bytes",
         code="HeadersTooLarge",
@@ -96,8 +96,8 @@ def headers_too_large(limit: int) -> Refusal:
     )
 
 
-def too_many_headers(limit: int) -> Refusal:
-    return Refusal(
+def too_many_headers(limit: int) -> ErrorAnswer:
+    return ErrorAnswer(
         status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
         reason="header_count",
         code="TooManyHeaders",
@@ -107,8 +107,8 @@ def too_many_headers(limit: int) -> Refusal:
     )
 
 
-def target_too_long(limit: int) -> Refusal:
-    return Refusal(
+def target_too_long(limit: int) -> ErrorAnswer:
+    return ErrorAnswer(
         status=HTTPStatus.REQUEST_URI_TOO_LONG,
         reason="target_bytes",
         code="TargetTooLong",
@@ -118,19 +118,19 @@ def target_too_long(limit: int) -> Refusal:
     )
 
 
-def framing_too_large(limit: int) -> Refusal:
-    return Refusal(
+def framing_too_large(limit: int) -> ErrorAnswer:
+    return ErrorAnswer(
         status=HTTPStatus.BAD_REQUEST,
         reason="framing",
         code="MalformedRequest",
         detail="a chunk extension or the trailers of the body are too large",
         pointer="",
-        accepted=f"at most {limit} bytes without content",
+        accepted=f"at most {limit} bytes of framing between two pieces of content",
     )
 
 
-def headers_too_slow(seconds: float) -> Refusal:
-    return Refusal(
+def headers_too_slow(seconds: float) -> ErrorAnswer:
+    return ErrorAnswer(
         status=HTTPStatus.REQUEST_TIMEOUT,
         reason="header_time",
         code="RequestTimeout",
@@ -140,8 +140,8 @@ def headers_too_slow(seconds: float) -> Refusal:
     )
 
 
-def body_too_slow(seconds: float) -> Refusal:
-    return Refusal(
+def body_too_slow(seconds: float) -> ErrorAnswer:
+    return ErrorAnswer(
         status=HTTPStatus.REQUEST_TIMEOUT,
         reason="body_time",
         code="RequestTimeout",
