@@ -44,7 +44,7 @@ async def page(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 @asynccontextmanager
 async def served(app: App, limits: ServerLimits | None = None) -> AsyncIterator[Address]:
-    """The whole server, with its listener."""
+    """A running server with its acceptor."""
     listening = bind("127.0.0.1", 0)
     server = Server(uvicorn_config(app, graceful_seconds=1), listening, limits or ServerLimits())
     async with asyncio.TaskGroup() as group:
@@ -58,9 +58,9 @@ async def served(app: App, limits: ServerLimits | None = None) -> AsyncIterator[
 
 @asynccontextmanager
 async def one_connection(app: App) -> AsyncIterator[tuple[GuardedProtocol, Connection]]:
-    """A connection with small buffers and without a listener, so that the test looks at it instead, with its own clock.
+    """A connection with small buffers and without an acceptor, so that the test checks it with its own clock.
 
-    The server's end comes first.
+    Yields the protocol of the server and then the client.
     """
     listening = bind("127.0.0.1", 0)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
