@@ -1,9 +1,9 @@
-"""`jobgate dev`: a gateway with a database and a cluster of its own, for laptops and demos.
+"""The command `jobgate dev`: runs a gateway with an embedded database and an embedded cluster.
 
-    data_dir/postgres   embedded PostgreSQL, our child
-    data_dir/cluster    embedded cluster, our child, reached through its kubeconfig like any other
+    data_dir/postgres   the embedded PostgreSQL server, a child process
+    data_dir/cluster    the embedded cluster, a child process that is reached through its kubeconfig
 
-Both children die with this process, however it dies, and the next start clears away what they may have left.
+Both children end with this process, however it ends. The next start removes what they may have left.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ log = structlog.get_logger()
 CLUSTER_START = 30.0  # seconds
 CLUSTER_STOP = 10.0
 KUBECONFIG_LINE = "KUBECONFIG="
-RUNTIME_IMAGE = "jobgate"  # what the embedded node knows a stand-in for
+RUNTIME_IMAGE = "jobgate"  # an image that the embedded node maps to a local command
 
 
 class NotStarted(Exception):  # noqa: N818 - a message for the operator
-    """One of the children did not come up; the message says which and why."""
+    """A child process did not start. The message says which one, and names its log."""
 
 
 def _opened_log(data_dir: Path) -> BinaryIO:
@@ -41,7 +41,7 @@ def _opened_log(data_dir: Path) -> BinaryIO:
 
 @asynccontextmanager
 async def embedded_cluster(data_dir: Path, *, arguments: tuple[str, ...] = ()) -> AsyncIterator[Path]:
-    """An embedded cluster as a child process; yields its kubeconfig."""
+    """Run an embedded cluster as a child process, and yield the path of its kubeconfig."""
     with _opened_log(data_dir) as log_file:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "devcluster", "--parent", str(os.getpid()), "--data-dir", str(data_dir)),
@@ -49,7 +49,7 @@ async def embedded_cluster(data_dir: Path, *, arguments: tuple[str, ...] = ()) -
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=log_file,
-            start_new_session=True,  # Ctrl-C is ours to pass on, in our order
+            start_new_session=True,  # Ctrl-C must not reach the child: `_stop` ends it, after the gateway
         )
         try:
             yield await _announced(process, data_dir)
@@ -84,7 +84,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
 
 
 async def _keep(postgres: EmbeddedPostgres) -> None:
-    """Start the database again when it dies under us."""
+    """Restart the database whenever it ends."""
     while True:
         await postgres.wait()
         log.warning("postgres.died", log=str(postgres.log_file))
@@ -93,7 +93,7 @@ async def _keep(postgres: EmbeddedPostgres) -> None:
 
 @asynccontextmanager
 async def embedded(data_dir: Path, kubeconfig: str | None) -> AsyncIterator[tuple[str, str]]:
-    """Database URL and kubeconfig of everything that `serve` needs, embedded unless given."""
+    """Run the database, and the cluster unless a kubeconfig is given; yield database URL and kubeconfig."""
     postgres = EmbeddedPostgres(data_dir / "postgres")
     url = await postgres.start()
     try:

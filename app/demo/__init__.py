@@ -1,1 +1,1 @@
-"""`jobgate demo`: runs every example on a development server, as any HTTP client would, by its public API alone."""
+"""The command `jobgate demo`: runs every example on a development server, through the public API only."""

@@ -1,4 +1,4 @@
-"""Where the story of a data cache takes place: a second node beside the cluster's own, and files below its data."""
+"""Plays the story of a data cache: with a second node, and with files below the data directory of the demo."""
 
 import asyncio
 import shutil
@@ -19,11 +19,11 @@ from app.settings import Settings
 from devcluster.node.storage.fuse import why_no_fuse
 
 PARTITIONS = 2
-CONNECT = 30.0  # seconds; all stories begin at once, and a TLS handshake waits for a cluster that starts their pods
+CONNECT = 30.0  # seconds; all stories start at once, so the cluster that starts their pods answers slowly
 
 
 def why_no_cache(settings: Settings) -> str:
-    """What is missing; empty where all is there."""
+    """Return what the story lacks on this machine, or an empty string if it lacks nothing."""
     if settings.kubeconfig is not None:
         return "its files are on this machine, and the cluster is not the embedded one"
     try:
@@ -34,7 +34,7 @@ def why_no_cache(settings: Settings) -> str:
 
 
 async def play_cache(client: httpx2.AsyncClient, namespace: str, say: Say, data_dir: Path) -> StoryResult:
-    """Its files are gone afterwards."""
+    """Play the story, and delete its files afterwards."""
     home = data_dir / "digits"
     kubeconfig = data_dir / "cluster" / "kubeconfig"
     api = await connect(kubeconfig=str(kubeconfig), context=None, limits=TransportLimits(connect=CONNECT))

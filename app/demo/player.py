@@ -1,4 +1,4 @@
-"""Plays one story against a gateway and tells what happens, line by line."""
+"""Plays one story against a gateway, and prints what happens line by line."""
 
 import time
 from collections.abc import Callable
@@ -11,19 +11,19 @@ import httpx2
 from app.demo.stories import Act, Story
 
 TERMINAL = {"Succeeded", "Failed", "TimedOut", "Cancelled"}
-LONGEST = 120.0  # seconds one example may take
-POLL = 10  # seconds the server may hold a poll back while nothing changes
+LONGEST = 120.0  # seconds; the maximum duration of one story
+POLL = 10  # seconds; the maximum duration of a long poll
 
 Say = Callable[[str, str], None]
 
 
 class DemoError(Exception):
-    """The gateway answered what no example expects."""
+    """A story did not go as expected, such as by an error answer of the gateway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryResult:
-    """How a story went."""
+    """The result of a story."""
 
     story: Story
     name: str
@@ -38,7 +38,7 @@ class StoryResult:
 
 
 class Player:
-    """`client` speaks to the gateway; `say` gets the job's name and a line."""
+    """Plays stories. `client` sends requests to the gateway; `say` prints a line about a job."""
 
     def __init__(self, client: httpx2.AsyncClient, namespace: str, say: Say) -> None:
         self._client = client
@@ -46,7 +46,7 @@ class Player:
         self._say = say
 
     async def play(self, story: Story) -> StoryResult:
-        """Submit, act, follow to the end."""
+        """Submit the job, carry out the acts of the story, and follow the job to its end."""
         started = time.monotonic()
         manifest = resources.files("examples").joinpath(story.file).read_bytes()
         job = await self._call("POST", "", content=manifest, headers={"Content-Type": "application/yaml"})
@@ -66,7 +66,7 @@ class Player:
         )
 
     async def _follow(self, name: str, uid: str, acts: list[Act], deadline: float) -> dict[str, Any]:
-        """Long-poll the job, telling every change, until it has ended."""
+        """Long-poll the job until it has ended, and print every change."""
         etag, told = "", ""
         while time.monotonic() < deadline:
             answer = await self._client.get(

@@ -1,4 +1,4 @@
-"""The demo as a whole: a development server, all stories at once, and a table of how they ended."""
+"""Runs the demo: starts a development server, plays all stories at once, and prints a table of their results."""
 
 import asyncio
 import sys
@@ -23,7 +23,7 @@ INTERRUPTED = 130  # as a shell reports Ctrl-C
 
 
 async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_serving: bool) -> int:
-    """0 when every example ended as it should."""
+    """Play all stories; return the exit code, 0 if each story ended as expected."""
     ready: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
     print("starting Postgres, a cluster and the gateway …", flush=True)  # noqa: T201
     started = time.monotonic()
@@ -74,7 +74,7 @@ async def _play_all(url: str, settings: Settings, data_dir: Path) -> int:
 
 
 class _Teller:
-    """Prints lines with the time since the start and the job they are about."""
+    """Prints lines with the time since the start and the name of the job."""
 
     def __init__(self, started: float) -> None:
         self._started = started

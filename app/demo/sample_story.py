@@ -1,6 +1,6 @@
-"""The story of a data cache, with its figures all the way: synced, warmed up, read by a job, emptied, deleted.
+"""The story of a data cache: a sample set is synced, warmed up, read by a job, cleared and deleted.
 
-the set       ───────── followed from its submission until nothing of it is left ─────────▶
+sample set    ───────── followed from its submission until its deletion is complete ──────▶
 sample jobs            warm-up     ┐  sync, which fails first   ┐ clear  ┐ delete
 a GenericJob             reader    ┘                            ┘ rmr    ┘
 """
@@ -21,14 +21,14 @@ from app.demo.player import DemoError, Player, Say, StoryResult, checked
 from app.demo.stories import Story
 
 EXAMPLES: Final = "sample-set"
-# Directories of the examples as they are written; the demo has one of its own.
+# Directories that the examples name; the demo replaces them with its own.
 HOME: Final = "/var/tmp/jobgate-digits"  # noqa: S108
 CACHE: Final = "/var/cache/jobgate/digits"
 NAME: Final = "digits"
-LONGEST: Final = 240.0  # seconds for all of it
-POLL: Final = 10  # seconds the server may hold a poll back while nothing changes
+LONGEST: Final = 240.0  # seconds; the maximum duration of the story
+POLL: Final = 10  # seconds; the maximum duration of a long poll
 FILES: Final = 16
-FILE_BYTES: Final = 4 * 2**20  # a block of JuiceFS: what is smaller it caches while it writes
+FILE_BYTES: Final = 4 * 2**20  # one block of JuiceFS, which caches smaller files at the write already
 MORE_FILES: Final = 40
 GONE: Final = "Gone"
 ENDED: Final = ("Succeeded", "Failed")
@@ -48,7 +48,7 @@ Document = dict[str, Any]
 
 
 def make_data(home: Path) -> None:
-    """What the set is filled with, and what is synced into it later."""
+    """Write the files that the set contains, and those that are synced into it later."""
     digests = []
     for number in range(FILES):
         path = home / "source" / f"{number % 4}" / f"{number:03}.bin"
@@ -66,14 +66,14 @@ def _file(path: Path, size: int) -> str:
 
 
 def example(file: str, home: Path) -> Document:
-    """A manifest as it is shipped, with its files below `home`."""
+    """Return a manifest of the examples, with its paths below `home`."""
     text = resources.files("examples").joinpath(EXAMPLES, file).read_text()
     document: Document = yaml.safe_load(text.replace(HOME, str(home)).replace(CACHE, str(home / "cache")))
     return document
 
 
 def figures(view: Mapping[str, Any]) -> str:
-    """A set in a line."""
+    """Return one line with the state and the figures of a sample set."""
     runtime, cache = view["runtime"], view["cache"]
     leaving = f"deleting: {view['deletion']['stage'] or 'asked for'}" if view["deletion"] else view["phase"] or "New"
     words = f"{leaving:<22} servers {runtime['ready']}/{runtime['wanted']}"
@@ -91,7 +91,7 @@ def _mib(size: int) -> str:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What ended the others."""
+    """Return the first error of a group, which ended the other tasks."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -99,8 +99,10 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 class SampleStory:
-    """`home` is where data, bucket and caches are; `make_secret` makes a Secret in the cluster; `spec` goes over the
-    example's own.
+    """Plays the story.
+
+    `home` is the directory of data, bucket and caches. `make_secret` creates a Secret in the cluster. `spec` overrides
+    fields of the spec of the example.
     """
 
     def __init__(
@@ -153,7 +155,7 @@ class SampleStory:
             await following
 
     async def _submit(self, resource: str, document: Document) -> Document:
-        """A set that an interrupted run has left is deleted first."""
+        """Create the resource. One of the same name, from an interrupted run, is deleted first."""
         answer = await self._client.post(f"{self._base}/{resource}", json=document)
         if answer.status_code == httpx2.codes.CONFLICT:
             name = document["metadata"]["name"]
@@ -169,7 +171,7 @@ class SampleStory:
             etag = answer.headers.get("ETag", etag)
 
     async def _follow_set(self) -> None:
-        """Tell every change of its figures, until nothing of it is left."""
+        """Print every change of the sample set until it is gone."""
         etag, told = "", ""
         while (answer := await self._poll("samplesets", NAME, etag)) is not None:
             if answer.status_code == httpx2.codes.NOT_MODIFIED:
@@ -188,7 +190,7 @@ class SampleStory:
             await self._news.wait_for(lambda: bool(self._set) and holds(self._set))
 
     async def _read(self) -> None:
-        """While it runs, the set tells who mounts it."""
+        """Run the job that reads the set, and print that the set is mounted by it."""
         reading = asyncio.gather(self._jobs.play(READER), self._tell_who_mounts())
         ending, _ = await reading
         if not ending.as_it_should:
@@ -207,7 +209,7 @@ class SampleStory:
         await self._ended(job["name"], "Succeeded")
 
     async def _sync_in_vain_and_again(self) -> None:
-        """Its source is spelt wrongly at first; an edit is a new try."""
+        """Sync from a wrong source, which fails, and then correct the source, which starts the job again."""
         document = example("sync.yaml", self._home)
         right = document["spec"]["syncOptions"]["source"]
         document["spec"]["syncOptions"]["source"] = right.replace("/more/", "/mroe/")
@@ -220,7 +222,7 @@ class SampleStory:
         await self._ended(job["name"], "Succeeded")
 
     async def _ended(self, name: str, wanted: str) -> None:
-        """Tell the job's phases until it has ended, as wanted."""
+        """Print the phases of the job until it has ended in the wanted phase."""
         etag, told, phase = "", "", ""
         while phase != wanted:
             answer = await self._poll("samplejobs", name, etag)
@@ -238,7 +240,7 @@ class SampleStory:
                 raise DemoError(f"{name} ended {phase}: {job['message']}")
 
     async def _poll(self, resource: str, name: str, etag: str) -> httpx2.Response | None:
-        """None when it is gone."""
+        """Return the answer to a long poll, or None if the resource is gone."""
         headers = {"If-None-Match": etag, "Prefer": f"wait={POLL}"} if etag else {}
         answer = await self._client.get(f"{self._base}/{resource}/{name}", headers=headers)
         return None if answer.status_code in (httpx2.codes.GONE, httpx2.codes.NOT_FOUND) else answer

@@ -1,4 +1,4 @@
-"""A second node for a data cache: it has a disk of its own, and runs nothing but what tolerates that it is cordoned."""
+"""The second node of the data cache: it has a disk of its own, and runs only pods that tolerate its cordon."""
 
 import asyncio
 import os
@@ -17,13 +17,13 @@ from app.k8s.resources import NODE
 NAME = "second-node"
 START = 30.0  # seconds
 STOP = 30.0
-# What a pod says that may run there.
+# The toleration of the pods that may run there.
 TOLERATION = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
 
 
 @asynccontextmanager
 async def second_node(api: KubeApi, kubeconfig: Path, data_dir: Path) -> AsyncIterator[None]:
-    """It is gone after the block, as a Node too."""
+    """Run a second node during the block, and delete its Node object afterwards."""
     with _opened_log(data_dir) as log:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "devcluster.node", "--kubeconfig", str(kubeconfig), "--name", NAME),
@@ -75,4 +75,4 @@ async def _remove(api: KubeApi) -> None:
         found = await api.get(NODE, NAME, codec=CODEC)
         await api.delete(NODE, NAME, uid=found.metadata.uid)
     except KubeError:
-        return  # the cluster ends, too
+        return  # the cluster is ending, and its Node objects with it

@@ -1,4 +1,4 @@
-"""What the examples show: how each is to end, and what a person would do to it meanwhile."""
+"""The stories: each example with its expected end, and with the actions of a user while it runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """Once the job is in `phase`, send `action` with `body`."""
+    """An action of a user: once the job is in `phase`, send `action` with `body`."""
 
     phase: str
     action: str
@@ -16,7 +16,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """`file` is below examples/; `logs` names a replica, and an attempt of it, whose last words are worth showing."""
+    """One example. `file` is below examples/; `logs` lists task, rank and attempt of the logs to show at the end."""
 
     file: str
     shows: str

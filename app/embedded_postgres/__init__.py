@@ -1,6 +1,6 @@
-"""A PostgreSQL of our own, for `jobgate dev`, the demo and the tests.
+"""An embedded PostgreSQL server for `jobgate dev`, the demo and the tests.
 
-Law: only the binaries of the wheel are used, never its Python code; nothing outside the given directory is
-changed (one short socket directory excepted, when the path is too long for a socket); no user is added; the
-server never outlives its supervisor for longer than a fast shutdown takes.
+It uses the binaries of the wheel, never its Python code. It changes nothing outside the given directory, except for a
+socket directory if the path is too long for a socket, and it adds no user. The server outlives its supervisor for no
+longer than a fast shutdown takes.
 """

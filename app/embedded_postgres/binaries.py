@@ -1,4 +1,4 @@
-"""Where PostgreSQL's programs are, and how they are run: as whom, and with which environment."""
+"""The programs of PostgreSQL: their location, and the user and environment that they run with."""
 
 import os
 import pwd
@@ -21,17 +21,19 @@ ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "SYSTEMROOT")
 
 
 class EmbeddedPostgresError(Exception):
-    """The embedded server cannot be started or stopped; the message says why and what helps."""
+    """The embedded server cannot be started or stopped. The message has the reason and a remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresBinaries:
+    """The programs of one installation of PostgreSQL."""
+
     directory: Path
     major: int
 
     @classmethod
     def at(cls, directory: Path) -> "PostgresBinaries":
-        """The installation whose `postgres` and `initdb` lie in `directory`."""
+        """Return the installation with `postgres` and `initdb` in `directory`."""
         program = directory / "postgres"
         if not program.exists():
             raise EmbeddedPostgresError(f"there is no PostgreSQL server in {directory}")
@@ -43,7 +45,7 @@ class PostgresBinaries:
 
     @classmethod
     def from_wheel(cls) -> "PostgresBinaries":
-        """PostgreSQL 18 of the wheel, found without importing it: its import has effects."""
+        """Return PostgreSQL 18 of the wheel. The wheel is not imported, because its import has side effects."""
         spec = find_spec(WHEEL)
         if spec is None or not spec.submodule_search_locations:
             raise EmbeddedPostgresError(
@@ -62,9 +64,9 @@ class PostgresBinaries:
         output: IO[bytes] | int,
         stdin: int = subprocess.DEVNULL,
     ) -> subprocess.Popen[bytes]:
-        """Start a program in a session of its own (so Ctrl-C reaches only us) that dies when we die.
+        """Start a program that ends with this process, in a session of its own, which Ctrl-C does not reach.
 
-        The kernel means the calling thread by "we": call from one that lives as long as the server shall.
+        The kernel ends the program with the calling thread, which must therefore live as long as the program.
         """
         return subprocess.Popen(
             [
@@ -80,9 +82,10 @@ class PostgresBinaries:
         )
 
     def identity_for(self, directory: Path) -> str:
-        """As whom PostgreSQL serves `directory`: it refuses root, so root lends it an ordinary identity.
+        """Return the identity with which PostgreSQL serves `directory`, since it refuses to run as root.
 
-        Files made in a user namespace belong to root outside; another owner served them before us.
+        Files that were created in a user namespace belong to root outside of it. If the directory has another owner,
+        that user has served it before.
         """
         if os.geteuid() != 0:
             return "self"

@@ -1,10 +1,10 @@
-"""What lies where in the directory of an embedded server.
+"""The directory of an embedded server, and the lock of its owner.
 
-<directory>/lock            held while an owner lives
-            pgdata/         the cluster; appears whole, by rename
-            initdb.partial/ the cluster in the making
-            run/            the socket (elsewhere, but always the same place, when the path would be too long)
-            server.log      what PostgreSQL says; server.log.1 is the one before
+<directory>/lock            locked while an owner lives
+            pgdata/         the database cluster, complete since it is created by rename
+            initdb.partial/ the database cluster during its creation
+            run/            the socket; in another, fixed place if the path would be too long
+            server.log      the output of PostgreSQL; server.log.1 is the previous one
 """
 
 import fcntl
@@ -27,28 +27,30 @@ LOG_TAIL_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class PostgresDirectory:
-    directory: Path
+    """The paths of an embedded server."""
+
+    path: Path
 
     @property
     def pgdata(self) -> Path:
-        return self.directory / "pgdata"
+        return self.path / "pgdata"
 
     @property
     def partial(self) -> Path:
-        return self.directory / "initdb.partial"
+        return self.path / "initdb.partial"
 
     @property
     def log(self) -> Path:
-        return self.directory / "server.log"
+        return self.path / "server.log"
 
     @property
     def run(self) -> Path:
-        """Depends on nothing but the directory and the environment, so the URL survives a restart."""
-        near = self.directory / "run"
+        """Return the socket directory. It depends on directory and environment only, so that the URL is stable."""
+        near = self.path / "run"
         if len(os.fsencode(near / self.socket_name)) <= SOCKET_PATH_LIMIT:
             return near
         short = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-        digest = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:16]
+        digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
         return Path(short) / f"jobgate-{digest}"
 
     @property
@@ -65,9 +67,9 @@ class PostgresDirectory:
         return f"postgresql://{USER}@/{DATABASE}?{query}"
 
     def prepare(self, identity: str) -> None:
-        """Make the directory and the socket's, private to whom PostgreSQL runs as."""
+        """Create the directory and the socket directory, private to the user that PostgreSQL runs as."""
         if ":" in identity:
-            self.lend(self.directory, identity)
+            self.lend(self.path, identity)
         self.run.mkdir(mode=0o700, exist_ok=True)
         self.lend(self.run, identity)
         found = self.run.lstat()
@@ -78,14 +80,14 @@ class PostgresDirectory:
 
     @staticmethod
     def lend(path: Path, identity: str) -> None:
-        """Give what root made to the user who serves it, unless a namespace makes it theirs anyway."""
+        """Change the owner of a file to the user that PostgreSQL runs as, unless a user namespace does so."""
         if ":" in identity and path.lstat().st_uid == os.geteuid():
             uid, gid = identity.split(":")
             os.chown(path, int(uid), int(gid), follow_symlinks=False)
 
     def persist_names(self) -> None:
-        """After a rename: what is written durably below must not be lost with its name."""
-        descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
+        """Make a rename in the directory durable."""
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
         finally:
@@ -102,7 +104,7 @@ def _is_ours(found: os.stat_result, identity: str) -> bool:
 
 
 class OwnerLock:
-    """One live owner a directory. The kernel releases it with the process, however that ends."""
+    """Allows one live owner of a directory. The kernel releases the lock with the process, however that ends."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "lock"

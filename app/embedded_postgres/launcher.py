@@ -1,10 +1,10 @@
-"""A script, run in the child just before PostgreSQL: not as root, and not longer than the parent lives.
+"""The program that starts PostgreSQL: it drops root rights, and lets the kernel end PostgreSQL with its parent.
 
     python -I -S launcher.py PARENT_PID DEATH_SIGNAL IDENTITY PROGRAM [ARGUMENT...]
 
 IDENTITY is `self`, `namespace` (a user namespace in which the same files belong to an ordinary user) or
-`UID:GID`. The death signal is set last, because a change of credentials clears it. It imports only what an
-interpreter without site-packages has.
+`UID:GID`. The death signal is set last, because a change of credentials clears it. The program imports the standard
+library only, because its interpreter has no site-packages.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
         raise SystemExit(CANNOT_CHANGE_IDENTITY) from error
     if sys.platform == "linux":
         _call("prctl", PR_SET_PDEATHSIG, int(signal), 0, 0, 0)
-    if os.getppid() != int(parent):  # it died before the signal was arranged
+    if os.getppid() != int(parent):  # the parent ended before the signal was requested
         raise SystemExit(1)
     os.execv(command[0], command)  # noqa: S606  replacing this process is the purpose
 

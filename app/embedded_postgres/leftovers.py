@@ -1,4 +1,4 @@
-"""What an owner that was killed may have left: running processes, a pid file, a socket."""
+"""Finds and ends the PostgreSQL processes that a killed owner left running."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ POLL_SECONDS = 0.02
 
 
 async def until(condition: Callable[[], bool], timeout_seconds: float) -> bool:
-    """Wait for a condition that no event announces; false when the time is over."""
+    """Poll until the condition holds, and return False if the time passes first."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_seconds
     while not condition():
@@ -25,13 +25,13 @@ async def until(condition: Callable[[], bool], timeout_seconds: float) -> bool:
 
 
 async def end_leftovers(directory: Path) -> None:
-    """End every PostgreSQL process that still works in `directory`: fast, then immediate, then by force."""
+    """End all PostgreSQL processes in `directory`: by fast shutdown, then by immediate shutdown, then by SIGKILL."""
     for number, seconds in GRACE:
         alive = processes_in(directory)
         if not alive:
             return
         postmaster = recorded_pid(directory)
-        # While the postmaster lives it ends its children in order; without it they are ended one by one.
+        # The postmaster ends its children in order. Without it, each child gets the signal.
         for pid in [postmaster] if postmaster in alive else alive:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
@@ -41,7 +41,7 @@ async def end_leftovers(directory: Path) -> None:
 
 
 def processes_in(directory: Path) -> list[int]:
-    """Every PostgreSQL process changes into its data directory: that is how to know one by."""
+    """Return the PostgreSQL processes of a data directory, which is the working directory of each."""
     try:
         wanted = directory.stat()
     except FileNotFoundError:
@@ -64,7 +64,7 @@ def _works_in(pid: int, directory: Path, wanted: os.stat_result) -> bool:
 
 
 def recorded_pid(directory: Path) -> int:
-    """The pid in postmaster.pid, 0 when there is none; it may be dead or somebody else's by now."""
+    """Return the pid in postmaster.pid, or 0. The process may have ended, and the pid may belong to another one."""
     try:
         return int((directory / "postmaster.pid").read_text().splitlines()[0])
     except (FileNotFoundError, IndexError, ValueError):

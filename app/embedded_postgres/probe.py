@@ -1,4 +1,4 @@
-"""Ask a socket whether a PostgreSQL behind it takes connections, without a driver."""
+"""Finds out without a driver whether a PostgreSQL server accepts connections on a socket."""
 
 import asyncio
 import struct
@@ -10,7 +10,7 @@ TERMINATE = b"X" + struct.pack("!I", 4)
 
 
 async def answers(socket: Path, *, user: str, timeout_seconds: float = 5.0) -> bool:
-    """Whether a connection gets as far as authentication; a server that still recovers refuses before."""
+    """Tell whether a connection reaches authentication. A server in recovery refuses it earlier."""
     writer = None
     try:
         async with asyncio.timeout(timeout_seconds):

@@ -1,4 +1,4 @@
-"""The supervisor: one PostgreSQL in one directory, from first start to clean end.
+"""Supervises one PostgreSQL server in one directory.
 
 lock ─▶ end leftovers ─▶ initdb, once ─▶ start ─▶ probe until it answers ─▶ … ─▶ fast shutdown
 """
@@ -24,7 +24,7 @@ PROBE_SECONDS = 0.05
 LIFE_SIGN_SECONDS = 0.25
 STOP_STEPS = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0))
 KILL_STEPS = STOP_STEPS[1:]
-BUILTIN_LOCALE_SINCE = 17  # from there on no locale of the operating system is needed
+BUILTIN_LOCALE_SINCE = 17  # the first version that needs no locale of the operating system
 
 SETTINGS: Mapping[str, str] = {
     "max_connections": "100",
@@ -33,7 +33,7 @@ SETTINGS: Mapping[str, str] = {
     "synchronous_commit": "on",
     "full_page_writes": "on",
     "wal_level": "replica",
-    "max_wal_senders": "0",  # nobody replicates from it
+    "max_wal_senders": "0",  # it has no replicas
     "max_wal_size": "1GB",
     "jit": "off",  # short queries pay for compilation and gain nothing
     "timezone": "UTC",
@@ -44,11 +44,11 @@ SETTINGS: Mapping[str, str] = {
 
 
 class EmbeddedPostgres:
-    """A PostgreSQL whose life is bound to this process's; all its files are in `data_dir`.
+    """A PostgreSQL server that ends with this process, with all its files in `data_dir`.
 
-    It answers on a Unix socket in a private directory only. Not for concurrent use: one task starts and stops.
-    `start` may be called again after the server died or was stopped; the URL stays the same. The thread that
-    starts it must live on, as the main thread does: the kernel ends the server with that thread.
+    It listens only on a Unix socket in a private directory. Only one task may start and stop it. `start` may be called
+    again after the server has ended; the URL stays the same. The kernel ends the server with the thread that starts it,
+    which is therefore the main thread or another one that lives as long.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class EmbeddedPostgres:
         binaries: PostgresBinaries | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        self._places = PostgresDirectory(data_dir.absolute())
-        self._lock = OwnerLock(self._places.directory)
+        self._directory = PostgresDirectory(data_dir.absolute())
+        self._lock = OwnerLock(self._directory.path)
         self._given_binaries = binaries
         self._settings = {**SETTINGS, **(settings or {})}
         self._process: subprocess.Popen[bytes] | None = None
@@ -67,19 +67,19 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        return self._places.url
+        return self._directory.url
 
     @property
     def socket(self) -> Path:
-        return self._places.socket
+        return self._directory.socket
 
     @property
     def log_file(self) -> Path:
-        return self._places.log
+        return self._directory.log
 
     @property
     def pid(self) -> int | None:
-        """The postmaster's pid while it lives."""
+        """Return the pid of the postmaster, or None if it does not run."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     async def __aenter__(self) -> Self:
@@ -90,10 +90,10 @@ class EmbeddedPostgres:
         await self.stop()
 
     async def start(self) -> str:
-        """Serve, and return the URL once connections are taken. Does nothing when it already serves."""
+        """Start the server unless it runs, and return the URL once it accepts connections."""
         if self.pid is not None:
             return self.url
-        self._places.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._directory.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock.acquire()
         try:
             await self._start_owned(self._given_binaries or PostgresBinaries.from_wheel())
@@ -103,43 +103,43 @@ class EmbeddedPostgres:
         return self.url
 
     async def stop(self) -> None:
-        """Disconnect clients, write everything out and end; by force if that takes too long."""
+        """Shut down: disconnect clients and write all data. Force the end if that takes too long."""
         await self._end(STOP_STEPS)
 
     async def kill(self) -> None:
-        """End at once, as in a crash: the next start recovers."""
+        """End the server at once, as in a crash. The next start recovers."""
         await self._end(KILL_STEPS)
 
     async def wait(self) -> None:
-        """Return when the server has ended, by whatever cause."""
+        """Return when the server has ended for any reason."""
         while self.pid is not None:  # noqa: ASYNC110  no event tells of a child without binding it to a loop
             await asyncio.sleep(LIFE_SIGN_SECONDS)
 
     async def _start_owned(self, binaries: PostgresBinaries) -> None:
-        places = self._places
-        self._identity = binaries.identity_for(places.directory)
-        places.prepare(self._identity)
-        for directory in (places.partial, places.pgdata):
-            await leftovers.end_leftovers(directory)
-        if await answers(places.socket, user=USER):
+        directory = self._directory
+        self._identity = binaries.identity_for(directory.path)
+        directory.prepare(self._identity)
+        for data in (directory.partial, directory.pgdata):
+            await leftovers.end_leftovers(data)
+        if await answers(directory.socket, user=USER):
             raise EmbeddedPostgresError(
-                f"a PostgreSQL that this process cannot see answers on {places.socket}: stop it first"
+                f"a PostgreSQL that this process cannot see answers on {directory.socket}: stop it first"
             )
-        if not places.pgdata.exists():
+        if not directory.pgdata.exists():
             await self._create_cluster(binaries)
-        _check_version(places.pgdata, binaries)
+        _check_version(directory.pgdata, binaries)
         self._clear_files()
         await self._serve(binaries)
 
     def _clear_files(self) -> None:
-        """What a dead server left; that none lives has been made sure of."""
-        socket = self._places.socket
-        for left in (self._places.pgdata / "postmaster.pid", socket, socket.with_name(f"{socket.name}.lock")):
+        """Delete the files that a dead server left. The caller makes sure that none runs."""
+        socket = self._directory.socket
+        for left in (self._directory.pgdata / "postmaster.pid", socket, socket.with_name(f"{socket.name}.lock")):
             left.unlink(missing_ok=True)
 
     async def _create_cluster(self, binaries: PostgresBinaries) -> None:
-        """Make the cluster and its database aside, and rename it: it is there whole, or not at all."""
-        partial = self._places.partial
+        """Create the database cluster and its database in another directory, and rename that when complete."""
+        partial = self._directory.partial
         if partial.exists():
             await asyncio.to_thread(shutil.rmtree, partial)
         durable = self._settings["fsync"] != "off"
@@ -153,13 +153,13 @@ class EmbeddedPostgres:
         statement = f"CREATE DATABASE {DATABASE}\n".encode()
         single = ["--single", "-D", str(partial), *([] if durable else ["-F"]), "postgres"]
         await self._run(binaries, "postgres", single, stdin=statement)
-        partial.rename(self._places.pgdata)
-        self._places.persist_names()
+        partial.rename(self._directory.pgdata)
+        self._directory.persist_names()
 
     async def _run(
         self, binaries: PostgresBinaries, program: str, arguments: Sequence[str], stdin: bytes = b""
     ) -> None:
-        """Run a program to its end; it and its children die with us, or when we are cancelled."""
+        """Run a program to its end. It ends with this process, or if this task is cancelled."""
         since = self._launch(binaries, program, arguments, death_signal=signal.SIGKILL, piped=True)
         process = self._process
         assert process is not None
@@ -169,37 +169,37 @@ class EmbeddedPostgres:
         if not await leftovers.until(lambda: process.poll() is not None, INITDB_SECONDS):
             raise EmbeddedPostgresError(f"{program} did not end in {INITDB_SECONDS:.0f} s")
         self._process = None
-        said = self._places.log_tail(since)
+        said = self._directory.log_tail(since)
         # A server in single-user mode reports what failed and still ends with status 0.
         if process.returncode != 0 or "ERROR:" in said:
             raise EmbeddedPostgresError(f"{program} failed with status {process.returncode}; it said:\n{said}")
 
     async def _serve(self, binaries: PostgresBinaries) -> None:
         self._configure()
-        run = str(self._places.run).replace('"', '""')
-        arguments = ["-D", str(self._places.pgdata), "-p", str(PORT), "-c", "listen_addresses="]
+        run = str(self._directory.run).replace('"', '""')
+        arguments = ["-D", str(self._directory.pgdata), "-p", str(PORT), "-c", "listen_addresses="]
         arguments += ["-c", f'unix_socket_directories="{run}"', "-c", "unix_socket_permissions=0700"]
         since = self._launch(binaries, "postgres", arguments, death_signal=signal.SIGINT)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + RECOVERY_SECONDS
-        while not await answers(self._places.socket, user=USER):
+        while not await answers(self._directory.socket, user=USER):
             if self.pid is None:
-                raise EmbeddedPostgresError(f"PostgreSQL did not start; it said:\n{self._places.log_tail(since)}")
+                raise EmbeddedPostgresError(f"PostgreSQL did not start; it said:\n{self._directory.log_tail(since)}")
             if loop.time() > deadline:
                 raise EmbeddedPostgresError(
-                    f"PostgreSQL took no connection in {RECOVERY_SECONDS:.0f} s; it said:\n"
-                    f"{self._places.log_tail(since)}"
+                    f"PostgreSQL accepted no connection within {RECOVERY_SECONDS:.0f} s; it said:\n"
+                    f"{self._directory.log_tail(since)}"
                 )
             await asyncio.sleep(PROBE_SECONDS)
 
     def _configure(self) -> None:
-        """Our settings are a file of their own, written at each start and read after PostgreSQL's."""
-        ours = self._places.pgdata / "jobgate.conf"
+        """Write the settings to jobgate.conf, which postgresql.conf includes at its end."""
+        ours = self._directory.pgdata / "jobgate.conf"
         lines = ["# Written at every start; what ALTER SYSTEM sets outranks it."]
         lines += [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in self._settings.items()]
         ours.write_text("\n".join(lines) + "\n")
-        self._places.lend(ours, self._identity)
-        theirs = self._places.pgdata / "postgresql.conf"
+        self._directory.lend(ours, self._identity)
+        theirs = self._directory.pgdata / "postgresql.conf"
         include = f"include_if_exists '{ours.name}'"
         if include not in theirs.read_text():
             with theirs.open("a") as configuration:
@@ -214,9 +214,9 @@ class EmbeddedPostgres:
         death_signal: signal.Signals,
         piped: bool = False,
     ) -> int:
-        """Start a program; the answer says from where in the log its words begin."""
-        with self._places.log.open("ab") as log:
-            self._places.lend(self._places.log, self._identity)
+        """Start a program, and return the offset in the log at which its output begins."""
+        with self._directory.log.open("ab") as log:
+            self._directory.lend(self._directory.log, self._identity)
             self._process = binaries.start(
                 program,
                 arguments,
@@ -236,11 +236,11 @@ class EmbeddedPostgres:
             await leftovers.until(lambda: process.poll() is not None, seconds)
         self._process = None
         self._lock.release()
-        with suppress(OSError):  # not there, or another socket is in it
-            self._places.run.rmdir()
+        with suppress(OSError):  # the directory is missing, or contains another socket
+            self._directory.run.rmdir()
 
     def _abandon(self) -> None:
-        """A start that failed or was cancelled leaves no process and no lock."""
+        """End the process and release the lock after a start that failed or was cancelled."""
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             with suppress(ProcessLookupError):

@@ -1,6 +1,6 @@
-"""The node agent: a kubelet stand-in that runs the pods of one node as real local processes.
+"""The node agent, which stands in for a kubelet: it runs the pods of one node as local processes.
 
-It speaks to any Kubernetes API through a kubeconfig, and imports nothing of `app` outside `devcluster`.
-Deciding (environment, hosts, status, back-off, logs) is pure and takes `now`; `agent`, `pod` and `container` do.
-Whatever it starts dies with it, or is killed by its next start.
+It works with any Kubernetes API server, which it reaches through a kubeconfig. Decisions are pure and take the current
+time as a parameter: environment, hosts files, pod status and restarts. `agent`, `pods.worker` and `containers.runner`
+perform the I/O. All processes end with the agent; those that survive a SIGKILL are killed when it starts again.
 """

@@ -1,4 +1,4 @@
-"""`python -m devcluster.node`: one node, until Ctrl-C or SIGTERM."""
+"""The command `python -m devcluster.node`: runs one node until Ctrl-C or SIGTERM."""
 
 import argparse
 import asyncio
@@ -17,26 +17,32 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m devcluster.node", description=__doc__)
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--name", default="node-1")
-    parser.add_argument("--data-dir", type=Path, help="state of pods (default: .jobgate/nodes/NAME)")
-    parser.add_argument("--images", type=Path, help="what images run: docs/embedded-cluster.md")
+    parser.add_argument("--data-dir", type=Path, help="directory of the state (default: .jobgate/nodes/NAME)")
+    parser.add_argument("--images", type=Path, help="file that maps images to commands: docs/embedded-cluster.md")
     parser.add_argument("--cpu", default="8")
     parser.add_argument("--memory", default="16Gi")
     parser.add_argument("--pods", type=int, default=110)
     parser.add_argument("--lease-interval", type=float, default=10.0, help="seconds (default: 10)")
     parser.add_argument("--configmap-refresh", type=float, default=60.0, help="seconds (default: 60)")
     parser.add_argument("--backoff-base", type=float, default=10.0, help="seconds (default: 10)")
-    parser.add_argument("--retry", type=float, default=2.0, help="for missing volumes and configuration (default: 2)")
-    parser.add_argument("--cordoned", action="store_true", help="run only pods that name this node")
-    parser.add_argument("--no-namespaces", action="store_true", help="substitute mount paths even where mounts work")
-    parser.add_argument("--host-root", type=Path, help="what hostPath volumes and JuiceFS' caches see as /")
+    parser.add_argument(
+        "--retry", type=float, default=2.0, help="seconds until missing objects are requested again (default: 2)"
+    )
+    parser.add_argument(
+        "--cordoned", action="store_true", help="run only pods that name this node or tolerate the cordon"
+    )
+    parser.add_argument(
+        "--no-namespaces", action="store_true", help="substitute mount paths even if mounts are possible"
+    )
+    parser.add_argument("--host-root", type=Path, help="root directory of hostPath volumes and JuiceFS caches")
     parser.add_argument("--juicefs", type=Path, help="the command that mounts JuiceFS volumes")
     parser.add_argument(
         "--pod-addresses",
         choices=("routed", "loopback"),
         default="routed",
-        help="198.18.0.0/15 where a route may be added, which a real API server's proxy needs, or always 127.0.0.0/8",
+        help="routed: 198.18.0.0/15 if a route can be added, for the proxy of a real API server; loopback: 127.0.0.0/8",
     )
-    parser.add_argument("--parent", type=int, metavar="PID", help="stop when this process, which started us, ends")
+    parser.add_argument("--parent", type=int, metavar="PID", help="stop when this process, the parent, ends")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args(arguments)
     given.data_dir = given.data_dir or Path(".jobgate", "nodes", given.name).absolute()
@@ -70,7 +76,7 @@ async def serve(arguments: argparse.Namespace) -> None:
 
 
 async def announce(agent: NodeAgent, running: "asyncio.Task[None]", name: str) -> None:
-    """Say that the node is registered: the line that callers wait for."""
+    """Print the line that callers wait for, once the node is registered."""
     ready = agent.ready
     while not (ready.is_set() or running.done()):
         await asyncio.wait([running], timeout=0.05)

@@ -1,4 +1,4 @@
-"""The node: registers itself, keeps its Lease, and has a worker for each pod that is bound to it.
+"""The node agent: registers the node, renews its Lease, and runs a worker for each pod that is bound to it.
 
 pods of this node ──list+watch──▶ PodWorker ──▶ containers ──▶ processes
 Lease, Node status ◀── heartbeats          HTTPS ◀── kubectl logs, through the API server
@@ -42,7 +42,7 @@ RETRY = 1.0
 
 
 class NodeAgent:
-    """`run` until cancelled; then its processes are killed and none is left."""
+    """Runs one node until `run` is cancelled, and kills all its processes then."""
 
     def __init__(self, kubeconfig: Path, name: str, settings: NodeSettings, player_for: PlayerFor = no_player) -> None:
         self._player_for = player_for
@@ -60,7 +60,7 @@ class NodeAgent:
         self._settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         killed = kill_leftovers(self._settings.data_dir)
         if killed:
-            log.info("killed %d processes that a former agent left behind", len(killed))
+            log.info("killed %d processes that a former agent left running", len(killed))
         load_images(self._settings.images_file)
         addresses = AddressBlock(self._name, routed=self._settings.routed_addresses)
         try:
@@ -119,7 +119,7 @@ class NodeAgent:
         return rejection(pod, others, capacity(self._settings))
 
     def _images(self) -> tuple[Image, ...]:
-        """Read anew each time, so that a waiting pod finds the entry that was just added."""
+        """Read the images file at each call, so that a waiting pod finds a new entry."""
         try:
             return load_images(self._settings.images_file)
         except (OSError, ValueError) as error:
@@ -142,7 +142,7 @@ class NodeAgent:
             group.create_task(self._supervise(uid, worker))
 
     async def _supervise(self, uid: str, worker: PodWorker) -> None:
-        """One pod's defect must not take the node with it."""
+        """Run the worker of one pod. An error in it must not end the node."""
         try:
             await worker.run()
         except Exception:
@@ -184,7 +184,7 @@ class NodeAgent:
         except StatusError as error:
             if error.code != 404:
                 raise
-            # Somebody deleted the node while its agent lives.
+            # The Node object was deleted while its agent runs.
             self._node = await client.post("/api/v1/nodes", node_object(self._name, self._settings))
 
     async def _every(self, seconds: float, action: Callable[[], Awaitable[None]]) -> None:
@@ -217,7 +217,7 @@ class NodeAgent:
             await runner.cleanup()
 
     async def _tidy(self, informer: Informer) -> None:
-        """Logs live as long as their pod's object; so do the volumes of pods that a former agent ran."""
+        """Delete the logs and the volumes of pods whose objects are gone."""
         await informer.synced.wait()
         while True:
             for folder in (self._settings.data_dir / "logs", self._settings.data_dir / "pods"):
@@ -227,7 +227,7 @@ class NodeAgent:
             await asyncio.sleep(self._settings.status_interval)
 
     def find(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        # The newest first: its namesake may still be on its way out.
+        # The newest pod first: an older pod of the same name may still be terminating.
         for worker in reversed(list(self._workers.values())):
             metadata = worker.context.pod["metadata"]
             if metadata["name"] == name and metadata["namespace"] == namespace:

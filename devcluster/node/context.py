@@ -1,4 +1,4 @@
-"""What the parts of one pod share: its node's means, its directory, its address, its volumes."""
+"""The values that all parts of a pod share: the services of its node, and its directory, address and volumes."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -15,12 +15,12 @@ from devcluster.node.settings import NodeSettings
 from devcluster.node.storage.csi import CsiMounts
 
 HOST_IP = "127.0.0.1"
-SHARED_SECONDS = 1.0  # for so long, pods that start together may share what was fetched for one of them
+SHARED_SECONDS = 1.0  # pods that start within this time share the ConfigMaps and Secrets that one of them fetched
 
 
 @dataclass(slots=True, kw_only=True)
 class NodeRuntime:
-    """What a node offers to all its pods."""
+    """The parts of a node that its pods use."""
 
     name: str
     client: KubeClient
@@ -32,22 +32,24 @@ class NodeRuntime:
     namespaces: bool
     allocatable: Mapping[str, str]
     address: Callable[[str], str]
-    """The address of a pod uid, stable while the pod is here."""
+    """Returns the address of a pod by its uid, the same one until the pod releases it."""
     release: Callable[[str], None]
     reject: Callable[[Mapping[str, Any]], tuple[str, str] | None]
-    """Why a new pod does not fit here any more, if so."""
+    """Returns reason and message if a new pod does not fit on the node."""
     hosts: "Callable[[PodContext], str]"
-    """What a pod's hosts file says at this moment."""
+    """Returns the current content of the hosts file of a pod."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PodContext:
+    """The values that the volumes, containers and probes of one pod share."""
+
     node: NodeRuntime
     pod: Mapping[str, Any]
-    """As last seen; replaced when the watch brings a newer one."""
+    """The last observed object, replaced when the watch delivers a newer one."""
     ip: str
     changed: Callable[[], None]
-    """Tells the status writer that something moved."""
+    """Tells the status writer that the status has changed."""
     volumes: dict[str, Path] = field(default_factory=dict)
     seen_at: float = field(default_factory=time.monotonic)
 
@@ -68,7 +70,7 @@ class PodContext:
         return self.folder / "hosts"
 
     def freshness(self) -> float:
-        """How old, in seconds, may be what a pod starts with: nothing from before the pod was there."""
+        """Return the maximum age, in seconds, of fetched objects at the start: they must not be older than the pod."""
         return min(SHARED_SECONDS, time.monotonic() - self.seen_at)
 
     def log_file(self, container: str, restart: int) -> Path:

@@ -1,4 +1,4 @@
-"""A container's environment, command and arguments, as the kubelet computes them. Pure: sources come as values."""
+"""The environment variables of a container, as a kubelet computes them. Pure."""
 
 import math
 import re
@@ -15,12 +15,12 @@ ENV_NAME = re.compile(r"^[^\x00-\x1f\x7f=]+$")
 
 
 class ConfigError(Exception):
-    """What the kubelet reports as CreateContainerConfigError."""
+    """A source of a variable is missing. A kubelet reports this as CreateContainerConfigError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where values come from; a lookup returns None when the object does not exist."""
+    """The sources of values. A lookup returns None if the object does not exist."""
 
     pod: Mapping[str, Any]
     pod_ip: str
@@ -31,7 +31,7 @@ class Sources:
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Replace $(NAME); $$ is a dollar sign, an unknown name stays as it was written."""
+    """Replace each $(NAME) with its value, and $$ with a dollar sign. References to unknown names stay."""
     out: list[str] = []
     position = 0
     while position < len(text):
@@ -56,10 +56,10 @@ def expand(text: str, values: Mapping[str, str]) -> str:
 
 
 def build_environment(container: Mapping[str, Any], sources: Sources) -> dict[str, str]:
-    """`envFrom`, then `env` in order; each value may refer to what stands before it.
+    """Return the variables of `envFrom`, then those of `env`. A value may refer to earlier variables.
 
     Raises:
-        ConfigError: a ConfigMap, Secret or key that is not optional is missing.
+        ConfigError: a ConfigMap, Secret or key is missing and not optional.
     """
     result: dict[str, str] = {}
     for entry in container.get("envFrom") or []:
@@ -126,7 +126,7 @@ def _key(
 
 
 def field_value(path: str, sources: Sources) -> str:
-    """The downward API's fields.
+    """Return the value of a fieldRef.
 
     Raises:
         ConfigError: there is no such field.
@@ -158,7 +158,10 @@ def _quoted(value: str) -> str:
 
 
 def resource_value(reference: Mapping[str, Any], container: Mapping[str, Any], sources: Sources) -> str:
-    """A limit or request; a missing limit is what the node can allocate, a missing request 0."""
+    """Return the value of a resourceFieldRef, rounded up to whole divisors.
+
+    A missing limit is the allocatable amount of the node, and a missing request is 0.
+    """
     kind, _, name = reference["resource"].partition(".")
     spec = sources.pod["spec"]
     named = reference.get("containerName")

@@ -1,4 +1,4 @@
-"""The kubelet's HTTPS API, as far as the API server needs it: container logs."""
+"""The part of the HTTPS API of a kubelet that an API server needs: container logs."""
 
 import asyncio
 import contextlib
@@ -21,23 +21,23 @@ PULL_WORDS = {
 
 
 class PodSource(Protocol):
-    """What the server must know of the node's pods."""
+    """Provides the pods of the node and their log files."""
 
     def find(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """The pod with its current status, or None."""
+        """Return the pod with its current status, or None."""
 
     def log_file(self, uid: str, container: str, restart: int) -> Path: ...
 
 
 class LogUnavailableError(Exception):
-    """There is no such log; the message is the kubelet's."""
+    """There is no such log. The message is the one of a kubelet."""
 
 
 def choose_restart(pod: Mapping[str, Any], container: str, *, previous: bool) -> tuple[int, bool]:
-    """Which instance's log is meant, and whether that instance is running.
+    """Return the number of the instance whose log is requested, and whether that instance is running.
 
     Raises:
-        LogUnavailableError: there is none yet, or none any more.
+        LogUnavailableError: the instance does not exist yet, or does not exist any more.
     """
     name = pod["metadata"]["name"]
     spec = pod["spec"]
@@ -50,7 +50,7 @@ def choose_restart(pod: Mapping[str, Any], container: str, *, previous: bool) ->
     if previous:
         if "terminated" not in last:
             raise LogUnavailableError(f'previous terminated container "{container}" in pod "{name}" not found')
-        # While the next instance has not begun, the last one still has the present number.
+        # Until the next instance starts, the restart count is still that of the last instance.
         return (count - 1 if count and not _is_of(last, count) else count), False
     if "running" in state or "terminated" in state:
         return count, "running" in state
@@ -66,10 +66,10 @@ def _is_of(state: Mapping[str, Any], restart: int) -> bool:
 
 
 def log_options(query: Mapping[str, str], now: datetime) -> LogOptions:
-    """Read the query of `GET /containerLogs/…`.
+    """Read the query parameters of `GET /containerLogs/…`.
 
     Raises:
-        ValueError: a value is not what it must be; names it.
+        ValueError: a parameter is malformed. The message names it.
     """
     since = clock.parse(query["sinceTime"]) if query.get("sinceTime") else None
     if seconds := _number(query, "sinceSeconds"):
@@ -97,6 +97,8 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
 
 
 class KubeletServer:
+    """Serves container logs as an aiohttp application."""
+
     def __init__(self, pods: PodSource) -> None:
         self._pods = pods
 
@@ -145,7 +147,7 @@ class KubeletServer:
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         response.enable_chunked_encoding()
         path = self._pods.log_file(metadata["uid"], container, restart)
-        # Whoever stops reading needs no answer, and its going is no error.
+        # A client that disconnects is no error.
         with contextlib.suppress(ConnectionResetError):
             await response.prepare(request)
             async for data in read_log(path, options, is_live=is_live, pause=lambda: asyncio.sleep(FOLLOW_PAUSE)):

@@ -1,4 +1,4 @@
-"""The Node object and its Lease: how a control plane learns that this node is there. Pure builders."""
+"""Builds the Node object and its Lease, by which a control plane knows this node. Pure."""
 
 import platform
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def node_status(name: str, settings: NodeSettings, port: int, since: datetime, n
         "capacity": resources,
         "allocatable": resources,
         "conditions": _conditions(since, now),
-        # No Hostname: an API server would prefer it for logs, and no DNS knows it.
+        # No Hostname: an API server would prefer it for logs, and no DNS resolves it.
         "addresses": [{"type": "InternalIP", "address": HOST_IP}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
         "nodeInfo": {

@@ -1,4 +1,4 @@
-"""What the owner of a node decides about it. All durations are seconds."""
+"""The settings of a node. All durations are in seconds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,40 +7,42 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
+    """The settings of one node; docs/embedded-cluster.md describes their effects."""
+
     data_dir: Path
     images_file: Path | None = None
-    """Image patterns and what they run (docs/embedded-cluster.md); None: the built-in table."""
+    """The file that maps image patterns to commands. None: the built-in entries only."""
     cpu: str = "8"
     memory: str = "16Gi"
     ephemeral_storage: str = "100Gi"
     pods: int = 110
     extended_resources: Mapping[str, str] = field(default_factory=dict)
-    """For instance {"nvidia.com/gpu": "8"}: declared to the scheduler, nothing stands behind it."""
+    """Resources that the node declares without having them, such as {"nvidia.com/gpu": "8"}."""
     labels: Mapping[str, str] = field(default_factory=dict)
     schedulable: bool = True
-    """False registers the node cordoned: it runs only pods that name it."""
+    """False registers a cordoned node, which runs only pods that name it or tolerate that."""
     lease_interval: float = 10.0
-    """A quarter of the lease's duration, as the kubelet has it."""
+    """The renewal period of the Lease: a quarter of its duration, as for a kubelet."""
     status_interval: float = 10.0
-    """How often the node's Ready heartbeat is written."""
+    """The period of the heartbeat in the Ready condition."""
     configmap_refresh: float = 60.0
-    """A kubelet sees a changed ConfigMap or Secret up to its sync period later."""
+    """The period in which volumes of ConfigMaps and Secrets are refreshed; a kubelet needs up to a minute."""
     backoff_base: float = 10.0
-    """The second restart waits this long, each further one twice as long; the first is immediate."""
+    """The wait before the second restart, doubled for each further one. The first restart is immediate."""
     backoff_max: float = 300.0
     mount_retry: float = 2.0
-    """Volumes and configuration that are missing are looked for again after this long."""
+    """The wait until missing volumes and configuration are requested again."""
     namespaces: bool | None = None
-    """Mount namespaces: None tries, False never uses them, True refuses to start without."""
+    """Whether to use mount namespaces. None: if the system allows them. True: refuse to start without them."""
     routed_addresses: bool = False
-    """Pod addresses in 198.18.0.0/15 where this process may add a route: a real API server refuses loopback ones."""
+    """Whether to use addresses in 198.18.0.0/15 if a route can be added. A real API server refuses loopback ones."""
     host_root: Path | None = None
-    """What stands for `/` in hostPath volumes and JuiceFS' cache directories; None: this machine's own."""
+    """The root directory of hostPath volumes and JuiceFS caches. None: the root of this machine."""
     juicefs: Path | None = None
-    """The command that mounts JuiceFS volumes; None: looked for (docs/embedded-cluster.md)."""
+    """The command that mounts JuiceFS volumes. None: the one that docs/embedded-cluster.md describes."""
     log_limit_bytes: int = 64 * 1024 * 1024
-    """A container's log stops growing here."""
+    """The maximum size of the log of a container. Further output is dropped."""
 
     def host_path(self, path: str) -> Path:
-        """Where a path of the node's machine is."""
+        """Return the path on this machine of a path on the node."""
         return Path(path) if self.host_root is None else self.host_root / path.lstrip("/")

@@ -1,4 +1,4 @@
-"""Plays a pod by script instead of running it: states that no local process can reach (docs/embedded-cluster.md)."""
+"""Pod scripts: a script moves its pod through states that no local process can reach (docs/embedded-cluster.md)."""
 
 import asyncio
 import base64
@@ -19,14 +19,14 @@ FOREVER = 10.0**9
 
 
 class ScriptError(ValueError):
-    """The annotation is no script; names the step, what is wrong and what is accepted."""
+    """The annotation is not a valid script. The message names the step, the error and the accepted values."""
 
 
 def parse_script(text: str) -> list[dict[str, Any]]:
-    """Check the shape of a script.
+    """Parse a script and check its structure.
 
     Raises:
-        ScriptError: it is not one.
+        ScriptError: the text is not a valid script.
     """
     try:
         steps = json.loads(text)
@@ -87,7 +87,7 @@ class ScriptPlayer:
             self._context.changed()
 
     def stop(self) -> None:
-        """A deleted pod's containers end as if they had been killed."""
+        """End all containers as if they had been killed."""
         for record in self._records:
             if record.exit_code is None:
                 self._end(record, {"exitCode": 137, "reason": "Error"})

@@ -1,4 +1,4 @@
-"""From a container's spec to the local process that stands for it."""
+"""Builds the local process that stands for a container from the spec of the container."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ TERMINATION_LOG = "/dev/termination-log"
 
 
 async def build_command(context: PodContext, container: Mapping[str, Any], restart: int) -> Command:
-    """Resolve everything that the process needs.
+    """Resolve command, environment, mounts and working directory of a container.
 
     Raises:
-        NoCommandError: nothing says what to run.
-        ConfigError: an environment source is missing.
-        StatusError: the API could not say.
+        NoCommandError: neither the container nor its image has a command.
+        ConfigError: a source of the environment does not exist.
+        StatusError: the API server refused a request or did not answer.
     """
     image = find_image(context.node.images(), container["image"])
     argv = argv_for(image, container["image"], container.get("command") or (), container.get("args") or ())
@@ -63,7 +63,7 @@ def _service_environment(context: PodContext) -> dict[str, str]:
 
 
 def _base_environment(context: PodContext, image: Image | None, scratch: Path) -> dict[str, str]:
-    """What an image would bring, except PATH; of the agent's own environment only the locale."""
+    """Return the variables that an image provides, except PATH. The node passes on only its locale."""
     env = {"HOME": str(scratch)}
     env |= {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     env |= {"HOSTNAME": hostname_of(context.pod), **_service_environment(context)}
@@ -76,7 +76,7 @@ def _commands(context: PodContext, image: Image | None) -> Path | None:
 
 
 def _mounts(context: PodContext, container: Mapping[str, Any], folder: Path) -> tuple[Mount, ...]:
-    """Shorter paths first, so that a mount inside another volume finds it mounted."""
+    """Return the mounts, with shorter paths first, so that a mount inside another volume follows that volume."""
     found = [_volume_mount(context, entry) for entry in container.get("volumeMounts") or []]
     message = folder / "termination-log"
     message.write_bytes(b"")
@@ -107,7 +107,7 @@ def termination_path(container: Mapping[str, Any]) -> str:
 def _without_namespaces(
     argv: Sequence[str], env: Mapping[str, str], mounts: Sequence[Mount]
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Each mount path that stands in command, args or environment becomes the directory that holds the volume."""
+    """Replace each mount path in command, args and environment with the directory of its volume."""
     paths = sorted(((m.target, str(m.source)) for m in mounts), key=lambda pair: -len(pair[0]))
     kept = {"PATH", "HOME", MARK, "JOBGATE_DEV_HOSTS_FILE"}
     changed = {name: value if name in kept else substitute(value, paths) for name, value in env.items()}
@@ -116,7 +116,7 @@ def _without_namespaces(
 
 
 def substitute(text: str, paths: Sequence[tuple[str, str]]) -> str:
-    """Replace whole paths in one pass, longest first: /data becomes its directory, /database stays."""
+    """Replace complete paths only, the longest first: /data is replaced, and /database is not."""
     out, position = [], 0
     while position < len(text):
         for target, source in paths:

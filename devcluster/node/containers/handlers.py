@@ -1,4 +1,4 @@
-"""What probes and hooks do: run a command, ask over HTTP, open a connection, sleep."""
+"""The handlers of probes and lifecycle hooks: exec, httpGet, tcpSocket, grpc and sleep."""
 
 import asyncio
 import ssl
@@ -14,12 +14,12 @@ OUTPUT_LIMIT = 10 * 1024
 
 
 class ActionError(Exception):
-    """It did not succeed; the message is what the kubelet would report."""
+    """A handler failed; the message is the one that a kubelet reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The container that an action is about; `command` builds a process in its namespaces."""
+    """The container that a handler acts on. `command` builds a process in the namespaces of the container."""
 
     container: Mapping[str, Any]
     pod_ip: str
@@ -27,10 +27,10 @@ class Target:
 
 
 async def perform(action: Mapping[str, Any], target: Target, limit: float) -> None:
-    """Carry out one handler within `limit` seconds.
+    """Run one handler, for at most `limit` seconds.
 
     Raises:
-        ActionError: it failed or took too long.
+        ActionError: the handler failed or took too long.
     """
     try:
         async with asyncio.timeout(limit):
@@ -78,7 +78,7 @@ async def _http(spec: Mapping[str, Any], target: Target) -> None:
     url = f"{scheme}://{host}:{port}{path if path.startswith('/') else '/' + path}"
     headers = {h["name"]: h["value"] for h in spec.get("httpHeaders") or []}
     tls = ssl.create_default_context()
-    # A kubelet does not verify either: the certificate is the container's own.
+    # A kubelet does not verify the certificate either, since the container provides it itself.
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     try:
         async with (

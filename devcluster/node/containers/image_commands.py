@@ -1,7 +1,7 @@
 """A directory of commands for each mapped image, for the PATH of its containers.
 
-A command line names its first word only. What a shell script or a program starts is looked up on PATH, where this
-machine need not have what the image would have: `python`, for instance.
+The words of an image replace only the first word of a command line. Shell scripts and programs look up commands on the
+PATH, and this machine may lack commands that the image has, such as `python`.
 """
 
 import hashlib
@@ -14,9 +14,9 @@ from devcluster.node.containers.images import Image, stood_in
 
 
 def command_scripts(image: Image) -> dict[str, str]:
-    """Return a shell script for each word of the image that a PATH can hold.
+    """Return a shell script for each word of the image that is a file name.
 
-    A script, not a link: Python finds its virtual environment next to the path that it was started by.
+    A link would not do: Python finds its virtual environment by the path that started it.
     """
     return {
         word: f'#!/bin/sh\nexec {shlex.join(stood_in(image, [word]))} "$@"\n'
@@ -26,9 +26,9 @@ def command_scripts(image: Image) -> dict[str, str]:
 
 
 def command_directory(root: Path, image: Image | None) -> Path | None:
-    """Write the image's commands below `root` unless they are there, and return their directory.
+    """Write the commands of the image below `root` unless they exist, and return their directory.
 
-    The directory is named by its content, so that a changed images file changes no running container.
+    The name of the directory is a hash of its content, so a change of the images file affects no running container.
     """
     scripts = command_scripts(image) if image else {}
     if not scripts:
@@ -41,7 +41,7 @@ def command_directory(root: Path, image: Image | None) -> Path | None:
 
 
 def _write(directory: Path, scripts: Mapping[str, str]) -> None:
-    """Make the directory appear whole: a killed node must not leave half of it."""
+    """Create the directory atomically, so that a killed node leaves no incomplete one."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     stage = Path(mkdtemp(prefix=".new-", dir=directory.parent))
     stage.chmod(0o755)
@@ -55,8 +55,8 @@ def _write(directory: Path, scripts: Mapping[str, str]) -> None:
 def search_path(node: str, image: Image | None, own: str | None, commands: Path | None) -> str:
     """Return a container's PATH.
 
-    The image's commands come before the node's. Where the container sets PATH itself, its directories come first:
-    they hold what it mounts or builds.
+    The commands of the image precede those of the node. If the container sets PATH, its directories come first: they
+    contain what the container mounts or builds.
     """
     inherited = (image.env.get("PATH") if image else None) or node
     parts = (commands and str(commands), inherited) if own is None else (own, commands and str(commands))

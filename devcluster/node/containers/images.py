@@ -1,8 +1,8 @@
-"""What stands in for images: a table from image patterns to local commands.
+"""The images file, which maps image patterns to local commands, because the node has no images.
 
 images:
   - match: "python:*"
-    words: {python: "{python}", tool: [sh, -c, "…"]}    # the command's first word, replaced by one or by several
+    words: {python: "{python}", tool: [sh, -c, "…"]}    # replacements of the first word of a command
     cmd: [python3]                                      # for a container without a command
   - match: "registry.example/train:*"
     entrypoint: [python3, -m, train]
@@ -25,6 +25,8 @@ HUB = ("docker.io/library/", "docker.io/", "index.docker.io/library/")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
+    """One entry of the images file."""
+
     match: str
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     entrypoint: tuple[str, ...] = ()
@@ -32,10 +34,10 @@ class Image:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-# Paddle's starter: roles that serve wait to be stopped, trainers run what their environment says.
+# The start command of PaddlePaddle: trainers run the command in ENTRY, and all other roles wait until they are stopped.
 PADDLE = 'case "$0" in *trainer) exec sh -c "$ENTRY";; *) exec sleep 2147483647;; esac'
 PYTHON_WORDS = {"python": ("{python}",), "python3": ("{python}",), "paddle_k8s": ("sh", "-c", PADDLE)}
-# A runtime server of a SampleSet: many share this machine's addresses and files, and each has its own.
+# A runtime server of a sample set. Several share this machine, so each gets an address and a directory of its own.
 RUNTIME = (
     'shift; if [ "$1" = server ]; then shift; '
     'set -- server --serverHost="$HOSTNAME" --serverDir="$HOME/runtime" "$@"; fi; '
@@ -51,14 +53,14 @@ BUILT_IN = (
 
 
 class NoCommandError(Exception):
-    """Neither the container nor the table says what to run."""
+    """Neither the container nor the images file has a command."""
 
 
 def load_images(path: Path | None) -> tuple[Image, ...]:
-    """The table of a YAML or JSON file, before the built-in one.
+    """Return the entries of a YAML or JSON file, followed by the built-in ones.
 
     Raises:
-        ValueError: the file is not such a table; names the entry and the field.
+        ValueError: the file is invalid. The message names the entry and the field.
     """
     if path is None:
         return BUILT_IN
@@ -101,10 +103,10 @@ def image_id(name: str) -> str:
 
 
 def argv_for(image: Image | None, name: str, command: Sequence[str], args: Sequence[str]) -> tuple[str, ...]:
-    """What to run: a command replaces the entrypoint, args replace cmd, as with real images.
+    """Return the command line. `command` replaces the entrypoint, and `args` replace cmd, as with real images.
 
     Raises:
-        NoCommandError: nothing says what to run.
+        NoCommandError: the command line is empty.
     """
     if command:
         argv = [*command, *args]
@@ -124,6 +126,6 @@ def argv_for(image: Image | None, name: str, command: Sequence[str], args: Seque
 
 
 def stood_in(image: Image | None, argv: Sequence[str]) -> tuple[str, ...]:
-    """The command line with what the image has for its first word."""
+    """Return the command line, with the replacement of its first word if the image has one."""
     found = image.words.get(argv[0]) if image and argv else None
     return tuple(argv) if found is None else (*(w.replace("{python}", sys.executable) for w in found), *argv[1:])

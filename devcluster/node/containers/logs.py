@@ -1,4 +1,4 @@
-"""Container logs in the CRI format, and what `kubectl logs` may ask of them.
+"""Container logs in the CRI format, and the options of `kubectl logs`.
 
 2026-01-02T03:04:05.678901234Z stdout F a whole line
 2026-01-02T03:04:05.678901234Z stderr P a part of a line that is longer than the limit
@@ -19,7 +19,7 @@ BLOCK = 65536
 
 
 class LogWriter:
-    """Cuts a process's output into CRI lines; stops at the limit, so that no pod fills the disk."""
+    """Writes the output of a process as CRI lines, up to a limit, so that no pod fills the disk."""
 
     def __init__(self, path: Path, limit: int, clock_ns: Callable[[], int] = time.time_ns) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ class LogWriter:
         self._rest = {"stdout": b"", "stderr": b""}
 
     def write(self, stream: str, data: bytes) -> None:
-        """Take bytes of one stream; no bytes mean its end, and flush what is left of a line."""
+        """Write bytes of one stream. No bytes mean the end of the stream, and flush an incomplete line."""
         stamp = clock.nano_timestamp(self._clock_ns())
         *lines, rest = (self._rest[stream] + data).split(b"\n")
         out = [_cri(stamp, stream, part, tag) for line in lines for part, tag in _parts(line, last=b"F")]
@@ -63,7 +63,7 @@ def _cri(stamp: str, stream: str, part: bytes, tag: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """The query of `GET …/log`; `since` is already a moment."""
+    """The options of a log request. `since` covers sinceTime and sinceSeconds."""
 
     follow: bool = False
     timestamps: bool = False
@@ -73,7 +73,7 @@ class LogOptions:
 
 
 class LogFilter:
-    """Renders CRI lines one by one within the limits; `done` once nothing more may be sent."""
+    """Renders CRI lines one by one. `done` is set once the limit of bytes is reached."""
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
@@ -106,7 +106,7 @@ class LogFilter:
 
 
 def tail_offset(file: BinaryIO, lines: int) -> int:
-    """Where the last `lines` lines begin, found from the end without reading the whole file."""
+    """Return the offset of the last `lines` lines. Reads only as much of the file as necessary, from its end."""
     end = file.seek(0, io.SEEK_END)
     if lines <= 0:
         return end
@@ -130,7 +130,7 @@ def tail_offset(file: BinaryIO, lines: int) -> int:
 async def read_log(
     path: Path, options: LogOptions, *, is_live: Callable[[], bool], pause: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[bytes]:
-    """The rendered log; with `follow` until the container's instance is no longer live."""
+    """Yield the rendered log. With `follow`, it ends when the instance of the container has ended."""
     rendered = LogFilter(options)
     with path.open("rb") as file:
         file.seek(tail_offset(file, options.tail_lines) if options.tail_lines is not None else 0)
@@ -149,7 +149,7 @@ async def read_log(
 
 
 def last_output(path: Path, *, lines: int, limit: int) -> str:
-    """The end of a log, for `terminationMessagePolicy: FallbackToLogsOnError`."""
+    """Return the end of a log, for `terminationMessagePolicy: FallbackToLogsOnError`."""
     options = LogFilter(LogOptions())
     try:
         with path.open("rb") as file:

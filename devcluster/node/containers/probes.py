@@ -1,4 +1,4 @@
-"""A container's startup, liveness and readiness probes, from its start to its end."""
+"""The startup, liveness and readiness probes of a container."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,18 +10,18 @@ from devcluster.node.containers.handlers import ActionError, Target, perform
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeReports:
-    """What the prober tells its container."""
+    """The callbacks by which probes report to the runner of their container."""
 
     started: Callable[[], None]
     ready: Callable[[bool], None]
     unhealthy: Callable[[str, str], None]
-    """(startup, liveness or readiness; what was wrong), after each failed try."""
+    """Called after each failed probe with its kind (startup, liveness or readiness) and the error."""
     must_restart: Callable[[str, float | None], Awaitable[None]]
-    """(startup or liveness; the probe's own grace period)."""
+    """Called with the kind of the probe (startup or liveness) and the grace period of the probe."""
 
 
 async def run_probes(container: Mapping[str, Any], target: Target, reports: ProbeReports) -> None:
-    """Probe until cancelled; without probes the container is started and ready at once."""
+    """Probe until cancelled. A container without probes is started and ready at once."""
     if startup := container.get("startupProbe"):
         passed = await _until(startup, "startup", target, reports, wanted=True)
         if not passed:
@@ -60,7 +60,10 @@ async def _until(
     wanted: bool,
     delay: bool = True,
 ) -> bool:
-    """Probe until a threshold is crossed: that of `wanted`, or for a startup probe either of them."""
+    """Probe until the success threshold (`wanted`) or the failure threshold is reached; return which one.
+
+    A startup probe ends at either of them.
+    """
     if delay:
         await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
     passes = failures = 0

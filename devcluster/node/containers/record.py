@@ -9,7 +9,7 @@ from devcluster.node.containers.restarts import ContainerRole
 
 @dataclass(slots=True)
 class ContainerRecord:
-    """One container's part of the status, kept by its runner. State and lastState are the API's own objects."""
+    """The status of one container, which its runner updates. `state` and `last_state` have the format of the API."""
 
     name: str
     image: str

@@ -1,4 +1,4 @@
-"""When containers come back: the kubelet's rules. Pure."""
+"""The rules of a kubelet for the restart of containers. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ class ContainerRole(StrEnum):
 
 @dataclass(slots=True)
 class RestartBackoff:
-    """The first restart is immediate; the next wait base, 2 base … up to the maximum."""
+    """The wait before each restart: none before the first, then `base` seconds, doubled each time up to `maximum`."""
 
     base: float
     maximum: float
     _restarts: int = 0
 
     def next_delay(self, *, ran_for: float) -> float:
-        """The wait before the restart that follows a run of this length."""
+        """Return the wait before the restart after a run of this length. A long run resets the back-off."""
         if ran_for > 2 * self.maximum:
             self._restarts = 0
         delay = 0.0 if self._restarts == 0 else min(self.maximum, self.base * 2 ** min(30, self._restarts - 1))
@@ -36,7 +36,7 @@ def role_of(container: Mapping[str, Any], *, is_init: bool) -> ContainerRole:
 
 
 def restarts(container: Mapping[str, Any], role: ContainerRole, pod_policy: str, exit_code: int) -> bool:
-    """Whether a container that ended with this code is started again."""
+    """Tell whether a container that ended with this exit code is restarted."""
     if role is ContainerRole.SIDECAR:
         return True
     for rule in container.get("restartPolicyRules") or []:

@@ -1,7 +1,7 @@
-"""One container from its first start to its last end.
+"""Runs one container, from its first start until it is not restarted any more.
 
 waiting ─▶ running ─▶ terminated ─┬─▶ (policy) waiting CrashLoopBackOff ─▶ running …
-   ▲ configuration, image         └─▶ done
+   ▲ configuration, image         └─▶ over
 """
 
 import asyncio
@@ -38,15 +38,15 @@ START_FAILED = (
 
 
 class ContainerRunner:
-    """Owns the processes of one container; its record is what the pod's status shows."""
+    """Owns the processes of one container, and keeps the record that the pod status shows."""
 
     def __init__(self, context: PodContext, record: ContainerRecord) -> None:
         settings = context.node.settings
         self.record = record
         self.over = asyncio.Event()
-        """Set once the container will not run again."""
+        """Set once the container will not be restarted any more."""
         self.up = asyncio.Event()
-        """Set when the first start has passed its startup probe."""
+        """Set once the container has passed its startup probe for the first time."""
         self._context = context
         self._stopping = asyncio.Event()
         self._process: Process | None = None
@@ -94,7 +94,7 @@ class ContainerRunner:
             self.record.restart_count += 1
 
     async def _run_once(self) -> bool:
-        """Run one instance to its end; False when the pod was stopped before it could begin."""
+        """Run one instance to its end; return False if the pod was stopped before the instance started."""
         command = await self._configure()
         if command is None:
             return False
@@ -110,7 +110,7 @@ class ContainerRunner:
             self._failed_to_start(str(error))
             return True
         if self._stopping.is_set():
-            self._process.kill()  # `stop` came while it started and found nothing to end
+            self._process.kill()  # `stop` was called during the start, when there was no process to kill
         try:
             await self._live(self._process, command)
         finally:
@@ -123,7 +123,7 @@ class ContainerRunner:
         return True
 
     async def _configure(self) -> Command | None:
-        """The command, as soon as image and configuration allow one; None when stopped before."""
+        """Return the command once its image and configuration exist, or None if the pod was stopped before."""
         while not self._stopping.is_set():
             delay = self._context.node.settings.mount_retry
             try:
@@ -137,7 +137,7 @@ class ContainerRunner:
         return None
 
     async def _no_image(self, message: str) -> float:
-        """First the error itself, then the back-off, as a kubelet shows them in turn."""
+        """Report ErrImagePull, then ImagePullBackOff, as a kubelet does; return the wait before the next try."""
         image = self.record.image
         self._event("Failed", f'Failed to pull image "{image}": {message}', warning=True)
         self._event("Failed", "Error: ErrImagePull", warning=True)
@@ -174,7 +174,7 @@ class ContainerRunner:
         self._ended(process, begun, code)
 
     async def _attend(self, command: Command) -> None:
-        """The postStart hook, then the probes, while the process lives."""
+        """Run the postStart hook, then the probes, while the process lives."""
         target = self._target(command)
         self._hooked.clear()
         hook = (self.record.spec.get("lifecycle") or {}).get("postStart")
@@ -195,7 +195,7 @@ class ContainerRunner:
             ),
             must_restart=self._on_unhealthy,
         )
-        # An init container is not probed: it is up when it has ended.
+        # An init container has no probes: it is ready once it has ended.
         if self.record.role is not ContainerRole.INIT:
             await run_probes(self.record.spec, target, reports)
 
@@ -207,7 +207,7 @@ class ContainerRunner:
         def build(argv: tuple[str, ...]) -> Command:
             argv = stood_in(find_image(self._context.node.images(), image), argv)
             join = process.pid if process and command.namespaces else None
-            # An identity of its own below the container's: its end must not be taken for the container's.
+            # An identity of its own, below that of the container: the end of a probe kills only its own processes.
             identity = f"{command.identity}exec/{secrets.token_hex(4)}/"
             env = {**command.env, MARK: identity}
             return replace(command, argv=argv, env=env, folder=folder, join=join, identity=identity)
@@ -228,7 +228,7 @@ class ContainerRunner:
         await self._kill(message, grace)
 
     async def stop(self, grace: float) -> None:
-        """End the container for good: preStop, SIGTERM, and SIGKILL when the grace is used up."""
+        """Stop the container without a restart: preStop, SIGTERM, and SIGKILL at the end of the grace period."""
         self._stopping.set()
         if self._process:
             await self._kill(f"Stopping container {self.record.name}", grace)

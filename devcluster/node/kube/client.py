@@ -1,4 +1,4 @@
-"""A small client of the Kubernetes API: what one node needs of it, over one aiohttp session."""
+"""A client of the Kubernetes API with the operations that a node needs."""
 
 import asyncio
 import base64
@@ -34,16 +34,18 @@ def retry_delay(failures: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiCredentials:
+    """The address of an API server, and the credentials for it."""
+
     server: str
     tls: ssl.SSLContext | None
     token: str | None
 
 
 def load_kubeconfig(path: Path) -> ApiCredentials:
-    """Read the current context: server, CA, token or client certificate.
+    """Read server, certificate authority and credentials of the current context.
 
     Raises:
-        ValueError: the file lacks what it must have, or uses a login plug-in.
+        ValueError: the file is incomplete, or uses a login plug-in.
     """
     config = yaml.safe_load(path.read_text())
     if not isinstance(config, dict):
@@ -70,7 +72,7 @@ def _named(config: Mapping[str, Any], plural: str, singular: str, name: object, 
 
 def _tls_context(cluster: Mapping[str, Any], user: Mapping[str, Any], folder: Path) -> ssl.SSLContext:
     authority = _material(cluster, "certificate-authority", folder)
-    # Where a CA is given, no other one counts: neither for trust nor for the time that loading it takes.
+    # With a CA of its own, the context does not load those of the system, which takes time.
     context = ssl.create_default_context(cadata=authority.decode() if authority else None)
     if cluster.get("insecure-skip-tls-verify"):
         context.check_hostname = False
@@ -94,7 +96,7 @@ def _material(section: Mapping[str, Any], field: str, folder: Path) -> bytes | N
 
 
 class KubeClient:
-    """Requests with a deadline each; one instance a node."""
+    """Sends requests over one HTTP session. Each request has a deadline."""
 
     def __init__(self, credentials: ApiCredentials) -> None:
         self.server = credentials.server
@@ -104,7 +106,7 @@ class KubeClient:
         self._cut_until = 0.0
 
     def cut_off(self, seconds: float) -> None:
-        """Behave as if the network were gone, for this long."""
+        """Fail all requests for this many seconds, as without a network. Pod scripts use this to play a lost node."""
         self._cut_until = time.monotonic() + seconds
 
     def _check_line(self, what: str) -> None:
@@ -149,7 +151,7 @@ class KubeClient:
         """Send one request and return the decoded answer.
 
         Raises:
-            StatusError: the API refused, or could not be reached in time.
+            StatusError: the API server refused the request, or did not answer in time.
         """
         self._check_line(f"{method} {path}")
         headers = {"Content-Type": content_type} if body is not None else {}
@@ -167,7 +169,7 @@ class KubeClient:
         return decode_object(raw)
 
     async def list_all(self, path: str, **params: str) -> tuple[list[dict[str, Any]], str]:
-        """Every page of a list, and the version to watch from."""
+        """Return the items of all pages of a list, and the version to watch from."""
         items: list[dict[str, Any]] = []
         page = await self.get(path, limit="500", **params)
         while True:
@@ -178,10 +180,10 @@ class KubeClient:
             page = await self.get(path, limit="500", **params, **{"continue": metadata["continue"]})
 
     async def watch(self, path: str, version: str, **params: str) -> AsyncGenerator[dict[str, Any], None]:
-        """The events after `version`, until the server ends the watch or goes silent.
+        """Yield the events after `version`, until the server ends the watch or goes silent.
 
         Raises:
-            StatusError: the watch was refused or cut; 410 asks for a new list.
+            StatusError: the watch was refused or broken. After code 410 a new list is necessary.
         """
         self._check_line(f"watch {path}")
         query = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
@@ -221,7 +223,11 @@ def _watch_event(line: bytes) -> dict[str, Any]:
 
 
 def decode_object(raw: bytes) -> dict[str, Any]:
-    """A JSON object of the API; anything else is an StatusError."""
+    """Decode a JSON object.
+
+    Raises:
+        StatusError: the bytes are not a JSON object.
+    """
     try:
         value = msgspec.json.decode(raw)
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""The ConfigMaps and Secrets that pods refer to, fetched when needed and shared between pods for a moment."""
+"""The ConfigMaps and Secrets that pods refer to. They are fetched when needed, and cached for a short time."""
 
 import asyncio
 import base64
@@ -13,7 +13,7 @@ CONFIG_MAPS = "configmaps"
 SECRETS = "secrets"
 
 Reference = tuple[str, str]
-"""(configmaps or secrets, name)."""
+"""The resource, configmaps or secrets, and the name of the object."""
 Objects = Mapping[Reference, Mapping[str, Any] | None]
 
 
@@ -43,7 +43,7 @@ def _one(kind: str, reference: Mapping[str, Any] | None) -> set[Reference]:
 
 
 def contents(kind: str, found: Mapping[str, Any]) -> dict[str, bytes]:
-    """The keys of a ConfigMap or Secret with their bytes."""
+    """Return the bytes of each key of a ConfigMap or Secret."""
     if kind == SECRETS:
         return {key: base64.b64decode(value) for key, value in (found.get("data") or {}).items()}
     text = {key: value.encode() for key, value in (found.get("data") or {}).items()}
@@ -51,7 +51,7 @@ def contents(kind: str, found: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def as_text(objects: Objects, reference: Reference) -> dict[str, str] | None:
-    """What environment variables see; bytes that are no UTF-8 pass through to the process unchanged."""
+    """Return the values as text for environment variables. Bytes that are not UTF-8 reach the process unchanged."""
     found = objects.get(reference)
     if found is None:
         return None
@@ -61,7 +61,7 @@ def as_text(objects: Objects, reference: Reference) -> dict[str, str] | None:
 
 
 class ObjectCache:
-    """Many pods of a job read the same objects: one request serves those that ask within `max_age`."""
+    """Caches objects, since many pods of a job read the same ones: one request serves all calls within `max_age`."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
@@ -71,10 +71,10 @@ class ObjectCache:
     async def fetch(
         self, namespace: str, references: Iterable[Reference], *, max_age: float
     ) -> dict[Reference, Mapping[str, Any] | None]:
-        """Each object, or None where it does not exist.
+        """Return each object, or None if it does not exist.
 
         Raises:
-            StatusError: the API could not say.
+            StatusError: the API server refused a request or did not answer.
         """
         return {reference: await self._fetch_one(namespace, reference, max_age) for reference in sorted(references)}
 

@@ -1,6 +1,6 @@
-"""Events about pods, as a kubelet records them: repeated ones are counted, none may delay a pod.
+"""Events about pods, as a kubelet records them. Repeated Events are counted, and no Event delays a pod.
 
-Warnings are sent first: when many pods start at once, whoever waits for a reason need not wait for all their news.
+Warnings are sent first, so that the reason of a failure is visible early even if many pods start at once.
 """
 
 import asyncio
@@ -21,6 +21,8 @@ MESSAGE_LIMIT = 1024
 
 
 class EventRecorder:
+    """Queues Events about the pods of a node, and sends them in the background."""
+
     def __init__(self, client: KubeClient, node: str) -> None:
         self._client = client
         self._node = node
@@ -31,7 +33,7 @@ class EventRecorder:
     def record(
         self, pod: Mapping[str, Any], reason: str, message: str, *, container: str | None = None, warning: bool = False
     ) -> None:
-        """Queue one event; when the queue is full it is dropped, as events are best effort."""
+        """Queue one Event. It is dropped if the queue is full, because Events are best effort."""
         metadata = pod["metadata"]
         involved = {"apiVersion": "v1", "kind": "Pod", "namespace": metadata["namespace"]}
         involved |= {"name": metadata["name"], "uid": metadata["uid"]}

@@ -1,4 +1,4 @@
-"""A list kept current by a watch.
+"""A copy of a list that a watch keeps current.
 
 list ─▶ replace ─▶ watch ─▶ added, modified, deleted ─▶ (410 or gap) ─▶ list
 """
@@ -19,7 +19,7 @@ WATCH_PAUSE = 0.2  # seconds between the end of a watch and the next one
 
 
 class Informer:
-    """Mirrors one list; `on_change(uid, object or None)` is called after each difference."""
+    """Keeps a copy of one list. Calls `on_change` with the uid and the object after each change; None means deleted."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Informer:
 
     def _pause(self) -> float:
         self._failures += 1
-        # Jitter, so that many nodes do not come back in step.
+        # Jitter, so that many nodes do not retry at the same time.
         return retry_delay(self._failures) * random.uniform(0.5, 1.0)  # noqa: S311
 
     async def _list_and_watch(self) -> None:
@@ -57,7 +57,7 @@ class Informer:
         self.synced.set()
         while True:
             version = await self._watch_from(version)
-            # A server that ends watches at once must not be asked in a busy loop.
+            # Prevents a busy loop if the server ends each watch at once.
             await asyncio.sleep(WATCH_PAUSE)
 
     async def _watch_from(self, version: str) -> str:

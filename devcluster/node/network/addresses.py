@@ -1,6 +1,7 @@
-"""Addresses of pods: a block for each node, held by a file lock so that no other agent here has it.
+"""The addresses of pods. Each node of this machine has a block of its own, which it holds with a file lock.
 
-127.<block>.0.0/16 needs nothing; a piece of 198.18.0.0/15 needs a route, and a real API server's proxy reaches it.
+A block is 127.<block>.0.0/16, or a part of 198.18.0.0/15. The latter needs a route; the proxy of a real API server
+refuses the former.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ ROUTED_BITS = 23
 
 
 class AddressBlock:
-    """Gives each pod uid an address; the lock goes with the process, so that a crash frees the block."""
+    """Assigns an address to each pod uid. The kernel releases the lock with the process, so a crash frees the block."""
 
     def __init__(self, name: str, folder: Path | None = None, *, routed: bool = False) -> None:
         self._folder = folder or Path(tempfile.gettempdir()) / "jobgate-dev-addresses"
@@ -37,7 +38,7 @@ class AddressBlock:
     def _take_block(self, start: int) -> tuple[int | None, int | None]:
         self._folder.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(PermissionError):
-            # Agents of several users share it.
+            # Agents of several users share the folder.
             self._folder.chmod(0o1777)
         for i in range(BLOCKS):
             block = FIRST_BLOCK + (start + i) % BLOCKS
@@ -48,7 +49,7 @@ class AddressBlock:
         return None, None
 
     def _remove_dead_routes(self) -> None:
-        """Of agents that were killed: their locks are free."""
+        """Remove the routes of agents that were killed: those whose locks are free."""
         for path in self._folder.glob("[0-9]*"):
             if (lock := _try_lock(path)) is not None:
                 remove_local_route(_routed_network(int(path.name)), ROUTED_BITS)
@@ -56,14 +57,14 @@ class AddressBlock:
 
     @property
     def distinct(self) -> bool:
-        """False where the system has only 127.0.0.1 (macOS): all pods then share it."""
+        """Tell whether pods have addresses of their own. Without a block, as on macOS, all pods share 127.0.0.1."""
         return self._block is not None
 
     def acquire(self, uid: str) -> str:
         if uid in self._taken or not self.distinct:
             return self._taken.get(uid, SHARED)
         while True:
-            # Round the block before an address returns, so that a late client does not meet a stranger.
+            # Addresses are reused as late as possible, so that a late client does not reach another pod.
             self._next = self._next % (500 if self._network else 65000) + 1
             address = self._address(self._next)
             if address not in self._used:

@@ -1,4 +1,4 @@
-"""What a pod's /etc/hosts says: the cluster's DNS as a file. Pure."""
+"""The content of /etc/hosts of a pod, which stands in for cluster DNS. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -9,11 +9,11 @@ from devcluster.objects import is_ready, is_terminal
 DOMAIN = "cluster.local"
 
 ServiceNames = dict[str, dict[str, list[str]]]
-"""namespace -> name inside the namespace -> addresses."""
+"""The addresses of each name, by namespace and by name inside the namespace."""
 
 
 def service_names(services: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]]) -> ServiceNames:
-    """The names that Services give to pods; a pod counts while it has an address and has not ended."""
+    """Return the names that Services define. A pod has them while it has an address and has not ended."""
     by_namespace: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for pod in pods:
         if (pod.get("status") or {}).get("podIP") and not is_terminal(pod):
@@ -50,7 +50,7 @@ def _append(names: dict[str, list[str]], name: str, address: str) -> None:
 
 
 def body_for(namespace: str, names: ServiceNames) -> str:
-    """The lines that all pods of a namespace share: short names first, then the other namespaces'."""
+    """Return the lines that all pods of a namespace share: its own names first, then those of other namespaces."""
     lines: list[str] = []
     for owner in sorted(names, key=lambda n: (n != namespace, n)):
         for name, addresses in sorted(names[owner].items()):
@@ -62,7 +62,7 @@ def body_for(namespace: str, names: ServiceNames) -> str:
 
 
 def header_for(pod: Mapping[str, Any], address: str) -> str:
-    """What the kubelet itself writes: localhost, the pod's own name and hostAliases."""
+    """Return the lines that a kubelet writes: localhost, the name of the pod, and hostAliases."""
     spec, metadata = pod["spec"], pod["metadata"]
     hostname = hostname_of(pod)
     own = hostname
@@ -76,6 +76,6 @@ def header_for(pod: Mapping[str, Any], address: str) -> str:
 
 
 def hostname_of(pod: Mapping[str, Any]) -> str:
-    """A pod without `hostname` is called by its name, cut to a host's 63 characters."""
+    """Return the hostname: `hostname` of the pod, or its name, cut to the 63 characters of a hostname."""
     name: str = pod["spec"].get("hostname") or pod["metadata"]["name"][:63].rstrip("-.")
     return name

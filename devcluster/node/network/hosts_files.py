@@ -1,4 +1,4 @@
-"""Keeps the hosts files of this node's pods current while Services and pods come and go."""
+"""Updates the hosts files of the pods on this node when Services and pods change."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ PAUSE = 0.05
 
 
 class HostsFileWriter:
-    """Watches Services and pods of the whole cluster; `local` lists the pods whose files it writes."""
+    """Watches all Services and pods of the cluster. `local` returns the pods whose files it writes."""
 
     def __init__(self, client: KubeClient, local: Callable[[], list[PodContext]]) -> None:
         self._local = local
@@ -41,7 +41,7 @@ class HostsFileWriter:
             group.create_task(self._write_when_dirty())
 
     def _pod_changed(self, uid: str, pod: dict[str, Any] | None) -> None:
-        """Most changes of pods move no name: only those that do cause a rewrite."""
+        """Cause a rewrite if the change affects a name. Most changes of pods do not."""
         seen = _what_names_depend_on(pod) if pod else ()
         if self._pods.get(uid, ()) != seen:
             self._pods[uid] = seen
@@ -56,7 +56,7 @@ class HostsFileWriter:
             self._dirty.clear()
             begun = time.monotonic()
             self._write_all()
-            # Large clusters rewrite less often than they change.
+            # In a large cluster a rewrite takes long; then the files are written less often than names change.
             await asyncio.sleep(PAUSE + 5 * (time.monotonic() - begun))
 
     def _write_all(self) -> None:
@@ -83,7 +83,7 @@ def _what_names_depend_on(pod: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _write_in_place(path: Path, text: str) -> None:
-    """A bind mount follows the inode, not the name: write first, cut afterwards."""
+    """Overwrite the file in place, since a bind mount follows the inode, and truncate it afterwards."""
     descriptor = os.open(path, os.O_WRONLY)
     try:
         data = text.encode()

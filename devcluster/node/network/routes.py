@@ -1,7 +1,7 @@
-"""Addresses for pods that a real API server agrees to talk to: a local route to a piece of 198.18.0.0/15.
+"""Local routes to parts of 198.18.0.0/15, for pod addresses that the proxy of a real API server accepts.
 
-That network is set aside for tests between machines (RFC 2544), so nothing else is there. As with 127.0.0.0/8,
-every address of a routed piece is this machine's own, without one being added to an interface.
+RFC 2544 reserves that network for benchmarks between machines, so it is unused elsewhere. As with 127.0.0.0/8, every
+address of a routed part belongs to this machine, without being added to an interface.
 """
 
 import socket
@@ -15,7 +15,7 @@ TABLE_LOCAL, PROTOCOL_STATIC, SCOPE_HOST, TYPE_LOCAL = 255, 4, 254, 2
 
 
 def add_local_route(network: str, bits: int) -> bool:
-    """Make a network local; False where this process may not or the system has no such thing."""
+    """Add a local route to the network; return False if this process may not or the system is not Linux."""
     return _change(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, network, bits)
 
 

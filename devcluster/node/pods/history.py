@@ -1,4 +1,4 @@
-"""What a new agent makes of the pods that a former one was running. Pure."""
+"""The state of a pod when an agent starts: new pods, and pods that a former agent was running. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ LOST = {
 
 
 def initial_records(pod: Mapping[str, Any]) -> list[ContainerRecord]:
-    """Init containers first, in order; with the states that the API knows already."""
+    """Return the container records, init containers first, with the states that the API has already."""
     status, spec = pod.get("status") or {}, pod["spec"]
     known = {
         entry["name"]: entry
@@ -43,9 +43,12 @@ def _record(
 def inherit(
     pod: Mapping[str, Any], records: Sequence[ContainerRecord]
 ) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
-    """Failure and disruption of a pod whose processes went with the former agent, or nothing when it may go on.
+    """Update the records of a pod whose processes ended with the former agent.
 
-    The records are brought up to date: what ran is lost; what may run again waits for it.
+    Containers that were running become terminated, and those that may restart become waiting.
+
+    Returns:
+        Failure and disruption of the pod, each as reason and message, or None twice if the pod may go on.
     """
     policy = pod["spec"].get("restartPolicy", "Always")
     begun = any(record.container_id for record in records)
@@ -70,7 +73,7 @@ def _close(records: Sequence[ContainerRecord]) -> None:
 
 
 def _prepare_again(record: ContainerRecord, policy: str) -> None:
-    """A new sandbox runs init containers again; a main that has ended for good stays ended."""
+    """Prepare a container for a new sandbox: init containers run again, main containers if their policy says so."""
     if record.exit_code is None:
         return
     if record.role is ContainerRole.MAIN and not restarts(record.spec, record.role, policy, record.exit_code):

@@ -1,4 +1,4 @@
-"""Pod status as the kubelet writes it, from the states of its containers. Pure."""
+"""The status of a pod, computed as a kubelet does from the states of its containers. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,26 +16,26 @@ OURS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", 
 
 @dataclass(slots=True, kw_only=True)
 class PodState:
-    """What the pod's status says beyond its containers."""
+    """The state of a pod beyond its containers."""
 
     pod_ip: str
     host_ip: str
     started_at: datetime
     sandbox_ready: bool = False
     terminating: bool = False
-    """Being stopped for good: no container will come back."""
+    """True while the pod is stopped: no container is restarted any more."""
     failure: tuple[str, str] | None = None
-    """Reason and message of a pod that the node failed: DeadlineExceeded, Evicted, Terminated …"""
+    """Reason and message if the node has failed the pod: DeadlineExceeded, Evicted, Terminated …"""
     disruption: tuple[str, str] | None = None
     """Reason and message of the DisruptionTarget condition."""
     overlay: dict[str, Any] = field(default_factory=dict)
-    """Merged over the rendered status: what a script wants to be said as it stands."""
+    """Fields that a pod script sets. They replace those of the computed status."""
 
 
 def pod_status(
     pod: Mapping[str, Any], containers: Sequence[ContainerRecord], state: PodState, now: datetime
 ) -> dict[str, Any]:
-    """The whole status that the node owns, with the conditions of others kept."""
+    """Return the complete status, with the conditions that other components have set."""
     phase = pod_phase(pod, containers, state)
     reason, message = state.failure if state.failure and phase == "Failed" else (None, None)
     addresses = [{"ip": state.pod_ip}] if state.pod_ip and state.sandbox_ready else None
@@ -60,8 +60,8 @@ def pod_status(
 
 
 def pod_phase(pod: Mapping[str, Any], containers: Sequence[ContainerRecord], state: PodState) -> str:
-    """The kubelet's getPhase: what the states of all containers amount to."""
-    # A pod does not turn terminal while a container of it still runs.
+    """Return the phase that follows from the states of all containers, as getPhase of the kubelet does."""
+    # A pod is not terminal while one of its containers runs.
     if state.failure and not any(c.running for c in containers):
         return "Failed"
     policy = pod["spec"].get("restartPolicy", "Always")
@@ -92,7 +92,7 @@ def _init_done(record: ContainerRecord) -> bool:
 
 
 def _still_coming_up(record: ContainerRecord) -> bool:
-    """A sidecar before its first start; one that has ended holds nothing up."""
+    """Tell whether a sidecar is before its first start. One that has ended does not delay the pod."""
     return record.exit_code is None and not record.started and not record.last_state
 
 

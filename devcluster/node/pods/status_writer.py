@@ -1,4 +1,7 @@
-"""Writes one pod's status: coalesced, repeated until it is there, and never over what others wrote meanwhile."""
+"""Writes the status of one pod.
+
+Changes are coalesced, failed writes are repeated, and concurrent changes by other clients are never overwritten.
+"""
 
 import asyncio
 import logging
@@ -12,6 +15,8 @@ log = logging.getLogger(__name__)
 
 
 class StatusWriter:
+    """Writes the rendered status whenever `touch` was called."""
+
     def __init__(
         self,
         client: KubeClient,
@@ -31,7 +36,7 @@ class StatusWriter:
         self._clean.set()
         self._written: dict[str, Any] | None = None
         self.gone = asyncio.Event()
-        """The object is no longer there, or another pod has its name."""
+        """Set once the object is gone, or another pod has its name."""
 
     def seen(self, pod: Mapping[str, Any]) -> None:
         self._version = pod["metadata"]["resourceVersion"]
@@ -41,7 +46,7 @@ class StatusWriter:
         self._dirty.set()
 
     async def flush(self) -> None:
-        """Wait until the API has the present status, or has no such pod."""
+        """Return once the API has the current status, or has no such pod."""
         self.touch()
         await self._clean.wait()
 
@@ -65,7 +70,7 @@ class StatusWriter:
         status = self._render()
         if self.gone.is_set() or status == self._written:
             return
-        # The version keeps us from overwriting a condition that somebody else has just added.
+        # The version makes the write fail if another client has changed the pod, such as by adding a condition.
         metadata = {"uid": self._uid, "resourceVersion": self._version}
         try:
             stored = await self._client.patch(f"{self._path}/status", {"metadata": metadata, "status": status})
@@ -98,7 +103,7 @@ class StatusWriter:
         self._adopt(fresh)
 
     async def remove(self) -> None:
-        """Take the object away once its processes are: the kubelet's last word about a deleted pod."""
+        """Delete the object of a terminating pod with grace period 0, after its processes have ended."""
         precondition = {"uid": self._uid}
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": precondition}
         failures = 0

@@ -1,4 +1,4 @@
-"""One pod of this node, from the moment it is bound until its object is gone.
+"""Runs one pod of this node, from its binding until its object is gone.
 
 volumes ─▶ init containers, sidecars ─▶ containers ─▶ ended ─▶ (deleted) final status ─▶ DELETE
               deletion, deadline and eviction stop it anywhere
@@ -26,7 +26,7 @@ DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadlin
 
 
 class PodWorker:
-    """`see` brings each newer version of the object; None when it is gone."""
+    """Runs the volumes and containers of one pod, and reports its status. `see` delivers each observed version."""
 
     def __init__(self, node: NodeRuntime, pod: Mapping[str, Any], player_for: PlayerFor) -> None:
         self._node = node
@@ -52,7 +52,7 @@ class PodWorker:
         self._news.set()
 
     def _adopt(self, pod: Mapping[str, Any]) -> None:
-        """Take in the answer to a write, which the watch may have overtaken: a deletion must not be forgotten again."""
+        """Take over the answer to a write, unless the watch has delivered a newer version, such as a deletion."""
         if self._is_newer(pod):
             self.context.pod = pod
         self._news.set()
@@ -64,7 +64,7 @@ class PodWorker:
         return pod_status(self.context.pod, self._records, self._state, clock.now())
 
     def current(self) -> dict[str, Any]:
-        """The pod with the status as it is here, which the API may not have yet."""
+        """Return the pod with its current status, which the API may not have yet."""
         return {**self.context.pod, "status": self._render()}
 
     @property
@@ -96,7 +96,7 @@ class PodWorker:
         await self._wait_until_deleted()
         self._node.release(self.context.uid)
         await self._writer.remove()
-        # A finalizer may hold the object; its logs are served until it goes.
+        # A finalizer may keep the object. Its logs stay available until it is gone.
         await self._until(self._writer.gone.is_set)
 
     def _rejected(self) -> bool:
@@ -126,13 +126,13 @@ class PodWorker:
                 self.context.event("DeadlineExceeded", DEADLINE_MESSAGE)
             await self._stop_all()
             await steps
-        # Before the pod is reported as ended: whoever waits for that finds its volumes unmounted.
+        # Volumes are unmounted before the pod is reported as ended, so that clients can rely on the order.
         await self._node.csi.release(self.context.uid)
         if not self._writer.gone.is_set():
             await self._writer.flush()
 
     async def _until_stopped_or(self, steps: "asyncio.Task[None]") -> bool:
-        """Whether the pod's active deadline has passed before it ended or was deleted."""
+        """Wait for the end or the deletion of the pod; return True if its active deadline passes first."""
         seconds = self.context.pod["spec"].get("activeDeadlineSeconds")
         left = None
         if seconds is not None:
@@ -145,7 +145,7 @@ class PodWorker:
         return False
 
     async def _stop_all(self) -> None:
-        """Mains together, then the sidecars in reverse order, within one grace period."""
+        """Stop the main containers together, then the sidecars in reverse order, within one grace period."""
         self._stopping.set()
         self._state.terminating = True
         loop = asyncio.get_running_loop()
@@ -169,7 +169,7 @@ class PodWorker:
                 group.create_task(runner.stop(left))
 
     async def _force_when_gone(self) -> None:
-        """A forced deletion takes the object at once; the processes must not outlive it."""
+        """Kill all containers once the object is gone or its grace period becomes 0, as in a forced deletion."""
         shortened = lambda: self._writer.gone.is_set() or self._grace() == 0  # noqa: E731
         await self._until(shortened)
         for runner in self._runners.values():
@@ -203,7 +203,7 @@ class PodWorker:
         self.context.hosts_file.write_text(self._node.hosts(self.context))
 
     async def _initialize(self, sidecars: asyncio.TaskGroup) -> bool:
-        """Init containers one after the other; a sidecar only has to come up."""
+        """Run the init containers one after the other; return False if one fails. A sidecar only has to start."""
         for runner in self._runners.values():
             if runner.record.role is ContainerRole.MAIN:
                 continue

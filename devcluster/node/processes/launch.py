@@ -1,8 +1,8 @@
-"""Turns itself into a container's process: namespaces, mounts, working directory, exec.
+"""The program that becomes the process of a container: it sets up namespaces and mounts, and executes the command.
 
-Run as a program of its own, `python -I -S launch.py <spec> <status fd>`, and therefore with the standard
-library only. What fails before the exec is written to the status descriptor, which the exec closes. It imports
-little on purpose: pathlib, json, typing and signal would treble the time that each container takes to start.
+It runs as `python -I -S launch.py <spec> <status fd>` and therefore uses the standard library only. An error before the
+exec is written to the status descriptor, which the exec closes. The program avoids pathlib, json, typing and signal,
+whose import would triple the start time of each container.
 
     agent ─fork─▶ launch.py ─unshare, mount, pivot_root─▶ exec the command (same pid)
 """
@@ -21,9 +21,9 @@ MNT_DETACH = 2
 PR_SET_PDEATHSIG = 1
 SIGKILL, SIGPIPE = 9, 13
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
-# What statvfs reports and a read-only remount in a user namespace must repeat.
+# Flags that statvfs reports and that a read-only remount in a user namespace must repeat.
 KEPT_FLAGS = os.ST_NOSUID | getattr(os, "ST_NODEV", 0) | getattr(os, "ST_NOEXEC", 0)
-# A container's /dev, instead of the hundreds of entries that a host has.
+# The entries of /dev in a container. A host has hundreds.
 DEVICES = frozenset({"null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "shm", "mqueue"})
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -47,7 +47,7 @@ def write(path: str, text: str) -> None:
 
 
 def enter_namespaces(hostname: str) -> None:
-    """Private mounts and hostname; without privileges inside a user namespace of its own."""
+    """Enter new mount and UTS namespaces. Without privileges, this needs a new user namespace too."""
     user, group = os.geteuid(), os.getegid()
     flags = CLONE_NEWNS | CLONE_NEWUTS
     if user != 0:
@@ -72,10 +72,10 @@ def join_namespaces(pid: int) -> None:
 
 
 class Mounts:
-    """Mounts volumes at their paths, making the missing mount points without touching the host.
+    """Mounts volumes at their paths, and creates missing mount points without changing the host.
 
-    A directory of the host that lacks a child is covered by a private tmpfs in which every present child is
-    bind-mounted; the new child is made there. Below that, and inside volumes, mkdir suffices.
+    If a directory of the host lacks an entry, a private tmpfs covers the directory. All present entries are
+    bind-mounted into the tmpfs, and the missing entry is created there. Below that, and inside volumes, mkdir suffices.
     """
 
     def __init__(self, stage: str) -> None:
@@ -93,7 +93,7 @@ class Mounts:
             self._ours.append(target)
 
     def make(self, wanted: str, *, folder: bool) -> str:
-        """The real path of `wanted`, made when it is missing."""
+        """Return the real path of `wanted`, which is created if it is missing."""
         path = realpath(wanted)
         if exists(path):
             return path
@@ -143,7 +143,7 @@ class Mounts:
         if number is None:
             os.chroot(stage)
         else:
-            # Stacked on itself: the old root is then taken off from under the new one.
+            # The new root is stacked on the old one, which is then unmounted from below it.
             os.chdir(stage)
             check(libc.syscall(number, b".", b"."), "pivot_root")
             check(libc.umount2(b".", MNT_DETACH), "umount of the old root")
@@ -151,7 +151,7 @@ class Mounts:
 
 
 def hide(folder: str) -> None:
-    """Take the node's own mounts off this process' table; what it may see is bound elsewhere by now."""
+    """Unmount the mounts of the node below this folder. The volumes of the container are bound elsewhere already."""
     with open("/proc/self/mountinfo") as table:
         points = [line.split(" ")[4] for line in table]
     for point in reversed(points):
@@ -160,7 +160,7 @@ def hide(folder: str) -> None:
 
 
 def die_with_parent(parent: int, number: int) -> None:
-    """After the namespaces: gaining capabilities clears the setting."""
+    """Ask for a signal at the end of the parent. Must follow the namespaces: a gain of capabilities clears this."""
     if not sys.platform.startswith("linux"):
         return
     libc.prctl(PR_SET_PDEATHSIG, number)
@@ -177,7 +177,7 @@ def prepare(
     mounts: list[tuple[str, str, bool]],
     hidden: str,
 ) -> None:
-    """Make the surroundings; the working directory last, as it may lie in a volume."""
+    """Set up namespaces and mounts, then change to the working directory, which may be in a volume."""
     if join:
         join_namespaces(join)
     elif own_mounts:
@@ -192,7 +192,7 @@ def prepare(
 
 
 def execute(argv: list[str], env: dict[str, str]) -> None:
-    """Exec with the container's own PATH; the wording of a failure is runc's."""
+    """Execute the command, found on the PATH of the container. Error messages are those of runc."""
     try:
         os.execvpe(argv[0], argv, env)  # noqa: S606
     except FileNotFoundError:
@@ -210,12 +210,12 @@ def main() -> None:
     try:
         with open(sys.argv[1], "rb") as file:
             spec = marshal.load(file)  # noqa: S302
-        # It holds the environment, secrets included.
+        # The file contains the environment, which includes secrets.
         os.unlink(sys.argv[1])
         os.set_inheritable(status, False)  # noqa: FBT003
         prepare(*spec["surroundings"])
         die_with_parent(*spec["parent"])
-        # Python ignores it from its start, and the command would inherit that.
+        # Python ignores SIGPIPE, and the command would inherit that.
         libc.signal(SIGPIPE, None)
         execute(spec["argv"], spec["env"])
     except (OSError, RuntimeError, ValueError) as error:

@@ -1,7 +1,7 @@
 """Finds processes that outlived their container or their agent.
 
-Each process leaves a file with its pid and start time (a pid alone may since be another's) and carries its
-container's identity in its environment, where Linux lets us look for it.
+For each process there is a file with its pid and start time; the pid alone could belong to another process by now. On
+Linux, processes are also found by the identity of their container, which is in their environment.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ def remember(folder: Path, pid: int) -> None:
 
 
 def start_time(pid: int) -> str:
-    """Something that differs between two processes of the same pid; empty when there is none."""
+    """Return a value that differs between two processes with the same pid, or an empty string without a process."""
     if LINUX:
         return _stat_fields(pid)[1]
     return _start_time_by_ps(pid)
@@ -34,12 +34,12 @@ def _start_time_by_ps(pid: int) -> str:
 
 
 def _stat_fields(pid: int) -> tuple[int, str]:
-    """Session id and start time; (0, "") when the process is gone."""
+    """Return session id and start time, or 0 and an empty string if the process is gone."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return 0, ""
-    # The command may hold spaces and parentheses; all after the last parenthesis is fixed.
+    # The name of the command may contain spaces and parentheses, so parsing starts after the last parenthesis.
     fields = text.rpartition(")")[2].split()
     return int(fields[3]), fields[19]
 
@@ -50,7 +50,7 @@ def _pids() -> Iterator[int]:
 
 
 def marked(identity: str) -> list[int]:
-    """The processes whose environment carries this identity, or one that begins with it."""
+    """Return the processes whose environment has an identity with this prefix."""
     wanted = f"{MARK}={identity}".encode()
     found = []
     for pid in _pids():
@@ -62,7 +62,7 @@ def marked(identity: str) -> list[int]:
 
 
 def descendants(session: int, identity: str) -> list[int]:
-    """Processes of the session or with the identity, other than the leader itself."""
+    """Return the processes of the session, and those with the identity, without the session leader."""
     found = {pid for pid in _pids() if _stat_fields(pid)[0] == session}
     if identity:
         found.update(marked(identity))
@@ -70,7 +70,7 @@ def descendants(session: int, identity: str) -> list[int]:
 
 
 def kill_leftovers(data_dir: Path) -> list[int]:
-    """Kill what a former agent of this data directory left running; returns the pids."""
+    """Kill the processes that a former agent of this data directory left running, and return their pids."""
     killed = []
     patterns = (f"pods/*/containers/*/*/{PID_FILE}", f"pods/*/containers/*/*/exec/{PID_FILE}")
     for file in (found for pattern in patterns for found in data_dir.glob(pattern)):

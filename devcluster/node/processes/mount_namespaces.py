@@ -1,4 +1,4 @@
-"""Whether this system lets us give a process mounts of its own: tried, not guessed."""
+"""Finds out by trial whether this system allows mount namespaces."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from devcluster.node.processes.process import Command, Mount, StartError, start
 
 
 async def namespaces_work(data_dir: Path) -> bool:
-    """Run /bin/sh with one mount and look through it."""
+    """Run a process with one mount, and tell whether the process sees it."""
     if sys.platform != "linux":
         return False
     with tempfile.TemporaryDirectory(dir=data_dir) as name:

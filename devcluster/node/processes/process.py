@@ -1,4 +1,4 @@
-"""One local process: started through `launch.py`, its streams pumped to a log, its end awaited, its session killed."""
+"""One local process: its start through `launch.py`, its output, its end, and the end of its descendants."""
 
 import asyncio
 import marshal
@@ -24,7 +24,7 @@ OutputSink = Callable[[str, bytes], None]
 
 
 class StartError(Exception):
-    """The process could not be started; the message says why, in runc's words."""
+    """The process could not be started. The message is the one of runc."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """All that a process gets: `folder` is private to its container and holds no volume."""
+    """The description of a process. `folder` is private to its container and contains no volume."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -47,15 +47,20 @@ class Command:
     namespaces: bool = False
     join: int | None = None
     hidden: Path | None = None
-    """Where this node mounts for all its pods: a process would otherwise hold each of them, also when it ends."""
+    """The folder of the node's own mounts, which are removed from the mount namespace of the process.
+
+    Otherwise the process would keep each of these mounts busy.
+    """
     last_signal: signal.Signals = signal.SIGKILL
-    """What it gets when the agent dies without a word."""
+    """The signal that the kernel sends to the process when the agent dies."""
     identity: str = ""
-    """Marks the process and its descendants in their environment."""
+    """A value in the environment by which the process and its descendants are found."""
 
 
 @dataclass(slots=True)
 class Process:
+    """A started process. `gone` is set once it has ended."""
+
     popen: "subprocess.Popen[bytes]"
     command: Command
     pumps: list[asyncio.Future[None]] = field(default_factory=list)
@@ -66,11 +71,11 @@ class Process:
         return self.popen.pid
 
     async def wait(self) -> int:
-        """The exit code as a container runtime reports it: 128 + n after signal n."""
+        """Wait for the end, and return the exit code as a container runtime reports it: 128 + n after signal n."""
         await _exited(self.popen)
         code = self.popen.wait()
         self.gone.set()
-        # The first process of a container takes all others with it.
+        # The end of the first process ends all other processes of a container.
         self.kill()
         if self.pumps:
             await asyncio.wait(self.pumps, timeout=DRAIN_SECONDS)
@@ -80,14 +85,14 @@ class Process:
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL to everything that the process started, in whatever group or session it hides."""
+        """Send SIGKILL to the process and all its descendants, also in other process groups and sessions."""
         strays = descendants(self.pid, self.command.identity)
         self._signal(signal.SIGKILL)
         for pid in strays:
             _send(pid, signal.SIGKILL, os.kill)
 
     def _signal(self, number: signal.Signals) -> None:
-        # Once reaped, the number may be a stranger's; Linux finds the rest of the group by its session.
+        # After the process is reaped, another process may have its pid. On Linux, `kill` finds the rest by session.
         if self.popen.returncode is None or not LINUX:
             _send(self.pid, number, os.killpg)
 
@@ -100,10 +105,10 @@ def _send(pid: int, number: signal.Signals, how: Callable[[int, int], None]) -> 
 
 
 async def start(command: Command, sink: OutputSink) -> Process:
-    """Start the process; its output goes to `sink(stream, bytes)`.
+    """Start the process. Its output is passed to `sink(stream, bytes)`.
 
     Raises:
-        StartError: it never became the command.
+        StartError: the command could not be executed.
     """
     command.folder.mkdir(parents=True, exist_ok=True)
     status_read, status_write = os.pipe()
@@ -131,7 +136,7 @@ async def start(command: Command, sink: OutputSink) -> Process:
 
 
 def _fork(command: Command, status: int) -> "subprocess.Popen[bytes]":
-    # mkstemp: readable by its owner only, and several probes may run at once.
+    # mkstemp makes the file private, and its name unique among concurrent probes.
     descriptor, spec = tempfile.mkstemp(prefix="launch-", dir=command.folder)
     with os.fdopen(descriptor, "wb") as file:
         marshal.dump(_spec(command), file)
@@ -148,7 +153,7 @@ def _fork(command: Command, status: int) -> "subprocess.Popen[bytes]":
 
 
 def _spec(command: Command) -> dict[str, object]:
-    """What `launch.main` reads."""
+    """Return the specification that `launch.main` reads."""
     mounts = [(str(m.source), m.target, m.read_only) for m in command.mounts]
     stage, hidden = str(command.folder / "stage"), str(command.hidden or "")
     return {
@@ -197,7 +202,7 @@ async def _read_all(descriptor: int) -> bytes:
 
 
 async def _exited(popen: "subprocess.Popen[bytes]") -> None:
-    """Wait without a thread where the kernel offers a descriptor for it; leaves the zombie to its owner."""
+    """Wait for the end without reaping the process, through a pidfd if the system has them, else in a thread."""
     if popen.returncode is not None:
         return
     if not hasattr(os, "pidfd_open"):

@@ -1,7 +1,7 @@
-"""A stand-in for the JuiceFS CSI driver: one real mount for each volume of this node, for as long as pods use it.
+"""Stands in for the JuiceFS CSI driver: mounts each volume once on this node, as long as pods use it.
 
-<data dir>/csi/<volume>/mount     where it is mounted, and from where it is bound into containers
-<data dir>/csi/<volume>/run       of the `juicefs` process, which ends with the agent
+<data dir>/csi/<volume>/mount     the mount point, which is bound into containers
+<data dir>/csi/<volume>/run       files of the `juicefs` process, which ends with the agent
 """
 
 import asyncio
@@ -34,12 +34,12 @@ KEPT_LINES = 200
 
 
 class PublishError(Exception):
-    """The volume is not there for the pod; the message is for an Event and holds no secret."""
+    """The volume could not be mounted. The message goes into an Event and contains no secret."""
 
 
 @dataclass(slots=True)
 class _Published:
-    """One volume of this node; `lock` orders what is done to its mount."""
+    """One volume of this node. `lock` serializes the operations on its mount."""
 
     users: set[str] = field(default_factory=set)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -52,6 +52,8 @@ class _Published:
 
 
 class CsiMounts:
+    """The mounted volumes of this node, and the pods that use each of them."""
+
     def __init__(self, client: KubeClient, settings: NodeSettings, tasks: asyncio.TaskGroup) -> None:
         self._client = client
         self._tasks = tasks
@@ -61,17 +63,17 @@ class CsiMounts:
         self._volumes: dict[str, _Published] = {}
 
     def recover(self) -> None:
-        """Take off what an agent of this data directory has left mounted; its processes are dead."""
+        """Unmount the volumes that a killed agent of this data directory left mounted."""
         for point in mounts_below(self.folder):
             with contextlib.suppress(OSError):
                 unmount(point)
-                log.info("unmounted %s, which a former agent left behind", point)
+                log.info("unmounted %s, which a former agent left mounted", point)
 
     async def publish(self, name: str, spec: Mapping[str, Any], pod_uid: str) -> Path:
-        """Mount the persistent volume, or find it mounted, and remember that the pod uses it.
+        """Mount the persistent volume unless it is mounted, and record that the pod uses it.
 
         Raises:
-            PublishError: it could not be mounted.
+            PublishError: the volume could not be mounted.
         """
         published = self._volumes.setdefault(name, _Published())
         point = self.folder / name / "mount"
@@ -83,7 +85,7 @@ class CsiMounts:
         return point
 
     async def release(self, pod_uid: str) -> None:
-        """The pod's processes are gone; what only it used is unmounted."""
+        """Record that a pod without processes uses no volumes, and unmount those that no other pod uses."""
         for name, published in list(self._volumes.items()):
             if pod_uid not in published.users:
                 continue
@@ -155,7 +157,7 @@ class CsiMounts:
             raise PublishError(f"juicefs format failed{_last(volume, said)}")
 
     async def _end(self, published: _Published, point: Path) -> None:
-        """Let juicefs unmount and write what it holds; force both when it does not."""
+        """End juicefs with SIGTERM, upon which it flushes and unmounts; use force if it takes too long."""
         if published.process is not None and published.runs:
             published.process.terminate()
             assert published.ending is not None
@@ -171,7 +173,7 @@ class CsiMounts:
 
 @contextlib.asynccontextmanager
 async def csi_mounts(client: KubeClient, settings: NodeSettings) -> AsyncIterator[CsiMounts]:
-    """Begin with nothing mounted, whatever was, and leave nothing mounted."""
+    """Yield the mounts of a node. Nothing is mounted at the start and after the end."""
     async with asyncio.TaskGroup() as tasks:
         mounts = CsiMounts(client, settings, tasks)
         mounts.recover()
@@ -188,7 +190,7 @@ def _make_point(point: Path) -> None:
 async def _start(argv: tuple[str, ...], volume: JuiceVolume, run: Path, said: "deque[bytes]") -> Process:
     identity = f"{run}/"
     env = {"PATH": os.environ.get("PATH", DEFAULT_PATH), "HOME": str(run), **volume.secrets, MARK: identity}
-    # With SIGTERM it unmounts: an agent that is killed leaves no dead mount behind.
+    # juicefs unmounts at SIGTERM, so an agent that is killed leaves no dead mount.
     last = signal.SIGTERM
     command = Command(argv=argv, env=env, cwd="/", folder=run, hostname="", identity=identity, last_signal=last)
     try:
@@ -198,7 +200,7 @@ async def _start(argv: tuple[str, ...], volume: JuiceVolume, run: Path, said: "d
 
 
 def _last(volume: JuiceVolume, said: "deque[bytes]") -> str:
-    """The command's own last word: its first fatal or error line, or else the last one."""
+    """Return the first line of output with a fatal or other error, or else the last line."""
     lines = [line.decode(errors="replace").strip() for line in said if line.strip()]
     if not lines:
         return ""

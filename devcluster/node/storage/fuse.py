@@ -1,4 +1,7 @@
-"""What the kernel says about mounts, without touching them: a file system whose server is gone blocks who looks in."""
+"""FUSE mounts, read from the mount table of the kernel.
+
+The mounts themselves are never accessed: an access blocks if the server of the file system is gone.
+"""
 
 import ctypes
 import os
@@ -13,7 +16,7 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def why_no_fuse() -> str:
-    """Say what this machine lacks for FUSE mounts; empty when it has all."""
+    """Return what this machine lacks for FUSE mounts, or an empty string if it lacks nothing."""
     if not sys.platform.startswith("linux"):
         return f"FUSE mounts need Linux, this node runs on {sys.platform}"
     if not DEVICE.exists():
@@ -24,7 +27,7 @@ def why_no_fuse() -> str:
 
 
 def mounts_below(folder: Path) -> list[Path]:
-    """The mount points inside a directory, the innermost first."""
+    """Return the mount points below a directory, the innermost first."""
     if not _TABLE.exists():
         return []
     prefix = f"{folder.resolve()}/"
@@ -37,15 +40,15 @@ def _unescape(field: str) -> str:
 
 
 def is_mounted(point: Path) -> bool:
-    # Only its parent is resolved: the point itself may be a dead mount.
+    # Only the parent is resolved, because an access to a dead mount blocks.
     return point.parent.resolve() / point.name in mounts_below(point.parent)
 
 
 def unmount(point: Path) -> None:
-    """Take the mount off now, and let the kernel end it when the last user is gone.
+    """Detach the mount now. The kernel ends it when its last user is gone.
 
     Raises:
-        OSError: it is not mounted, or may not be taken off.
+        OSError: the point is not mounted, or this process may not unmount it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.umount2(os.fsencode(point), MNT_DETACH) != 0:

