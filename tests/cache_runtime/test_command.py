@@ -1,4 +1,4 @@
-"""The jobs by hand, and the page that tells of the command."""
+"""The job commands, and the page that documents them."""
 
 import json
 import re
@@ -72,7 +72,7 @@ FAILED = {
 
 
 @pytest.mark.parametrize(("arguments", "code", "told"), FAILED.values(), ids=FAILED)
-def test_what_fails_is_told_with_a_status(
+def test_failures_have_a_message_and_an_exit_status(
     data: Path, arguments: list[str], code: int, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOSTNAME", "laptop")
@@ -81,7 +81,7 @@ def test_what_fails_is_told_with_a_status(
     assert told in ran.stderr
 
 
-def test_options_as_the_driver_writes_them_are_understood() -> None:
+def test_options_of_the_controller_are_understood() -> None:
     sync = decoded(JobType.SYNC, b'{"source": "s3://b/", "destination": "file:///mnt/S/", "force-update": true}')
     assert sync == SyncRequest(source="s3://b/", destination="file:///mnt/S/", force_update=True)
     warmup = decoded(JobType.WARMUP, b'{"paths": ["/mnt/S"], "partitions": 2, "strategyName": "random", "threads": 5}')
@@ -101,7 +101,7 @@ def test_the_page_has_every_storage_whose_keys_are_hidden() -> None:
 
 @pytest.mark.parametrize("job", ["server", "sync"])
 def test_the_runtime_starts_without_the_gateways_code(job: str) -> None:
-    """It starts in every pod of a set, and again in a hook of each."""
+    """The program starts in every pod of a set, and again in the hook of each, so its start must be fast."""
     program = (
         "import sys; from app import command; sys.argv = ['jobgate', 'cache-runtime', *sys.argv[1:]]\n"
         "try: command.main()\n"

@@ -1,4 +1,4 @@
-"""What is passed to juicefs is what it documents, no shell reads it, and the page tells every default."""
+"""The flags for juicefs are those that it documents, no shell interprets them, and the page lists every default."""
 
 import re
 import subprocess
@@ -49,7 +49,7 @@ def juicefs(*arguments: str) -> str:
 
 
 def documented(command: str) -> dict[str, str]:
-    """Every long option with its line."""
+    """Return every long option with its line."""
     lines = juicefs(command, "--help").splitlines()
     return {name: line for line in lines for name in re.findall(r"--([\w-]+)", line)}
 

@@ -1,4 +1,4 @@
-"""What becomes of jobs on real volumes when a server dies or hangs, a disk is full, a source breaks off."""
+"""Jobs on real volumes when a server dies or hangs, a disk is full, or a source breaks off."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ class Pair(NamedTuple):
         await eventually("servers warm up", lambda: all(map(self.warming, indexes)))
 
     async def ended(self, index: int, name: str) -> str:
-        """The message of a job that has failed."""
+        """Return the message of a failed job."""
         result = await self.servers[index].ended("warmup", name)
         assert result["status"] == "fail"
         return result["message"]
@@ -54,7 +54,7 @@ class Pair(NamedTuple):
         return [path.name for path in self.data.iterdir() if path.name.startswith(".warmup")]
 
     async def warms_again(self) -> None:
-        """Whatever happened before: the next warm-up goes well on both, and nothing is left of any."""
+        """Check that the next warm-up succeeds on both servers and that no remains are left."""
         for index in (0, 1):
             self.slow(index).unlink(missing_ok=True)
         name = await self.begin()
@@ -113,7 +113,7 @@ async def test_a_worker_killed_while_it_warms_up(pair: Pair) -> None:
 
 @needs_fuse
 async def test_a_coordinator_killed_while_it_warms_up(pair: Pair) -> None:
-    """Its worker ends, though its own part would take long; what is left is cleared away by the next warm-up."""
+    """Its worker ends although its own part would take long. The next warm-up removes the remains."""
     pair.slow(0).touch()
     lost = await pair.begin()
     await pair.until_warming(0, 1)
@@ -130,7 +130,7 @@ async def test_a_coordinator_killed_while_it_warms_up(pair: Pair) -> None:
 
 @needs_fuse
 async def test_a_worker_that_hangs_is_not_waited_for_and_disturbs_nobody_afterwards(pair: Pair) -> None:
-    """Stopped by a signal it keeps its process and its connections: only its beats tell."""
+    """A server stopped by a signal keeps its process and its connections. Only its heartbeats stop."""
     hung = await pair.begin()
     await pair.until_warming(1)
     os.kill(pair.servers[1].pid, signal.SIGSTOP)
@@ -207,7 +207,7 @@ async def told_of_cache(server: CacheServer, massage: str) -> None:
 
 @needs_fuse
 async def test_a_cache_disk_that_is_full_costs_speed_and_no_job(tmp_path: Path) -> None:
-    """juicefs reads on without its cache; the status tells how little is cached, and a clear makes room."""
+    """juicefs continues to read without its cache; the status shows how little is cached, and a clear makes room."""
     volume = formatted(tmp_path)
     with mounted(volume, "writer") as (writer, _):
         make_files(writer / "set", 4, size=1_000_000)

@@ -1,4 +1,4 @@
-"""What a source's owner, or who can write to the volume, may try: names that climb, links that lead elsewhere."""
+"""Attacks by the owner of a source or a writer of the volume: names with .. and links that lead elsewhere."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ class Set(NamedTuple):
     data: Path
 
     def outside(self) -> set[str]:
-        """What is neither in the volume nor the server's own."""
+        """Return the files that are neither in the volume nor in the server's directory."""
         found = {str(path.relative_to(self.home)) for path in self.home.rglob("*") if not path.is_dir()}
         return {name for name in found if not name.startswith(("data/", "server/"))}
 
@@ -48,7 +48,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Set]:
 @needs_juicefs
 @needs_landlock
 async def test_keys_reach_nothing_outside_of_the_volume(runtime: Set) -> None:
-    """The rest is copied, and the job tells of what failed."""
+    """The other keys are copied, and the job reports those that failed."""
     before = runtime.outside()
     (runtime.data / "deep" / "out" / "link").symlink_to(runtime.home / "precious")
     hostile = ["../../../up", "x/../../../../up", "link/through", "link/kept"]

@@ -1,4 +1,4 @@
-"""The jobs on real JuiceFS volumes, and what becomes of them when something dies."""
+"""The jobs on real JuiceFS volumes, also when a process dies."""
 
 import asyncio
 import shutil
@@ -25,7 +25,7 @@ class Set(NamedTuple):
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Set]:
-    """A set of one server, on a volume that another mount filled, so that nothing is cached here yet."""
+    """A set with one server. Another mount has filled the volume, so nothing is cached here yet."""
     home = tmp_path_factory.mktemp("set")
     volume = formatted(home)
     size = make_files(home / "source", 20)
@@ -88,7 +88,7 @@ async def test_a_users_list_is_warmed_and_a_wrong_one_refused(filled: Set) -> No
 
 
 async def test_a_source_that_is_not_there_is_a_failure(filled: Set) -> None:
-    """juicefs itself ends well, with nothing found."""
+    """juicefs itself ends with status 0 and finds nothing."""
     name = await filled.server.post("sync", {"source": "file:///no/such/", "destination": f"file://{filled.data}/x/"})
     assert await filled.server.ended("sync", name) == {
         "status": "fail",
@@ -124,7 +124,7 @@ async def test_a_full_data_directory_fails_the_sync(tmp_path: Path) -> None:
 
 
 async def test_a_sync_into_a_full_bucket_waits_and_can_be_terminated(tmp_path: Path) -> None:
-    """A mount goes on trying to store what it took; nothing is told as done meanwhile."""
+    """A mount keeps trying to store its data; the job does not report success meanwhile."""
     make_files(tmp_path / "source", 20, size=1_000_000, folders=1)
     with small_disk(tmp_path / "disk", 8) as disk:
         volume = formatted(tmp_path, disk)
@@ -143,7 +143,7 @@ async def test_a_sync_into_a_full_bucket_waits_and_can_be_terminated(tmp_path: P
 
 
 async def test_killed_during_a_warm_up_every_server_comes_to_one_end(tmp_path: Path) -> None:
-    """Two servers, each on a mount of its own; the coordinator dies, what it left is cleared away by the next run."""
+    """Two servers with a mount each. The coordinator dies, and the next run removes its remains."""
     volume = formatted(tmp_path)
     with mounted(volume, "a") as (data_a, cache_a), mounted(volume, "b") as (data_b, cache_b):
         size = make_files(data_a / "set", 16)

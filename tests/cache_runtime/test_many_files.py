@@ -1,4 +1,4 @@
-"""Sets that are large: `pytest -m slow tests/cache_runtime`."""
+"""Large sets: `pytest -m slow tests/cache_runtime`."""
 
 import os
 import tracemalloc
@@ -54,7 +54,7 @@ def test_lists_are_made_and_shared_out_in_bounded_memory(tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_a_hundred_thousand_files_are_synced_counted_and_removed_in_bounded_memory(tmp_path: Path) -> None:
-    """Into a plain directory: a volume on a small machine takes an hour for what is asked of the server here."""
+    """The destination is a plain directory, because a volume on a small machine would take an hour."""
     make_many(tmp_path / "source", MANY)
     data = tmp_path / "data"
     data.mkdir()

@@ -1,4 +1,4 @@
-"""Paths from outside: what is removed, what is refused, and that a refusal removes nothing."""
+"""Untrusted paths: what is removed, what is refused, and that a refused job removes nothing."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.support.juicefs import small_disk
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    """A data directory beside something precious, with links to it at every place."""
+    """A data directory with links to a directory beside it, which must stay untouched."""
     for name in ("precious/kept", "data/a/1", "data/a/b/2", "data/c", "data/.dot"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -137,7 +137,7 @@ def test_deep_trees_need_no_deep_stack(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("work", [remove_paths, lambda base, paths, stop: clear_paths((base,), paths, stop)])
-def test_stopped_it_stops(base: Path, work: Callable[[Path, tuple[str, ...], Stop], None]) -> None:
+def test_removal_stops_on_request(base: Path, work: Callable[[Path, tuple[str, ...], Stop], None]) -> None:
     stop = Stop()
     stop.set()
     with pytest.raises(Stopped):
@@ -152,6 +152,6 @@ def test_a_destination_need_not_exist_but_must_stay_inside(base: Path) -> None:
             check_future(base, f"{base}{path}")
 
 
-def test_an_existing_path_is_given_back_plain(base: Path) -> None:
+def test_an_existing_path_is_normalized(base: Path) -> None:
     assert existing(base, f"{base}//a/./b/") == base / "a" / "b"
     assert existing(base, f"{base}/") == base

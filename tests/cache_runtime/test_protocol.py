@@ -1,4 +1,4 @@
-"""What the server answers, held by a table, over real HTTP."""
+"""The answers of the server over real HTTP, compared with a table."""
 
 import asyncio
 import json
@@ -72,7 +72,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CacheServer]:
         yield running
 
 
-async def test_every_vector_is_answered_as_written(server: CacheServer) -> None:
+async def test_the_protocol_table(server: CacheServer) -> None:
     answered = {}
     for name, vector in VECTORS.items():
         headers = {"filename": vector.filename} if vector.filename is not None else {}
@@ -81,17 +81,17 @@ async def test_every_vector_is_answered_as_written(server: CacheServer) -> None:
     assert answered == {name: vector.code for name, vector in VECTORS.items()}
 
 
-async def test_every_route_is_closed_without_the_secret(server: CacheServer) -> None:
+async def test_every_route_needs_the_token(server: CacheServer) -> None:
     codes = {(await server.ask(v.method, v.path, token=None)).status_code for v in VECTORS.values()}
     assert codes == {401}
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", TOKEN + "x", TOKEN[:-1], f"{TOKEN} {TOKEN}"])
-async def test_the_secret_must_be_the_whole_secret(server: CacheServer, token: str | None) -> None:
+async def test_a_part_of_the_token_is_refused(server: CacheServer, token: str | None) -> None:
     assert (await server.ask("GET", "/cacheStatus/cacheInfo.json", token=token)).status_code == 401
 
 
-async def test_a_replaced_secret_counts_at_once(server: CacheServer) -> None:
+async def test_a_replaced_token_applies_at_once(server: CacheServer) -> None:
     (server.home / "token").write_text("another\n")
     try:
         assert (await server.ask("GET", "/syncOptions/x")).status_code == 401
@@ -113,7 +113,7 @@ async def test_options_are_served_as_they_were_posted_and_to_nobody_else(server:
 
 
 async def test_figures_are_newer_than_the_result_that_is_served(server: CacheServer) -> None:
-    """The next look of its own would come after five seconds or more."""
+    """The next regular measurement would come after five seconds or more."""
     block = server.home / "cache" / "figures"
     for content in (b"", b"three"):
         block.write_bytes(content)
@@ -136,7 +136,7 @@ async def test_a_result_has_the_words_of_the_protocol(server: CacheServer) -> No
 
 
 async def test_the_cache_status_is_there_from_the_start(server: CacheServer) -> None:
-    """The data directory is no JuiceFS here, which is told; the rest is known all the same."""
+    """The data directory is not a JuiceFS mount here, which is reported; the other figures are known nevertheless."""
     path = server.home / "runtime" / "cacheStatus" / "cacheInfo.json"
     await eventually("a status", path.exists)
     status = (await server.ask("GET", "/cacheStatus/cacheInfo.json")).json()
@@ -149,7 +149,7 @@ async def test_the_cache_status_is_there_from_the_start(server: CacheServer) -> 
 
 
 def slow(server: CacheServer, name: str) -> dict[str, Any]:
-    """A sync that takes minutes, and can be told by its mark."""
+    """A sync that takes minutes; a mark identifies its process."""
     source = server.home / "slow"
     source.mkdir(exist_ok=True)
     (source / "large").write_bytes(b"x" * 20_000_000)
@@ -251,7 +251,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("arguments", "told"), REFUSED.values(), ids=REFUSED)
-def test_it_does_not_start(arguments: list[str], told: str) -> None:
+def test_wrong_configurations_do_not_start(arguments: list[str], told: str) -> None:
     command = [sys.executable, "-m", "app.cache_runtime", "server", *arguments]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 2
@@ -271,7 +271,7 @@ async def test_one_directory_has_one_server(tmp_path: Path) -> None:
         assert "another server has the directory" in ran.stderr
 
 
-async def test_the_port_flag_is_kept(tmp_path: Path) -> None:
+async def test_the_port_flag_applies(tmp_path: Path) -> None:
     with cache_server(tmp_path / "any") as first:
         port = first.url.rpartition(":")[2]
     with cache_server(tmp_path / "named", f"--serverPort={port}") as second:

@@ -1,4 +1,4 @@
-"""Credentials: what carries them, and that nothing tells them."""
+"""Credentials: how they reach juicefs, and that nothing reveals them."""
 
 import http.server
 import json
@@ -32,7 +32,7 @@ def test_texts_are_scrubbed(text: str, left: str) -> None:
     assert scrubber([f"s3://{ACCESS}:{SECRET}@bucket/"])(text) == left
 
 
-def test_a_short_secret_hides_no_words() -> None:
+def test_a_short_secret_is_hidden_as_a_whole_word_only() -> None:
     assert scrubber(["s3://ak:sk@b"])("task of ak and sk") == "task of *** and ***"
 
 
@@ -69,7 +69,7 @@ def test_two_ends_of_one_storage_do_not_share_keys() -> None:
 
 @contextmanager
 def storage() -> Iterator[tuple[str, list[str]]]:
-    """An S3 that holds requests until the test has looked, and then refuses them."""
+    """An S3 server that holds requests until the test has inspected the processes, and then refuses them."""
     seen: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -101,7 +101,7 @@ def storage() -> Iterator[tuple[str, list[str]]]:
 
 
 @needs_juicefs
-async def test_keys_reach_the_storage_and_nobody_else(tmp_path: Path) -> None:
+async def test_keys_reach_the_storage_only(tmp_path: Path) -> None:
     with storage() as (address, seen), cache_server(tmp_path) as server:
         source = f"minio://{ACCESS}:{SECRET}@{address}/bucket/"
         options = {"source": source, "destination": f"file://{tmp_path}/out/"}

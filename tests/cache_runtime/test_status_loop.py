@@ -1,4 +1,4 @@
-"""When a server looks at its cache."""
+"""When a server measures its cache."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ LONG = 3600.0
 
 
 class Looks:
-    """An engine and a store that count. A look takes as long as it is told to."""
+    """An engine and a store that count measurements. A measurement ends when the test allows it."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -46,7 +46,7 @@ async def watching(looks: Any, *pauses: float) -> tuple[CacheInfoLoop, asyncio.T
     return watch, asyncio.get_running_loop().create_task(watch.run())
 
 
-async def test_the_pauses_begin_again_after_a_job() -> None:
+async def test_the_short_pauses_start_again_after_a_job() -> None:
     looks = Looks()
     watch, task = await watching(looks, 0.01, LONG)
     await looks.until_begun(2)
@@ -57,7 +57,7 @@ async def test_the_pauses_begin_again_after_a_job() -> None:
     assert looks.begun == 8
 
 
-async def test_a_job_waits_for_a_look_that_began_after_its_end() -> None:
+async def test_a_job_waits_for_a_measurement_that_started_after_its_end() -> None:
     looks = Looks()
     looks.goes_on.clear()
     watch, task = await watching(looks, LONG)
@@ -69,7 +69,7 @@ async def test_a_job_waits_for_a_look_that_began_after_its_end() -> None:
     assert looks.saved[:2] == ["1", "2"]
 
 
-async def test_a_look_that_breaks_ends_neither_job_nor_watch() -> None:
+async def test_a_failed_measurement_ends_neither_job_nor_loop() -> None:
     looks = Looks()
     looks.breaks = True
     watch, task = await watching(looks, 0.01, LONG)

@@ -1,4 +1,4 @@
-"""The small pure parts: flags, figures, what programs say."""
+"""Small pure functions: flags, figures, the output of programs."""
 
 import os
 from pathlib import Path
@@ -50,12 +50,12 @@ INFO = {
 
 
 @pytest.mark.parametrize(("text", "wanted"), INFO.values(), ids=INFO)
-def test_what_info_says(text: str, wanted: tuple[int, int]) -> None:
+def test_the_output_of_juicefs_info_is_parsed(text: str, wanted: tuple[int, int]) -> None:
     found = parse_info(text)
     assert (found.files, found.length) == wanted
 
 
-def test_info_that_says_nothing_is_an_error() -> None:
+def test_output_of_juicefs_info_without_totals_is_an_error() -> None:
     with pytest.raises(JobFailed):
         parse_info("inode: 1")
 
@@ -75,7 +75,7 @@ SYNC = {
 
 
 @pytest.mark.parametrize(("lines", "problem"), SYNC.values(), ids=SYNC)
-def test_what_a_sync_says(lines: list[str], problem: str | None) -> None:
+def test_the_output_of_juicefs_sync_is_parsed(lines: list[str], problem: str | None) -> None:
     report = juicefs.SyncReport()
     for line in lines:
         report.line(line)
@@ -96,7 +96,7 @@ def test_output_is_kept_in_bounded_memory() -> None:
     assert len(heard) == 2002
 
 
-def test_without_errors_the_last_words_are_told() -> None:
+def test_without_errors_the_summary_is_the_last_lines() -> None:
     output = Output()
     output.feed(b"\n".join(b"%d" % number for number in range(20)))
     output.close()
@@ -108,7 +108,7 @@ def test_the_pauses_grow_to_the_interval() -> None:
     assert pauses(1) == [1]
 
 
-def test_disks_count_once_a_device_whatever_their_kind(tmp_path: Path) -> None:
+def test_each_device_counts_once(tmp_path: Path) -> None:
     with small_disk(tmp_path / "one", 3) as one, small_disk(tmp_path / "two", 5) as two:
         (one / "file").write_bytes(b"x" * 1024 * 1024)
         (one / "below").mkdir()

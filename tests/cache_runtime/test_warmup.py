@@ -1,4 +1,4 @@
-"""Servers that meet over a directory: every part of a warm-up, and every way in which one of them can be lost."""
+"""Warm-ups of servers that share a directory: every step, and every way in which a server can be lost."""
 
 import asyncio
 import os
@@ -24,13 +24,13 @@ Warm = Callable[[Path], Awaitable[None]]
 
 
 def files_of(listed: Path) -> list[str]:
-    """As juicefs takes a line: all that is below a directory."""
+    """Return the files that juicefs warms up for a line: a file, or all files below a directory."""
     found = [listed] if listed.is_file() else listed.rglob("*")
     return [str(path) for path in found if path.is_file() and not path.is_symlink()]
 
 
 class Servers:
-    """What each of them warmed."""
+    """The servers of a set, and the files that each has warmed up."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -125,7 +125,7 @@ async def test_a_users_list_stays_inside(servers: Servers, line: str) -> None:
     assert servers.left() == []
 
 
-async def test_a_server_that_does_not_come_is_done_without(servers: Servers) -> None:
+async def test_a_warm_up_goes_on_without_a_missing_worker(servers: Servers) -> None:
     options = WarmupRequest(partitions=3)
     told = await asyncio.gather(
         servers.server(0, options, times=ONE_IS_MISSING).run(), servers.server(2, options, times=TIMES).run()
@@ -152,7 +152,7 @@ async def test_a_worker_takes_no_part_in_another_job(servers: Servers) -> None:
     other.close()
 
 
-async def test_what_a_dead_coordinator_left_is_cleared_away(servers: Servers) -> None:
+async def test_the_remains_of_a_dead_coordinator_are_removed(servers: Servers) -> None:
     dead = Rendezvous.begin(servers.data, "old", 0)
     assert dead is not None
     dead.put("file.0", b"old\n")
@@ -163,7 +163,7 @@ async def test_what_a_dead_coordinator_left_is_cleared_away(servers: Servers) ->
 
 
 @pytest.mark.parametrize("left", ["nothing", "a file", "a link"])
-async def test_remains_of_any_shape_are_cleared_or_told(servers: Servers, left: str, tmp_path: Path) -> None:
+async def test_remains_of_any_kind_are_removed_or_reported(servers: Servers, left: str, tmp_path: Path) -> None:
     place = servers.data / ".warmup"
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "kept").write_text("x")
@@ -182,7 +182,7 @@ async def test_remains_of_any_shape_are_cleared_or_told(servers: Servers, left: 
     assert (tmp_path / "elsewhere" / "kept").exists()
 
 
-async def test_a_living_coordinator_is_left_in_peace(servers: Servers) -> None:
+async def test_a_second_coordinator_does_not_disturb_a_live_one(servers: Servers) -> None:
     living = Rendezvous.begin(servers.data, "other", 0)
     assert living is not None
 
@@ -232,7 +232,7 @@ async def test_a_worker_that_comes_after_the_split_is_told_so(servers: Servers) 
     rendezvous.close()
 
 
-async def test_a_worker_that_fails_fails_the_whole(servers: Servers) -> None:
+async def test_a_failed_worker_fails_the_warm_up(servers: Servers) -> None:
     async def broken(_: Path) -> None:
         raise JobFailed("no such mount")
 
@@ -243,8 +243,8 @@ async def test_a_worker_that_fails_fails_the_whole(servers: Servers) -> None:
     assert servers.left() == []
 
 
-async def test_a_worker_that_dies_fails_the_whole(servers: Servers) -> None:
-    """Its beats stop, and nothing else tells."""
+async def test_a_dead_worker_fails_the_warm_up(servers: Servers) -> None:
+    """Only its heartbeats stop."""
 
     async def watch() -> str:
         return await _failure(servers.server(0, WarmupRequest(partitions=2), times=ONE_IS_DEAD))
@@ -258,7 +258,7 @@ async def test_a_worker_that_dies_fails_the_whole(servers: Servers) -> None:
     assert servers.left() == []
 
 
-async def test_one_that_is_terminated_tells_the_others(servers: Servers) -> None:
+async def test_a_terminated_server_notifies_the_others(servers: Servers) -> None:
     async def endless(_: Path) -> None:
         await asyncio.sleep(3600)
 
@@ -278,7 +278,7 @@ async def _failure(part: Warmup) -> str:
     return str(failed.value)
 
 
-def test_silence_is_told_by_our_own_clock() -> None:
+def test_silence_is_measured_by_the_local_clock() -> None:
     now = 0.0
     detector = FailureDetector(lambda: now, 10)
     assert detector.silent(["beat.1.0"], [1, 2]) == set()
@@ -290,7 +290,7 @@ def test_silence_is_told_by_our_own_clock() -> None:
     assert detector.silent(["beat.1.1"], [1]) == {1}
 
 
-def test_names_that_are_not_ours_are_ignored() -> None:
+def test_unknown_names_in_the_directory_are_ignored() -> None:
     names = ["beat.1.7", "beat.x.1", "beat.1", "beat.1.x", "worker.2", "worker.", "worker.²", "other"]
     assert beats(names) == {1: 7}
     assert with_prefix(names, "worker") == {2}

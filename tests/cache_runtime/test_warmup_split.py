@@ -1,4 +1,4 @@
-"""How a warm-up's files come to its servers: in turn, or each by a draw of its own."""
+"""The assignment of files to servers in a warm-up: in turn or at random."""
 
 import asyncio
 from pathlib import Path
@@ -12,7 +12,7 @@ FILES = 64
 
 
 @pytest.mark.parametrize("strategy", ["sequence", "random"])
-async def test_lines_are_dealt_out_in_turn_or_drawn(tmp_path: Path, strategy: str) -> None:
+async def test_lines_are_assigned_in_turn_or_at_random(tmp_path: Path, strategy: str) -> None:
     names = [f"{number:02}" for number in reversed(range(FILES))]
     for name in names:
         (tmp_path / name).write_text(name)

@@ -18,7 +18,7 @@ PATHS = st.lists(st.lists(NAMES, min_size=1, max_size=4).map("/".join), max_size
 
 
 def make(top: Path, *paths: str) -> Path:
-    """What would be below a file that is there already is left out."""
+    """Create files. Paths below an existing file are skipped."""
     for path in paths:
         place = top / path
         if not any(parent.is_file() for parent in place.parents if parent.is_relative_to(top)) and not place.exists():
@@ -52,7 +52,7 @@ TREES: dict[str, tuple[list[str], dict[str, int]]] = {
 
 
 @pytest.mark.parametrize(("paths", "wanted"), TREES.values(), ids=TREES)
-def test_what_stands_for_a_tree(tmp_path: Path, paths: list[str], wanted: dict[str, int]) -> None:
+def test_the_entries_for_a_tree(tmp_path: Path, paths: list[str], wanted: dict[str, int]) -> None:
     assert lines(make(tmp_path, *paths)) == wanted
 
 
@@ -65,7 +65,7 @@ def test_links_and_empty_directories_keep_no_directory_from_being_whole(tmp_path
     assert lines(tmp_path) == {"a": 1}
 
 
-def test_a_file_is_told_as_itself_and_what_is_hidden_not_at_all(tmp_path: Path) -> None:
+def test_a_file_is_listed_as_itself_and_hidden_entries_are_not(tmp_path: Path) -> None:
     make(tmp_path, "a/1", ".b/2")
     assert [*whole_directories.whole_directories(tmp_path / "a/1", tmp_path, Stop())] == [
         ListEntry(os.fsencode(tmp_path / "a/1"), 1)
@@ -73,16 +73,14 @@ def test_a_file_is_told_as_itself_and_what_is_hidden_not_at_all(tmp_path: Path) 
     assert [*whole_directories.whole_directories(tmp_path / ".b", tmp_path, Stop())] == []
 
 
-def test_more_directories_than_can_be_remembered_are_told_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_pending_directories_are_listed_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole_directories, "_MAX_PENDING", 2)
     make(tmp_path, *(f"a/d{number}/1" for number in range(7)), "a/2", "b/1")
     assert lines(tmp_path) == {**{f"a/d{number}": 1 for number in range(7)}, "a/2": 1, "b": 1}
 
 
 @given(PATHS)
-def test_each_file_is_told_once_and_no_other_is(paths: list[str]) -> None:
+def test_each_file_is_listed_exactly_once(paths: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         top = make(Path(directory), *paths)
         found = told(top)

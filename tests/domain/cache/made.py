@@ -1,4 +1,4 @@
-"""Short ways to say a set, a job, a Secret."""
+"""Short constructors of sets, jobs and Secrets for tests."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def set_spec(**spec: Any) -> SampleSetSpec:
 
 
 def job_spec(kind: str, **spec: Any) -> SampleJobSpec:
-    """As stored, whether it would be accepted or not."""
+    """Return the spec as stored, without validation."""
     return SampleJobSpec.model_validate(a_job(kind, **spec)["spec"])
 
 

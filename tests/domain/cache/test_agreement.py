@@ -1,4 +1,4 @@
-"""The driver and the runtime servers mean the same by what passes between them."""
+"""The controller and the runtime servers agree on their messages."""
 
 from pathlib import Path
 from typing import Any
@@ -67,14 +67,14 @@ def test_servers_understand_every_option(options: JobOptions) -> None:
 
 
 def read_by_servers(command: list[str]) -> dict[str, Any]:
-    """What the runtime's command line makes of a container's command."""
+    """Parse the command of a container with the command line of the runtime."""
     assert command[:2] == ["jobgate", "cache-runtime"]
     read = typer.main.get_command(runtime).commands[command[2]]  # type: ignore[attr-defined]
     context = read.make_context(command[2], command[3:])
     return {**context.params, "rest": context.args}
 
 
-def test_a_server_is_started_where_the_set_looks_for_it() -> None:
+def test_the_server_command_matches_the_service_and_the_mounts() -> None:
     container = a_runtime(set_spec())["spec"]["template"]["spec"]["containers"][0]
     (port,) = runtime_service(IDENTITY)["spec"]["ports"]
     read = read_by_servers(container["command"])
@@ -85,7 +85,7 @@ def test_a_server_is_started_where_the_set_looks_for_it() -> None:
     assert read["server_dir"] == Path("/runtime")
 
 
-def test_before_a_server_stops_it_clears_all_that_it_caches() -> None:
+def test_the_pre_stop_hook_clears_every_cache_directory() -> None:
     spec = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/a:/b"}]})
     container = a_runtime(spec)["spec"]["template"]["spec"]["containers"][0]
     read = read_by_servers(container["lifecycle"]["preStop"]["exec"]["command"])
@@ -97,14 +97,14 @@ def test_there_are_options_for_every_job_type() -> None:
     assert set(OPTIONS) == set(JobType)
 
 
-def test_reports_have_what_servers_serve() -> None:
+def test_reports_have_the_fields_that_servers_serve() -> None:
     ours = set(ServerReport.__dataclass_fields__) - {"node", "error_message"}
     assert ours == set(CacheInfo.__struct_fields__) - {"error_massage"}
 
 
 @UNHURRIED
 @given(KEY, KEY)
-def test_servers_read_any_keys(access: str, secret: str) -> None:
+def test_servers_decode_any_keys(access: str, secret: str) -> None:
     source, _ = sync_ends(with_keys("s3://bucket.example.com/x", StorageKeys(access, secret)), "file:///mnt/s")
     assert source.uri == "s3://bucket.example.com/x"
     assert list(source.environment.values()) == [access, secret]

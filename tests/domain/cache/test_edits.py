@@ -1,4 +1,4 @@
-"""Which edits of a SampleSet its phase forbids."""
+"""The edits of a SampleSet that its state forbids."""
 
 from app.domain.cache.edits import frozen_changes
 from app.domain.cache.reconcile.values import SetRecord
@@ -6,7 +6,7 @@ from app.domain.cache.vocabulary import SetPhase
 from tests.domain.cache.made import set_spec
 
 
-def test_where_data_came_from_is_history_once_it_is_there() -> None:
+def test_the_source_is_frozen_after_the_first_sync() -> None:
     stored, new = set_spec(), set_spec(noSync=True, source={"uri": "s3://other.example.com"}, partitions=9)
     assert frozen_changes(SetRecord(phase=SetPhase.SYNC_FAILED), stored, new) == []
     for record in (SetRecord(phase=SetPhase.MOUNT, synced=True), SetRecord(phase=SetPhase.READY)):

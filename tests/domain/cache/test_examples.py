@@ -1,4 +1,4 @@
-"""Manifests as upstream's tutorial and chart have them: accepted as they are, and of use to the driver."""
+"""The manifests of upstream's tutorial and chart are accepted unchanged and give valid objects and options."""
 
 from dataclasses import replace
 from typing import Any

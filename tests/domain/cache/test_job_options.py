@@ -1,4 +1,4 @@
-"""What runtime servers are told to do: each row of the driver's methods, and what is refused."""
+"""The option files for runtime servers, and the options that are refused."""
 
 from dataclasses import replace
 from typing import Any
@@ -64,13 +64,13 @@ def test_sync(options: Manifest | None, expected: Manifest) -> None:
     assert sync(options) == expected
 
 
-def test_syncs_credentials_are_in_the_option_file_alone() -> None:
+def test_the_keys_of_a_sync_are_in_the_option_file_only() -> None:
     options = sync_options(IDENTITY, set_spec(), None, a_secret(**KEYS), SITE)
     assert options.values["source"] == f"{S3}/"
     assert options.option_file()["source"] == "s3://AK:S%2FK@bucket.example.com/train/"
 
 
-def test_a_file_system_takes_no_credentials() -> None:
+def test_a_file_source_gets_no_keys() -> None:
     assert sync({"source": "file:///data"}, **KEYS)["source"] == "file:///data/"
 
 
@@ -122,7 +122,7 @@ def test_a_sets_sync_takes_name_and_namespace_of_its_secret_one_by_one(ref: Any,
     assert resolved(SecretRef(**ref), SecretRef(name="sets", namespace="here"), "team") == expected
 
 
-def test_a_secret_without_a_namespace_is_the_manifests() -> None:
+def test_a_secret_ref_defaults_to_the_namespace_of_the_manifest() -> None:
     assert resolved(SecretRef(name="a"), None, "team") == ("team", "a")
 
 
@@ -220,7 +220,7 @@ def test_a_clear_of_something_else_is_refused(path: str, code: str) -> None:
         assert error.detail == f"given path {path} is not valid, it should in host path or mount path"
 
 
-def test_a_runtime_of_several_containers_is_nobody_we_know() -> None:
+def test_a_stateful_set_with_several_containers_is_refused() -> None:
     runtime = a_runtime(set_spec())
     runtime["spec"]["template"]["spec"]["containers"] *= 2
     with pytest.raises(InvalidManifest) as refused:
@@ -255,7 +255,7 @@ def test_no_path_leaves_its_directory(path: str, kind: str) -> None:
         assert kind != "rmr" or place.rstrip("/") != base
 
 
-def test_the_mount_may_be_elsewhere() -> None:
+def test_the_mount_path_is_configurable() -> None:
     site = replace(SITE, data_mount_path="/data")
     made = rmr_options(IDENTITY, job_spec("rmr", rmrOptions={"paths": ["a"]}), site)
     assert made.values["paths"] == ["/data/imagenet/a"]

@@ -1,4 +1,4 @@
-"""The objects of sets: whole, as golden files, and what must hold in any of them."""
+"""The objects of sets: golden files, and properties of all objects."""
 
 import json
 from dataclasses import replace
@@ -76,7 +76,7 @@ def test_names_and_label() -> None:
     ],
 )
 def test_the_label_of_nodes_has_the_namespace(namespace: str, name: str, label: str) -> None:
-    """Equally named sets of two namespaces would take the label off each other's nodes."""
+    """Otherwise sets of the same name in two namespaces would remove each other's labels."""
     assert node_label_of(namespace, name) == label
     assert names.label_key(label) is None
 
@@ -110,14 +110,14 @@ def test_a_key_without_the_other_is_refused(has: str, lacks: str) -> None:
     assert refused.value.message == f"secret storage is not valid: it has the key {has} without {lacks}"
 
 
-def test_without_an_image_there_is_no_runtime() -> None:
+def test_without_a_runtime_image_the_stateful_set_is_refused() -> None:
     with pytest.raises(InvalidManifest) as refused:
         runtime_stateful_set(IDENTITY, set_spec(), a_pv(set_spec()), replace(SITE, runtime_image=""))
     assert refused.value.code == "RuntimeImageMissing"
     assert refused.value.message == "RUNTIME_IMAGE is not in environment variable"
 
 
-def test_mounts_can_be_moved_by_the_installation() -> None:
+def test_the_installation_configures_the_mount_paths() -> None:
     site = replace(SITE, cache_mount_path="/c", data_mount_path="/d")
     made = runtime_stateful_set(IDENTITY, set_spec(), a_pv(set_spec()), site)
     mounts = made["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
@@ -135,7 +135,7 @@ def test_a_cache_directory_takes_no_name_of_the_pods_other_volumes() -> None:
     assert len(set(volumes)) == len(volumes) == 4
 
 
-def test_the_runtime_reflects_the_volume_and_not_a_later_edit() -> None:
+def test_cache_directories_come_from_the_volume_not_from_a_later_edit() -> None:
     made_with = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/ssd"}]})
     edited = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/other"}]}, partitions=7)
     made = runtime_stateful_set(IDENTITY, edited, a_pv(made_with), SITE)
@@ -143,7 +143,7 @@ def test_the_runtime_reflects_the_volume_and_not_a_later_edit() -> None:
     assert made["spec"]["replicas"] == 7
 
 
-def test_no_shell_is_started_whatever_the_paths() -> None:
+def test_no_command_uses_a_shell() -> None:
     spec = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/a/$(reboot);x"}]})
     container = a_runtime(spec)["spec"]["template"]["spec"]["containers"][0]
     for command in (container["command"], container["lifecycle"]["preStop"]["exec"]["command"]):
@@ -163,7 +163,7 @@ def test_no_shell_is_started_whatever_the_paths() -> None:
         (["/runtime/token", "/c"], ["cache-", "c"]),
     ],
 )
-def test_a_directorys_volume_has_upstreams_name_where_that_is_one(directories: list[str], expected: list[str]) -> None:
+def test_pod_volumes_have_upstreams_names_if_valid_and_unique(directories: list[str], expected: list[str]) -> None:
     made = directory_volume_names(directories, reserved=("sample-set", "runtime-token"))
     assert len(set(made)) == len(made)
     assert all(
@@ -194,7 +194,7 @@ def test_volumes_of_different_sets_have_different_names(one: tuple[str, str], ot
 
 @UNHURRIED
 @given(NAMESPACES, SETS, NAMESPACES, SETS)
-def test_a_volumes_name_is_its_sets_alone(one_ns: str, one: str, other_ns: str, other: str) -> None:
+def test_volume_names_are_unique_for_namespace_and_set(one_ns: str, one: str, other_ns: str, other: str) -> None:
     left, right = volume_name(one_ns, one), volume_name(other_ns, other)
     assert (left == right) == ((one_ns, one) == (other_ns, other))
     assert names.dns_subdomain(left) is None
@@ -238,7 +238,7 @@ SECRETS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=
 
 @UNHURRIED
 @given(SECRETS, SECRETS)
-def test_no_credential_is_in_anything_that_can_be_seen(access: str, hidden: str) -> None:
+def test_credentials_are_in_the_option_file_only(access: str, hidden: str) -> None:
     keys = {"access-key": access, "secret-key": hidden, "metaurl": f"redis://:{hidden}@meta/1"}
     secret = a_secret(**keys)
     spec = set_spec()

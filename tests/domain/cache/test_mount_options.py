@@ -1,4 +1,4 @@
-"""JuiceFS' mount options: what overrides what, in which order, and how they are read back."""
+"""The mount options of JuiceFS: precedence, order, and parsing."""
 
 from typing import Any
 
@@ -84,16 +84,16 @@ CASES: list[tuple[Manifest | None, list[Manifest], str]] = [
 
 
 @pytest.mark.parametrize(("options", "levels", "expected"), CASES)
-def test_what_is_emitted(options: Manifest | None, levels: list[Manifest], expected: str) -> None:
+def test_mount_options_in_the_volume(options: Manifest | None, levels: list[Manifest], expected: str) -> None:
     assert emitted(options, *levels) == expected
 
 
-def test_the_default_size_is_what_the_volume_can_hold() -> None:
+def test_the_default_cache_size_is_the_capacity_of_the_volume() -> None:
     pebibytes = DEFAULT_CACHE_SIZE * 1024**2 / 1024**5
     assert a_pv(set_spec())["spec"]["capacity"]["storage"] == f"{pebibytes:.0f}Pi"
 
 
-def test_sets_of_one_name_have_directories_of_their_own() -> None:
+def test_sets_of_the_same_name_have_different_directories() -> None:
     spec = set_spec()
     one, other = (mount_options(spec.mount_options, spec.levels, space, "imagenet") for space in ("a", "b"))
     assert parse_mount_options(one)["cache-dir"] != parse_mount_options(other)["cache-dir"]
@@ -119,7 +119,7 @@ def test_directories_are_read_back_from_the_volume() -> None:
         ({"csi": {"volumeAttributes": {"mountOptions": "cache-dir=:"}}}, "CacheDirNotValid", "cache-dir is not valid"),
     ],
 )
-def test_a_volume_that_somebody_else_made_is_refused(spec: Manifest, code: str, words: str) -> None:
+def test_a_foreign_volume_is_refused(spec: Manifest, code: str, words: str) -> None:
     with pytest.raises(InvalidManifest) as refused:
         cache_dirs_of({"metadata": {"name": "team.imagenet"}, "spec": spec})
     assert (refused.value.code, refused.value.message) == (code, words)

@@ -1,4 +1,4 @@
-"""What a SampleJob may say, and what is told of one that may not."""
+"""The validation of SampleJobs."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ REFUSED: list[tuple[Manifest, str, str]] = [
 
 
 @pytest.mark.parametrize(("manifest", "pointer", "code"), REFUSED)
-def test_what_is_refused(manifest: Manifest, pointer: str, code: str) -> None:
+def test_invalid_specs_are_refused(manifest: Manifest, pointer: str, code: str) -> None:
     (error,) = errors_of(manifest)
     assert (error.pointer, error.code) == (pointer, code)
     assert error.accepted
@@ -83,7 +83,7 @@ UPSTREAM = [
 
 
 @pytest.mark.parametrize(("manifest", "words"), UPSTREAM)
-def test_upstreams_words(manifest: Manifest, words: str) -> None:
+def test_messages_are_upstreams(manifest: Manifest, words: str) -> None:
     (error,) = errors_of(manifest)
     assert error.detail == words
 
@@ -101,12 +101,12 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize("manifest", ACCEPTED)
-def test_what_is_accepted_and_stays_as_it_is(manifest: Manifest) -> None:
+def test_accepted_specs_are_stored_unchanged(manifest: Manifest) -> None:
     accepted = SAMPLE_JOB.accept(manifest, LIMITS)
     assert SAMPLE_JOB.accept(accepted, LIMITS) == accepted
 
 
-def test_the_least_that_is_accepted_gets_defaults() -> None:
+def test_a_minimal_manifest_gets_defaults() -> None:
     manifest = a_job("warmup", warmupOptions={})
     assert SAMPLE_JOB.accept(manifest, LIMITS)["spec"] == {
         "type": "warmup",
@@ -116,7 +116,7 @@ def test_the_least_that_is_accepted_gets_defaults() -> None:
     }
 
 
-def test_all_errors_are_told_at_once() -> None:
+def test_all_errors_are_reported_together() -> None:
     manifest = a_job("sync", sampleSetRef=None, secretRef={"name": 5}, rmrOptions={"paths": []}, terminate="yes")
     assert {error.pointer for error in errors_of(manifest)} == {
         "/spec/secretRef/name",
@@ -126,7 +126,7 @@ def test_all_errors_are_told_at_once() -> None:
     }
 
 
-def test_type_and_set_stay_while_options_may_change() -> None:
+def test_type_and_set_are_immutable() -> None:
     stored = SAMPLE_JOB.accept(a_job("rmr", rmrOptions={"paths": ["a"]}), LIMITS)
     other = SAMPLE_JOB.accept(a_job("rmr", rmrOptions={"paths": ["b"]}, terminate=True, **SECRET), LIMITS)
     assert SAMPLE_JOB.changes(stored, other) == []

@@ -1,4 +1,4 @@
-"""What a SampleSet may say, and what is told of one that may not."""
+"""The validation of SampleSets."""
 
 from dataclasses import replace
 from typing import Any
@@ -36,7 +36,7 @@ def level(path: Any = "/data/cache", medium: Any = "SSD", **more: Any) -> Manife
     return {"mediumType": medium, "path": path, **more}
 
 
-def test_the_least_that_is_accepted_gets_defaults() -> None:
+def test_a_minimal_manifest_gets_defaults() -> None:
     accepted = SAMPLE_SET.accept(a_set(), LIMITS)
     assert accepted["spec"] == {
         "partitions": 2,
@@ -117,7 +117,7 @@ REFUSED: list[tuple[Manifest, str, str]] = [
 
 
 @pytest.mark.parametrize(("manifest", "pointer", "code"), REFUSED)
-def test_what_is_refused(manifest: Manifest, pointer: str, code: str) -> None:
+def test_invalid_specs_are_refused(manifest: Manifest, pointer: str, code: str) -> None:
     (error,) = errors_of(manifest)
     assert (error.pointer, error.code) == (pointer, code)
     assert error.accepted or code in ("Invalid", "InvalidName")
@@ -137,7 +137,7 @@ UPSTREAM = [
 
 
 @pytest.mark.parametrize(("manifest", "words"), UPSTREAM)
-def test_upstreams_words(manifest: Manifest, words: str) -> None:
+def test_messages_are_upstreams(manifest: Manifest, words: str) -> None:
     (error,) = errors_of(manifest)
     assert error.detail == words
 
@@ -170,12 +170,12 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize("manifest", ACCEPTED)
-def test_what_is_accepted_and_stays_as_it_is(manifest: Manifest) -> None:
+def test_accepted_specs_are_stored_unchanged(manifest: Manifest) -> None:
     accepted = SAMPLE_SET.accept(manifest, LIMITS)
     assert SAMPLE_SET.accept(accepted, LIMITS) == accepted
 
 
-def test_all_errors_are_told_at_once() -> None:
+def test_all_errors_are_reported_together() -> None:
     manifest = a_set("x" * 50, partitions="2", secretRef=None, csi={"driver": "x"}, tolerations=[{"value": "x"}])
     assert [error.code for error in errors_of(manifest)] == [
         "InvalidType",
@@ -195,7 +195,7 @@ def test_what_is_wrong_in_an_optional_part_does_not_hide_the_rest() -> None:
     }
 
 
-def test_an_installation_may_say_where_caches_are() -> None:
+def test_cache_roots_are_configurable() -> None:
     limits = replace(LIMITS, cache_roots=("/ssd/", "/home/cache"))
     SAMPLE_SET.accept(levelled(level("/ssd/a:/home/cache")), limits)
     (error,) = errors_of(levelled(level("/data/cache")), limits)
@@ -252,9 +252,7 @@ def test_the_default_directory_must_be_one_for_caches() -> None:
         (("/var/lib/kubelet/caches",), "/var/lib/kubelet/caches/a", True),
     ],
 )
-def test_a_root_opens_a_directory_of_the_system_only_from_inside(
-    roots: tuple[str, ...], directory: str, *, accepted: bool
-) -> None:
+def test_a_system_directory_needs_a_root_inside_it(roots: tuple[str, ...], directory: str, *, accepted: bool) -> None:
     manifest, limits = levelled(level(directory)), CacheLimits(namespace="team", cache_roots=roots)
     if accepted:
         assert SAMPLE_SET.accept(manifest, limits)
@@ -262,14 +260,14 @@ def test_a_root_opens_a_directory_of_the_system_only_from_inside(
         assert [error.code for error in errors_of(manifest, limits)] == ["CacheDirNotValid"]
 
 
-def test_an_installation_may_lend_secrets_of_a_namespace() -> None:
+def test_secrets_of_configured_namespaces_are_accepted() -> None:
     manifest = a_set(secretRef={"name": "a", "namespace": "shared"})
     SAMPLE_SET.accept(manifest, replace(LIMITS, secret_namespaces=frozenset({"shared"})))
     (error,) = errors_of(manifest)
     assert error.accepted == "team"
 
 
-def test_jobs_settings_are_none_of_a_set() -> None:
+def test_annotations_for_jobs_are_refused() -> None:
     manifest = a_set()
     manifest["metadata"]["annotations"] = {"jobgate.dev/autoscale": "true"}
     assert [error.code for error in errors_of(manifest)] == ["NotSupported"]

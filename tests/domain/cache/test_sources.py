@@ -1,4 +1,4 @@
-"""URIs of data sources: the storages, what is refused, and where credentials go."""
+"""URIs of data sources: the storages, the refused URIs, and the place of credentials."""
 
 from urllib.parse import unquote, urlsplit
 
@@ -40,7 +40,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("uri", "code", "words"), REFUSED)
-def test_what_is_refused(uri: str, code: str, words: str) -> None:
+def test_invalid_specs_are_refused(uri: str, code: str, words: str) -> None:
     wrong = wrong_source(uri)
     assert wrong
     assert (wrong.code, wrong.detail) == (code, words)
@@ -78,13 +78,13 @@ CREDENTIALS = [
 
 
 @pytest.mark.parametrize(("uri", "keys", "expected"), CREDENTIALS)
-def test_where_credentials_go(uri: str, keys: StorageKeys | None, expected: str) -> None:
+def test_the_place_of_keys_in_a_uri(uri: str, keys: StorageKeys | None, expected: str) -> None:
     assert with_keys(uri, keys) == expected
 
 
 @UNHURRIED
 @given(KEY, KEY, st.sampled_from([name for name in STORAGES if name != "file"]))
-def test_any_keys_are_read_back_whole(access: str, secret: str, storage: str) -> None:
+def test_any_keys_are_decoded_unchanged(access: str, secret: str, storage: str) -> None:
     read = urlsplit(with_keys(f"{storage}://bucket.example.com:9000/x@y", StorageKeys(access, secret)))
     assert (unquote(read.username or ""), unquote(read.password or "")) == (access, secret)
     assert (read.hostname, read.port, read.path) == ("bucket.example.com", 9000, "/x@y")

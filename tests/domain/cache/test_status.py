@@ -1,4 +1,4 @@
-"""One cache status out of what several servers report."""
+"""The aggregation of the reports of several servers."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ def told(*reports: ServerReport | None) -> CacheStatus:
     return summary.status
 
 
-def test_what_one_server_reports_is_put_into_words() -> None:
+def test_the_report_of_one_server_is_formatted() -> None:
     assert told(whole()).native() == {
         "totalSize": "10 GiB",
         "totalFiles": "1,281,167",
@@ -54,7 +54,7 @@ def test_files_are_counted_in_groups_of_three() -> None:
 
 
 def test_an_empty_volume_has_a_status_and_is_never_whole() -> None:
-    """To servers, nothing in it is another thing than not to know."""
+    """Servers distinguish zero from unknown."""
     summary = aggregate([whole(total_size=0, total_files=0, cached_size=0)])
     assert summary
     assert (summary.status.total_size, summary.status.total_files, summary.status.cached_size) == ("0 B", "0", "0 B")
@@ -66,7 +66,7 @@ def test_servers_of_one_node_look_at_the_same_disks() -> None:
     assert (status.cached_size, status.disk_size) == ("3.0 GiB", "2.0 MiB")
 
 
-def test_a_sum_is_not_capped_to_what_there_is() -> None:
+def test_sums_are_not_limited_to_the_size_of_the_volume() -> None:
     summary = aggregate([whole("n0", cached_size=8 * GIB), whole("n1", cached_size=8 * GIB)])
     assert summary
     assert summary.status.cached_size == "16 GiB"
@@ -80,12 +80,12 @@ def test_without_every_answer_or_a_known_size_there_is_no_status(reports: list[S
     assert aggregate(reports) is None
 
 
-def test_errors_are_joined_and_told_once() -> None:
+def test_errors_are_joined_without_duplicates() -> None:
     status = told(whole(error_message="a;b"), whole("n1", error_message="c"), whole("n2", error_message="c"))
     assert status.native()["errorMassage"] == "a;b; c"
 
 
-def test_what_is_no_number_is_told_and_counts_nothing() -> None:
+def test_values_that_are_not_numbers_are_reported_and_count_as_zero() -> None:
     status = told(whole(cached_size="-5", disk_size="9" * 99))
     assert (status.cached_size, status.disk_usage_rate) == ("0 B", "0.0%")
     assert "cached size -5 is not a number" in status.error_message
@@ -107,7 +107,7 @@ def test_what_is_no_number_is_told_and_counts_nothing() -> None:
         (1024**7, "1024 EiB"),
     ],
 )
-def test_sizes_in_words(amount: int, text: str) -> None:
+def test_sizes_with_units(amount: int, text: str) -> None:
     assert iec(amount) == text
 
 

@@ -1,6 +1,6 @@
-"""SampleSets on an API server without nodes: passes one by one, a kubelet by hand, made-up runtime servers.
+"""A stage for SampleSets: an API server without nodes, a kubelet run by hand, simulated runtime servers.
 
-rows in Postgres ──▶ passes ──▶ embedded API server (volumes, StatefulSets, deletion are real)
+rows in Postgres ──▶ reconciler ──▶ embedded API server (volumes, StatefulSets, deletion are real)
                        └──────▶ Servers: the protocol, without a program behind it
 """
 
@@ -44,7 +44,7 @@ KEYS = {"access-key": "AKI", "secret-key": "s3cr3t-key"}
 
 @dataclass
 class Servers:
-    """Each pod's server: what it has been given, what it says of it, what it has cached."""
+    """The simulated server of each pod: its options, its answers and its cache."""
 
     token: str = ""
     options: dict[tuple[str, str], dict[str, bytes]] = field(default_factory=dict)
@@ -90,14 +90,14 @@ class Servers:
         return Reply(200, b"")
 
     def posted(self, kind: str) -> list[str]:
-        """The pods that were given such a job, in turn."""
+        """Return the pods that received a job of this type, in order."""
         return [pod for pod, path, _ in self.told if path == f"upload/{kind}Options" and self._has(pod, kind)]
 
     def _has(self, pod: str, kind: str) -> bool:
         return (pod, kind) in self.options
 
     def lose(self, pod: str) -> None:
-        """As a container that was started anew."""
+        """Lose the options of a server, as a restarted container does."""
         for key in [key for key in self.options if key[0] == pod]:
             del self.options[key]
 
@@ -162,19 +162,19 @@ class Stage:
     async def reasons(self, uid: UUID) -> list[str]:
         return [event.reason for event in await samples.events(self.db, uid, limit=100)]
 
-    async def a_pass(self, uid: UUID) -> SampleRow:
+    async def reconcile(self, uid: UUID) -> SampleRow:
         await self.sets._reconcile_once(str(uid))
         return await self.row(uid)
 
     async def until(self, uid: UUID, wanted: Callable[[SampleRow], object], *, kubelet: bool = True) -> SampleRow:
-        """Passes, as if each pause were over, until a row is as wanted."""
+        """Reconcile without pauses until the row fulfils the condition."""
         row = await self.row(uid)
         try:
             async with asyncio.timeout(WITHIN):
                 while not wanted(row):
                     if kubelet:
                         await self.run_pods()
-                    row = await self.a_pass(uid)
+                    row = await self.reconcile(uid)
                     await asyncio.sleep(0.01)
         except TimeoutError:
             raise AssertionError(f"never as wanted; last: {row}") from None
@@ -196,7 +196,7 @@ class Stage:
         return name
 
     async def run_pods(self) -> None:
-        """As scheduler and kubelets: each pod on a node of its own, running and ready; those to be deleted, gone."""
+        """Act as scheduler and kubelets: run each pod on a node of its own, and finish the deletion of others."""
         pods = (await self.kube.get(f"{self.base}/pods")).ok()["items"]
         for pod in pods:
             await self._run_pod(pod)
@@ -220,13 +220,13 @@ class Stage:
         await self.kube.patch(f"{path}/status", {"status": running})
 
     async def labels(self) -> dict[str, str]:
-        """The set's label by node."""
+        """Return the value of the set's label by node."""
         key = f"paddlepaddle.org/juicefs-{self.namespace}.imagenet"
         nodes = (await self.kube.get("/api/v1/nodes", labelSelector=key)).ok()["items"]
         return {node["metadata"]["name"]: node["metadata"]["labels"][key] for node in nodes}
 
     async def left(self) -> list[str]:
-        """What the cluster still has of this namespace's sets."""
+        """Return the objects of this namespace's sets that still exist."""
         found = []
         selector = f"jobgate.dev/sample-set-uid,jobgate.dev/sample-set-namespace={self.namespace}"
         paths = [f"{self.base}/{name}" for name in ("persistentvolumeclaims", "services", "secrets", "pods")]

@@ -1,4 +1,4 @@
-"""How runtime servers are asked: by either way, and whatever they answer."""
+"""The client of runtime servers, by both ways and with any answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -32,7 +32,7 @@ SERVER = RuntimeServer(index=1, namespace="team", pod="s-runtime-1", node="n1", 
 
 @dataclass
 class World:
-    """One port that is the pod's, and the API server's proxy to it."""
+    """One port that serves both as the pod and as the API server's proxy to it."""
 
     answers: dict[str, Any] = field(default_factory=dict)
     seen: list[tuple[str, str, str, str]] = field(default_factory=list)
@@ -86,7 +86,7 @@ async def servers(
 
 
 def status(kind: int, reason: str) -> tuple[int, dict[str, Any]]:
-    """As the API server itself answers."""
+    """Return an error of the API server itself."""
     return kind, {"kind": "Status", "apiVersion": "v1", "code": kind, "reason": reason, "message": "no such pod"}
 
 
@@ -110,7 +110,7 @@ ANSWERS: list[tuple[dict[str, Any], ServerJobState, str]] = [
 
 
 @pytest.mark.parametrize(("answers", "expected", "message"), ANSWERS)
-async def test_what_a_server_says_of_a_job(
+async def test_the_state_of_a_job_on_a_server(
     servers: RuntimeServers, world: World, answers: dict[str, Any], expected: ServerJobState, message: str
 ) -> None:
     world.answers = answers
@@ -119,7 +119,7 @@ async def test_what_a_server_says_of_a_job(
     assert {token for _, _, token, _ in world.seen} == {"t0k3n"}
 
 
-async def test_a_pod_that_is_not_there_is_no_server_without_the_job(world: World, servers: RuntimeServers) -> None:
+async def test_a_missing_pod_is_not_a_server_without_the_job(world: World, servers: RuntimeServers) -> None:
     if not isinstance(servers._access, PodProxyAccess):
         pytest.skip("only the API server knows of pods")
     for answer in (status(404, "NotFound"), status(503, "ServiceUnavailable"), status(403, "Forbidden")):
@@ -152,7 +152,7 @@ REPORTED: list[tuple[Any, Callable[[ServerReport | None], bool]]] = [
 
 
 @pytest.mark.parametrize(("answer", "holds"), REPORTED)
-async def test_what_a_server_has_cached(servers: RuntimeServers, world: World, answer: Any, holds: Any) -> None:
+async def test_the_cache_report_of_a_server(servers: RuntimeServers, world: World, answer: Any, holds: Any) -> None:
     world.answers = {"GET /cacheStatus/cacheInfo.json": answer}
     (found,) = await servers.reports([SERVER])
     assert holds(found)
@@ -169,7 +169,7 @@ async def test_a_job_is_posted_once(servers: RuntimeServers, world: World) -> No
 
 
 @pytest.mark.parametrize("answer", [400, 401, 409, 500, 5.0, status(503, "ServiceUnavailable")])
-async def test_what_is_not_taken_is_told_without_its_body(servers: RuntimeServers, world: World, answer: Any) -> None:
+async def test_a_refused_post_is_reported_without_its_body(servers: RuntimeServers, world: World, answer: Any) -> None:
     world.answers = {"POST /upload/syncOptions": answer, "POST /upload/clearOptions?terminate=true": answer}
     with pytest.raises(NoAnswer) as told:
         await servers.post(SERVER, JobType.SYNC, "j", b'{"source": "s3://ak:sk@b"}')
@@ -178,12 +178,12 @@ async def test_what_is_not_taken_is_told_without_its_body(servers: RuntimeServer
         await servers.terminate(SERVER)
 
 
-async def test_everything_is_ended_by_one_request(servers: RuntimeServers, world: World) -> None:
+async def test_terminate_is_one_request(servers: RuntimeServers, world: World) -> None:
     world.answers = {"POST /upload/clearOptions?terminate=true": 200}
     await servers.terminate(SERVER)
     assert world.seen == [("POST", "/upload/clearOptions?terminate=true", "t0k3n", "terminate")]
 
 
-def test_nothing_secret_is_shown() -> None:
+def test_secrets_are_not_shown() -> None:
     assert "t0k3n" not in repr(SERVER)
     assert service.PORT == 7716

@@ -1,4 +1,4 @@
-"""Whose Secret a sync is done with, and what is told where there is none. No other Secret is ever read."""
+"""The Secret that a sync uses, and the reports about a missing one. No other Secret is read."""
 
 import base64
 from typing import Any
@@ -19,7 +19,7 @@ S3 = {"uri": "s3://b.example.com/train"}
 
 
 class Secrets:
-    """Reads of Secrets by name; each has its own place for keys."""
+    """An API that serves Secrets and records which ones are read."""
 
     def __init__(self, *places: str) -> None:
         self.places = places
@@ -69,7 +69,7 @@ OF_A_SET = [
 
 
 @pytest.mark.parametrize(("spec", "place"), OF_A_SET)
-async def test_a_sets_sync_has_the_sources_secret_else_the_volumes(spec: dict[str, Any], place: str) -> None:
+async def test_a_sets_sync_uses_the_secret_of_the_source_or_of_the_volume(spec: dict[str, Any], place: str) -> None:
     secrets = Secrets(place)
     made = await reader(secrets).first_sync(subject(**spec))
     assert source_of(made) == f"s3://{place.replace('/', '-')}:hush@b.example.com/train/"
@@ -79,7 +79,7 @@ async def test_a_sets_sync_has_the_sources_secret_else_the_volumes(spec: dict[st
 @pytest.mark.parametrize(
     ("ref", "place"), [({"name": "own"}, "team/own"), ({"name": "own", "namespace": "shared"}, "shared/own")]
 )
-async def test_a_jobs_sync_has_its_own_secret_and_never_the_sets(ref: dict[str, str], place: str) -> None:
+async def test_a_jobs_sync_uses_its_own_secret_only(ref: dict[str, str], place: str) -> None:
     secrets = Secrets(place, "team/volume")
     job = SampleJobSpec.model_validate({"type": "sync", "sampleSetRef": {"name": "imagenet"}, "secretRef": ref})
     made = await reader(secrets).job_options(subject(), job)
@@ -118,7 +118,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("spec", "words", "read"), REFUSED)
-async def test_without_a_secret_that_is_told_in_upstreams_words(
+async def test_a_missing_secret_is_reported_with_upstreams_messages(
     spec: dict[str, Any], words: str, read: list[str]
 ) -> None:
     secrets = Secrets()

@@ -1,4 +1,4 @@
-"""Passes over SampleJobs, on a real API server with made-up runtime servers."""
+"""Reconciles of SampleJobs on a real API server with simulated runtime servers."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -38,7 +38,7 @@ def pods(*indexes: int) -> list[str]:
     return [f"imagenet-runtime-{index}" for index in indexes]
 
 
-async def test_four_kinds_of_jobs_are_done_by_those_whose_they_are(stage: Stage) -> None:
+async def test_each_job_type_runs_on_its_servers(stage: Stage) -> None:
     await stage.ready(partitions=2)
     await stage.secret("source", **KEYS)
     stage.servers.told.clear()
@@ -50,9 +50,9 @@ async def test_four_kinds_of_jobs_are_done_by_those_whose_they_are(stage: Stage)
     }
     for kind, spec in specs.items():
         uid = await stage.a_job(kind, kind, **spec)
-        row = await stage.a_pass(uid)
+        row = await stage.reconcile(uid)
         assert (row.phase, record_of(row).set_uid != "") == ("Pending", True)
-        row = await stage.a_pass(uid)
+        row = await stage.reconcile(uid)
         assert (row.phase, row.message) == ("Succeeded", "")
         assert await stage.reasons(uid) == [f"Do{kind.capitalize()}JobSuccessfully"]
         whose = pods(0) if kind in ("sync", "rmr") else pods(0, 1)
@@ -71,42 +71,42 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "spec", "reason", "message"), REFUSED)
-async def test_a_job_that_cannot_begin_says_why(
+async def test_a_job_that_cannot_start_reports_the_reason(
     stage: Stage, kind: str, spec: dict[str, Any], reason: str, message: str
 ) -> None:
     await stage.ready()
     uid = await stage.a_job("j", kind, **spec)
-    row = await stage.a_pass(uid)
+    row = await stage.reconcile(uid)
     assert (row.phase, row.reason) == ("", reason)
     assert row.message.startswith(message)
-    await stage.a_pass(uid)
+    await stage.reconcile(uid)
     assert await stage.reasons(uid) == [reason]
 
 
-async def test_nothing_is_posted_before_all_others_have_ended(stage: Stage) -> None:
+async def test_a_terminating_job_is_posted_after_the_others_have_ended(stage: Stage) -> None:
     await stage.ready()
     stage.servers.told.clear()
     stage.servers.refusing = {TERMINATE: 500}
     uid = await stage.a_job("j", "warmup", terminate=True)
     for _ in range(3):
-        row = await stage.a_pass(uid)
+        row = await stage.reconcile(uid)
         assert row.phase == "Pending"
     assert stage.servers.told == []
     stage.servers.refusing = {}
-    await stage.a_pass(uid)
+    await stage.reconcile(uid)
     assert [path for _, path, _ in stage.servers.told] == [TERMINATE, "upload/warmupOptions"]
-    row = await stage.a_pass(uid)
+    row = await stage.reconcile(uid)
     assert row.phase == "Succeeded"
     assert len(stage.servers.told) == 2
 
 
-async def test_a_failed_job_is_tried_again_once_its_options_are_others(stage: Stage) -> None:
+async def test_a_failed_job_starts_again_when_its_options_change(stage: Stage) -> None:
     await stage.ready()
     stage.servers.outcome = {"status": "fail", "message": "no such path"}
     uid = await stage.a_job("j", "rmr", rmrOptions={"paths": ["a"]})
     row = await stage.until(uid, lambda row: row.phase == "Failed")
     assert (row.message, await stage.reasons(uid)) == ("no such path", ["ErrorDoRmrJob"])
-    row = await stage.a_pass(uid)
+    row = await stage.reconcile(uid)
     assert (row.phase, row.message) == ("Failed", "no such path")
     stage.servers.outcome = {"status": "success", "message": ""}
     await stage.edit("j", {"rmrOptions": {"paths": ["b"]}}, SAMPLE_JOB)
@@ -114,24 +114,24 @@ async def test_a_failed_job_is_tried_again_once_its_options_are_others(stage: St
     assert row.message == ""
 
 
-async def test_lost_options_are_posted_again_and_silence_is_waited_for(stage: Stage) -> None:
+async def test_lost_job_options_are_posted_again_and_a_silent_server_is_waited_for(stage: Stage) -> None:
     await stage.ready(partitions=2)
     stage.servers.outcome = {"status": "running"}
     uid = await stage.a_job("j", "warmup")
     row = await stage.until(uid, lambda row: row.phase == "Running")
     stage.servers.told.clear()
     stage.servers.silent = set(pods(1))
-    assert (await stage.a_pass(uid)).phase == "Running"
+    assert (await stage.reconcile(uid)).phase == "Running"
     stage.servers.silent = set()
     stage.servers.lose("imagenet-runtime-1")
-    await stage.a_pass(uid)
+    await stage.reconcile(uid)
     assert stage.servers.told == [("imagenet-runtime-1", "upload/warmupOptions", record_of(row).job)]
     stage.servers.results = {("imagenet-runtime-1", record_of(row).job): {"status": "fail", "message": "disk full"}}
-    row = await stage.a_pass(uid)
+    row = await stage.reconcile(uid)
     assert (row.phase, row.message) == ("Failed", "disk full")
 
 
-async def test_a_server_that_is_given_up_meanwhile_is_not_waited_for(stage: Stage) -> None:
+async def test_a_job_does_not_wait_for_a_removed_server(stage: Stage) -> None:
     of = await stage.ready(partitions=2)
     stage.servers.outcome = {"status": "running"}
     uid = await stage.a_job("j", "clear")
@@ -142,7 +142,7 @@ async def test_a_server_that_is_given_up_meanwhile_is_not_waited_for(stage: Stag
     await stage.until(uid, lambda row: row.phase == "Succeeded")
 
 
-async def test_a_job_whose_set_is_gone_fails_and_is_not_given_to_a_namesake(stage: Stage) -> None:
+async def test_a_job_whose_set_is_gone_is_not_posted_to_a_later_set(stage: Stage) -> None:
     of = await stage.ready()
     stage.servers.outcome = {"status": "running"}
     uid = await stage.a_job("j", "warmup")
@@ -150,33 +150,33 @@ async def test_a_job_whose_set_is_gone_fails_and_is_not_given_to_a_namesake(stag
     await stage.delete()
     await stage.until(of, lambda row: row.gone_at is not None)
     assert str(uid) in stage.sets._queue._queued, "the end of a set wakes its jobs"
-    row = await stage.a_pass(uid)
+    row = await stage.reconcile(uid)
     assert (row.phase, row.message) == ("Failed", "the SampleSet imagenet that the job was posted to is gone")
     stage.servers.told.clear()
     await stage.ready(noSync=True)
-    assert (await stage.a_pass(uid)).phase == "Failed"
+    assert (await stage.reconcile(uid)).phase == "Failed"
     assert stage.servers.told == []
 
 
-async def test_a_job_that_ends_has_the_cache_looked_at_for_a_while(stage: Stage) -> None:
+async def test_the_set_is_reconciled_often_after_a_job(stage: Stage) -> None:
     of = await stage.ready()
     stage.sets._fresh_until[str(of)] = 0.0
-    dues = [await _due(stage, await stage.a_pass(of)) for _ in range(4)]
+    dues = [await _due(stage, await stage.reconcile(of)) for _ in range(4)]
     assert dues == sorted(dues), "a set that has just become Ready is looked at soon, and less and less often"
     assert (dues[0] < 30, dues[-1] > 60) == (True, True)
     stage.servers.cached = 10
     uid = await stage.a_job("j", "clear")
     await stage.until(uid, lambda row: row.phase == "Succeeded")
     assert str(of) in stage.sets._queue._queued
-    row = await stage.a_pass(of)
+    row = await stage.reconcile(of)
     assert row.record.cache.cached_bytes == 10  # type: ignore[union-attr]
     stage.servers.cached = 100
-    row = await stage.a_pass(of)
+    row = await stage.reconcile(of)
     assert await _due(stage, row) < 60, "for a while it is looked at although all is cached"
 
 
 async def _due(stage: Stage, row: SampleRow) -> float:
-    """Seconds from one pass to the next."""
+    """Return the seconds until the next reconcile."""
     async with stage.db.read() as connection:
         due = await connection.fetchval("SELECT wake_at FROM samples WHERE uid = $1", row.uid)
     assert row.observed_at is not None

@@ -1,4 +1,4 @@
-"""Passes over SampleSets, from the first object to the last, on a real API server with made-up runtime servers."""
+"""Reconciles of SampleSets, from the first object to the last, on a real API server with simulated runtime servers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -51,7 +51,7 @@ async def test_a_set_gets_ready_scales_and_leaves_nothing(stage: Stage) -> None:
     await stage.edit("imagenet", {"partitions": 1})
     await stage.until(uid, lambda row: row.phase == "PartialReady")
     await stage.until(uid, lambda row: row.phase == "Ready")
-    await stage.a_pass(uid)
+    await stage.reconcile(uid)
     assert await stage.labels() == {stage.nodes[0]: "imagenet-runtime-0"}
     await stage.edit("imagenet", {"partitions": 2})
     await stage.until(uid, lambda row: row.phase == "PartialReady")
@@ -77,7 +77,7 @@ async def test_a_failed_sync_is_tried_again_once_its_keys_are_others(stage: Stag
     uid = await stage.a_set()
     await stage.until(uid, lambda row: row.phase == "SyncFailed")
     assert "ErrorDoSyncJob" in await stage.reasons(uid)
-    first = record_of(await stage.a_pass(uid)).sync_job
+    first = record_of(await stage.reconcile(uid)).sync_job
     assert (await stage.row(uid)).phase == "SyncFailed"
     stage.servers.outcome = {"status": "success", "message": ""}
     await stage.secret(**{**KEYS, "secret-key": "an0ther"})
@@ -98,10 +98,10 @@ SECRETS: list[tuple[dict[str, Any], str, str]] = [
 @pytest.mark.parametrize(("spec", "reason", "message"), SECRETS)
 async def test_a_set_waits_for_its_secret(stage: Stage, spec: dict[str, Any], reason: str, message: str) -> None:
     uid = await stage.a_set(**spec)
-    row = await stage.a_pass(uid)
+    row = await stage.reconcile(uid)
     assert (row.phase, row.reason, row.message) == ("", reason, message)
     assert await stage.left() == []
-    await stage.a_pass(uid)
+    await stage.reconcile(uid)
     assert await stage.reasons(uid) == [reason]
     if not spec:
         await stage.secret()
@@ -109,20 +109,20 @@ async def test_a_set_waits_for_its_secret(stage: Stage, spec: dict[str, Any], re
         assert (await stage.row(uid)).reason == ""
 
 
-async def test_a_secret_that_lacks_something_says_what(stage: Stage) -> None:
+async def test_an_incomplete_secret_is_reported(stage: Stage) -> None:
     await stage.secret(bucket="")
     uid = await stage.a_set()
-    row = await stage.a_pass(uid)
+    row = await stage.reconcile(uid)
     assert (row.reason, row.message) == ("ErrorCreatePV", "secret storage is not valid: it lacks bucket")
 
 
-async def test_somebody_elses_object_is_told_and_left_alone(stage: Stage) -> None:
+async def test_a_foreign_object_is_reported_and_left_alone(stage: Stage) -> None:
     await stage.secret()
     claim = {"metadata": {"name": "imagenet"}, "spec": _claim()}
     (await stage.kube.post(f"{stage.base}/persistentvolumeclaims", claim)).ok()
     uid = await stage.a_set()
-    row = await stage.a_pass(uid)
-    row = await stage.a_pass(uid)
+    row = await stage.reconcile(uid)
+    row = await stage.reconcile(uid)
     assert (row.phase, row.reason) == ("", "ErrorPVCAlreadyExist")
     await stage.delete()
     await stage.until(uid, lambda row: row.gone_at is not None)
@@ -134,7 +134,7 @@ def _claim() -> dict[str, Any]:
     return {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
-async def test_what_the_cluster_refuses_is_told_in_its_words(stage: Stage) -> None:
+async def test_a_refusal_of_the_cluster_is_reported(stage: Stage) -> None:
     await stage.secret()
     refusal = {"verb": "create", "resource": "services", "status": 403, "message": "exceeded quota: none"}
     (await stage.kube.post("/devcluster/faults", {**refusal, "namespace": stage.namespace})).ok()
@@ -154,7 +154,7 @@ async def test_without_a_runtime_image_a_set_says_so(own_cluster: Cluster, datab
         assert row.message == "RUNTIME_IMAGE is not in environment variable"
 
 
-async def test_the_newest_warning_of_the_first_pod_is_told(stage: Stage) -> None:
+async def test_the_newest_warning_of_the_first_pod_is_reported(stage: Stage) -> None:
     await stage.secret()
     uid = await stage.a_set()
     row = await stage.until(uid, lambda row: row.reason == "FailedScheduling", kubelet=False)
@@ -162,7 +162,7 @@ async def test_the_newest_warning_of_the_first_pod_is_told(stage: Stage) -> None
     pod = (await stage.kube.get(f"{stage.base}/pods/imagenet-runtime-0")).ok()
     await _warn(stage, pod, "FailedMount", "2126-01-01T00:00:00Z", "fuse is not there")
     await _warn(stage, {"metadata": {**pod["metadata"], "uid": "of-another"}}, "Old", "2126-02-01T00:00:00Z", "x")
-    row = await stage.a_pass(uid)
+    row = await stage.reconcile(uid)
     assert (row.reason, row.message) == ("FailedMount", "fuse is not there")
     await stage.until(uid, lambda row: row.phase == "Ready")
 
@@ -184,39 +184,39 @@ async def _warn(stage: Stage, pod: dict[str, Any], reason: str, at: str, message
     (await stage.kube.post(f"{stage.base}/events", event)).ok()
 
 
-async def test_objects_that_vanish_are_made_again_and_stale_labels_go(stage: Stage) -> None:
+async def test_lost_objects_are_created_again_and_stale_labels_removed(stage: Stage) -> None:
     uid = await stage.ready()
     stray = await stage.node()
     key = f"paddlepaddle.org/juicefs-{stage.namespace}.imagenet"
     (await stage.kube.patch(f"/api/v1/nodes/{stray}", {"metadata": {"labels": {key: "gone"}}})).ok()
     await stage.kube.delete(f"{stage.base}/services/imagenet-runtime-service")
     await stage.until(uid, lambda row: row.event_count > 6)
-    await stage.a_pass(uid)
+    await stage.reconcile(uid)
     assert await stage.labels() == {stage.nodes[0]: "imagenet-runtime-0"}
     assert (await stage.reasons(uid)).count("CreateServiceSuccessfully") == 2
 
 
-async def test_a_server_that_lost_its_options_gets_them_again_and_a_silent_one_is_waited_for(stage: Stage) -> None:
+async def test_lost_sync_options_are_posted_again_and_a_silent_server_is_waited_for(stage: Stage) -> None:
     await stage.secret()
     stage.servers.outcome = {}
     uid = await stage.a_set()
     await stage.until(uid, lambda row: row.phase == "Syncing")
     pod = "imagenet-runtime-0"
-    await stage.a_pass(uid)
+    await stage.reconcile(uid)
     assert stage.servers.posted("sync") == [pod]
     stage.servers.silent.add(pod)
-    row = await stage.a_pass(uid)
+    row = await stage.reconcile(uid)
     assert row.phase == "Syncing"
     stage.servers.silent.clear()
     stage.servers.lose(pod)
-    await stage.a_pass(uid)
+    await stage.reconcile(uid)
     assert stage.servers.posted("sync") == [pod, pod]
     assert len({name for _, _, name in stage.servers.told}) == 1
     stage.servers.outcome = {"status": "success"}
     await stage.until(uid, lambda row: row.phase == "Ready")
 
 
-async def test_a_namespace_that_is_gone_holds_nothing_up(stage: Stage) -> None:
+async def test_removal_completes_without_the_namespace(stage: Stage) -> None:
     uid = await stage.ready()
     assert await stage.labels()
     await stage.kube.delete(f"/api/v1/namespaces/{stage.namespace}")
@@ -242,8 +242,8 @@ async def test_other_namespaces_are_left_alone(own_cluster: Cluster, database_ur
         assert (await stage.row(uid)).observed_at is None
 
 
-async def test_running_it_brings_a_set_to_ready_and_away(stage: Stage) -> None:
-    """What wakes it: what people want, watches, and due times."""
+async def test_the_running_loop_makes_a_set_ready_and_removes_it(stage: Stage) -> None:
+    """Changed intents, watches and due times trigger reconciles."""
     await stage.secret()
     async with asyncio.TaskGroup() as group:
         running = group.create_task(stage.sets.run())

@@ -1,4 +1,4 @@
-"""Short ways to say a pass over a set or a job, and a cluster that does what it is told."""
+"""Short calls of the reconcile, and a cluster that performs every action."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,7 +50,7 @@ def pods(*nodes: str, running: bool = True) -> tuple[RuntimePod, ...]:
 
 
 def at_work(nodes: int = 2, **more: Any) -> SetObserved:
-    """A set whose servers all run, on as many nodes."""
+    """Return the observation of a set whose servers all run, each on a node of its own."""
     names = [f"n{index}" for index in range(nodes)]
     given: dict[str, Any] = {
         "found": found(),
@@ -64,7 +64,7 @@ def at_work(nodes: int = 2, **more: Any) -> SetObserved:
     return SetObserved(**{**given, **more})
 
 
-def a_pass(
+def decide_set(
     phase: SetPhase, observed: SetObserved, *, deleted: bool = False, spec: dict[str, Any] | None = None, **record: Any
 ) -> SetDecision:
     kept = SetRecord(**{"phase": phase, "made": ALL, **record})
@@ -73,7 +73,7 @@ def a_pass(
     )
 
 
-def a_job_pass(
+def decide_job(
     kind: str,
     observed: JobObserved,
     phase: SampleJobPhase = SampleJobPhase.NONE,
@@ -93,7 +93,7 @@ def answers(*statuses: ServerJobState) -> tuple[ServerAnswer, ...]:
 
 @dataclass(slots=True)
 class Cluster:
-    """Does each action at once; servers sync in one pass, and all nodes are free."""
+    """A cluster that performs each action at once. A sync takes one reconcile."""
 
     observed: SetObserved = field(default_factory=SetObserved)
     posted: set[str] = field(default_factory=set)

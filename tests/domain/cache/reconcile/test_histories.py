@@ -1,4 +1,4 @@
-"""Any history of faults: whatever was lost, a set becomes Ready, syncs what its spec names once, and leaves nothing."""
+"""Random histories of faults: a set becomes Ready, syncs its source once, and its removal leaves nothing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ def source(number: int) -> str:
 
 
 def begun(jobs: list[tuple[str, bool]], broken: set[int], age: int) -> World:
-    """A world in which nothing has gone wrong for as many turns."""
+    """Return a world after this number of turns without a fault."""
     world = World(jobs=[Job(kind, terminate) for kind, terminate in jobs])
     world.broken = {source(number) for number in broken} | {f"job-{number}-0" for number in broken}
     for turn in range(age):
@@ -92,7 +92,7 @@ def test_a_set_gets_ready_with_the_data_that_its_spec_names(
 
 @settings(UNHURRIED, max_examples=100)
 @given(history=HISTORIES, jobs=JOBS, broken=BROKEN, age=AGES)
-def test_nothing_is_posted_twice_but_to_a_server_that_lost_it(
+def test_options_are_posted_again_only_to_a_server_that_lost_them(
     history: list[tuple[str, Any]], jobs: list[tuple[str, bool]], broken: set[int], age: int
 ) -> None:
     world = begun(jobs, broken, age)
@@ -104,7 +104,7 @@ def test_nothing_is_posted_twice_but_to_a_server_that_lost_it(
 
 @settings(UNHURRIED, max_examples=100)
 @given(history=HISTORIES, jobs=JOBS, broken=BROKEN, age=AGES, later=HISTORIES)
-def test_a_deleted_set_leaves_nothing_and_nobody_waiting(
+def test_a_deleted_set_leaves_no_objects_and_no_waiting_jobs(
     history: list[tuple[str, Any]],
     jobs: list[tuple[str, bool]],
     broken: set[int],
@@ -123,7 +123,7 @@ def test_a_deleted_set_leaves_nothing_and_nobody_waiting(
 
 
 def test_a_source_that_changes_while_it_is_synced_is_synced_too() -> None:
-    """What is named then may not be changed any more once the set is ready, so it has to be what is there."""
+    """The source is frozen once the set is ready, so the data must come from the source that the spec names then."""
     world = World()
     while world.record.phase is not SetPhase.SYNCING:
         world.turn(0)

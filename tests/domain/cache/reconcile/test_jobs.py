@@ -1,4 +1,4 @@
-"""The life of a SampleJob, row by row."""
+"""The phases of a SampleJob, row by row."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ from app.domain.cache.edits import require_editable
 from app.domain.cache.reconcile.values import Complaint, JobObserved, JobRecord, PostOptions, Terminate
 from app.domain.cache.vocabulary import SampleJobPhase, ServerJobState
 from app.domain.errors import Conflict
-from tests.domain.cache.reconcile.made import a_job_pass, answers
+from tests.domain.cache.reconcile.made import answers, decide_job
 from tests.support.json_values import UNHURRIED
 
 R = ServerJobState
@@ -25,7 +25,7 @@ def seen(*statuses: ServerJobState) -> JobObserved:
 
 @pytest.mark.parametrize(("kind", "servers"), [("sync", (0,)), ("rmr", (0,)), ("warmup", (0, 1)), ("clear", (0, 1))])
 def test_a_job_is_posted_to_the_first_server_or_to_all(kind: str, servers: tuple[int, ...]) -> None:
-    decision = a_job_pass(kind, READY)
+    decision = decide_job(kind, READY)
     kept = JobRecord(phase=SampleJobPhase.PENDING, job="fresh", digest="d1", servers=servers, set_uid="u")
     assert decision.record == kept
     assert decision.actions == (PostOptions(job="fresh", servers=servers),)
@@ -33,7 +33,7 @@ def test_a_job_is_posted_to_the_first_server_or_to_all(kind: str, servers: tuple
 
 
 def test_a_terminating_job_ends_the_others_first() -> None:
-    assert a_job_pass("clear", READY, terminate=True).actions == (
+    assert decide_job("clear", READY, terminate=True).actions == (
         Terminate(),
         PostOptions(job="fresh", servers=(0, 1)),
     )
@@ -50,11 +50,11 @@ def test_a_terminating_job_ends_the_others_first() -> None:
         (JobObserved(set_uid="u", running=(0,)), "ErrorCreateSyncJob"),
     ],
 )
-def test_a_job_that_cannot_begin_says_why_once(observed: JobObserved, reason: str) -> None:
-    decision = a_job_pass("sync", observed)
+def test_a_job_that_cannot_start_reports_the_reason_once(observed: JobObserved, reason: str) -> None:
+    decision = decide_job("sync", observed)
     assert [event.reason for event in decision.events] == [reason]
     assert (decision.record.phase, decision.actions, decision.wake_after) == (SampleJobPhase.NONE, (), 10)
-    assert a_job_pass("sync", observed, complaint=decision.record.complaint).events == ()
+    assert decide_job("sync", observed, complaint=decision.record.complaint).events == ()
 
 
 POST_1 = (PostOptions(job="a", servers=(1,)),)
@@ -83,7 +83,7 @@ FOLLOWED: list[tuple[SampleJobPhase, tuple[ServerJobState, ...], SampleJobPhase,
 def test_a_job_is_followed(
     phase: SampleJobPhase, statuses: tuple[ServerJobState, ...], after: SampleJobPhase, actions: tuple[Any, ...]
 ) -> None:
-    decision = a_job_pass("warmup", seen(*statuses), phase, job="a", digest="d1", servers=(0, 1))
+    decision = decide_job("warmup", seen(*statuses), phase, job="a", digest="d1", servers=(0, 1))
     assert (decision.record.phase, decision.actions) == (after, actions)
     ended = {P.SUCCEEDED: ["DoWarmupJobSuccessfully"], P.FAILED: ["ErrorDoWarmupJob"]}
     assert [event.reason for event in decision.events] == ended.get(after, [])
@@ -91,7 +91,7 @@ def test_a_job_is_followed(
 
 def test_a_terminating_job_never_ends_itself() -> None:
     def actions(*statuses: ServerJobState) -> tuple[Any, ...]:
-        return a_job_pass("clear", seen(*statuses), P.PENDING, terminate=True, job="a", servers=(0, 1)).actions
+        return decide_job("clear", seen(*statuses), P.PENDING, terminate=True, job="a", servers=(0, 1)).actions
 
     assert actions(R.NOT_POSTED, R.NOT_POSTED) == (Terminate(), *POST_BOTH)
     assert actions(R.UNKNOWN, R.NOT_POSTED) == ()
@@ -102,21 +102,21 @@ def test_a_terminating_job_never_ends_itself() -> None:
 @pytest.mark.parametrize(("digest", "after"), [("d1", P.FAILED), ("", P.FAILED), ("d2", P.NONE)])
 def test_a_failed_job_begins_anew_once_its_options_differ(digest: str, after: SampleJobPhase) -> None:
     observed = JobObserved(set_uid="u", digest=digest)
-    decision = a_job_pass("rmr", observed, P.FAILED, job="a", digest="d1", servers=(0,))
+    decision = decide_job("rmr", observed, P.FAILED, job="a", digest="d1", servers=(0,))
     assert decision.record.phase is after
     assert bool(decision.record.job) == (after is P.FAILED)
 
 
 @pytest.mark.parametrize("phase", [P.PENDING, P.RUNNING])
 @pytest.mark.parametrize("now", ["", "another"])
-def test_a_job_whose_set_is_gone_fails_and_is_nobody_elses(phase: SampleJobPhase, now: str) -> None:
+def test_a_job_whose_set_is_gone_fails_and_belongs_to_no_other_set(phase: SampleJobPhase, now: str) -> None:
     observed = JobObserved(set_uid=now, running=(0, 1), digest="d2", answers=answers(R.NOT_POSTED, R.NOT_POSTED))
-    decision = a_job_pass("warmup", observed, phase, job="a", digest="d1", servers=(0, 1))
+    decision = decide_job("warmup", observed, phase, job="a", digest="d1", servers=(0, 1))
     assert (decision.record.phase, decision.actions, decision.wake_after) == (P.FAILED, (), None)
     assert decision.record.message == "the SampleSet imagenet that the job was posted to is gone"
     assert [event.reason for event in decision.events] == ["ErrorDoWarmupJob"]
     # Nor later: a namesake with other options is no new try.
-    again = a_job_pass("warmup", observed, P.FAILED, job="a", digest="d1", message=decision.record.message)
+    again = decide_job("warmup", observed, P.FAILED, job="a", digest="d1", message=decision.record.message)
     assert (again.record.phase, again.actions, again.events, again.wake_after) == (P.FAILED, (), (), None)
 
 
@@ -131,17 +131,17 @@ def test_a_job_whose_set_is_gone_fails_and_is_nobody_elses(phase: SampleJobPhase
         ((1,), 1, (R.UNKNOWN,), P.FAILED),
     ],
 )
-def test_servers_that_the_set_has_given_up_are_not_waited_for(
+def test_jobs_do_not_wait_for_removed_servers(
     servers: tuple[int, ...], replicas: int | None, statuses: tuple[ServerJobState, ...], after: SampleJobPhase
 ) -> None:
     observed = replace(seen(*statuses), replicas=replicas)
-    decision = a_job_pass("clear", observed, P.RUNNING, job="a", digest="d1", servers=servers)
+    decision = decide_job("clear", observed, P.RUNNING, job="a", digest="d1", servers=servers)
     assert decision.record.phase is after
 
 
 def test_a_job_that_has_succeeded_stays_as_it_is() -> None:
     record = JobRecord(phase=P.SUCCEEDED, job="a", digest="d1", set_uid="u")
-    decision = a_job_pass("rmr", JobObserved(digest="d2"), P.SUCCEEDED, job="a", digest="d1")
+    decision = decide_job("rmr", JobObserved(digest="d2"), P.SUCCEEDED, job="a", digest="d1")
     assert (decision.record, decision.actions, decision.wake_after) == (record, (), None)
     with pytest.raises(Conflict) as refused:
         require_editable(record)
@@ -156,10 +156,10 @@ def test_a_job_that_has_succeeded_stays_as_it_is() -> None:
     statuses=st.lists(st.sampled_from(ServerJobState), max_size=3),
     terminate=st.booleans(),
 )
-def test_whatever_servers_say_a_pass_is_sane(
+def test_any_answers_give_a_valid_decision(
     *, phase: SampleJobPhase, kind: str, statuses: list[ServerJobState], terminate: bool
 ) -> None:
-    decision = a_job_pass(kind, seen(*statuses), phase, terminate=terminate, job="a", digest="d1", servers=(0, 1))
+    decision = decide_job(kind, seen(*statuses), phase, terminate=terminate, job="a", digest="d1", servers=(0, 1))
     posts = [action for action in decision.actions if isinstance(action, PostOptions)]
     assert len(posts) <= 1
     assert all(post.job == decision.record.job for post in posts)

@@ -1,4 +1,4 @@
-"""The removal of a SampleSet: upstream's order, and what is told when a claim stays."""
+"""The removal of a SampleSet: upstream's order, and the report about a claim that stays."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from app.domain.cache.reconcile.sample_sets import reconcile_set
 from app.domain.cache.reconcile.values import Complaint, Delete, LabelNode, SetInputs, SetObserved, SetRecord
 from app.domain.cache.vocabulary import RemovalStage, SetPart, SetPhase
 from tests.domain.cache.made import set_spec
-from tests.domain.cache.reconcile.made import ALL, STORAGE, a_pass, at_work, found, pods
+from tests.domain.cache.reconcile.made import ALL, STORAGE, at_work, decide_set, found, pods
 
 # What is left of a set; what its removal waits for, and does.
 REMOVALS: list[tuple[SetObserved, RemovalStage, tuple[Any, ...]]] = [
@@ -37,17 +37,17 @@ REMOVALS: list[tuple[SetObserved, RemovalStage, tuple[Any, ...]]] = [
 def test_removal_goes_in_upstreams_order(
     phase: SetPhase, observed: SetObserved, stage: RemovalStage, actions: tuple[Any, ...]
 ) -> None:
-    decision = a_pass(phase, observed, deleted=True)
+    decision = decide_set(phase, observed, deleted=True)
     assert (decision.record.stage, decision.actions) == (stage, actions)
     assert decision.gone == (stage is RemovalStage.GONE)
 
 
-def test_a_set_that_is_removed_complains_of_nothing() -> None:
+def test_removal_clears_complaints() -> None:
     complaint = Complaint(reason="ErrorSecretNotExist", message="secret storage is not exist")
-    assert a_pass(SetPhase.NONE, SetObserved(), deleted=True, complaint=complaint).record.complaint is None
+    assert decide_set(SetPhase.NONE, SetObserved(), deleted=True, complaint=complaint).record.complaint is None
 
 
-def test_a_claim_that_does_not_go_is_told_once_and_not_at_once() -> None:
+def test_a_claim_in_use_is_reported_once_after_a_while() -> None:
     record, told = SetRecord(phase=SetPhase.READY, delays=7), []
     for left in [SetObserved(found=found(*STORAGE))] * 6 + [SetObserved(found=found(SetPart.PV))]:
         decision = reconcile_set(
@@ -66,5 +66,5 @@ def test_a_claim_that_does_not_go_is_told_once_and_not_at_once() -> None:
 )
 def test_short_stages_are_reconciled_again_soon(before: RemovalStage | None, pause: float) -> None:
     left = SetObserved(found=found(SetPart.SERVICE))
-    decision = a_pass(SetPhase.READY, left, deleted=True, stage=before)
+    decision = decide_set(SetPhase.READY, left, deleted=True, stage=before)
     assert (decision.record.stage, decision.wake_after) == (RemovalStage.SERVICE, pause)

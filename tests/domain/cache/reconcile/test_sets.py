@@ -1,4 +1,4 @@
-"""The life of a SampleSet, phase by phase, and as a whole when actions are lost."""
+"""The phases of a SampleSet one by one, and its whole life when actions are lost."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,9 +29,9 @@ from tests.domain.cache.made import set_spec
 from tests.domain.cache.reconcile.made import (
     STORAGE,
     Cluster,
-    a_pass,
     answers,
     at_work,
+    decide_set,
     found,
     next_record,
     pods,
@@ -156,19 +156,19 @@ STEPS: list[tuple[SetPhase, SetObserved, dict[str, Any], SetPhase, tuple[Any, ..
 
 
 @pytest.mark.parametrize(("phase", "observed", "record", "after", "actions", "pause"), STEPS)
-def test_a_step(
+def test_the_next_step_of_each_state(
     phase: SetPhase, observed: SetObserved, record: dict[str, Any], after: SetPhase, actions: Any, pause: float | None
 ) -> None:
-    decision = a_pass(phase, observed, **record)
+    decision = decide_set(phase, observed, **record)
     assert (decision.record.phase, decision.actions, decision.wake_after) == (after, actions, pause)
     assert not decision.gone
 
 
-def test_figures_that_may_be_older_than_the_end_of_a_sync_are_not_told() -> None:
-    """A set was Ready with a total of 0 B for 80 s after a sync of 879 KiB."""
+def test_figures_older_than_the_end_of_a_sync_are_dropped() -> None:
+    """Otherwise a set shows a total of 0 B for a while after a sync."""
     empty = summary(0, 0)
     (answer,) = answers(ServerJobState.SUCCESS)
-    synced = a_pass(SetPhase.SYNCING, at_work(sync=answer, cache=empty), sync_job="a", digest="d1", cache=empty)
+    synced = decide_set(SetPhase.SYNCING, at_work(sync=answer, cache=empty), sync_job="a", digest="d1", cache=empty)
     assert (synced.record.phase, synced.record.synced, synced.record.cache) == (SetPhase.MOUNT, True, None)
     silent = reconcile_with(synced, at_work(cache=None))
     assert (silent.record.phase, silent.record.cache) == (SetPhase.MOUNT, None)
@@ -181,8 +181,8 @@ def reconcile_with(before: SetDecision, observed: SetObserved) -> SetDecision:
     return reconcile_set(inputs)
 
 
-def test_a_set_that_is_ready_is_looked_at_soon_and_then_every_half_minute() -> None:
-    decision, pauses = a_pass(SetPhase.PARTIAL_READY, at_work()), []
+def test_a_ready_set_is_reconciled_soon_and_then_every_half_minute() -> None:
+    decision, pauses = decide_set(SetPhase.PARTIAL_READY, at_work()), []
     for _ in range(6):
         decision = reconcile_with(decision, at_work())
         pauses.append(decision.wake_after)
@@ -190,16 +190,16 @@ def test_a_set_that_is_ready_is_looked_at_soon_and_then_every_half_minute() -> N
 
 
 def test_without_a_sync_the_data_is_there_already() -> None:
-    decision = a_pass(SetPhase.MOUNT, at_work(), spec={"noSync": True})
+    decision = decide_set(SetPhase.MOUNT, at_work(), spec={"noSync": True})
     assert (decision.record.phase, decision.actions) == (SetPhase.PARTIAL_READY, ())
-    decision = a_pass(SetPhase.SYNC_FAILED, at_work(), spec={"noSync": True}, sync_job="a", digest="d1")
+    decision = decide_set(SetPhase.SYNC_FAILED, at_work(), spec={"noSync": True}, sync_job="a", digest="d1")
     assert decision.record.phase is SetPhase.MOUNT
 
 
 def test_a_failed_sync_is_tried_again_under_a_new_name_once_its_options_differ() -> None:
-    decision = a_pass(SetPhase.SYNC_FAILED, at_work(digest="d2"), sync_job="old", digest="d1")
+    decision = decide_set(SetPhase.SYNC_FAILED, at_work(digest="d2"), sync_job="old", digest="d1")
     assert (decision.record.sync_job, decision.record.digest) == ("", "")
-    decision = a_pass(SetPhase.MOUNT, at_work(digest="d2"))
+    decision = decide_set(SetPhase.MOUNT, at_work(digest="d2"))
     assert (decision.record.sync_job, decision.record.digest) == ("fresh", "d2")
 
 
@@ -247,24 +247,24 @@ EVENTS: list[tuple[SetPhase, SetObserved, dict[str, Any], list[str]]] = [
 def test_events_have_upstreams_names(
     phase: SetPhase, observed: SetObserved, record: dict[str, Any], reasons: list[str]
 ) -> None:
-    decision = a_pass(phase, observed, **record)
+    decision = decide_set(phase, observed, **record)
     assert [event.reason for event in decision.events] == reasons
 
 
-def test_another_phase_is_begun_without_the_last_ones_complaint_and_delays() -> None:
-    decision = a_pass(SetPhase.BOUND, at_work(1), complaint=NO_SECRET, delays=7)
+def test_a_new_phase_starts_without_complaint_and_delays() -> None:
+    decision = decide_set(SetPhase.BOUND, at_work(1), complaint=NO_SECRET, delays=7)
     assert (decision.record.complaint, decision.record.delays) == (None, 0)
 
 
-def test_the_last_cache_status_stays_while_there_is_none_and_goes_when_there_is() -> None:
-    assert a_pass(SetPhase.READY, at_work(cache=None), cache=summary(9, 3)).record.cache == summary(9, 3)
-    assert a_pass(SetPhase.READY, at_work(cache=summary(9, 4)), cache=summary(9, 3)).record.cache == summary(9, 4)
+def test_the_last_cache_status_stays_until_there_is_a_new_one() -> None:
+    assert decide_set(SetPhase.READY, at_work(cache=None), cache=summary(9, 3)).record.cache == summary(9, 3)
+    assert decide_set(SetPhase.READY, at_work(cache=summary(9, 4)), cache=summary(9, 3)).record.cache == summary(9, 4)
 
 
-def test_somebody_elses_objects_are_neither_made_nor_removed() -> None:
+def test_foreign_objects_are_neither_created_nor_deleted() -> None:
     foreign = SetObserved(found=dict.fromkeys(SetPart, Found.FOREIGN))
-    assert a_pass(SetPhase.BOUND, foreign).actions == ()
-    assert a_pass(SetPhase.BOUND, foreign, deleted=True).gone
+    assert decide_set(SetPhase.BOUND, foreign).actions == ()
+    assert decide_set(SetPhase.BOUND, foreign, deleted=True).gone
 
 
 @UNHURRIED
@@ -288,7 +288,7 @@ def test_a_set_gets_ready_and_leaves_nothing_whatever_is_lost(
 
 
 def follow(cluster: Cluster, record: SetRecord, spec: SampleSetSpec, losses: list[bool], *, deleted: bool) -> SetRecord:
-    """Passes until there is nothing to do; a loss is a process that ends between writing and doing."""
+    """Reconcile until there is nothing to do. A loss is a process that ends between the write and the actions."""
     for turn in range(100):
         decision = next_record(cluster, record, spec, f"job-{turn}", deleted=deleted)
         record = decision.record
@@ -312,18 +312,19 @@ def test_a_failing_sync_recovers_after_an_edit() -> None:
 
 def test_a_failed_sync_says_why_until_it_is_tried_again() -> None:
     why = Complaint(reason="ErrorDoSyncJob", message="403 Forbidden")
-    decision = a_pass(SetPhase.SYNCING, at_work(sync=answered(ServerJobState.FAIL, "403 Forbidden")), sync_job="a")
+    decision = decide_set(SetPhase.SYNCING, at_work(sync=answered(ServerJobState.FAIL, "403 Forbidden")), sync_job="a")
     assert decision.record.complaint == why
     assert [event.message for event in decision.events] == ["403 Forbidden"]
     kept: dict[str, Any] = {"sync_job": "a", "digest": "d1", "complaint": why}
-    decision = a_pass(SetPhase.SYNC_FAILED, at_work(), **kept)
+    decision = decide_set(SetPhase.SYNC_FAILED, at_work(), **kept)
     assert (decision.record.complaint, decision.events) == (why, ())
     assert (
-        a_pass(SetPhase.SYNC_FAILED, at_work(digest="", sync_refusal=NO_SECRET), **kept).record.complaint == NO_SECRET
+        decide_set(SetPhase.SYNC_FAILED, at_work(digest="", sync_refusal=NO_SECRET), **kept).record.complaint
+        == NO_SECRET
     )
     again = {**kept, "complaint": NO_SECRET}
-    assert a_pass(SetPhase.SYNC_FAILED, at_work(), **again).record.complaint is None
-    assert a_pass(SetPhase.SYNC_FAILED, at_work(digest="d2"), **kept).record.complaint is None
+    assert decide_set(SetPhase.SYNC_FAILED, at_work(), **again).record.complaint is None
+    assert decide_set(SetPhase.SYNC_FAILED, at_work(digest="d2"), **kept).record.complaint is None
 
 
 def test_partitions_are_followed_up_and_down() -> None:
@@ -352,9 +353,9 @@ OBSERVED = st.builds(
 
 @UNHURRIED
 @given(phase=st.sampled_from(SetPhase), observed=OBSERVED, deleted=st.booleans())
-def test_whatever_is_seen_a_pass_is_sane(*, phase: SetPhase, observed: SetObserved, deleted: bool) -> None:
-    decision = a_pass(phase, observed, deleted=deleted, sync_job="a", digest="d1")
-    again = a_pass(phase, observed, deleted=deleted, sync_job="a", digest="d1")
+def test_any_observation_gives_a_valid_decision(*, phase: SetPhase, observed: SetObserved, deleted: bool) -> None:
+    decision = decide_set(phase, observed, deleted=deleted, sync_job="a", digest="d1")
+    again = decide_set(phase, observed, deleted=deleted, sync_job="a", digest="d1")
     assert decision == again
     for action in decision.actions:
         if isinstance(action, Create):
@@ -367,7 +368,7 @@ def test_whatever_is_seen_a_pass_is_sane(*, phase: SetPhase, observed: SetObserv
     if not deleted:
         assert decision.wake_after is not None or decision.record.phase is SetPhase.READY
     repeated = replace(decision.record, phase=phase)
-    told = a_pass(
+    told = decide_set(
         phase, observed, deleted=deleted, sync_job="a", digest="d1", made=repeated.made, complaint=repeated.complaint
     )
     assert not [event for event in told.events if event.reason.startswith("Create")]
@@ -386,7 +387,7 @@ def test_whatever_is_seen_a_pass_is_sane(*, phase: SetPhase, observed: SetObserv
         (SetPhase.READY, {}, {Need.CACHE, Need.SECRET}),
     ],
 )
-def test_what_has_to_be_found_out(phase: SetPhase, record: dict[str, Any], expected: set[Need]) -> None:
+def test_the_needs_of_each_phase(phase: SetPhase, record: dict[str, Any], expected: set[Need]) -> None:
     kept = SetRecord(phase=phase, **record)
     assert needs(set_spec(), kept, SetObserved(), deleted=False) == expected
     assert needs(set_spec(), kept, at_work(), deleted=False) == expected - {Need.SECRET}

@@ -1,4 +1,4 @@
-"""A cluster and runtime servers that a controller may lose the answers of, with the controller dying in between."""
+"""A model of cluster, runtime servers and controller, in which answers are lost and the controller dies at any step."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _FOLLOWED = (SampleJobPhase.PENDING, SampleJobPhase.RUNNING)
 
 @dataclass(slots=True)
 class Server:
-    """One incarnation of a pod: another one has nothing of what this was given."""
+    """The server in one pod. A replacement of the pod starts without jobs."""
 
     index: int
     running: bool = False
@@ -54,7 +54,7 @@ class Server:
         return ServerAnswer(index=self.index, status=status, message="as told")
 
     def step(self, broken: set[str]) -> None:
-        """One job at a time, in their order."""
+        """Run one job at a time, in their order."""
         for job, status in self.jobs.items():
             if status is ServerJobState.WAITING:
                 self.jobs[job] = ServerJobState.RUNNING
@@ -95,15 +95,15 @@ class World:
     labelled: dict[str, str] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     posted: Counter[tuple[str, str, int]] = field(default_factory=Counter)
-    """By options, job name and server: how often a server took it anew."""
+    """How often a server accepted new options, by options, job name and server."""
     lost: Counter[int] = field(default_factory=Counter)
-    """How often what a server had was lost, by its index."""
+    """How often a server has lost its jobs, by its index."""
     names: "count[int]" = field(default_factory=count)
 
     # what people do
 
     def edit(self, *, partitions: int | None = None, source: str | None = None) -> None:
-        """What may not be edited now stays."""
+        """Edit the spec, except for fields that are frozen now."""
         new = self.spec.model_copy(update={"partitions": partitions or self.spec.partitions})
         if source is not None:
             assert new.source is not None
@@ -134,7 +134,7 @@ class World:
             self.lose(max(surplus))
 
     def lose(self, index: int) -> None:
-        """The pod, with all that it had been given."""
+        """Lose a pod with its jobs."""
         if self.servers.pop(index, None) is not None:
             self.lost[index] += 1
 
@@ -181,7 +181,7 @@ class World:
     # what the controller does
 
     def over_set(self, done: int | None = None) -> None:
-        """A pass; it dies before it is written (-1), or after so many of its actions."""
+        """Reconcile. The controller dies before the write (-1) or after this number of actions."""
         if self.gone:
             return
         inputs = SetInputs(
@@ -211,7 +211,7 @@ class World:
         return f"name-{next(self.names)}"
 
     def _act(self, actions: Sequence[CacheAction], options: str) -> None:
-        """As the hands do: what follows an end of others' work waits for all servers to answer."""
+        """Perform an action as the actuator does: posts after a Terminate wait until all servers have answered."""
         posts = [action.job for action in actions if isinstance(action, PostOptions)]
         for action in actions:
             if isinstance(action, Terminate):
@@ -256,7 +256,7 @@ class World:
     # how it ends
 
     def heal(self, rounds: int = 200) -> None:
-        """Nothing more goes wrong, and people mend what has failed: until nothing changes any more."""
+        """Continue without faults, with repairs by the user, until nothing changes any more."""
         for server in self.servers.values():
             server.answers = True
         quiet = 0
@@ -274,7 +274,7 @@ class World:
         return self.record, jobs, servers, set(self.objects), dict(self.labelled), self.replicas, self.gone
 
     def turn(self, turn: int) -> None:
-        """Of a day on which nothing goes wrong."""
+        """Run without faults."""
         self.step()
         self.over_set()
         if self.record.phase is SetPhase.SYNC_FAILED:
