@@ -77,23 +77,23 @@ def _failed(resource: ApiResource, name: str, why: str) -> StatusError:
     return precondition_failed(resource.kind, name, why)
 
 
-def judge(resource: ApiResource, obj: Object, options: DeleteOptions) -> DeletionOutcome:
+def decide(resource: ApiResource, obj: Object, options: DeleteOptions) -> DeletionOutcome:
     """Decide the outcome of a delete request. With MARK, `obj` is changed to the object to store."""
     if resource is NAMESPACES:
-        return _judge_namespace(obj)
+        return _decide_namespace(obj)
     changed = _add_propagation(obj, options.propagation)
     if is_terminating(obj):
-        return _judge_again(obj, options, changed=changed)
+        return _decide_terminating(obj, options, changed=changed)
     grace = _pod_grace(obj, options.grace) if resource is PODS else 0
     if grace == 0 and not meta(obj).get("finalizers"):
         if resource is PODS:
-            _stamp(obj, 0)
+            _mark_terminating(obj, 0)
         return DeletionOutcome.REMOVE
-    _stamp(obj, grace)
+    _mark_terminating(obj, grace)
     return DeletionOutcome.MARK
 
 
-def _judge_namespace(obj: Object) -> DeletionOutcome:
+def _decide_namespace(obj: Object) -> DeletionOutcome:
     if not is_terminating(obj):
         meta(obj)["deletionTimestamp"] = clock.timestamp()
         obj.setdefault("status", {})["phase"] = "Terminating"
@@ -103,7 +103,7 @@ def _judge_namespace(obj: Object) -> DeletionOutcome:
     )
 
 
-def _judge_again(obj: Object, options: DeleteOptions, *, changed: bool) -> DeletionOutcome:
+def _decide_terminating(obj: Object, options: DeleteOptions, *, changed: bool) -> DeletionOutcome:
     """Decide about an object that is terminating already: its grace period may only become shorter."""
     metadata = meta(obj)
     left = metadata.get("deletionGracePeriodSeconds") or 0
@@ -125,7 +125,7 @@ def _pod_grace(pod: Object, requested: int | None) -> int:
     return int(grace) if grace >= 0 else 1
 
 
-def _stamp(obj: Object, grace: int) -> None:
+def _mark_terminating(obj: Object, grace: int) -> None:
     metadata = meta(obj)
     metadata["deletionTimestamp"] = clock.timestamp(clock.now() + timedelta(seconds=grace))
     metadata["deletionGracePeriodSeconds"] = grace

@@ -68,8 +68,8 @@ def _strategic(target: Any, patch: Object, kind: str) -> Object:
     return result
 
 
-def _strategic_value(target: Any, value: Any, spelt: str) -> Any:
-    kind, merges, merge_key = spelt.partition("|")
+def _strategic_value(target: Any, value: Any, field_type: str) -> Any:
+    kind, merges, merge_key = field_type.partition("|")
     if isinstance(value, dict):
         return _strategic(target, value, kind.removeprefix("map:"))
     if not isinstance(value, list) or not merges:

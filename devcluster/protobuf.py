@@ -79,32 +79,32 @@ def _varint(raw: bytes, position: int) -> tuple[int, int]:
 def _message(kind: str, raw: bytes) -> Object:
     result: Object = {}
     for number, value in _read(raw):
-        name, _, spelt = _FIELDS[kind].get(str(number), "").partition(" ")
+        name, _, field_type = _FIELDS[kind].get(str(number), "").partition(" ")
         if name == "=":
-            result |= _message(spelt.lstrip("*"), _bytes(value))
+            result |= _message(field_type.lstrip("*"), _bytes(value))
         elif name:
-            _add(result, name, spelt, value)
+            _add(result, name, field_type, value)
     return result
 
 
-def _add(result: Object, name: str, spelt: str, value: _Value) -> None:
-    if spelt.startswith("[]"):
-        result.setdefault(name, []).extend(_items(spelt[2:], value))
-    elif spelt.startswith("map:"):
+def _add(result: Object, name: str, field_type: str, value: _Value) -> None:
+    if field_type.startswith("[]"):
+        result.setdefault(name, []).extend(_items(field_type[2:], value))
+    elif field_type.startswith("map:"):
         entry = dict(_read(_bytes(value)))
         key = _bytes(entry.get(1, b"")).decode()
-        result.setdefault(name, {})[key] = _value(spelt.removeprefix("map:"), entry.get(2, b""))
+        result.setdefault(name, {})[key] = _value(field_type.removeprefix("map:"), entry.get(2, b""))
     else:
-        found = _value(spelt.lstrip("*"), value)
+        found = _value(field_type.lstrip("*"), value)
         # An empty struct is kept, as in the JSON encoding of Go.
-        if spelt.startswith("*") or isinstance(found, dict) or found:
+        if field_type.startswith("*") or isinstance(found, dict) or found:
             result[name] = found
 
 
-def _items(spelt: str, value: _Value) -> Iterator[Any]:
+def _items(field_type: str, value: _Value) -> Iterator[Any]:
     """Yield the items of one occurrence of a repeated field; numbers may be packed into one."""
-    if not spelt.startswith("int") or not isinstance(value, bytes):
-        yield _value(spelt, value)
+    if not field_type.startswith("int") or not isinstance(value, bytes):
+        yield _value(field_type, value)
         return
     position = 0
     while position < len(value):
@@ -112,8 +112,8 @@ def _items(spelt: str, value: _Value) -> Iterator[Any]:
         yield _signed(number)
 
 
-def _value(spelt: str, value: _Value) -> Any:
-    match spelt:
+def _value(field_type: str, value: _Value) -> Any:
+    match field_type:
         case "string":
             return _bytes(value).decode()
         case "bytes":
@@ -123,7 +123,7 @@ def _value(spelt: str, value: _Value) -> Any:
         case "int32" | "int64":
             return _signed(value)
         case "time" | "microtime":
-            return _time(_bytes(value), micro=spelt == "microtime")
+            return _time(_bytes(value), micro=field_type == "microtime")
         case "quantity":
             return _bytes(dict(_read(_bytes(value))).get(1, b"")).decode()
         case "int-or-string":
@@ -132,7 +132,7 @@ def _value(spelt: str, value: _Value) -> Any:
         case "raw":
             return json.loads(_bytes(dict(_read(_bytes(value))).get(1, b"null")))
         case _:
-            return _message(spelt, _bytes(value))
+            return _message(field_type, _bytes(value))
 
 
 def _bytes(value: _Value) -> bytes:

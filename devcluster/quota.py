@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from devcluster.errors import StatusError, forbidden
+from devcluster.errors import forbidden
 from devcluster.objects import Object, is_terminal, meta, spec, status
 from devcluster.quantity import Amounts, add, amounts, pod_amounts, render
 from devcluster.resources import PODS, QUOTAS
@@ -40,11 +40,7 @@ def check(store: ObjectStore, namespace: str, pod: Object) -> None:
     for record in quotas:
         refusal = _refusal(record.name, amounts(status(record.object)["hard"]), used, asked, pod)
         if refusal:
-            raise _forbidden(pod, refusal)
-
-
-def _forbidden(pod: Object, why: str) -> StatusError:
-    return forbidden("pods", str(meta(pod).get("name", "")), why)
+            raise forbidden("pods", str(meta(pod).get("name", "")), refusal)
 
 
 def _refusal(quota: str, hard: Amounts, used: Amounts, asked: Amounts, pod: Object) -> str:

@@ -74,7 +74,7 @@ class Registry:
         kind.default(obj)
         self._admission.mutate(resource, obj)
         self._admission.check(resource, address.namespace, obj)
-        _settle_metadata(obj, resource)
+        _set_system_fields(obj, resource)
         name = metadata.get("name", "")
         causes = validate_metadata(obj, kind) + kind.validate(obj)
         if causes:
@@ -83,7 +83,7 @@ class Registry:
         if self.store.get(resource, address.namespace, name) is not None:
             raise already_exists(resource.plural, name, resource.group)
         if dry_run:
-            return _unstored(address, name, obj)
+            return _dry_run_record(address, name, obj)
         record = self.store.put(resource, address.namespace, name, obj)
         if resource is NAMESPACES:
             self.create(ObjectAddress(SERVICE_ACCOUNTS, name), {"metadata": {"name": "default"}})
@@ -111,7 +111,7 @@ class Registry:
         if resource.has_generation and not address.subresource and new.get("spec") != current.object.get("spec"):
             meta(new)["generation"] = meta(new).get("generation", 0) + 1
         if dry_run:
-            return _unstored(address, address.name, new)
+            return _dry_run_record(address, address.name, new)
         if deletion.is_due(new):
             # Watchers receive the last stored state of the object; the caller receives what it wrote.
             self.store.remove(current)
@@ -125,10 +125,10 @@ class Registry:
             raise forbidden("namespaces", address.name, "this namespace may not be deleted")
         deletion.check_preconditions(address.resource, current.object, options)
         obj = current.fresh()
-        verdict = deletion.judge(address.resource, obj, options)
-        if options.dry_run or verdict is DeletionOutcome.KEEP:
-            return current, verdict is DeletionOutcome.REMOVE
-        if verdict is DeletionOutcome.MARK:
+        outcome = deletion.decide(address.resource, obj, options)
+        if options.dry_run or outcome is DeletionOutcome.KEEP:
+            return current, outcome is DeletionOutcome.REMOVE
+        if outcome is DeletionOutcome.MARK:
             return self.store.put(address.resource, address.namespace, address.name, obj), False
         if obj != current.object:
             # A pod is marked even if it is removed at once: watchers expect MODIFIED before DELETED.
@@ -156,7 +156,7 @@ def _generate_name(base: str) -> str:
     return base[:58] + "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
 
 
-def _settle_metadata(obj: Object, resource: ApiResource) -> None:
+def _set_system_fields(obj: Object, resource: ApiResource) -> None:
     """Set the system fields of a new object, and remove those that the client sent."""
     metadata = meta(obj)
     for name in (
@@ -224,6 +224,6 @@ def _keep_system_fields(new: Object, current: Object) -> None:
         new.pop(name, None)
 
 
-def _unstored(address: ObjectAddress, name: str, obj: Object) -> Record:
+def _dry_run_record(address: ObjectAddress, name: str, obj: Object) -> Record:
     """Return the record that a dry run would have stored."""
     return Record.of(address.resource, address.namespace, name, obj)

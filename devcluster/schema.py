@@ -58,15 +58,15 @@ def _struct(reading: _Reading, value: Object, kind: str, path: str, go_path: str
     fields = TYPES[kind]
     for name in list(value):
         here = f"{path}.{name}" if path else name
-        spelt = fields.get(name)
-        if spelt is None:
+        field_type = fields.get(name)
+        if field_type is None:
             reading.unknown.append(here)
             del value[name]
         elif value[name] is None:
             del value[name]
         else:
             below = f"{go_path}.{name}" if go_path else name
-            _value(reading, value[name], spelt.partition("|")[0], here, (kind, below))
+            _value(reading, value[name], field_type.partition("|")[0], here, (kind, below))
 
 
 def _value(reading: _Reading, value: Any, kind: str, path: str, owner: tuple[str, str]) -> None:

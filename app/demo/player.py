@@ -33,7 +33,7 @@ class StoryResult:
     restarts: int
 
     @property
-    def as_it_should(self) -> bool:
+    def as_expected(self) -> bool:
         return self.phase == self.story.ends
 
 

@@ -42,7 +42,7 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
             playing.cancel()
             return INTERRUPTED
         if keep_serving:
-            _say_goodbye(url, kubeconfig)
+            _print_hints(url, kubeconfig)
             await stopped
         stop.set()
     return playing.result()
@@ -50,14 +50,14 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
 
 async def _play_all(url: str, settings: Settings, data_dir: Path) -> int:
     teller = _Teller(time.monotonic())
-    endings: list[StoryResult] = []
+    results: list[StoryResult] = []
     failures: list[str] = []
     async with httpx2.AsyncClient(base_url=url, timeout=CLIENT_TIMEOUT) as client:
         player = Player(client, NAMESPACE, teller.say)
 
         async def play(story: Story, playing: Awaitable[StoryResult]) -> None:
             try:
-                endings.append(await playing)
+                results.append(await playing)
             except (DemoError, NotStarted, KubeError, httpx2.HTTPError) as error:
                 failures.append(f"{story.file}: {str(error) or type(error).__name__}")
 
@@ -67,10 +67,10 @@ async def _play_all(url: str, settings: Settings, data_dir: Path) -> int:
                 group.create_task(play(story, player.play(story)))
             if not why_not:
                 group.create_task(play(CACHE, play_cache(client, NAMESPACE, teller.say, data_dir)))
-    _print_table(endings, failures)
+    _print_table(results, failures)
     if why_not:
         print(f"-- {CACHE.file} was left out: {why_not}", flush=True)  # noqa: T201
-    return 0 if not failures and all(ending.as_it_should for ending in endings) else 1
+    return 0 if not failures and all(result.as_expected for result in results) else 1
 
 
 class _Teller:
@@ -83,19 +83,19 @@ class _Teller:
         print(f"{time.monotonic() - self._started:6.1f} s  {name:<21} {line}", flush=True)  # noqa: T201
 
 
-def _print_table(endings: list[StoryResult], failures: list[str]) -> None:
+def _print_table(results: list[StoryResult], failures: list[str]) -> None:
     lines = ["", f"   {'example':<22} {'ended':<10} {'expected':<10} {'restarts':>8} {'seconds':>8}"]
-    for ending in sorted(endings, key=lambda ending: ending.name):
-        mark = "ok" if ending.as_it_should else "!!"
+    for result in sorted(results, key=lambda result: result.name):
+        mark = "ok" if result.as_expected else "!!"
         lines.append(
-            f"{mark} {ending.name:<22} {ending.phase:<10} {ending.story.ends:<10} {ending.restarts:>8} "
-            f"{ending.seconds:>8.1f}   {ending.message}"
+            f"{mark} {result.name:<22} {result.phase:<10} {result.story.ends:<10} {result.restarts:>8} "
+            f"{result.seconds:>8.1f}   {result.message}"
         )
     lines += [f"!! {failure}" for failure in failures]
     print("\n".join(lines), flush=True)  # noqa: T201
 
 
-def _say_goodbye(url: str, kubeconfig: str) -> None:
+def _print_hints(url: str, kubeconfig: str) -> None:
     jobs = f"{url}/api/v1/namespaces/{NAMESPACE}/jobs"
     print(  # noqa: T201
         f"\nstill serving; Ctrl-C ends it\n\n"

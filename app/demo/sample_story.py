@@ -147,7 +147,7 @@ class SampleStory:
             following = group.create_task(self._follow_set())
             await self._until(lambda found: found["phase"] == "Ready" and bool(found["cache"]))
             group.create_task(self._read())
-            await asyncio.gather(self._run("warm-up.yaml"), self._sync_in_vain_and_again())
+            await asyncio.gather(self._run("warm-up.yaml"), self._sync_after_correction())
             await self._until(lambda found: bool(found["cache"]["whole"]))
             await asyncio.gather(self._run("clear.yaml"), self._run("rmr.yaml"))
             await self._until(lambda found: found["cache"]["cachedBytes"] == 0)
@@ -192,9 +192,9 @@ class SampleStory:
     async def _read(self) -> None:
         """Run the job that reads the set, and print that the set is mounted by it."""
         reading = asyncio.gather(self._jobs.play(READER), self._tell_who_mounts())
-        ending, _ = await reading
-        if not ending.as_it_should:
-            raise DemoError(f"{ending.name} ended {ending.phase}: {ending.message}")
+        result, _ = await reading
+        if not result.as_expected:
+            raise DemoError(f"{result.name} ended {result.phase}: {result.message}")
 
     async def _tell_who_mounts(self) -> None:
         while True:
@@ -208,7 +208,7 @@ class SampleStory:
         job = await self._submit("samplejobs", example(file, self._home))
         await self._ended(job["name"], "Succeeded")
 
-    async def _sync_in_vain_and_again(self) -> None:
+    async def _sync_after_correction(self) -> None:
         """Sync from a wrong source, which fails, and then correct the source, which starts the job again."""
         document = example("sync.yaml", self._home)
         right = document["spec"]["syncOptions"]["source"]

@@ -41,7 +41,7 @@ def age(stamp: str | None, now: datetime) -> str:
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 # A duration below the first number of seconds is shown in the large unit, and its rest in the small unit if any.
-_SPELLINGS: tuple[tuple[float, int, str, int, str], ...] = (
+_DURATION_FORMATS: tuple[tuple[float, int, str, int, str], ...] = (
     (2 * _MINUTE, 1, "s", 0, ""),
     (10 * _MINUTE, _MINUTE, "m", 1, "s"),
     (3 * _HOUR, _MINUTE, "m", 0, ""),
@@ -60,7 +60,7 @@ def duration(span: timedelta) -> str:
     if seconds < -1:
         return "<invalid>"
     seconds = max(seconds, 0)
-    _, large, large_unit, small, small_unit = next(row for row in _SPELLINGS if seconds < row[0])
+    _, large, large_unit, small, small_unit = next(row for row in _DURATION_FORMATS if seconds < row[0])
     rest = seconds % large // small if small else 0
     return f"{seconds // large}{large_unit}{f'{rest}{small_unit}' if rest else ''}"
 

@@ -10,7 +10,7 @@ OWN = "node(s) didn't match pod anti-affinity rules"
 THEIRS = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-def repulsions(pod: Object) -> list[Object]:
+def required_terms(pod: Object) -> list[Object]:
     """Return the pod's required anti-affinity terms."""
     found = (spec(pod).get("affinity") or {}).get("podAntiAffinity") or {}
     return found.get("requiredDuringSchedulingIgnoredDuringExecution") or []
@@ -20,13 +20,13 @@ def closed_nodes(pod: Object, nodes: Iterable[Record], placed: Iterable[tuple[Ob
     """Return the nodes that are closed to the pod, each with the message of kube-scheduler."""
     by_name = {node.name: labels(node.object) for node in nodes}
     own, theirs = set[tuple[str, str]](), set[tuple[str, str]]()
-    mine = repulsions(pod)
+    mine = required_terms(pod)
     for other, where in placed:
         here = by_name.get(where, {})
         own |= _domains(mine, pod, other, here)
-        theirs |= _domains(repulsions(other), other, pod, here)
-    closed = {name: THEIRS for name, found in by_name.items() if _lies_in(theirs, found)}
-    return closed | {name: OWN for name, found in by_name.items() if _lies_in(own, found)}
+        theirs |= _domains(required_terms(other), other, pod, here)
+    closed = {name: THEIRS for name, found in by_name.items() if _is_in_any(theirs, found)}
+    return closed | {name: OWN for name, found in by_name.items() if _is_in_any(own, found)}
 
 
 def _domains(terms: list[Object], holder: Object, other: Object, node: Mapping[str, str]) -> set[tuple[str, str]]:
@@ -37,16 +37,16 @@ def _domains(terms: list[Object], holder: Object, other: Object, node: Mapping[s
     return {
         (term["topologyKey"], node[term["topologyKey"]])
         for term in terms
-        if term.get("topologyKey") in node and _concerns(term, holder, other)
+        if term.get("topologyKey") in node and _applies_to(term, holder, other)
     }
 
 
-def _concerns(term: Object, holder: Object, other: Object) -> bool:
+def _applies_to(term: Object, holder: Object, other: Object) -> bool:
     spaces = term.get("namespaces") or [meta(holder).get("namespace")]
     everywhere = term.get("namespaceSelector") == {}
     named = everywhere or meta(other).get("namespace") in spaces
     return named and selects(term.get("labelSelector"), labels(other))
 
 
-def _lies_in(domains: set[tuple[str, str]], node: Mapping[str, str]) -> bool:
+def _is_in_any(domains: set[tuple[str, str]], node: Mapping[str, str]) -> bool:
     return any(node.get(key) == value for key, value in domains)

@@ -30,17 +30,17 @@ class Recorder:
             "reportingComponent": self._component,
             "reportingInstance": "",
         }
-        event |= _new_style(action, now) if action else _old_style(self._component, now)
+        event |= _events_api_fields(action, now) if action else _core_fields(self._component, now)
         self._registry.create(ObjectAddress(EVENTS, namespace), event)
 
 
-def _old_style(component: str, now: datetime) -> Object:
+def _core_fields(component: str, now: datetime) -> Object:
     """Return the fields that the recorder of client-go sets, which the node controller uses."""
     stamp = clock.timestamp(now)
     return {"source": {"component": component}, "firstTimestamp": stamp, "lastTimestamp": stamp, "count": 1}
 
 
-def _new_style(action: str, now: datetime) -> Object:
+def _events_api_fields(action: str, now: datetime) -> Object:
     """Return the fields that the events.k8s.io recorder sets, which the scheduler uses. Its timestamps are absent."""
     return {
         "action": action,

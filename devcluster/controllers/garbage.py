@@ -23,23 +23,23 @@ class GarbageCollector:
     async def run(self) -> None:
         for row in self._store.catalog.rows:
             for record in list(self._store.iterate(row)):
-                self._attend(record)
+                self._reconcile(record)
         while True:
-            self._note(await self._feed.get())
+            self._handle_change(await self._feed.get())
 
-    def _note(self, change: Change) -> None:
+    def _handle_change(self, change: Change) -> None:
         record = change.record
         if change.type is not ChangeType.DELETED:
-            self._attend(record)
+            self._reconcile(record)
             return
         for dependent in self._store.dependents(uid(record.object)):
             self._collect(dependent)
         for owner in owner_uids(record.object):
             found = self._store.by_uid(owner)
             if found is not None:
-                self._attend(found)
+                self._reconcile(found)
 
-    def _attend(self, record: Record) -> None:
+    def _reconcile(self, record: Record) -> None:
         finalizers = meta(record.object).get("finalizers") or []
         if is_terminating(record.object) and ORPHAN in finalizers:
             self._orphan(record)

@@ -20,13 +20,13 @@ class NamespaceController:
 
     async def run(self) -> None:
         for record in list(self._store.iterate(NAMESPACES)):
-            self._attend(record.name)
+            self._reconcile(record.name)
         while True:
             change = await self._feed.get()
             if _matters(change):
-                self._attend(change.record.namespace or change.record.name)
+                self._reconcile(change.record.namespace or change.record.name)
 
-    def _attend(self, name: str) -> None:
+    def _reconcile(self, name: str) -> None:
         record = self._store.get(NAMESPACES, "", name)
         if record is None or not is_terminating(record.object):
             return
@@ -37,7 +37,7 @@ class NamespaceController:
                     self._registry.delete(ObjectAddress(left.resource, name, left.name), options)
             left_over = list(self._contents(name))
             if left_over:
-                self._explain(record, left_over)
+                self._report_remaining(record, left_over)
             else:
                 self._finalize(record)
 
@@ -46,7 +46,7 @@ class NamespaceController:
         # Events come last, because the deletion of other objects causes Events.
         return [record for row in (*rows, EVENTS) for record in self._store.iterate(row, name)]
 
-    def _explain(self, record: Record, left_over: list[Record]) -> None:
+    def _report_remaining(self, record: Record, left_over: list[Record]) -> None:
         kinds = sorted({left.resource.key for left in left_over})
         listed = ", ".join(f"{key}. has some resource instances remaining" for key in kinds)
         waiting = sorted({name for left in left_over for name in meta(left.object).get("finalizers") or []})

@@ -68,11 +68,11 @@ class NodeLifecycle:
         for node in nodes:
             with suppress(StatusError):
                 if now - self._signs[node.name].at > self._timings.node_monitor_grace:
-                    self._give_up(node)
-        evicting = not _disrupted(self._store.listed(NODES))
+                    self._mark_unknown(node)
+        evicting = not _most_are_silent(self._store.listed(NODES))
         for node in nodes:
             with suppress(StatusError):
-                self._follow(node.name, now, evicting=evicting)
+                self._reconcile(node.name, now, evicting=evicting)
 
     def _sign(self, node: Record, now: float) -> _Sign:
         lease = self._store.get(LEASES, _LEASE_NAMESPACE, node.name)
@@ -82,9 +82,9 @@ class NodeLifecycle:
         beat = ready.get("lastHeartbeatTime") if ready.get("status") != "Unknown" else None
         seen = (uid(node.object), renewed, beat)
         known = self._signs.get(node.name)
-        return known if known is not None and _same(known.seen, seen) else _Sign(seen, now)
+        return known if known is not None and _is_unchanged(known.seen, seen) else _Sign(seen, now)
 
-    def _give_up(self, node: Record) -> None:
+    def _mark_unknown(self, node: Record) -> None:
         ready = condition(node.object, "Ready")
         if ready is not None and ready.get("status") == "Unknown":
             return
@@ -105,7 +105,7 @@ class NodeLifecycle:
         message = f"Node {node.name} status is now: NodeNotReady"
         self._recorder.record(updated, "Normal", "NodeNotReady", message)
 
-    def _follow(self, name: str, now: float, *, evicting: bool) -> None:
+    def _reconcile(self, name: str, now: float, *, evicting: bool) -> None:
         """Make taints and pods agree with the Ready condition of the node."""
         node = self._store.get(NODES, "", name)
         if node is None:
@@ -155,8 +155,8 @@ class NodeLifecycle:
         self._recorder.record(updated, "Warning", "NodeNotReady", "Node is not ready")
 
     def _evict(self, record: Record, taint_key: str, elapsed: float) -> None:
-        patience = _patience(record.object, {"key": taint_key, "effect": "NoExecute"})
-        if is_terminating(record.object) or patience is None or elapsed < patience:
+        tolerated = _toleration_seconds(record.object, {"key": taint_key, "effect": "NoExecute"})
+        if is_terminating(record.object) or tolerated is None or elapsed < tolerated:
             return
         address = ObjectAddress(PODS, record.namespace, record.name)
         why = "Taint manager: deleting due to NoExecute taint"
@@ -169,18 +169,18 @@ def _ready(node: Record) -> str:
     return str((condition(node.object, "Ready") or {}).get("status", "Unknown"))
 
 
-def _disrupted(nodes: list[Record]) -> bool:
+def _most_are_silent(nodes: list[Record]) -> bool:
     """Tell whether so many nodes are silent that the network is the likely cause. Nothing is evicted then."""
     silent = sum(_ready(node) != "True" for node in nodes)
     return silent == len(nodes) or (silent > 2 and silent >= 0.55 * len(nodes))
 
 
-def _same(known: tuple[object, ...], seen: tuple[object, ...]) -> bool:
+def _is_unchanged(known: tuple[object, ...], seen: tuple[object, ...]) -> bool:
     """Tell whether two observations are equal. A missing heartbeat counts as equal: this controller removes it."""
     return known == seen or (known[:2] == seen[:2] and seen[2] is None)
 
 
-def _patience(pod: Object, taint: Object) -> float | None:
+def _toleration_seconds(pod: Object, taint: Object) -> float | None:
     """Return for how many seconds a pod tolerates a taint; None means forever."""
     matching = [entry for entry in spec(pod).get("tolerations") or [] if tolerates(entry, taint)]
     if not matching:

@@ -38,20 +38,20 @@ class Scheduler:
         self._charged: dict[str, tuple[str, Amounts]] = {}
         self._used: dict[str, Amounts] = {}
         self._waiting: dict[str, Record] = {}
-        self._repelling: set[str] = set()
+        self._with_anti_affinity: set[str] = set()
 
     async def run(self) -> None:
         for record in self._store.iterate(PODS):
-            self._note_pod(record)
+            self._handle_pod(record)
         self.schedule()
         while True:
-            relevant = self._note(await self._feed.get())
+            relevant = self._handle_change(await self._feed.get())
             while not self._feed.empty():
-                relevant |= self._note(self._feed.get_nowait())
+                relevant |= self._handle_change(self._feed.get_nowait())
             if relevant:
                 self.schedule()
 
-    def _note(self, change: Change) -> bool:
+    def _handle_change(self, change: Change) -> bool:
         """Record a change, and return whether it may make a waiting pod schedulable."""
         if change.record.resource is NODES:
             return _shape(change.record) != (_shape(change.previous) if change.previous else None)
@@ -62,9 +62,9 @@ class Scheduler:
         if change.type is ChangeType.DELETED:
             self._waiting.pop(uid(change.record.object), None)
             return self._release(uid(change.record.object))
-        return self._note_pod(change.record)
+        return self._handle_pod(change.record)
 
-    def _note_pod(self, record: Record) -> bool:
+    def _handle_pod(self, record: Record) -> bool:
         pod, own = record.object, uid(record.object)
         if is_terminal(pod):
             self._waiting.pop(own, None)
@@ -89,13 +89,13 @@ class Scheduler:
             return
         requested = charged_amounts(pod)
         self._charged[own] = (node, requested)
-        if affinity.repulsions(pod):
-            self._repelling.add(own)
+        if affinity.required_terms(pod):
+            self._with_anti_affinity.add(own)
         self._used[node] = add(self._used.get(node, {}), requested)
 
     def _release(self, own: str) -> bool:
         node, requested = self._charged.pop(own, ("", {}))
-        self._repelling.discard(own)
+        self._with_anti_affinity.discard(own)
         if not node:
             return False
         self._used[node] = add(self._used[node], {name: -amount for name, amount in requested.items()})
@@ -117,9 +117,9 @@ class Scheduler:
     def _place(self, record: Record, nodes: list[Record]) -> None:
         candidates: list[tuple[Decimal, str]] = []
         failures: list[list[str]] = []
-        unclaimed = self._unclaimed(record)
-        if unclaimed and nodes:
-            self._report(record, f"0/{len(nodes)} nodes are available: {unclaimed}. not found")
+        problem = self._claim_problem(record)
+        if problem and nodes:
+            self._report(record, f"0/{len(nodes)} nodes are available: {problem}. not found")
             return
         closed = affinity.closed_nodes(record.object, nodes, self._placed(record.object))
         for node in nodes:
@@ -139,7 +139,7 @@ class Scheduler:
         where = f"{record.namespace}/{record.name} to {node_name}"
         self._recorder.record(record, "Normal", "Scheduled", f"Successfully assigned {where}", "Binding")
 
-    def _unclaimed(self, record: Record) -> str:
+    def _claim_problem(self, record: Record) -> str:
         """Return why a claim keeps the pod from all nodes, or an empty string if none does."""
         for name in sorted(claims_of(record.object)):
             claim = self._store.get(PERSISTENT_VOLUME_CLAIMS, record.namespace, name)
@@ -156,7 +156,7 @@ class Scheduler:
 
         A pod without rules of its own concerns only the placed pods that have rules.
         """
-        for own in list(self._charged if affinity.repulsions(pod) else self._repelling):
+        for own in list(self._charged if affinity.required_terms(pod) else self._with_anti_affinity):
             other = self._store.by_uid(own)
             if other is not None:
                 yield other.object, self._charged[own][0]

@@ -36,13 +36,13 @@ class StatefulSetController:
         self._recorder = Recorder(registry, "statefulset-controller")
         self._unfinished: set[str] = set()
         self._due: float | None = None
-        self._told: dict[str, str] = {}
+        self._recorded: dict[str, str] = {}
 
     async def run(self) -> None:
         touched = {uid(record.object) for record in self._store.iterate(STATEFUL_SETS)}
         while True:
             for own in touched:
-                self._attend(own)
+                self._reconcile(own)
             touched = await self._next()
 
     async def _next(self) -> set[str]:
@@ -58,38 +58,38 @@ class StatefulSetController:
         touched: set[str] = set()
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._due):
-                touched = self._concerned(await self._feed.get())
+                touched = self._affected_sets(await self._feed.get())
                 while not self._feed.empty():
-                    touched |= self._concerned(self._feed.get_nowait())
+                    touched |= self._affected_sets(self._feed.get_nowait())
         if self._due is not None and self._due <= now():
             self._due = None
             touched |= self._unfinished
         return touched
 
-    def _concerned(self, change: Change) -> set[str]:
+    def _affected_sets(self, change: Change) -> set[str]:
         record = change.record
         if record.resource is STATEFUL_SETS:
             return {uid(record.object)}
         return set(owner_uids(record.object)) if record.resource is PODS else set()
 
-    def _attend(self, own: str) -> None:
+    def _reconcile(self, own: str) -> None:
         self._unfinished.discard(own)
         record = self._store.by_uid(own)
         if record is None or record.resource is not STATEFUL_SETS or is_terminating(record.object):
-            self._told.pop(own, None)
+            self._recorded.pop(own, None)
             return
         try:
             current, update = self._revisions(record)
-            self._step(record, current, update)
+            self._reconcile_pods(record, current, update)
             self._write_status(record, current, update)
         except StatusError as error:
             # `_next` returns the set again after the retry time.
             self._unfinished.add(own)
-            self._tell(record, str(error))
+            self._record_once(record, str(error))
 
-    def _tell(self, record: Record, message: str) -> None:
-        if self._told.get(uid(record.object)) != message:
-            self._told[uid(record.object)] = message
+    def _record_once(self, record: Record, message: str) -> None:
+        if self._recorded.get(uid(record.object)) != message:
+            self._recorded[uid(record.object)] = message
             self._recorder.record(record, "Warning", "FailedCreate", message)
 
     def _pods(self, record: Record) -> Pods:
@@ -107,13 +107,13 @@ class StatefulSetController:
         newest = max((one.object.get("revision", 0) for one in mine), default=0)
         update = next((one for one in mine if one.object.get("data") == data), None)
         if update is None:
-            update = self._remember(record, data, newest + 1)
+            update = self._create_revision(record, data, newest + 1)
         elif update.object.get("revision", 0) < newest:
-            update = self._renumber(update, newest + 1)
+            update = self._set_revision(update, newest + 1)
         named = status(record.object).get("currentRevision")
         return next((one for one in mine if one.name == named), update), update
 
-    def _remember(self, record: Record, data: Object, number: int) -> Record:
+    def _create_revision(self, record: Record, data: Object, number: int) -> Record:
         name = ordinals.revision_name(record.object, data)
         revision: Object = {
             "metadata": {
@@ -126,14 +126,14 @@ class StatefulSetController:
         }
         return self._registry.create(ObjectAddress(CONTROLLER_REVISIONS, record.namespace), revision)
 
-    def _renumber(self, revision: Record, number: int) -> Record:
+    def _set_revision(self, revision: Record, number: int) -> Record:
         def change(obj: Object) -> Object:
             obj["revision"] = number
             return obj
 
         return self._registry.update(ObjectAddress(CONTROLLER_REVISIONS, revision.namespace, revision.name), change)
 
-    def _step(self, record: Record, current: Record, update: Record) -> None:
+    def _reconcile_pods(self, record: Record, current: Record, update: Record) -> None:
         """Create, replace and delete pods as far as the order of the set allows now."""
         found = spec(record.object)
         first = ordinals.start(record.object)
@@ -141,14 +141,16 @@ class StatefulSetController:
         ordered = found["podManagementPolicy"] == "OrderedReady"
         pods = self._pods(record)
         for number in wanted:
-            settled = self._settle(record, number, pods.get(number), (current, update))
+            settled = self._reconcile_ordinal(record, number, pods.get(number), (current, update))
             if ordered and not settled:
                 return
         if not self._scale_down(record, pods, wanted, ordered=ordered):
             return
         self._roll_out(record, pods, wanted, update)
 
-    def _settle(self, record: Record, number: int, pod: Record | None, revisions: tuple[Record, Record]) -> bool:
+    def _reconcile_ordinal(
+        self, record: Record, number: int, pod: Record | None, revisions: tuple[Record, Record]
+    ) -> bool:
         """Create or replace one pod, and return whether the next ordinal may follow."""
         if pod is None:
             self._create(record, number, revisions)
@@ -178,7 +180,7 @@ class StatefulSetController:
             self._registry.create(ObjectAddress(PODS, record.namespace), made)
         except StatusError as error:
             raise StatusError(error.code, error.reason, f"{what} failed error: {error.message}") from error
-        self._told.pop(uid(record.object), None)
+        self._recorded.pop(uid(record.object), None)
         self._recorder.record(record, "Normal", "SuccessfulCreate", f"{what} successful")
 
     def _delete(self, record: Record, pod: Record) -> None:
@@ -213,7 +215,7 @@ class StatefulSetController:
                 return
 
     def _write_status(self, record: Record, current: Record, update: Record) -> None:
-        wanted = self._counted(record, current, update)
+        wanted = self._status(record, current, update)
 
         def change(obj: Object) -> Object:
             obj["status"] = {key: value for key, value in wanted.items() if value or key in _ALWAYS}
@@ -222,7 +224,7 @@ class StatefulSetController:
         with suppress(StatusError):
             self._registry.update(ObjectAddress(STATEFUL_SETS, record.namespace, record.name, "status"), change)
 
-    def _counted(self, record: Record, current: Record, update: Record) -> Object:
+    def _status(self, record: Record, current: Record, update: Record) -> Object:
         pods = [pod.object for pod in self._pods(record).values()]
         seconds = int(spec(record.object).get("minReadySeconds", 0))
         living = [revision_of(pod) for pod in pods if not is_terminating(pod)]

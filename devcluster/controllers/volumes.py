@@ -32,29 +32,29 @@ class VolumeController:
         self._store = registry.store
         self._feed = registry.store.feed()
         self._recorder = Recorder(registry, "persistentvolume-controller")
-        self._told: dict[str, str] = {}
+        self._recorded: dict[str, str] = {}
 
     async def run(self) -> None:
-        self._settle()
+        self._reconcile_all()
         while True:
             relevant = _matters(await self._feed.get())
             while not self._feed.empty():
                 relevant |= _matters(self._feed.get_nowait())
             if relevant:
-                self._settle()
+                self._reconcile_all()
             # Reconciling causes further changes in the feed. Yield, so that this loop does not starve the others.
             await asyncio.sleep(0)
 
-    def _settle(self) -> None:
+    def _reconcile_all(self) -> None:
         """Reconcile all volumes and claims. There are few, and a change of one may settle another."""
         for record in self._store.listed(PERSISTENT_VOLUMES):
             with suppress(StatusError):
-                self._attend_volume(record)
+                self._reconcile_volume(record)
         for record in self._store.listed(PERSISTENT_VOLUME_CLAIMS):
             with suppress(StatusError):
-                self._attend_claim(record)
+                self._reconcile_claim(record)
 
-    def _attend_volume(self, record: Record) -> None:
+    def _reconcile_volume(self, record: Record) -> None:
         self._set_phase(record, self._phase_of(record))
         current = self._store.get(PERSISTENT_VOLUMES, "", record.name)
         if current is not None and is_terminating(current.object) and phase(current.object) != "Bound":
@@ -80,7 +80,7 @@ class VolumeController:
 
         self._registry.update(ObjectAddress(PERSISTENT_VOLUMES, "", record.name, "status"), change)
 
-    def _attend_claim(self, record: Record) -> None:
+    def _reconcile_claim(self, record: Record) -> None:
         if is_terminating(record.object):
             if not self._is_used(record):
                 self._unprotect(record, CLAIM_PROTECTION)
@@ -103,13 +103,15 @@ class VolumeController:
         name = spec(claim.object).get("volumeName")
         volume = self._store.get(PERSISTENT_VOLUMES, "", name) if name else None
         if volume is None:
-            self._lose(claim, _LOST if name else _LOST_NAME)
+            self._mark_lost(claim, _LOST if name else _LOST_NAME)
         elif not spec(volume.object).get("claimRef") or is_reserved_for(volume.object, claim.object):
             self._bind(claim, volume)
         else:
-            self._lose(claim, "Two claims are bound to the same volume, this one is bound incorrectly", "ClaimMisbound")
+            self._mark_lost(
+                claim, "Two claims are bound to the same volume, this one is bound incorrectly", "ClaimMisbound"
+            )
 
-    def _lose(self, claim: Record, message: str, reason: str = "ClaimLost") -> None:
+    def _mark_lost(self, claim: Record, message: str, reason: str = "ClaimLost") -> None:
         if phase(claim.object) == "Lost":
             return
         self._write_status(claim, {"phase": "Lost"})
@@ -121,11 +123,11 @@ class VolumeController:
         if volume is None:
             return
         if spec(volume.object).get("claimRef") and not is_reserved_for(volume.object, claim.object):
-            self._tell(claim, "Warning", "FailedBinding", f'volume "{name}" already bound to a different claim.')
+            self._record_once(claim, "Warning", "FailedBinding", f'volume "{name}" already bound to a different claim.')
             return
         wrong = why_unfit(volume.object, claim.object)
         if wrong:
-            self._tell(claim, "Warning", "VolumeMismatch", f'Cannot bind to requested volume "{name}": {wrong}')
+            self._record_once(claim, "Warning", "VolumeMismatch", f'Cannot bind to requested volume "{name}": {wrong}')
             return
         self._bind(claim, volume)
 
@@ -134,19 +136,21 @@ class VolumeController:
         if volume is not None:
             self._bind(claim, volume)
         elif wanted := storage_class(claim.object):
-            self._tell(claim, "Warning", "ProvisioningFailed", f'storageclass.storage.k8s.io "{wanted}" not found')
+            self._record_once(
+                claim, "Warning", "ProvisioningFailed", f'storageclass.storage.k8s.io "{wanted}" not found'
+            )
         else:
-            self._tell(claim, "Normal", "FailedBinding", _NO_CLASS)
+            self._record_once(claim, "Normal", "FailedBinding", _NO_CLASS)
 
-    def _tell(self, claim: Record, kind: str, reason: str, message: str) -> None:
+    def _record_once(self, claim: Record, kind: str, reason: str, message: str) -> None:
         """Record an Event about the claim, unless it is the one recorded last."""
-        if self._told.get(uid(claim.object)) != message:
-            self._told[uid(claim.object)] = message
+        if self._recorded.get(uid(claim.object)) != message:
+            self._recorded[uid(claim.object)] = message
             self._recorder.record(claim, kind, reason, message)
 
     def _bind(self, claim: Record, volume: Record) -> None:
         """Bind the volume first, so that the volume of a bound claim always names the claim."""
-        self._told.pop(uid(claim.object), None)
+        self._recorded.pop(uid(claim.object), None)
         kept = bool(spec(volume.object).get("claimRef"))
         asked = bool(spec(claim.object).get("volumeName"))
         reference = _reference(claim)
@@ -185,7 +189,7 @@ class VolumeController:
             meta(obj)["finalizers"] = [name for name in meta(obj).get("finalizers") or [] if name != finalizer]
             return obj
 
-        self._told.pop(uid(record.object), None)
+        self._recorded.pop(uid(record.object), None)
         self._registry.update(ObjectAddress(record.resource, record.namespace, record.name), change)
 
 

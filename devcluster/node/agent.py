@@ -87,7 +87,7 @@ class NodeAgent:
             group.create_task(hosts.run())
             group.create_task(self._register_and_beat(client))
             group.create_task(informer.run())
-            group.create_task(self._tidy(informer))
+            group.create_task(self._delete_old_state(informer))
 
     async def _runtime(
         self, client: KubeClient, addresses: AddressBlock, hosts: HostsFileWriter, csi: CsiMounts
@@ -135,7 +135,7 @@ class NodeAgent:
         pod: dict[str, Any] | None,
     ) -> None:
         if worker := self._workers.get(uid):
-            worker.see(pod)
+            worker.observe(pod)
         elif pod is not None:
             worker = self._workers[uid] = PodWorker(runtime, pod, self._player_for)
             hosts.touch()
@@ -151,7 +151,7 @@ class NodeAgent:
             self._workers.pop(uid, None)
 
     async def _register_and_beat(self, client: KubeClient) -> None:
-        await self._insist(lambda: self._register(client))
+        await self._retry(lambda: self._register(client))
         self.ready.set()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(self._settings.lease_interval, lambda: self._renew(client)))
@@ -190,9 +190,9 @@ class NodeAgent:
     async def _every(self, seconds: float, action: Callable[[], Awaitable[None]]) -> None:
         while True:
             await asyncio.sleep(seconds)
-            await self._insist(action)
+            await self._retry(action)
 
-    async def _insist(self, action: Callable[[], Awaitable[None]]) -> None:
+    async def _retry(self, action: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
                 await action()
@@ -216,7 +216,7 @@ class NodeAgent:
         finally:
             await runner.cleanup()
 
-    async def _tidy(self, informer: Informer) -> None:
+    async def _delete_old_state(self, informer: Informer) -> None:
         """Delete the logs and the volumes of pods whose objects are gone."""
         await informer.synced.wait()
         while True:

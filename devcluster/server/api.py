@@ -183,7 +183,7 @@ class ApiServer:
 
         def change(current: Object) -> Object:
             patched = patches.apply(request.content_type, current, patch, resource.kind)
-            body = bodies.settle(patched, resource, validation)
+            body = bodies.check_fields(patched, resource, validation)
             unknown.extend(body.unknown)
             return body.object
 
@@ -212,7 +212,7 @@ class ApiServer:
 
     async def _read(self, request: web.Request, info: RequestInfo) -> bodies.Body:
         validation = request.query.get("fieldValidation", "Warn")
-        return bodies.read_object(await request.read(), _content_type(request), info.address.resource, validation)
+        return bodies.decode_object(await request.read(), _content_type(request), info.address.resource, validation)
 
     async def _act_on_pod(self, request: web.Request, info: RequestInfo) -> web.Response:
         body = bodies.decode(await request.read(), _content_type(request), info.address.subresource.title())

@@ -45,15 +45,15 @@ def decode(raw: bytes, content_type: str, kind: str) -> Any:
     )
 
 
-def read_object(raw: bytes, content_type: str, resource: ApiResource, validation: str) -> Body:
+def decode_object(raw: bytes, content_type: str, resource: ApiResource, validation: str) -> Body:
     value = decode(raw, content_type, resource.kind)
     if not isinstance(value, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
     _check_kind(value, resource)
-    return settle(value, resource, validation)
+    return check_fields(value, resource, validation)
 
 
-def settle(value: Object, resource: ApiResource, validation: str) -> Body:
+def check_fields(value: Object, resource: ApiResource, validation: str) -> Body:
     """Check the types of fields, and remove unknown fields. Strict validation refuses them instead."""
     unknown = schema.clean(value, resource.kind, resource.version)
     if unknown and validation == "Strict":

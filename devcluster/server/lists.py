@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from devcluster.errors import StatusError, bad_request, expired
+from devcluster.errors import bad_request, expired
 from devcluster.registry import ObjectAddress
 from devcluster.resources import ApiResource
 from devcluster.selectors import Selector
@@ -116,8 +116,4 @@ def _decode(token: str) -> tuple[int, tuple[str, str]]:
         namespace, _, name = body["start"].partition("/")
         return int(body["rv"]), (namespace, name)
     except (ValueError, KeyError, TypeError) as error:
-        raise _bad_token(error) from error
-
-
-def _bad_token(error: Exception) -> StatusError:
-    return bad_request(f"invalid continue token: continue key is not valid: {error}")
+        raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error

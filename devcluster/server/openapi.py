@@ -103,15 +103,15 @@ def _add_schemas(schemas: Json, kind: str) -> None:
         return
     properties: Json = {}
     schemas[_PREFIX + kind] = {"type": "object", "properties": properties}
-    for name, spelt in TYPES[kind].items():
-        properties[name] = _property(kind, name, spelt)
-        below = spelt.partition("|")[0].replace("map:", "").replace("[]", "")
+    for name, field_type in TYPES[kind].items():
+        properties[name] = _property(kind, name, field_type)
+        below = field_type.partition("|")[0].replace("map:", "").replace("[]", "")
         if below in TYPES:
             _add_schemas(schemas, below)
 
 
-def _property(owner: str, name: str, spelt: str) -> Json:
-    kind, merges, merge_key = spelt.partition("|")
+def _property(owner: str, name: str, field_type: str) -> Json:
+    kind, merges, merge_key = field_type.partition("|")
     found = _type(kind)
     if merges:
         found["x-kubernetes-patch-strategy"] = "merge,retainKeys" if (owner, name) in _RETAIN_KEYS else "merge"

@@ -138,7 +138,7 @@ async def test_a_set_lives_from_its_source_to_its_end(
 
     spec = {"partitions": 2, **placed}
     story = SampleStory(user.http, user.namespace, say, tmp_path / "files", sets.secret, spec)
-    assert (await story.play()).as_it_should, told
+    assert (await story.play()).as_expected, told
     await sets.nothing_is_left()
     await nothing_is_left_on(tmp_path)
     said = "\n".join(told)

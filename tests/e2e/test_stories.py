@@ -32,8 +32,8 @@ class Considerate(Player):
 async def play(user: User, story: Story) -> list[str]:
     """What was told; the story must have ended as it should."""
     told: list[str] = []
-    ending = await Considerate(user.http, user.namespace, lambda _, line: told.append(line)).play(story)
-    assert ending.as_it_should, f"{ending}\n" + "\n".join(told)
+    result = await Considerate(user.http, user.namespace, lambda _, line: told.append(line)).play(story)
+    assert result.as_expected, f"{result}\n" + "\n".join(told)
     return told
 
 

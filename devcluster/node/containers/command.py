@@ -14,7 +14,7 @@ from devcluster.node.kube.configuration import container_references
 from devcluster.node.network.hosts import hostname_of
 from devcluster.node.processes.leftovers import MARK
 from devcluster.node.processes.process import DEFAULT_PATH, Command, Mount
-from devcluster.node.storage.volumes import read_only_by_nature
+from devcluster.node.storage.volumes import has_payload
 
 TERMINATION_LOG = "/dev/termination-log"
 
@@ -91,7 +91,7 @@ def _volume_mount(context: PodContext, entry: Mapping[str, Any]) -> Mount:
     source = context.volumes[entry["name"]]
     volume = context.volume(entry["name"])
     claim = volume.get("persistentVolumeClaim") or {}
-    read_only = bool(entry.get("readOnly") or claim.get("readOnly")) or read_only_by_nature(volume)
+    read_only = bool(entry.get("readOnly") or claim.get("readOnly")) or has_payload(volume)
     if inside := entry.get("subPath"):
         source = source / inside
         if not source.exists() and not read_only:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import mkdtemp
 
-from devcluster.node.containers.images import Image, stood_in
+from devcluster.node.containers.images import Image, replace_first_word
 
 
 def command_scripts(image: Image) -> dict[str, str]:
@@ -19,7 +19,7 @@ def command_scripts(image: Image) -> dict[str, str]:
     A link would not do: Python finds its virtual environment by the path that started it.
     """
     return {
-        word: f'#!/bin/sh\nexec {shlex.join(stood_in(image, [word]))} "$@"\n'
+        word: f'#!/bin/sh\nexec {shlex.join(replace_first_word(image, [word]))} "$@"\n'
         for word in image.words
         if word and "/" not in word
     }

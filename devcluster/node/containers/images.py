@@ -122,10 +122,10 @@ def argv_for(image: Image | None, name: str, command: Sequence[str], args: Seque
             f"the embedded node has no images: {name!r} {why}, and the container has no command."
             " Set command, or add an entry with match, entrypoint and cmd to the images file"
         )
-    return stood_in(image, argv)
+    return replace_first_word(image, argv)
 
 
-def stood_in(image: Image | None, argv: Sequence[str]) -> tuple[str, ...]:
+def replace_first_word(image: Image | None, argv: Sequence[str]) -> tuple[str, ...]:
     """Return the command line, with the replacement of its first word if the image has one."""
     found = image.words.get(argv[0]) if image and argv else None
     return tuple(argv) if found is None else (*(w.replace("{python}", sys.executable) for w in found), *argv[1:])

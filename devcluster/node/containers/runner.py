@@ -17,7 +17,7 @@ from devcluster import clock
 from devcluster.errors import StatusError
 from devcluster.node.containers.command import build_command
 from devcluster.node.containers.handlers import ActionError, Target, perform
-from devcluster.node.containers.images import NoCommandError, find_image, stood_in
+from devcluster.node.containers.images import NoCommandError, find_image, replace_first_word
 from devcluster.node.containers.logs import LogWriter, last_output
 from devcluster.node.containers.probes import ProbeReports, run_probes
 from devcluster.node.containers.record import ContainerRecord
@@ -43,16 +43,16 @@ class ContainerRunner:
     def __init__(self, context: PodContext, record: ContainerRecord) -> None:
         settings = context.node.settings
         self.record = record
-        self.over = asyncio.Event()
+        self.finished = asyncio.Event()
         """Set once the container will not be restarted any more."""
-        self.up = asyncio.Event()
+        self.first_started = asyncio.Event()
         """Set once the container has passed its startup probe for the first time."""
         self._context = context
         self._stopping = asyncio.Event()
         self._process: Process | None = None
         self._backoff = RestartBackoff(settings.backoff_base, settings.backoff_max)
         self._pull = RestartBackoff(settings.backoff_base, settings.backoff_max)
-        self._hooked = asyncio.Event()
+        self._post_start_done = asyncio.Event()
 
     async def run(self) -> None:
         try:
@@ -60,15 +60,15 @@ class ContainerRunner:
                 begun = clock.now()
                 if not await self._run_once():
                     break
-                if not self._comes_back():
+                if not self._may_restart():
                     break
                 await self._back_off((clock.now() - begun).total_seconds())
         finally:
             if self._process:
                 self._process.kill()
-            self.over.set()
+            self.finished.set()
 
-    def _comes_back(self) -> bool:
+    def _may_restart(self) -> bool:
         code = self.record.exit_code
         policy = self._context.pod["spec"].get("restartPolicy", "Always")
         return (
@@ -112,7 +112,7 @@ class ContainerRunner:
         if self._stopping.is_set():
             self._process.kill()  # `stop` was called during the start, when there was no process to kill
         try:
-            await self._live(self._process, command)
+            await self._run_instance(self._process, command)
         finally:
             self._process.kill()
             with contextlib.suppress(Exception):
@@ -156,7 +156,7 @@ class ContainerRunner:
         state = {"exitCode": 128, "reason": "StartError", "message": text, "startedAt": "1970-01-01T00:00:00Z"}
         self._terminated(state | {"finishedAt": ended, "containerID": self.record.container_id})
 
-    async def _live(self, process: Process, command: Command) -> None:
+    async def _run_instance(self, process: Process, command: Command) -> None:
         begun = clock.now()
         image = self.record.image
         self._event("Pulled", f'Container image "{image}" already present on machine')
@@ -166,17 +166,17 @@ class ContainerRunner:
         self._context.changed()
         try:
             async with asyncio.TaskGroup() as group:
-                attendants = group.create_task(self._attend(command))
+                supervision = group.create_task(self._run_hook_and_probes(command))
                 code = await process.wait()
-                attendants.cancel()
+                supervision.cancel()
         finally:
             self.record.ready = self.record.started = False
         self._ended(process, begun, code)
 
-    async def _attend(self, command: Command) -> None:
+    async def _run_hook_and_probes(self, command: Command) -> None:
         """Run the postStart hook, then the probes, while the process lives."""
         target = self._target(command)
-        self._hooked.clear()
+        self._post_start_done.clear()
         hook = (self.record.spec.get("lifecycle") or {}).get("postStart")
         try:
             if hook:
@@ -186,7 +186,7 @@ class ContainerRunner:
             await self._kill("FailedPostStartHook", None)
             return
         finally:
-            self._hooked.set()
+            self._post_start_done.set()
         reports = ProbeReports(
             started=self._on_started,
             ready=self._on_ready,
@@ -205,7 +205,7 @@ class ContainerRunner:
         image = self.record.spec["image"]
 
         def build(argv: tuple[str, ...]) -> Command:
-            argv = stood_in(find_image(self._context.node.images(), image), argv)
+            argv = replace_first_word(find_image(self._context.node.images(), image), argv)
             join = process.pid if process and command.namespaces else None
             # An identity of its own, below that of the container: the end of a probe kills only its own processes.
             identity = f"{command.identity}exec/{secrets.token_hex(4)}/"
@@ -216,7 +216,7 @@ class ContainerRunner:
 
     def _on_started(self) -> None:
         self.record.started = True
-        self.up.set()
+        self.first_started.set()
         self._context.changed()
 
     def _on_ready(self, ready: bool) -> None:  # noqa: FBT001
@@ -232,7 +232,7 @@ class ContainerRunner:
         self._stopping.set()
         if self._process:
             await self._kill(f"Stopping container {self.record.name}", grace)
-        await self.over.wait()
+        await self.finished.wait()
 
     def kill(self) -> None:
         self._stopping.set()
@@ -261,7 +261,7 @@ class ContainerRunner:
     async def _pre_stop(self, hook: Mapping[str, Any], process: Process, grace: float) -> None:
         try:
             async with asyncio.timeout(grace):
-                await self._hooked.wait()
+                await self._post_start_done.wait()
                 await perform(hook, self._target(process.command), grace)
         except (ActionError, TimeoutError) as error:
             self._event("FailedPreStopHook", f"PreStopHook failed: {error}", warning=True)

@@ -40,7 +40,7 @@ def _record(
     return record
 
 
-def inherit(
+def recover_records(
     pod: Mapping[str, Any], records: Sequence[ContainerRecord]
 ) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
     """Update the records of a pod whose processes ended with the former agent.

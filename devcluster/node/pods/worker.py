@@ -14,7 +14,7 @@ from devcluster.node.containers.restarts import ContainerRole
 from devcluster.node.containers.runner import ContainerRunner
 from devcluster.node.context import HOST_IP, NodeRuntime, PodContext
 from devcluster.node.network.hosts import hostname_of
-from devcluster.node.pods.history import inherit, initial_records
+from devcluster.node.pods.history import initial_records, recover_records
 from devcluster.node.pods.player import PlayerFor, PodPlayer
 from devcluster.node.pods.status import PodState, pod_status
 from devcluster.node.pods.status_writer import StatusWriter
@@ -41,9 +41,9 @@ class PodWorker:
         self._state = PodState(pod_ip=self.context.ip, host_ip=HOST_IP, started_at=begun)
         self._news = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._launched: set[str] = set()
+        self._started_names: set[str] = set()
 
-    def see(self, pod: Mapping[str, Any] | None) -> None:
+    def observe(self, pod: Mapping[str, Any] | None) -> None:
         if pod is None:
             self._writer.gone.set()
         elif self._is_newer(pod):
@@ -75,7 +75,7 @@ class PodWorker:
         try:
             async with asyncio.TaskGroup() as group:
                 writing = group.create_task(self._writer.run())
-                await self._live()
+                await self._run_until_gone()
                 writing.cancel()
         finally:
             for runner in self._runners.values():
@@ -84,16 +84,16 @@ class PodWorker:
             await self._node.csi.release(self.context.uid)
         shutil.rmtree(self.context.folder, ignore_errors=True)
 
-    async def _live(self) -> None:
+    async def _run_until_gone(self) -> None:
         if not is_terminal(self.context.pod):
-            self._state.failure, self._state.disruption = inherit(self.context.pod, self._records)
+            self._state.failure, self._state.disruption = recover_records(self.context.pod, self._records)
             if self._state.failure or self._rejected():
                 await self._writer.flush()
             elif player := self._player_for(self.context, self._records, self._state):
                 await self._play(player)
             else:
-                await self._follow()
-        await self._wait_until_deleted()
+                await self._run_pod()
+        await self._until(lambda: self._deleted)
         self._node.release(self.context.uid)
         await self._writer.remove()
         # A finalizer may keep the object. Its logs stay available until it is gone.
@@ -116,22 +116,22 @@ class PodWorker:
         self._state.terminating = True
         await self._writer.flush()
 
-    async def _follow(self) -> None:
+    async def _run_pod(self) -> None:
         async with asyncio.TaskGroup() as group:
-            steps = group.create_task(self._steps())
-            steps.add_done_callback(lambda _: self._news.set())
-            overtime = await self._until_stopped_or(steps)
+            running = group.create_task(self._run_containers())
+            running.add_done_callback(lambda _: self._news.set())
+            overtime = await self._until_stopped_or(running)
             if overtime:
                 self._state.failure = ("DeadlineExceeded", DEADLINE_MESSAGE)
                 self.context.event("DeadlineExceeded", DEADLINE_MESSAGE)
             await self._stop_all()
-            await steps
+            await running
         # Volumes are unmounted before the pod is reported as ended, so that clients can rely on the order.
         await self._node.csi.release(self.context.uid)
         if not self._writer.gone.is_set():
             await self._writer.flush()
 
-    async def _until_stopped_or(self, steps: "asyncio.Task[None]") -> bool:
+    async def _until_stopped_or(self, running: "asyncio.Task[None]") -> bool:
         """Wait for the end or the deletion of the pod; return True if its active deadline passes first."""
         seconds = self.context.pod["spec"].get("activeDeadlineSeconds")
         left = None
@@ -139,7 +139,7 @@ class PodWorker:
             left = max(0.0, seconds - (clock.now() - self._state.started_at).total_seconds())
         try:
             async with asyncio.timeout(left):
-                await self._until(lambda: self._deleted or steps.done())
+                await self._until(lambda: self._deleted or running.done())
         except TimeoutError:
             return True
         return False
@@ -154,13 +154,13 @@ class PodWorker:
         sidecars = [r for r in self._runners.values() if r.record.role is ContainerRole.SIDECAR]
         async with asyncio.TaskGroup() as group:
             watch = group.create_task(self._force_when_gone())
-            await self._stop_together([r for r in mains if self._begun(r)], deadline)
+            await self._stop_together([r for r in mains if self._was_started(r)], deadline)
             for runner in reversed(sidecars):
-                await self._stop_together([runner] if self._begun(runner) else [], deadline)
+                await self._stop_together([runner] if self._was_started(runner) else [], deadline)
             watch.cancel()
 
-    def _begun(self, runner: ContainerRunner) -> bool:
-        return runner.record.name in self._launched
+    def _was_started(self, runner: ContainerRunner) -> bool:
+        return runner.record.name in self._started_names
 
     async def _stop_together(self, runners: list[ContainerRunner], deadline: float) -> None:
         left = max(0.0, deadline - asyncio.get_running_loop().time())
@@ -181,7 +181,7 @@ class PodWorker:
             return float(metadata["deletionGracePeriodSeconds"])
         return float(spec.get("terminationGracePeriodSeconds", 30))
 
-    async def _steps(self) -> None:
+    async def _run_containers(self) -> None:
         self._write_identity()
         self._writer.touch()
         if not await mount_volumes(self.context, self._stopping):
@@ -209,10 +209,10 @@ class PodWorker:
                 continue
             if self._stopping.is_set():
                 return False
-            self._launched.add(runner.record.name)
+            self._started_names.add(runner.record.name)
             if runner.record.role is ContainerRole.SIDECAR:
                 sidecars.create_task(runner.run())
-                await wait_for_any(runner.up, runner.over)
+                await wait_for_any(runner.first_started, runner.finished)
                 continue
             await runner.run()
             if runner.record.exit_code != 0:
@@ -226,7 +226,7 @@ class PodWorker:
         async with asyncio.TaskGroup() as group:
             for runner in self._runners.values():
                 if runner.record.role is ContainerRole.MAIN and runner.record.exit_code is None:
-                    self._launched.add(runner.record.name)
+                    self._started_names.add(runner.record.name)
                     group.create_task(runner.run())
 
     async def _stop_sidecars(self) -> None:
@@ -234,11 +234,8 @@ class PodWorker:
             return
         deadline = asyncio.get_running_loop().time() + self._grace()
         for runner in reversed(list(self._runners.values())):
-            if runner.record.role is ContainerRole.SIDECAR and self._begun(runner):
+            if runner.record.role is ContainerRole.SIDECAR and self._was_started(runner):
                 await self._stop_together([runner], deadline)
-
-    async def _wait_until_deleted(self) -> None:
-        await self._until(lambda: self._deleted)
 
     async def _until(self, condition: Any) -> None:
         while not condition():

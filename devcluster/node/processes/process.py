@@ -86,9 +86,9 @@ class Process:
 
     def kill(self) -> None:
         """Send SIGKILL to the process and all its descendants, also in other process groups and sessions."""
-        strays = descendants(self.pid, self.command.identity)
+        remaining = descendants(self.pid, self.command.identity)
         self._signal(signal.SIGKILL)
-        for pid in strays:
+        for pid in remaining:
             _send(pid, signal.SIGKILL, os.kill)
 
     def _signal(self, number: signal.Signals) -> None:

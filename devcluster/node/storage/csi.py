@@ -127,10 +127,10 @@ class CsiMounts:
     async def _mount(self, published: _Published, name: str, point: Path, volume: JuiceVolume) -> None:
         binary = self._found_binary()
         run = self.folder / name / "run"
-        _make_point(point)
+        _create_mount_point(point)
         await self._format(volume, binary, run)
-        said: deque[bytes] = deque(maxlen=KEPT_LINES)
-        process = await _start(volume.mount_command(binary, point), volume, run, said)
+        output: deque[bytes] = deque(maxlen=KEPT_LINES)
+        process = await _start(volume.mount_command(binary, point), volume, run, output)
         published.process, published.ending = process, self._tasks.create_task(process.wait())
         try:
             async with asyncio.timeout(MOUNT_SECONDS):
@@ -138,23 +138,27 @@ class CsiMounts:
                     await asyncio.wait([published.ending], timeout=POLL)
         except TimeoutError:
             await self._end(published, point)
-            raise PublishError(f"juicefs did not mount within {MOUNT_SECONDS:g}s{_last(volume, said)}") from None
+            raise PublishError(
+                f"juicefs did not mount within {MOUNT_SECONDS:g}s{_error_text(volume, output)}"
+            ) from None
         if not published.runs:
             await self._end(published, point)
-            raise PublishError(f"juicefs mount failed{_last(volume, said)}")
+            raise PublishError(f"juicefs mount failed{_error_text(volume, output)}")
 
     async def _format(self, volume: JuiceVolume, binary: Path, run: Path) -> None:
-        said: deque[bytes] = deque(maxlen=KEPT_LINES)
-        process = await _start(volume.format_command(binary), volume, run, said)
+        output: deque[bytes] = deque(maxlen=KEPT_LINES)
+        process = await _start(volume.format_command(binary), volume, run, output)
         try:
             async with asyncio.timeout(FORMAT_SECONDS):
                 code = await process.wait()
         except TimeoutError:
-            raise PublishError(f"juicefs format took more than {FORMAT_SECONDS:g}s{_last(volume, said)}") from None
+            raise PublishError(
+                f"juicefs format took more than {FORMAT_SECONDS:g}s{_error_text(volume, output)}"
+            ) from None
         finally:
             process.kill()
         if code != 0:
-            raise PublishError(f"juicefs format failed{_last(volume, said)}")
+            raise PublishError(f"juicefs format failed{_error_text(volume, output)}")
 
     async def _end(self, published: _Published, point: Path) -> None:
         """End juicefs with SIGTERM, upon which it flushes and unmounts; use force if it takes too long."""
@@ -183,26 +187,26 @@ async def csi_mounts(client: KubeClient, settings: NodeSettings) -> AsyncIterato
             await mounts.close()
 
 
-def _make_point(point: Path) -> None:
+def _create_mount_point(point: Path) -> None:
     point.mkdir(parents=True, exist_ok=True, mode=0o755)
 
 
-async def _start(argv: tuple[str, ...], volume: JuiceVolume, run: Path, said: "deque[bytes]") -> Process:
+async def _start(argv: tuple[str, ...], volume: JuiceVolume, run: Path, output: "deque[bytes]") -> Process:
     identity = f"{run}/"
     env = {"PATH": os.environ.get("PATH", DEFAULT_PATH), "HOME": str(run), **volume.secrets, MARK: identity}
     # juicefs unmounts at SIGTERM, so an agent that is killed leaves no dead mount.
     last = signal.SIGTERM
     command = Command(argv=argv, env=env, cwd="/", folder=run, hostname="", identity=identity, last_signal=last)
     try:
-        return await start(command, lambda _, data: said.extend(data.splitlines()))
+        return await start(command, lambda _, data: output.extend(data.splitlines()))
     except StartError as error:
-        raise PublishError(f"juicefs does not start: {volume.scrubbed(str(error))}") from error
+        raise PublishError(f"juicefs does not start: {volume.without_secrets(str(error))}") from error
 
 
-def _last(volume: JuiceVolume, said: "deque[bytes]") -> str:
+def _error_text(volume: JuiceVolume, output: "deque[bytes]") -> str:
     """Return the first line of output with a fatal or other error, or else the last line."""
-    lines = [line.decode(errors="replace").strip() for line in said if line.strip()]
+    lines = [line.decode(errors="replace").strip() for line in output if line.strip()]
     if not lines:
         return ""
-    telling = [line for line in lines if "<FATAL>" in line or "<ERROR>" in line or "Incorrect Usage" in line]
-    return f": {volume.scrubbed((telling or lines[-1:])[0].rpartition(']: ')[2])[:500]}"
+    errors = [line for line in lines if "<FATAL>" in line or "<ERROR>" in line or "Incorrect Usage" in line]
+    return f": {volume.without_secrets((errors or lines[-1:])[0].rpartition(']: ')[2])[:500]}"

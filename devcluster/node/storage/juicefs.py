@@ -54,7 +54,7 @@ class JuiceVolume:
             quiet.append("--metrics=127.0.0.1:0")
         return (str(binary), "mount", *quiet, *self.options, self.meta_url, str(point))
 
-    def scrubbed(self, text: str) -> str:
+    def without_secrets(self, text: str) -> str:
         for secret in self.secrets.values():
             if secret:
                 text = text.replace(secret, "***")

@@ -11,8 +11,8 @@ from devcluster.node.kube.configuration import volume_references
 from devcluster.node.storage.volumes import (
     MountError,
     backing_directory,
+    has_payload,
     payload_of,
-    read_only_by_nature,
     service_account_tokens,
     write_payload,
 )
@@ -36,12 +36,12 @@ async def _mount_all(context: PodContext) -> None:
     tokens = await service_account_tokens(context.node.client, context.pod)
     await _write_payloads(context, tokens, max_age=context.freshness())
     for volume in context.pod["spec"].get("volumes") or []:
-        if not read_only_by_nature(volume):
+        if not has_payload(volume):
             context.volumes[volume["name"]] = await backing_directory(context, volume)
 
 
 async def _write_payloads(context: PodContext, tokens: dict[str, str], *, max_age: float) -> None:
-    volumes = [v for v in context.pod["spec"].get("volumes") or [] if read_only_by_nature(v)]
+    volumes = [v for v in context.pod["spec"].get("volumes") or [] if has_payload(v)]
     objects = await context.node.objects.fetch(context.namespace, volume_references(volumes), max_age=max_age)
     for volume in volumes:
         payload = payload_of(volume, objects, context.sources(objects), tokens)
@@ -52,7 +52,7 @@ async def _write_payloads(context: PodContext, tokens: dict[str, str], *, max_ag
 
 async def refresh_volumes(context: PodContext) -> None:
     """Refresh volumes every `configmap_refresh` seconds. A volume that cannot be read keeps its content."""
-    volumes = [v for v in context.pod["spec"].get("volumes") or [] if read_only_by_nature(v)]
+    volumes = [v for v in context.pod["spec"].get("volumes") or [] if has_payload(v)]
     if not volumes:
         return
     every = context.node.settings.configmap_refresh

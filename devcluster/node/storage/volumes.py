@@ -34,7 +34,7 @@ class MountError(Exception):
         super().__init__(f'MountVolume.SetUp failed for volume "{volume}" : {message}')
 
 
-def read_only_by_nature(volume: Mapping[str, Any]) -> bool:
+def has_payload(volume: Mapping[str, Any]) -> bool:
     return any(kind in volume for kind in PAYLOAD_KINDS)
 
 

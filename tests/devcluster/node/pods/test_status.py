@@ -10,7 +10,7 @@ from devcluster.node.containers.images import PADDLE, RUNTIME, NoCommandError, a
 from devcluster.node.containers.record import ContainerRecord
 from devcluster.node.containers.restarts import ContainerRole
 from devcluster.node.log_server import LogUnavailableError, choose_restart
-from devcluster.node.pods.history import inherit, initial_records
+from devcluster.node.pods.history import initial_records, recover_records
 from devcluster.node.pods.status import PodState, pod_phase, pod_status
 from devcluster.quantity import parse, qos_class
 from devcluster.testing.script import ScriptError, parse_script
@@ -110,7 +110,7 @@ def known(state: dict[str, Any], **more: Any) -> dict[str, Any]:
 def test_what_a_new_agent_makes_of_old_pods(policy: str, status: Any, failed: bool, state: str) -> None:  # noqa: FBT001
     subject = pod(policy, **status)
     records = initial_records(subject)
-    failure, disruption = inherit(subject, records)
+    failure, disruption = recover_records(subject, records)
     assert (failure is not None, disruption is not None) == (failed, failed)
     assert list(records[0].state) == [state]
 

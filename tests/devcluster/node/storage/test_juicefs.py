@@ -52,7 +52,7 @@ def test_commands_hold_no_secret() -> None:
         "--cache-dir=/a:/b", "--cache-size=10", "--writeback", "redis://db:6379/1", "/m",
     )  # fmt: skip
     assert volume.secrets == {"REDIS_PASSWORD": "pa@ss", "ACCESS_KEY": "AK", "SECRET_KEY": "SK"}
-    assert volume.scrubbed("login pa@ss failed for SK") == "login *** failed for ***"
+    assert volume.without_secrets("login pa@ss failed for SK") == "login *** failed for ***"
 
 
 def test_caches_are_below_the_nodes_own_root(tmp_path: Path) -> None:
