@@ -121,7 +121,7 @@ def test_operations_page_has_every_command() -> None:
 
 
 def test_operations_page_has_every_metric() -> None:
-    told = {cells[0] for cells in rows(read("docs/operations.md"), "Watching it") if cells[0].startswith("jobgate_")}
+    told = {cells[0] for cells in rows(read("docs/operations.md"), "Monitoring") if cells[0].startswith("jobgate_")}
     source = "".join(path.read_text() for path in (ROOT / "app").rglob("metrics.py"))
     assert told == set(re.findall(r'"(jobgate_[a-z_]+)"', source))
 
