@@ -24,6 +24,7 @@ from app.db import installation, migrations
 from app.db.engine import Database
 from app.db.notifications import FEED, INTENT, Listener, Notifier
 from app.db.publisher import Publisher
+from app.domain.planning import Planner
 from app.http_server import server as http_server
 from app.http_server import stalls
 from app.http_server.sockets import bind, url_of
@@ -41,7 +42,6 @@ from app.readiness import Readiness
 from app.services.access import Access, OpenAccess, TokenAccess
 from app.services.gateway import Assembly, Check, Hints, Services
 from app.services.logs import ClusterLogs
-from app.services.planning import Planner
 from app.settings import ENV_PREFIX, Settings
 from app.shutdown import Watchdog
 
@@ -94,8 +94,9 @@ async def _serve_on(
     migrate: bool,
 ) -> None:
     async with connections(settings, migrate=migrate) as opened:
-        controller = _controller(settings, opened) if settings.role != "api" else None
-        services = _services(settings, opened, controller, stop)
+        planner = _planner(settings, opened)
+        controller = _controller(settings, opened, planner) if settings.role != "api" else None
+        services = _services(settings, opened, planner, controller, stop)
         loops: dict[str, Loop] = {
             "notifications": opened.listener.run,
             "notifier": opened.notifier.run,
@@ -233,7 +234,16 @@ def _pod_access(settings: Settings, api: KubeApi | None) -> PodAccess:
     return PodAddressAccess() if api is None or settings.runtime_access == "pod-address" else PodProxyAccess(api)
 
 
-def _controller(settings: Settings, opened: Connections) -> Controller:
+def _planner(settings: Settings, opened: Connections) -> Planner:
+    return Planner(
+        installation=str(opened.installation.id),
+        limits=settings.limits(),
+        site=settings.site(),
+        policy=settings.policy(),
+    )
+
+
+def _controller(settings: Settings, opened: Connections, planner: Planner) -> Controller:
     assert opened.api is not None
     if settings.request_timeout > settings.lease_seconds / 2:
         raise NotConfigured(
@@ -253,21 +263,16 @@ def _controller(settings: Settings, opened: Connections) -> Controller:
             settings=settings.controller(),
             timing=settings.timing(),
             evidence=settings.evidence(),
-            site=settings.site(),
+            planner=planner,
             samples=settings.samples(),
             runtimes=RuntimeServers(opened.pod_access, timeout=settings.request_timeout),
         )
     )
 
 
-def _services(settings: Settings, opened: Connections, controller: Controller | None, stop: asyncio.Event) -> Services:
-    planner = Planner(
-        installation=str(opened.installation.id),
-        limits=settings.limits(),
-        site=settings.site(),
-        policy=settings.policy(),
-    )
-
+def _services(
+    settings: Settings, opened: Connections, planner: Planner, controller: Controller | None, stop: asyncio.Event
+) -> Services:
     def intent_hint() -> None:
         opened.notifier.hint(INTENT)
         opened.publisher.hint()

@@ -18,7 +18,7 @@ from app.db.submissions import GroupCommit
 from app.db.submit import Answer, NewJob, Submitted, submit
 from app.domain.decoding import decode_json
 from app.domain.manifests.rendered import largest_pod_bytes
-from app.services.planning import Planner
+from app.domain.planning import Planner
 from app.services.reading import Address, Reading
 from app.services.submitting import Submitter
 from bench.bodies import encode, generic_job
@@ -72,16 +72,17 @@ async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
         return await submitter.submit(document, _NAMESPACE, actor="bench", key=None, render=render)
 
     whole_service = await cost(service)
-    manifest, uid = kept.jobs[0].manifest, str(kept.jobs[0].uid)
-    plan = planner.plan(manifest, uid)
+    job = kept.jobs[0]
+    accepted = planner.read(job.manifest, job.uid, generation=1)
+    plan = planner.plan(accepted, str(job.uid))
     stages = {
         "decode": await cost_of_call(lambda: decode_json(body)),
         "validate, defaults": await cost_of_call(lambda: planner.draft(document, _NAMESPACE, submitter.suffix)),
-        "plan": await cost_of_call(lambda: planner.plan(manifest, uid)),
+        "plan": await cost_of_call(lambda: planner.plan(accepted, str(job.uid))),
         "size of the pods": await cost_of_call(lambda: largest_pod_bytes(plan)),
     }
     stages["rest of the service"] = max(0.0, whole_service - sum(list(stages.values())[1:]))
-    stages["render the answer"] = await cost_of_call(lambda: job_bytes(rows[0]))
+    stages["render the answer"] = await cost_of_call(lambda: job_bytes(planner, rows[0]))
     stages[f"database, {_BATCH} a commit"] = await _commit_cost(db, submitter, kept, render) / _BATCH
     return _with_the_rest(stages, under_load)
 

@@ -71,9 +71,9 @@ class Poller:
         if kept is not None:
             return kept
         if len(belongings.replicas) + len(belongings.attempts) > LARGE_JOB or is_large(row.manifest):
-            body = await offloaded(job_bytes, row, belongings)
+            body = await offloaded(job_bytes, self._services.planner, row, belongings)
         else:
-            body = job_bytes(row, belongings)
+            body = job_bytes(self._services.planner, row, belongings)
         return self._keep(Shown.JOB, row, job_tag(row.uid, row.version), body)
 
     def kept(self, row: JobRow) -> Rendered | None:

@@ -25,8 +25,8 @@ from app.api.views import (
 )
 from app.db.history import HistoryRow
 from app.db.job_rows import JobRow, JobSummary
-from app.domain.dialects import registry
 from app.domain.dialects.base import Scaling, StatusFacts
+from app.domain.planning import Planner
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Condition, JobStatus, ScaleRecord
 from app.services.reading import Belongings, PodEvent, ReplicaStory
@@ -72,10 +72,11 @@ class RenderCache(Generic[_T]):
             self._bytes -= len(dropped.body) + _OVERHEAD
 
 
-def job_bytes(job: JobRow, belongings: Belongings = _NONE_YET) -> bytes:
+def job_bytes(planner: Planner, job: JobRow, belongings: Belongings = _NONE_YET) -> bytes:
     """The whole job; its native status is made of its belongings."""
     metadata = job.manifest["metadata"]
-    dialect = registry.find(job.api_version, job.kind)
+    accepted = planner.read(job.manifest, job.uid, job.generation)
+    dialect = accepted.dialect
     view = JobView(
         uid=job.uid,
         namespace=job.namespace,
@@ -90,9 +91,9 @@ def job_bytes(job: JobRow, belongings: Belongings = _NONE_YET) -> bytes:
         retry_of=job.retry_of,
         deleted_at=job.deleted_at,
         spec=job.manifest["spec"],
-        scaling=_scaling(dialect.scaling(job.manifest)),
+        scaling=_scaling(dialect.scaling(accepted)),
         status=_status(job.status),
-        native_status=dialect.native_status(job.manifest, _facts(job, belongings)),
+        native_status=dialect.native_status(accepted, _facts(job, belongings)),
         conditions=[_condition(condition) for condition in job.status.conditions],
     )
     return view.model_dump_json(by_alias=True).encode()

@@ -2,7 +2,7 @@
 
 # ruff: noqa: N818 - a refusal is named for what it says; nothing here is a fault of the program
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -60,6 +60,11 @@ class Problems:
     def extend(self, errors: Iterable[FieldError]) -> None:
         for error in errors:
             self.add(error.pointer, error.code, error.detail, error.accepted)
+
+    def absorb(self, found: "Problems", change: Callable[[FieldError], FieldError]) -> None:
+        """Add the errors of another collection, each changed by `change`; those that it only counted stay counted."""
+        self.extend(map(change, found._errors))  # noqa: SLF001  the same class
+        self._unlisted += found._unlisted  # noqa: SLF001
 
     def __bool__(self) -> bool:
         return bool(self._errors)

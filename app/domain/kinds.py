@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol
 
 from app.domain.cache.kinds import CACHE_KINDS
 from app.domain.dialects.registry import DIALECTS
-from app.domain.errors import FieldError
+from app.domain.errors import FieldError, InvalidManifest
 from app.domain.plan import Manifest
 
 JOBS: Final = "jobs"
@@ -51,3 +51,19 @@ def registered() -> Mapping[str, Kind]:
     """Every kind by its name."""
     kinds: list[Kind] = [*DIALECTS.values(), *CACHE_KINDS.values()]
     return {kind.kind: kind for kind in kinds}
+
+
+def refuse_wrong_route(document: Manifest, resource: str, namespace: str) -> None:
+    """Refuse a document of a known kind that another resource serves.
+
+    Raises:
+        InvalidManifest: naming the route of that kind.
+    """
+    kind = document.get("kind")
+    found = registered().get(kind) if isinstance(kind, str) else None
+    if found is None or found.resource == resource:
+        return
+    right = found.resource
+    route = f"POST /api/v1/namespaces/{namespace}/{right}"
+    error = FieldError(pointer="/kind", code="WrongRoute", detail=f"a {kind} has another route", accepted=route)
+    raise InvalidManifest(f"a {kind} is not posted here but to {right}: {route}", code="WrongRoute", errors=[error])

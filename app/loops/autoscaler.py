@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -20,11 +22,11 @@ from app.db.autoscaler_runs import AutoscalerRun
 from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.db.job_edits import Edit, ScaleChange
 from app.db.scaling_jobs import LiveRow
-from app.domain.dialects.base import Dialect
+from app.domain.dialects.base import Accepted, Dialect
 from app.domain.dialects.registry import DIALECTS
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
 from app.domain.manifests.rendered import names_added
-from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.plan import JobPlan, Manifest
 from app.domain.scaling.candidates import Live, Shape, can_scale, candidate, shape_of, waiting
 from app.domain.scaling.dry_run import dry_run
 from app.domain.scaling.values import ScalableJob, ScalingDecision
@@ -62,7 +64,7 @@ class Autoscaler:
         leadership: Leadership,
         verify: Callable[[], Awaitable[None]],
         *,
-        dialects: Mapping[tuple[str, str], Dialect] = DIALECTS,
+        dialects: Mapping[tuple[str, str], Dialect[Any]] = DIALECTS,
     ) -> None:
         self._context = context
         self._db = context.db
@@ -136,23 +138,16 @@ class Autoscaler:
     def _shape(self, row: LiveRow, manifest: Manifest) -> Shape | None:
         """A job that cannot be understood is the reconciler's to report; here it is none."""
         try:
-            return shape_of(
-                self._dialects[row.api_version, row.kind], manifest, self._identity(row), self._context.site
-            )
+            return shape_of(self._read(row, manifest), partial(self._plan, row))
         except Exception:
             log.exception("autoscaler.job_not_understood", namespace=row.namespace, job=row.name)
             return None
 
-    def _identity(self, row: LiveRow) -> JobIdentity:
-        return JobIdentity(
-            uid=str(row.uid),
-            kind=row.kind,
-            api_version=row.api_version,
-            namespace=row.namespace,
-            name=row.name,
-            generation=row.generation,
-            installation=str(self._context.installation_id),
-        )
+    def _read(self, row: LiveRow, manifest: Manifest) -> Accepted[Any]:
+        return self._dialects[row.api_version, row.kind].read(manifest)
+
+    def _plan(self, row: LiveRow, accepted: Accepted[Any]) -> JobPlan:
+        return self._context.planner.plan(accepted, str(row.uid), generation=row.generation)
 
     def _jobs(self, now: datetime) -> tuple[ScalableJob, ...]:
         freeze = timedelta(seconds=self._settings.freeze)
@@ -194,8 +189,8 @@ class Autoscaler:
         found = await scaling_jobs.manifests(self._db, [row.uid])
         if not found or found[0].intent_version != row.intent_version:
             raise PreconditionFailed("the job has been edited since it was looked at")
-        before = found[0].manifest
-        manifest = self._dialects[row.api_version, row.kind].resized(before, {decision.task: decision.to_replicas})
+        before = self._read(row, found[0].manifest)
+        after = before.dialect.resized(before, {decision.task: decision.to_replicas})
         change = ScaleChange(
             task=decision.task,
             from_replicas=decision.from_replicas,
@@ -203,8 +198,8 @@ class Autoscaler:
             reason=decision.message,
         )
         edit = Edit(
-            manifest=manifest,
-            labels=manifest["metadata"].get("labels", {}),
+            manifest=after.manifest,
+            labels=after.manifest["metadata"].get("labels", {}),
             actor=ACTOR,
             at=self._context.clock.now(),
             expected_intent_version=row.intent_version,
@@ -213,14 +208,10 @@ class Autoscaler:
             scales=(change,),
             namespace=row.namespace,
             added_pods=decision.to_replicas - decision.from_replicas,
-            names=names_added(self._plan(row, before), self._plan(row, manifest)),
+            names=names_added(self._plan(row, before), self._plan(row, after)),
         )
         await autoscaler_runs.apply(self._db, self._leadership.lease, row.uid, edit, self._context.settings.pod_limits)
         self._context.publisher.hint()
-
-    def _plan(self, row: LiveRow, manifest: Manifest) -> JobPlan:
-        dialect = self._dialects[row.api_version, row.kind]
-        return dialect.plan(manifest, self._identity(row), resumed=False, site=self._context.site)
 
 
 def _live(row: LiveRow) -> Live:

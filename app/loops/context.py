@@ -7,7 +7,7 @@ from app.clock import Clock
 from app.db.engine import Database
 from app.db.notifications import Listener
 from app.db.publisher import Publisher
-from app.domain.dialects.base import Site
+from app.domain.planning import Planner
 from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi
 from app.loops.cache.runtime_servers import RuntimeServers
@@ -33,6 +33,6 @@ class ControllerContext:
     settings: ControllerSettings
     timing: Timing
     evidence: EvidenceSettings
-    site: Site
+    planner: Planner
     samples: SampleSettings
     runtimes: RuntimeServers

@@ -102,7 +102,7 @@ class Term:
             verify=self._identity.verify,
             timeout=context.settings.request_timeout,
         )
-        plans = PlanCache(str(context.installation_id), context.installation_key, context.site)
+        plans = PlanCache(context.planner, context.installation_key)
         return Reconciler(context, self._leadership, self._mirror, creator, actuator, plans, self._queue)
 
     async def run(self) -> None:

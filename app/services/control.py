@@ -8,20 +8,19 @@ from app.clock import Clock
 from app.db import jobs
 from app.db.engine import Database
 from app.db.job_rows import JobRow
-from app.domain.dialects import registry
-from app.domain.dialects.base import Dialect, Scaling
+from app.domain.dialects.base import Accepted, Scaling
 from app.domain.dialects.envelope import as_posted
 from app.domain.errors import Conflict, FieldError, InvalidManifest, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
+from app.domain.planning import Planner
 from app.domain.vocabulary import JobPhase
 from app.offload import offloaded_if_large
-from app.services.planning import Planner
 from app.services.scaling import Growth, SizesWanted, growth, resized, scaling_of, shifted_sizes, wanted_sizes
 from app.services.submitting import Hint
 
 # Raises PreconditionFailed when the job is not the version that the caller decided on.
 Precondition: TypeAlias = Callable[[JobRow], None]
-_Change: TypeAlias = Callable[[Dialect, Manifest], Manifest]
+_Change: TypeAlias = Callable[[Accepted[Any]], Accepted[Any]]
 _Sizes: TypeAlias = Callable[[Scaling], Mapping[str, int]]
 
 # Without a precondition an edit that met another is decided again on what that one left.
@@ -75,8 +74,8 @@ class JobControl:
     ) -> Changed:
         """The whole manifest anew, within what the kind lets be changed."""
 
-        def change(_: Dialect, stored: Manifest) -> Manifest:
-            return self._revised(stored, document, administers=administers)
+        def change(stored: Accepted[Any]) -> Accepted[Any]:
+            return self._revised(stored.manifest, document, administers=administers)
 
         return await self._edit(
             _Request(
@@ -101,8 +100,9 @@ class JobControl:
     ) -> Changed:
         """RFC 7396 on the stored manifest."""
 
-        def change(_: Dialect, stored: Manifest) -> Manifest:
-            return self._revised(stored, merge_patch(as_posted(stored), patch), administers=administers)
+        def change(stored: Accepted[Any]) -> Accepted[Any]:
+            patched = merge_patch(as_posted(stored.manifest), patch)
+            return self._revised(stored.manifest, patched, administers=administers)
 
         return await self._edit(
             _Request(
@@ -158,8 +158,8 @@ class JobControl:
     ) -> Changed:
         """Pause or resume; what is so already stays so."""
 
-        def change(dialect: Dialect, stored: Manifest) -> Manifest:
-            return dialect.with_pause(stored, paused=paused)
+        def change(stored: Accepted[Any]) -> Accepted[Any]:
+            return stored.dialect.with_pause(stored, paused=paused)
 
         return await self._edit(
             _Request(
@@ -206,8 +206,10 @@ class JobControl:
         """The manifest for another go at a job that has ended."""
         if not job.status.phase.is_terminal:
             raise Conflict(f"the job is {job.status.phase}: only a job that has ended is retried", code="NotFinished")
-        dialect = registry.find(job.api_version, job.kind)
-        manifest = dialect.with_pause(job.manifest, paused=False) if dialect.supports_pause else job.manifest
+        accepted = self._planner.read(job.manifest, job.uid, job.generation)
+        if accepted.dialect.supports_pause:
+            accepted = accepted.dialect.with_pause(accepted, paused=False)
+        manifest = accepted.manifest
         metadata = {key: value for key, value in manifest["metadata"].items() if key != "name"}
         named = {"name": name} if name is not None else {"generateName": f"{_stem(job.name)}-"}
         return {**as_posted(manifest), "metadata": {**metadata, **named}}
@@ -230,14 +232,15 @@ class JobControl:
 
     def _decide(self, job: JobRow, request: _Request) -> jobs.Edit | None:
         """The edit of the job as it is now; None where it is as asked for."""
-        dialect = registry.find(job.api_version, job.kind)
-        manifest = request.change(dialect, job.manifest)
+        stored = self._planner.read(job.manifest, job.uid, job.generation)
+        edited = request.change(stored)
+        manifest = edited.manifest
         if manifest == job.manifest:
             return None
         if request.keeps_objects:
             grown = Growth(scales=(), names=(), pods=0)
         else:
-            grown = growth(self._planner, str(job.uid), job.manifest, manifest, request.message)
+            grown = growth(self._planner, str(job.uid), stored, edited, request.message)
         return jobs.Edit(
             manifest=manifest,
             labels=manifest["metadata"].get("labels", {}),
@@ -252,7 +255,7 @@ class JobControl:
             names=grown.names,
         )
 
-    def _revised(self, stored: Manifest, document: Manifest, *, administers: bool) -> Manifest:
+    def _revised(self, stored: Manifest, document: Manifest, *, administers: bool) -> Accepted[Any]:
         """The document as the next version of what is stored.
 
         Raises:
@@ -265,10 +268,10 @@ class JobControl:
             document = {**document, "metadata": {**metadata, "name": stored["metadata"]["name"]}}
         namespace = stored["metadata"]["namespace"]
         draft = self._planner.draft(document, namespace, str, stored=stored, administers=administers)
-        errors = draft.dialect.changes(stored, draft.manifest)
+        errors = draft.accepted.dialect.changes(stored, draft.manifest)
         if errors:
             raise InvalidManifest("the edit changes what cannot be changed", code="ImmutableField", errors=errors)
-        return draft.manifest
+        return draft.accepted
 
 
 def _scale_request(
@@ -280,9 +283,9 @@ def _scale_request(
         if job.cancel_requested_at is not None:
             raise Conflict("the job is being cancelled: it will not have another size", code="Cancelling")
 
-    def change(dialect: Dialect, stored: Manifest) -> Manifest:
-        scaling = scaling_of(dialect, stored)
-        return resized(dialect, stored, scaling, sizes(scaling))
+    def change(stored: Accepted[Any]) -> Accepted[Any]:
+        scaling = scaling_of(stored)
+        return resized(stored, scaling, sizes(scaling))
 
     return _Request(
         namespace=namespace,

@@ -12,6 +12,7 @@ from app.db.engine import Database
 from app.db.submissions import GroupCommit
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
+from app.domain.planning import Planner
 from app.services.access import Access
 from app.services.autoscaling import Autoscaling
 from app.services.control import JobControl
@@ -20,7 +21,6 @@ from app.services.di_server import DiServer
 from app.services.freshness import FreshnessReader
 from app.services.lasting import Lasting, LastingLimits
 from app.services.logs import LogReader, Logs
-from app.services.planning import Planner
 from app.services.reading import Reading
 from app.services.samples import Samples
 from app.services.submitting import Hint, Submitter
@@ -45,6 +45,7 @@ class Services:
     """`namespaces` are those that are served here, whoever asks."""
 
     access: Access
+    planner: Planner
     submitter: Submitter
     together: TogetherSubmitter
     control: JobControl
@@ -115,6 +116,7 @@ class Assembly:
         credentials = JobCredentials(self.installation_key)
         return Services(
             access=self.access,
+            planner=self.planner,
             submitter=submitter,
             together=TogetherSubmitter(
                 submitter, commit, self.clock, self.hints.intent, max_replicas=self.planner.limits.max_list_replicas

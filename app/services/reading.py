@@ -15,11 +15,11 @@ from app.db.jobs import Cursor, JobFilter, JobPage, JobVersion
 from app.db.replicas import ReplicaFilter
 from app.db.rows import StoredReplica
 from app.domain.errors import NotFound
-from app.domain.plan import Rank
+from app.domain.plan import JobPlan, Rank
+from app.domain.planning import Planner
 from app.domain.status.records import Attempt, JobPendingReason, Replica, ScaleRecord
 from app.domain.vocabulary import Evidence
 from app.services.manifests import ManifestPage, page_of
-from app.services.planning import Planner
 
 _T = TypeVar("_T")
 
@@ -161,11 +161,13 @@ class Reading:
 
     async def manifests(self, job: JobRow, *, start: int, size: int, task: str | None) -> ManifestPage:
         """The objects of a first attempt, as the manifest stands now."""
-        uid, resumed = str(job.uid), job.status.resumes > 0
-        plan = await asyncio.to_thread(
-            self._planner.plan, job.manifest, uid, generation=job.generation, resumed=resumed
-        )
+        plan = await asyncio.to_thread(self._plan, job)
         return await page_of(plan, start=start, size=size, task=task)
+
+    def _plan(self, job: JobRow) -> JobPlan:
+        accepted = self._planner.read(job.manifest, job.uid, job.generation)
+        resumed = job.status.resumes > 0
+        return self._planner.plan(accepted, str(job.uid), generation=job.generation, resumed=resumed)
 
 
 def _present(found: _T | None) -> _T:

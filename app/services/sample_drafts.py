@@ -11,8 +11,8 @@ from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.mount_options import given_directories
 from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.errors import FieldError, InvalidManifest, shorten
+from app.domain.generated_names import Suffix, named, placed
 from app.domain.plan import Manifest
-from app.services.planning import Suffix, named, placed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,10 @@ from app.domain.cache.kinds import CacheKind
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict, FieldError, NotFound, PreconditionFailed
+from app.domain.generated_names import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from app.domain.plan import Manifest
 from app.offload import offloaded_if_large
 from app.services.control import merge_patch
-from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from app.services.sample_drafts import SampleDraft, drafted, redrafted
 from app.services.submitting import (
     NAME_DRAWS,

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from app.db.jobs import ScaleChange
-from app.domain.dialects.base import Dialect, Scaling
+from app.domain.dialects.base import Accepted, Scaling
 from app.domain.errors import Conflict, Problems, pointer_to
 from app.domain.manifests.rendered import names_added
 from app.domain.name_ranges import NameRange
-from app.domain.plan import Manifest
-from app.services.planning import Planner
+from app.domain.planning import Planner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +37,16 @@ class _Asked:
     pointer: str
 
 
-def scaling_of(dialect: Dialect, manifest: Manifest) -> Scaling:
-    """What of a job may be resized.
+def scaling_of(job: Accepted[Any]) -> Scaling:
+    """The tasks of a job that may be resized.
 
     Raises:
-        Conflict: nothing.
+        Conflict: there are none.
     """
-    scaling = dialect.scaling(manifest)
+    scaling = job.dialect.scaling(job)
     if scaling is None or all(least == most for least, most in scaling.bounds.values()):
         raise Conflict(
-            f"this {dialect.kind} cannot be scaled: its kind has one size only, or its least and most are the same",
+            f"this {job.dialect.kind} cannot be scaled: its kind has one size only, or its least and most are the same",
             code="ScaleNotSupported",
         )
     return scaling
@@ -79,18 +79,18 @@ def shifted_sizes(scaling: Scaling, deltas: Mapping[str, int]) -> Mapping[str, i
     return _checked(scaling, asked, Problems(), "/tasks")
 
 
-def resized(dialect: Dialect, stored: Manifest, scaling: Scaling, sizes: Mapping[str, int]) -> Manifest:
-    """The manifest with these sizes; the very same where they are so already."""
+def resized(stored: Accepted[Any], scaling: Scaling, sizes: Mapping[str, int]) -> Accepted[Any]:
+    """The manifest with these sizes; the same object if it has them already."""
     if all(scaling.sizes[task] == size for task, size in sizes.items()):
         return stored
-    return dialect.resized(stored, sizes)
+    return stored.dialect.resized(stored, sizes)
 
 
-def growth(planner: Planner, uid: str, before: Manifest, after: Manifest, reason: str) -> Growth:
-    """What changes in size and names from one manifest to the next.
+def growth(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[Any], reason: str) -> Growth:
+    """The changes of sizes and names from one manifest of a job to the next.
 
     Raises:
-        InvalidManifest: the next one renders to objects that no cluster takes.
+        InvalidManifest: the objects of the next manifest are too large.
     """
     plans = planner.plan(before, uid), planner.checked_plan(after, uid)
     sizes = [{task.name: task.size for task in plan.tasks} for plan in plans]

@@ -25,14 +25,15 @@ from app.db.submit import (
     Submitted,
 )
 from app.domain.errors import Conflict, FieldError, InvalidManifest
+from app.domain.generated_names import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from app.domain.manifests.rendered import reserved_names
 from app.domain.name_ranges import NameRange
 from app.domain.plan import JobPlan, Manifest
+from app.domain.planning import Draft, Planner
 from app.domain.pod_limits import OverLimit
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
 from app.offload import is_large, offloaded, offloaded_if_large
-from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Draft, Planner
 
 Render: TypeAlias = Callable[[JobRow], bytes]
 Hint: TypeAlias = Callable[[], None]
@@ -140,10 +141,12 @@ class Submitter:
     def _prepare(self, document: Manifest, namespace: str, *, administers: bool) -> Prepared:
         draft = self._planner.draft(document, namespace, self.suffix, administers=administers)
         uid = UUID(int=self._random.getrandbits(128), version=4)
-        return Prepared(draft=draft, uid=uid, plan=self._planner.checked_plan(draft.manifest, str(uid)))
+        return Prepared(draft=draft, uid=uid, plan=self._planner.checked_plan(draft.accepted, str(uid)))
 
     def new_job(self, prepared: Prepared, actor: str, retry_of: UUID | None = None) -> NewJob:
+        """The row of a job that is about to be stored. The planner keeps its typed spec for the answer and the plan."""
         manifest, plan = prepared.draft.manifest, prepared.plan
+        self._planner.keep(prepared.draft.accepted, prepared.uid, generation=1)
         return NewJob(
             uid=prepared.uid,
             namespace=manifest["metadata"]["namespace"],

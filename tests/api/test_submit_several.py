@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from app.db.engine import Database
-from app.services.planning import Planner
+from app.domain.planning import Planner
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 YAML = {"Content-Type": "application/yaml"}

@@ -10,8 +10,8 @@ import yaml
 from app.db import sample_controller
 from app.db.engine import Database
 from app.db.leases import Lease
+from app.domain.planning import Planner
 from app.domain.vocabulary import JobPhase
-from app.services.planning import Planner
 from tests.db.factories import later, move, new_job, submitted
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

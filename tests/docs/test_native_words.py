@@ -15,7 +15,7 @@ from tests.docs.test_docs import read, rows
 from tests.support.plans import GIVEN, T0
 
 DATA = Path(__file__).parents[1] / "data"
-DIALECTS: dict[str, Dialect] = {dialect.kind: dialect for dialect in registry.DIALECTS.values()}
+DIALECTS: dict[str, Dialect[Any]] = {dialect.kind: dialect for dialect in registry.DIALECTS.values()}
 NOWHERE = "\N{EN DASH}"
 NEVER_RAN = {JobPhase.QUEUED, JobPhase.CREATING, JobPhase.PENDING}
 OUTCOMES = {
@@ -29,7 +29,7 @@ def accepted(kind: str) -> Manifest:
     """The case of the kind's golden files that has the most to it."""
     folder = type(DIALECTS[kind]).__module__.rpartition(".")[2]
     posted = yaml.safe_load((DATA / folder / "everything" / "manifest.yaml").read_text(encoding="utf-8"))
-    return DIALECTS[kind].accept(posted, Limits(), GIVEN)
+    return DIALECTS[kind].accept(posted, Limits(), GIVEN).manifest
 
 
 def told(heading: str, kind: str) -> dict[str, str]:
@@ -50,12 +50,12 @@ def test_every_kind_has_a_column(heading: str) -> None:
 def test_status_page_has_every_native_phase(kind: str) -> None:
     dialect, manifest = DIALECTS[kind], accepted(kind)
     out_of_reach = set() if dialect.supports_pause else {JobPhase.PAUSED, JobPhase.RESUMING}
-    out_of_reach |= set() if dialect.scaling(manifest) else {JobPhase.SCALING}
+    out_of_reach |= set() if dialect.scaling(dialect.read(manifest)) else {JobPhase.SCALING}
     shown = {}
     for phase in JobPhase:
         reason = Reason.RULE_FULFILLED if phase in TERMINAL_PHASES else Reason.STARTED
         status = JobStatus(phase=phase, reason=reason, started_at=None if phase in NEVER_RAN else T0)
-        native = dialect.native_status(manifest, StatusFacts(status=status, replicas=(), created_at=T0))
+        native = dialect.native_status(dialect.read(manifest), StatusFacts(status=status, replicas=(), created_at=T0))
         shown[str(phase)] = NOWHERE if phase in out_of_reach else native["phase"]
     assert told("Native phases", kind) == shown
 
@@ -69,13 +69,15 @@ def counted_as(kind: str, phase: ReplicaPhase) -> str:
     """The word under which the kind counts a first replica that is in this phase."""
     dialect, manifest = DIALECTS[kind], accepted(kind)
     identity = JobIdentity(uid="u", kind=kind, api_version="", namespace="n", name="j", generation=1, installation="i")
-    key = next(iter(dialect.plan(manifest, identity, resumed=False, site=Site()).replicas))
+    key = next(iter(dialect.plan(dialect.read(manifest), identity, resumed=False, site=Site()).replicas))
     outcome = OUTCOMES.get(phase)
     attempt = Attempt(number=1, phase=phase, outcome=outcome, pod_uid=None if phase is ReplicaPhase.CREATING else "p")
     replica = Replica(key=key, attempt=attempt, settled=outcome is not None)
     status = JobStatus(phase=JobPhase.RUNNING, aggregate={phase: 1})
     facts = StatusFacts(status=status, replicas=[replica], created_at=T0)
-    found = [word for word, count in counts(kind, key, dialect.native_status(manifest, facts)).items() if count]
+    found = [
+        word for word, count in counts(kind, key, dialect.native_status(dialect.read(manifest), facts)).items() if count
+    ]
     assert len(found) < 2, "the first task has several replicas: nobody can tell which word is this one's"
     return found[0] if found else NOWHERE
 

@@ -9,7 +9,7 @@ from app.domain.dialects.base import Limits
 from app.domain.manifests.pods import pod_manifest
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.plan import JobPlan, Manifest
-from app.services.planning import Planner
+from app.domain.planning import Planner
 
 MANY = 10_000
 RANKED_BYTES = 24_000
@@ -46,7 +46,7 @@ def _manifest(api_version: str, kind: str, spec: Any) -> Manifest:
 
 def planned(document: Manifest) -> JobPlan:
     planner = Planner(installation="i", limits=Limits())
-    return planner.plan(planner.draft(document, "team-a", lambda: "x7k2m").manifest, "uid")
+    return planner.plan(planner.draft(document, "team-a", lambda: "x7k2m").accepted, "uid")
 
 
 @pytest.mark.parametrize("job", [a_generic_job, an_mx_job, a_training_job], ids=lambda job: job.__name__)

@@ -26,7 +26,7 @@ from tests.support.stories import (
     settle_down,
 )
 
-RESIZABLE = [job for job in JOBS if dialect_of(manifest := accepted(job)).scaling(manifest)]
+RESIZABLE = [job for job in JOBS if dialect_of(manifest := accepted(job)).scaling(dialect_of(manifest).read(manifest))]
 TIMINGS = st.builds(
     Timing, disruption_limit=st.sampled_from([1, 10]), node_lost_after=st.sampled_from([None, 60.0, 300.0])
 )

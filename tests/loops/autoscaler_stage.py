@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import msgspec
 
 from app.db import jobs, leases
 from app.db.engine import Database
-from app.domain.dialects.base import Site
 from app.domain.name_ranges import NameRange
 from app.domain.objects import Node
+from app.domain.planning import Planner
 from app.domain.scaling.inventory import CountedPod
 from app.domain.vocabulary import JobPhase
 from app.k8s.codec import ListPage
@@ -69,17 +69,16 @@ class Stage:
             db=self.db,
             clock=SimpleNamespace(now=lambda: self.now),
             publisher=SimpleNamespace(hint=lambda: None),
-            installation_id=uuid4(),
-            site=Site(),
+            planner=Planner(installation="here"),
             settings=ControllerSettings(autoscaler=settings, namespaces=namespaces),
         )
         leadership: Any = SimpleNamespace(lease=self.lease)
         return Autoscaler(context, leadership, verify, dialects={(API_VERSION, KIND): ElasticDialect()})
 
     async def job(self, name: str, phase: JobPhase = JobPhase.RUNNING, **spec: Any) -> UUID:
-        new = factories.new_job(
-            name, kind=KIND, api_version=API_VERSION, manifest=elastic_manifest(**spec), names=(NameRange("job", name),)
-        )
+        manifest = elastic_manifest(name=name, **spec)
+        names = (NameRange("job", name),)
+        new = factories.new_job(name, kind=KIND, api_version=API_VERSION, manifest=manifest, names=names)
         await factories.submitted(self.db, new)
         await self.seen(new.uid, phase)
         return new.uid

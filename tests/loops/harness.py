@@ -23,7 +23,7 @@ from app.db.notifications import Listener, Notifier
 from app.db.publisher import Publisher
 from app.domain import labels
 from app.domain.backoff import ExponentialBackoff
-from app.domain.dialects.base import Site
+from app.domain.planning import Planner
 from app.domain.reconcile.actions import Action
 from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi
@@ -42,7 +42,6 @@ from app.loops.plans import PlanCache
 from app.loops.reconciler import Reconciler
 from app.loops.settings import ControllerSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
-from app.services.planning import Planner
 from tests.db.factories import new_job, stored, submitted
 from tests.loops.kubelet import Kubelet, a_kubelet
 from tests.support.gateway import manifest
@@ -253,7 +252,7 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
     actuator = Actuator(
         api, leadership, creator, evidence, event_reader, adopt=mirror.adopt, verify=verify, timeout=timeout
     )
-    plans = PlanCache(installation, KEY, context.site)
+    plans = PlanCache(context.planner, KEY)
     return Harness(
         context=context,
         leadership=leadership,
@@ -273,6 +272,7 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
 
 
 def _parts(api: KubeApi, db: Database, url: str, clock: SystemClock, namespaces: Sequence[str]) -> ControllerContext:
+    installation = uuid4()
     return ControllerContext(
         api=api,
         db=db,
@@ -280,14 +280,14 @@ def _parts(api: KubeApi, db: Database, url: str, clock: SystemClock, namespaces:
         listener=Listener(url),
         publisher=Publisher(db, Notifier(db)),
         clock=clock,
-        installation_id=uuid4(),
+        installation_id=installation,
         installation_key=KEY,
         settings=ControllerSettings(
             namespaces=tuple(namespaces), request_timeout=30.0, poll_every=0.05, heartbeat_every=0.05, stale_after=3.0
         ),
         timing=Timing(restart_backoff=0.0),
         evidence=EvidenceSettings(log_bytes=LOG_BYTES),
-        site=Site(),
+        planner=Planner(installation=str(installation)),
         samples=SampleSettings(),
         runtimes=RuntimeServers(PodProxyAccess(api), timeout=30.0),
     )

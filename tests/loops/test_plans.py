@@ -6,9 +6,8 @@ from uuid import uuid4
 from app.db import jobs
 from app.db.engine import Database
 from app.domain.credentials import credential_of
-from app.domain.dialects.base import Site
+from app.domain.planning import Planner
 from app.loops.plans import PlanCache
-from app.services.planning import Planner
 from tests.db.factories import NOW, new_job, stored, submitted
 from tests.support.gateway import manifest
 
@@ -27,7 +26,7 @@ def accepted(**annotations: str) -> Any:
 async def test_an_edit_of_annotations_makes_another_plan_of_the_same_generation(database_url: str) -> None:
     db = await Database.open(database_url)
     (uid,) = await submitted(db, new_job(manifest=accepted()))
-    plans = PlanCache("i", KEY, Site())
+    plans = PlanCache(Planner(installation="i"), KEY)
     before = plans.plan(await stored(db, uid))
     edited = accepted(**{DEADLINE: "60"})
     await jobs.edit(db, uid, jobs.Edit(manifest=edited, labels={}, actor="alice", at=NOW))
@@ -39,11 +38,11 @@ async def test_an_edit_of_annotations_makes_another_plan_of_the_same_generation(
 
 async def test_only_a_plan_that_is_carried_out_has_the_credential(database_url: str) -> None:
     db = await Database.open(database_url)
-    document = Planner(installation="i").draft(manifest("train"), "team-a", str).manifest
-    (uid,) = await submitted(db, new_job(manifest=document))
+    accepted_job = Planner(installation="i").draft(manifest("train"), "team-a", str).accepted
+    (uid,) = await submitted(db, new_job(manifest=accepted_job.manifest))
     job = await stored(db, uid)
     await db.close()
-    plans = PlanCache("i", KEY, Site())
+    plans = PlanCache(Planner(installation="i"), KEY)
     assert plans.plan(job).identity.credential == credential_of(KEY, str(uid))
     assert plans.plan(job) is plans.plan(job)
-    assert Planner(installation="i").plan(document, str(uuid4())).identity.credential == ""
+    assert Planner(installation="i").plan(accepted_job, str(uuid4())).identity.credential == ""

@@ -20,7 +20,7 @@ from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.sample_set import API_VERSION
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
-from app.services.planning import SUFFIX_LENGTH
+from app.domain.generated_names import SUFFIX_LENGTH
 from app.services.samples import Samples
 from app.services.submitting import Created, RequestKey
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.domain.dialects.base import Scaling
 from app.domain.errors import InvalidManifest
 from app.domain.plan import Manifest
-from app.services.planning import Planner
+from app.domain.planning import Planner
 from app.services.scaling import SizesWanted, growth, shifted_sizes, wanted_sizes
 
 numbers = st.integers(-3, 12)
@@ -67,8 +67,8 @@ def test_an_edit_of_both_bounds_is_a_change_of_size_like_any_other(
     before: tuple[int, int], after: tuple[int, int]
 ) -> None:
     planner = Planner(installation="i")
-    was = planner.draft(training_job(*before), "ns", lambda: "x7k2m").manifest
-    now = planner.draft(training_job(*after), "ns", lambda: "x7k2m", stored=was).manifest
+    was = planner.draft(training_job(*before), "ns", lambda: "x7k2m").accepted
+    now = planner.draft(training_job(*after), "ns", lambda: "x7k2m", stored=was.manifest).accepted
     (change,) = growth(planner, "u", was, now, "because").scales
     assert (change.task, change.from_replicas, change.reason) == ("trainer", before[0], "because")
     assert change.to_replicas == max(after[0], min(after[1], before[0]))

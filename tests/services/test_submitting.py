@@ -15,10 +15,11 @@ from app.db.submissions import GroupCommit
 from app.db.submit import Answer, KeyConflict, KeyInFlight, NameTaken, NewJob, Replayed, Submitted
 from app.domain.dialects.base import Limits
 from app.domain.errors import Conflict, InvalidManifest
+from app.domain.generated_names import SUFFIX_ALPHABET, SUFFIX_LENGTH, generated_name
 from app.domain.name_ranges import NameRange
+from app.domain.planning import Planner
 from app.domain.vocabulary import ReplicaPhase
 from app.services import submitting
-from app.services.planning import SUFFIX_ALPHABET, SUFFIX_LENGTH, Planner, generated_name
 from app.services.submitting import RequestKey, Submitter, fingerprint
 from tests.support.gateway import manifest
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from app.domain.dialects.base import Dialect, Given, Limits, Scaling, Site, StatusFacts
-from app.domain.errors import FieldError
+from app.domain.dialects.base import Accepted, Context, Dialect, Scaling, Site, StatusFacts
+from app.domain.dialects.spec_model import SpecModel
+from app.domain.errors import Problems
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank, ReplicaPlan, RestartPlan, TaskPlan
 from app.domain.policy import DeclaredTemplate
 from app.domain.vocabulary import RestartPolicy
@@ -16,60 +17,77 @@ _RESTART = RestartPlan(policy=RestartPolicy.NEVER, limit=None)
 
 
 def elastic_manifest(
-    size: int = 1, least: int = 1, most: int = 3, *, cpu: str = "1", annotations: Mapping[str, str] | None = None
+    size: int = 1,
+    least: int = 1,
+    most: int = 3,
+    *,
+    name: str = "n",
+    cpu: str = "1",
+    annotations: Mapping[str, str] | None = None,
 ) -> Manifest:
     return {
-        "metadata": {"labels": {"team": "a"}, "annotations": dict(annotations or {})},
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {
+            "name": name,
+            "namespace": "team",
+            "labels": {"team": "a"},
+            "annotations": dict(annotations or {}),
+        },
         "spec": {"size": size, "least": least, "most": most, "cpu": cpu},
     }
 
 
-class ElasticDialect(Dialect):
+class ElasticSpec(SpecModel):
+    size: int
+    least: int
+    most: int
+    cpu: str
+    total: int = 1000
+    by_hand: bool = False
+    node_selector: dict[str, str] | None = None
+
+
+class ElasticDialect(Dialect[ElasticSpec]):
     kind = KIND
     api_versions = (API_VERSION,)
     mutable_fields = ()
+    spec_model = ElasticSpec
 
     @override
-    def accept(self, manifest: Manifest, limits: Limits, given: Given) -> Manifest:
-        return manifest
+    def check(self, spec: ElasticSpec, context: Context, problems: Problems) -> None:
+        """Every spec of the right shape is valid."""
 
     @override
-    def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
-        return ()
-
-    @override
-    def plan(self, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
-        spec = manifest["spec"]
-        container = {"name": "main", "resources": {"requests": {"cpu": spec["cpu"]}}}
-        template = {"spec": {"containers": [container], "nodeSelector": spec.get("nodeSelector")}}
-        tasks = (_task(identity.name, "leader", 1, template), _task(identity.name, "worker", spec["size"], template))
+    def plan(self, accepted: Accepted[ElasticSpec], identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
+        spec = accepted.spec
+        container = {"name": "main", "resources": {"requests": {"cpu": spec.cpu}}}
+        template = {"spec": {"containers": [container], "nodeSelector": spec.node_selector}}
+        tasks = (_task(identity.name, "leader", 1, template), _task(identity.name, "worker", spec.size, template))
         return JobPlan(identity=identity, tasks=tasks, rules=(), fails_when_success_is_impossible=True)
 
     @override
-    def pod_templates(self, posted: Manifest, accepted: Manifest) -> Sequence[DeclaredTemplate]:
+    def pod_templates(self, posted: Manifest, accepted: Accepted[ElasticSpec]) -> Sequence[DeclaredTemplate]:
         return ()
 
     @override
-    def native_status(self, manifest: Manifest, facts: StatusFacts) -> dict[str, Any]:
+    def native_status(self, accepted: Accepted[ElasticSpec], facts: StatusFacts) -> dict[str, Any]:
         return {}
 
     @override
-    def json_schema(self) -> dict[str, Any]:
-        return {}
-
-    @override
-    def scaling(self, manifest: Manifest) -> Scaling:
-        spec = manifest["spec"]
+    def scaling(self, accepted: Accepted[ElasticSpec]) -> Scaling:
+        spec = accepted.spec
         return Scaling(
-            sizes={"leader": 1, "worker": spec["size"]},
-            bounds={"leader": (1, 1), "worker": (spec["least"], spec["most"])},
-            total=(0, spec.get("total", 1000)),
-            autoscaled=None if spec.get("byHand") else "worker",
+            sizes={"leader": 1, "worker": spec.size},
+            bounds={"leader": (1, 1), "worker": (spec.least, spec.most)},
+            total=(0, spec.total),
+            autoscaled=None if spec.by_hand else "worker",
         )
 
     @override
-    def resized(self, manifest: Manifest, sizes: Mapping[str, int]) -> Manifest:
-        return {**manifest, "spec": {**manifest["spec"], "size": sizes["worker"]}}
+    def resized(self, accepted: Accepted[ElasticSpec], sizes: Mapping[str, int]) -> Accepted[ElasticSpec]:
+        manifest = accepted.manifest
+        return self.read({**manifest, "spec": {**manifest["spec"], "size": sizes["worker"]}})
 
 
 def _task(job: str, name: str, size: int, template: Manifest) -> TaskPlan:

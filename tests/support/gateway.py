@@ -19,6 +19,7 @@ from app.domain.credentials import credential_of
 from app.domain.dialects.base import Limits
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Rank
+from app.domain.planning import Planner
 from app.domain.policy import PodPolicy
 from app.domain.reconcile.decision import Decision
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
@@ -30,7 +31,6 @@ from app.services.access import Access, OpenAccess, TokenAccess
 from app.services.gateway import Assembly, Check, Hints, Services
 from app.services.lasting import LastingLimits
 from app.services.logs import LogReader
-from app.services.planning import Planner
 
 NAMESPACE = "team"
 INSTALLATION_KEY = bytes(range(32))

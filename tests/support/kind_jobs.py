@@ -93,10 +93,10 @@ JOBS: Final = tuple(_POSTED)
 KINDS: Final = frozenset(dialect.kind for dialect in DIALECTS.values())
 
 
-def dialect_of(manifest: Manifest) -> Dialect:
+def dialect_of(manifest: Manifest) -> Dialect[Any]:
     return find(manifest["apiVersion"], manifest["kind"])
 
 
 def accepted(job: str, annotations: Mapping[str, str] | None = None) -> Manifest:
     posted = {**_POSTED[job], "metadata": {"name": "job", "annotations": dict(annotations or {})}}
-    return dialect_of(posted).accept(posted, Limits(), GIVEN)
+    return dialect_of(posted).accept(posted, Limits(), GIVEN).manifest

@@ -38,7 +38,7 @@ class KindWorld(World):
     end: Mapping[str, Any] | None = None  # what was told first of the job's end
 
     @property
-    def dialect(self) -> Dialect:
+    def dialect(self) -> Dialect[Any]:
         return dialect_of(self.manifest)
 
     @override
@@ -58,23 +58,23 @@ class KindWorld(World):
             created_at=self.recorded.created_at,
             deleted=self.intent.remove,
         )
-        self.tell(self, self.dialect.native_status(self.manifest, facts))
+        self.tell(self, self.dialect.native_status(self.dialect.read(self.manifest), facts))
 
     @override
     def ask_for_size(self, index: int) -> None:
         """Somebody asks for other sizes of one task or of all of them, within what the job allows."""
-        scaling = self.dialect.scaling(self.manifest)
+        scaling = self.dialect.scaling(self.dialect.read(self.manifest))
         sizes = _sizes(scaling, index) if scaling is not None else {}
         if scaling is None or not sizes:
             return
         for task, size in sizes.items():
             self.asks(task, scaling.sizes[task], size)
-        self._edit(self.dialect.resized(self.manifest, sizes))
+        self._edit(self.dialect.resized(self.dialect.read(self.manifest), sizes).manifest)
 
     @override
     def set_paused(self, *, paused: bool) -> None:
         if self.dialect.supports_pause:
-            self._edit(self.dialect.with_pause(self.manifest, paused=paused))
+            self._edit(self.dialect.with_pause(self.dialect.read(self.manifest), paused=paused).manifest)
 
     def _edit(self, manifest: Manifest) -> None:
         if manifest == self.manifest:
@@ -101,7 +101,7 @@ def plan_of(manifest: Manifest, generation: int, *, resumed: bool) -> JobPlan:
         generation=generation,
         installation="i",
     )
-    return dialect_of(manifest).plan(manifest, identity, resumed=resumed, site=SITE)
+    return dialect_of(manifest).plan(dialect_of(manifest).read(manifest), identity, resumed=resumed, site=SITE)
 
 
 def keep_who_stays(before: JobPlan, after: JobPlan) -> None:

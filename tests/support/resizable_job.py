@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from app.domain.dialects import registry
-from app.domain.dialects.base import Dialect, Scaling, Site, StatusFacts
+from app.domain.dialects.base import Accepted, Dialect, Scaling, Site, StatusFacts
 from app.domain.dialects.generic_job import GenericJobDialect
+from app.domain.dialects.generic_job.spec import GenericJobSpec
 from app.domain.errors import FieldError
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from tests.support import gateway
@@ -28,31 +29,32 @@ class ResizableJobDialect(GenericJobDialect):
         return ()
 
     @override
-    def plan(self, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
-        plan = super().plan(manifest, identity, resumed=resumed, site=site)
+    def plan(self, accepted: Accepted[GenericJobSpec], identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
+        plan = super().plan(accepted, identity, resumed=resumed, site=site)
         return replace(plan, tasks=tuple(replace(task, elastic=True) for task in plan.tasks))
 
     @override
-    def native_status(self, manifest: Manifest, facts: StatusFacts) -> dict[str, Any]:
+    def native_status(self, accepted: Accepted[GenericJobSpec], facts: StatusFacts) -> dict[str, Any]:
         return {"records": [record.seq for record in facts.scale_records], "reported": dict(facts.reported)}
 
     @override
-    def scaling(self, manifest: Manifest) -> Scaling | None:
-        annotations = _BOUNDS | manifest["metadata"].get("annotations", {})
-        sizes = {task["type"]: task["replicas"] for task in manifest["spec"]["replicaSpecs"]}
+    def scaling(self, accepted: Accepted[GenericJobSpec]) -> Scaling | None:
+        annotations = _BOUNDS | accepted.manifest["metadata"].get("annotations", {})
+        sizes = {task.type: task.replicas for task in accepted.spec.replica_specs}
         least, most = int(annotations["tests/least"]), int(annotations["tests/most"])
         low, high = (int(bound) for bound in annotations["tests/total"].split("-"))
         return Scaling(sizes=sizes, bounds=dict.fromkeys(sizes, (least, most)), total=(low, high))
 
     @override
-    def resized(self, manifest: Manifest, sizes: Mapping[str, int]) -> Manifest:
+    def resized(self, accepted: Accepted[GenericJobSpec], sizes: Mapping[str, int]) -> Accepted[GenericJobSpec]:
+        manifest = accepted.manifest
         tasks = [
             {**task, "replicas": sizes.get(task["type"], task["replicas"])} for task in manifest["spec"]["replicaSpecs"]
         ]
-        return {**manifest, "spec": {**manifest["spec"], "replicaSpecs": tasks}}
+        return self.read({**manifest, "spec": {**manifest["spec"], "replicaSpecs": tasks}})
 
 
-SPOKEN: Mapping[tuple[str, str], Dialect] = {**registry.DIALECTS, (API_VERSION, KIND): ResizableJobDialect()}
+SPOKEN: Mapping[tuple[str, str], Dialect[Any]] = {**registry.DIALECTS, (API_VERSION, KIND): ResizableJobDialect()}
 """For `registry.DIALECTS`."""
 
 

@@ -1,5 +1,6 @@
 """Verbs: shorthands of edits, and a retry, which makes a new job."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
@@ -139,7 +140,7 @@ async def retry_job(
         namespace,
         actor=caller.name,
         key=key,
-        render=job_bytes,
+        render=partial(job_bytes, services.planner),
         retry_of=job.uid,
         administers=caller.administers,
     )

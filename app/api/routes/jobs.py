@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -83,13 +84,14 @@ async def submit(caller: Caller, namespace: str, idempotency_key: str | None) ->
     asked = await read_submission(caller.request)
     key = await request_key(caller, idempotency_key, asked)
     services, actor, administers = caller.services, caller.name, caller.administers
+    render = partial(job_bytes, services.planner)
     if isinstance(asked, dict):
         created = await services.submitter.submit(
-            asked, namespace, actor=actor, key=key, render=job_bytes, administers=administers
+            asked, namespace, actor=actor, key=key, render=render, administers=administers
         )
         return created_response(created, namespace)
     together = await services.together.submit(
-        asked, namespace, actor=actor, key=key, render=job_bytes, join=jobs_bytes, administers=administers
+        asked, namespace, actor=actor, key=key, render=render, join=jobs_bytes, administers=administers
     )
     return together_response(together)
 
@@ -125,7 +127,12 @@ async def _one_of_batch(caller: Caller, namespace: str, document: Manifest, key:
     submitter = caller.services.submitter
     try:
         created = await submitter.submit(
-            document, namespace, actor=caller.name, key=key, render=job_bytes, administers=caller.administers
+            document,
+            namespace,
+            actor=caller.name,
+            key=key,
+            render=partial(job_bytes, caller.services.planner),
+            administers=caller.administers,
         )
     except DomainError as error:
         refusal = problem_of(error)

@@ -15,10 +15,10 @@ from app.api.sample_kinds import SAMPLE_KINDS, SampleKind
 from app.api.sample_rendering import sample_bytes, sample_view
 from app.api.sample_views import SampleDryRunView
 from app.db.samples import SampleRow
+from app.domain.kinds import refuse_wrong_route
 from app.services.access import Verb
 from app.services.samples import SampleChanged, SamplePrecondition
 from app.services.submitting import Created
-from app.services.wrong_route import refuse_wrong_route
 
 
 def routers() -> list[APIRouter]:

@@ -1,12 +1,18 @@
-"""What a dialect is, and what it is given."""
+"""The interface of a dialect, and the values that its methods take and return."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from app.domain.errors import Conflict, FieldError
+from app.domain.dialects.changes import immutable_changes
+from app.domain.dialects.checking import Place, SpecChecks, read_and_check
+from app.domain.dialects.envelope import ASSIGNED, read_envelope, usable_name
+from app.domain.dialects.schema import manifest_schema
+from app.domain.dialects.spec_model import SpecModel
+from app.domain.dialects.spelling import Spelling
+from app.domain.errors import Conflict, FieldError, Problems
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.domain.policy.declared import DeclaredTemplate
@@ -51,10 +57,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What an accepted manifest may draw on beside what was posted.
+    """Values that `Dialect.accept` uses beside the posted manifest.
 
-    `random` yields five characters of Kubernetes' alphabet for generated names, anew at each call. `stored` is the
-    accepted manifest that this one replaces: what was drawn or decided for it stays so.
+    `random` returns five new characters of Kubernetes' alphabet for generated names at each call. `stored` is the
+    accepted manifest that the posted one replaces: what was assigned to it is kept.
     """
 
     random: Callable[[], str]
@@ -77,7 +83,10 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusFacts:
-    """All a native status may be made of. `reported` is what the job's own pods have told (DIJob's profilings)."""
+    """Everything a native status is made of, beside the manifest.
+
+    `reported` is what the job's own pods have reported, such as the profilings of a DIJob.
+    """
 
     status: JobStatus
     replicas: Sequence[Replica]
@@ -88,49 +97,129 @@ class StatusFacts:
     deleted: bool = False
 
 
-class Dialect(ABC):
-    """A kind's translation in both directions. Implementations are stateless; one instance serves all jobs.
+SpecT = TypeVar("SpecT", bound=SpecModel)
 
-    A manifest passed in has been decoded; `accept` checks its envelope (apiVersion, kind, metadata) and collects all
-    errors at once. What a dialect decides once and upstream's spec has no field for is kept in the accepted manifest
-    under `assigned`, beside the spec; it is no part of what may be posted.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted(Generic[SpecT]):
+    """An accepted manifest as it is stored, with its dialect and the typed form of its spec."""
+
+    dialect: "Dialect[SpecT]"
+    manifest: Manifest
+    spec: SpecT
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the checks of a spec use beside the spec.
+
+    `job` is the name of the job, empty if the name itself is wrong: names that are made of it are then not checked.
+    `namespace` is None if the manifest names none.
+    """
+
+    job: str
+    namespace: str | None
+    limits: Limits
+    given: Given
+
+
+class Dialect(ABC, Generic[SpecT]):
+    """The rules of one kind of job: validation, defaults, plan and native status.
+
+    Implementations have no state; one instance serves all jobs. What a dialect decides once and the kind's own spec has
+    no field for is kept in the accepted manifest under `assigned`, beside the spec. Clients cannot post it.
     """
 
     kind: ClassVar[str]
-    api_versions: ClassVar[tuple[str, ...]]  # spoken ones, the canonical one first
-    mutable_fields: ClassVar[tuple[str, ...]]  # JSON pointers that PUT and PATCH may change; a step * is any one
+    api_versions: ClassVar[tuple[str, ...]]
+    """The accepted values of `apiVersion`, the canonical one first."""
+    mutable_fields: ClassVar[tuple[str, ...]]
+    """JSON pointers that PUT and PATCH may change; the step * stands for any one step."""
     supports_pause: ClassVar[bool] = False
-    resource: ClassVar[str] = "jobs"  # the collection of the API
+    resource: ClassVar[str] = "jobs"
+    """The collection of the API that serves jobs of this kind."""
+    spec_model: type[SpecT]
 
-    @abstractmethod
-    def accept(self, manifest: Manifest, limits: Limits, given: Given) -> Manifest:
-        """The manifest as it is stored: upstream defaults filled in, older spellings made current.
+    def accept(self, manifest: Manifest, limits: Limits, given: Given) -> Accepted[SpecT]:
+        """Validate a decoded manifest and fill in the defaults of the kind's own system.
 
         Raises:
             InvalidManifest: with every error of the manifest.
         """
+        problems, found = Problems(), Problems()
+        envelope = read_envelope(manifest, problems)
+        namespace = envelope["metadata"].get("namespace")
+        context = Context(
+            job=usable_name(envelope),
+            namespace=namespace if isinstance(namespace, str) else None,
+            limits=limits,
+            given=given,
+        )
+        spelling = self.current_spelling(manifest.get("spec"), problems)
+        spec = read_and_check(self.spec_model, spelling.spec, found, self._checks(context))
+        problems.absorb(found, spelling.original)
+        problems.raise_if_any(f"the {self.kind} is not valid")
+        assert spec is not None, "without a problem there is a spec"
+        accepted = {**envelope, "spec": self.stored_spec(spec)}
+        assigned = self.assigned(spec, context)
+        return Accepted(dialect=self, manifest=accepted | ({ASSIGNED: assigned} if assigned else {}), spec=spec)
 
-    @abstractmethod
+    def read(self, manifest: Manifest) -> Accepted[SpecT]:
+        """The typed form of a manifest that has been accepted before."""
+        return Accepted(dialect=self, manifest=manifest, spec=self.spec_model.model_validate(manifest["spec"]))
+
     def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
-        """Errors for what differs between two accepted manifests and may not."""
+        """An error for each immutable field in which two accepted manifests differ."""
+        return immutable_changes(stored, new, self.mutable_fields)
 
-    @abstractmethod
-    def plan(self, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
-        """What the accepted manifest means."""
-
-    @abstractmethod
-    def pod_templates(self, posted: Manifest, accepted: Manifest) -> Sequence[DeclaredTemplate]:
-        """The pod templates that an accepted manifest declares; their pointers lead into what was posted."""
-
-    @abstractmethod
-    def native_status(self, manifest: Manifest, facts: StatusFacts) -> dict[str, Any]:
-        """The status object as the kind's own system shows it."""
-
-    @abstractmethod
     def json_schema(self) -> dict[str, Any]:
         """JSON schema of the manifest, for `GET /api/v1/kinds`."""
+        return manifest_schema(self, self.spec_model)
 
-    def with_pause(self, manifest: Manifest, *, paused: bool) -> Manifest:  # noqa: ARG002  for kinds that can
+    @abstractmethod
+    def check(self, spec: SpecT, context: Context, problems: Problems) -> None:
+        """Report every error of a spec that has the right shape."""
+
+    @abstractmethod
+    def plan(self, accepted: Accepted[SpecT], identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
+        """What the accepted manifest means. `resumed` says whether the job has ever been paused and resumed."""
+
+    @abstractmethod
+    def pod_templates(self, posted: Manifest, accepted: Accepted[SpecT]) -> Sequence[DeclaredTemplate]:
+        """The pod templates that an accepted manifest declares; their pointers lead into the posted manifest."""
+
+    @abstractmethod
+    def native_status(self, accepted: Accepted[SpecT], facts: StatusFacts) -> dict[str, Any]:
+        """The status object in the format of the kind's own system."""
+
+    def current_spelling(self, spec: Any, problems: Problems) -> Spelling:  # noqa: ARG002  for kinds with older ones
+        """The posted spec with older spellings made current."""
+        return Spelling(spec)
+
+    def complete(self, spec: SpecT, given: Given) -> SpecT:  # noqa: ARG002  for kinds that draw values
+        """The spec with the defaults that depend on other fields or on the stored manifest."""
+        return spec
+
+    def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:  # noqa: ARG002  for kinds that know
+        """Whether the error may exist only because the fields at these places could not be read."""
+        return False
+
+    def check_unreadable(self, spec: Any, problems: Problems) -> None:
+        """Report the errors in the parts of a spec that cannot be read as a model, such as its pod templates."""
+
+    def stored_spec(self, spec: SpecT) -> Manifest:
+        """The spec as it is stored, defaults included."""
+        return spec.model_dump(by_alias=True, exclude_none=True)
+
+    def assigned(self, spec: SpecT, context: Context) -> Manifest:  # noqa: ARG002  for kinds that assign values
+        """What the accepted manifest keeps under `assigned`; empty if nothing."""
+        return {}
+
+    def with_pause(self, accepted: Accepted[SpecT], *, paused: bool) -> Accepted[SpecT]:  # noqa: ARG002
         """The manifest after pause or resume.
 
         Raises:
@@ -138,10 +227,18 @@ class Dialect(ABC):
         """
         raise Conflict(f"a {self.kind} cannot be paused", code="PauseNotSupported")
 
-    def scaling(self, manifest: Manifest) -> Scaling | None:  # noqa: ARG002  for kinds that can
-        """What of this job may be resized; None: nothing."""
+    def scaling(self, accepted: Accepted[SpecT]) -> Scaling | None:  # noqa: ARG002  for kinds that can
+        """The tasks of this job that may be resized; None if there are none."""
         return None
 
-    def resized(self, manifest: Manifest, sizes: Mapping[str, int]) -> Manifest:  # noqa: ARG002  for kinds that can
-        """The accepted manifest with these tasks resized, each and their sum within the bounds of `scaling`."""
+    def resized(self, accepted: Accepted[SpecT], sizes: Mapping[str, int]) -> Accepted[SpecT]:  # noqa: ARG002
+        """The manifest with these sizes, each and their sum within the bounds of `scaling`."""
         raise Conflict(f"a {self.kind} cannot be scaled", code="ScaleNotSupported")
+
+    def _checks(self, context: Context) -> SpecChecks[SpecT]:
+        return SpecChecks(
+            complete=lambda spec: self.complete(spec, context.given),
+            check=lambda spec, problems: self.check(spec, context, problems),
+            is_consequence=self.is_consequence,
+            check_unreadable=self.check_unreadable,
+        )

@@ -1,8 +1,8 @@
-"""All kinds that are spoken here. A new one is a line below."""
+"""The dialects of all job kinds. A new kind adds one entry to `_ALL`."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from app.domain.dialects.base import Dialect
 from app.domain.dialects.di_job import DIJobDialect
@@ -12,14 +12,14 @@ from app.domain.dialects.spec_model import nearest
 from app.domain.dialects.training_job import TrainingJobDialect
 from app.domain.errors import FieldError, InvalidManifest, shorten
 
-_ALL: Final[tuple[Dialect, ...]] = (GenericJobDialect(), MxJobDialect(), DIJobDialect(), TrainingJobDialect())
+_ALL: Final[tuple[Dialect[Any], ...]] = (GenericJobDialect(), MxJobDialect(), DIJobDialect(), TrainingJobDialect())
 
-DIALECTS: Final[Mapping[tuple[str, str], Dialect]] = MappingProxyType(
+DIALECTS: Final[Mapping[tuple[str, str], Dialect[Any]]] = MappingProxyType(
     {(version, dialect.kind): dialect for dialect in _ALL for version in dialect.api_versions}
 )
 
 
-def find(api_version: object, kind: object) -> Dialect:
+def find(api_version: object, kind: object) -> Dialect[Any]:
     """The dialect of a manifest.
 
     Raises:

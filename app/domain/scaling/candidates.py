@@ -1,12 +1,13 @@
 """Which jobs the dry run is about, and which of those it leaves alone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from app.domain import labels
-from app.domain.dialects.base import Dialect, Site
-from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.dialects.base import Accepted, Dialect
+from app.domain.plan import JobPlan, Manifest
 from app.domain.scaling.requests import demand_of, request_of
 from app.domain.scaling.values import Excuse, ResourceAmount, ScalableJob, Verdict, WaitingJob
 from app.domain.vocabulary import JobPhase
@@ -50,23 +51,24 @@ class TaskWaits:
     wholly: bool
 
 
-def can_scale(dialect: Dialect) -> bool:
+def can_scale(dialect: Dialect[Any]) -> bool:
     """Whether jobs of this kind may have something to resize at all."""
     return type(dialect).scaling is not Dialect.scaling
 
 
-def shape_of(dialect: Dialect, manifest: Manifest, identity: JobIdentity, site: Site) -> Shape | None:
-    """None: nothing of this job is the autoscaler's to resize."""
-    scaling = dialect.scaling(manifest)
+def shape_of(accepted: Accepted[Any], plan: Callable[[Accepted[Any]], JobPlan]) -> Shape | None:
+    """The task of a job that the autoscaler may resize; None if there is none. `plan` makes the plan of a manifest."""
+    scaling = accepted.dialect.scaling(accepted)
     if scaling is None or scaling.autoscaled is None:
         return None
     task = scaling.autoscaled
     size, (least, most) = scaling.sizes[task], scaling.bounds[task]
     others = sum(scaling.sizes.values()) - size
     least, most = max(least, scaling.total[0] - others), min(most, scaling.total[1] - others)
-    seen = manifest if size else dialect.resized(manifest, {task: max(1, least)})
-    demand = demand_of(_template(dialect.plan(seen, identity, resumed=False, site=site), task).get("spec") or {})
-    annotations = manifest["metadata"].get("annotations", {})
+    # A task without replicas has no pod template to read, so it is planned with the replicas that it would have.
+    with_replicas = accepted if size else accepted.dialect.resized(accepted, {task: max(1, least)})
+    demand = demand_of(_template(plan(with_replicas), task).get("spec") or {})
+    annotations = accepted.manifest["metadata"].get("annotations", {})
     return Shape(
         task=task,
         size=size,

@@ -31,7 +31,7 @@ def load(case: str) -> Manifest:
 
 
 def accept(manifest: Manifest, stored: Manifest | None = None, limits: Limits | None = None) -> Manifest:
-    return DIALECT.accept(manifest, limits or Limits(), replace(GIVEN, stored=stored))
+    return DIALECT.accept(manifest, limits or Limits(), replace(GIVEN, stored=stored)).manifest
 
 
 def identity(manifest: Manifest) -> JobIdentity:
@@ -48,7 +48,7 @@ def identity(manifest: Manifest) -> JobIdentity:
 
 
 def plan_of(accepted: Manifest, site: Site = SITE) -> JobPlan:
-    return DIALECT.plan(accepted, identity(accepted), resumed=False, site=site)
+    return DIALECT.plan(DIALECT.read(accepted), identity(accepted), resumed=False, site=site)
 
 
 def environment(plan: JobPlan, task: str, rank: int, container: int = 0) -> dict[str, str]:
@@ -123,8 +123,8 @@ def test_the_rank_of_a_pod_is_its_place_among_the_nodes(case: str) -> None:
 
 def test_after_a_loss_the_hole_stays_in_the_list_of_nodes() -> None:
     stored = accept(load("seed"))
-    grown = DIALECT.resized(stored, {"learner": 2})
-    shrunk = DIALECT.resized(grown, {"collector": 1})
+    grown = DIALECT.resized(DIALECT.read(stored), {"learner": 2}).manifest
+    shrunk = DIALECT.resized(DIALECT.read(grown), {"collector": 1}).manifest
     nodes = environment(plan_of(shrunk), "learner", 1)
     assert nodes["DI_RANK"] == "4"
     assert [bool(node) for node in nodes["DI_NODES"].split(",")] == [True, True, True, False, True]
@@ -182,4 +182,4 @@ def test_random_names_are_not_drawn() -> None:
     def refuse() -> str:
         raise AssertionError
 
-    assert DIALECT.accept(load("seed"), Limits(), Given(random=refuse))
+    assert DIALECT.accept(load("seed"), Limits(), Given(random=refuse)).manifest

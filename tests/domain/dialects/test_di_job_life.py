@@ -139,4 +139,4 @@ def test_of_two_tasks_without_a_type_only_the_one_that_shrinks_loses_pods() -> N
     leaving = {pod.key for pod in life.world.pods.values() if pod.deleting}
     assert leaving == {Rank("first", 1), Rank("first", 2)}
     assert life.status()["taskStatus"] == {"first": {"Running": 3}, "second": {"Running": 3}}, "also those that leave"
-    assert DIALECT.scaling(life.manifest).sizes == {"first": 1, "second": 3}
+    assert DIALECT.scaling(DIALECT.read(life.manifest)).sizes == {"first": 1, "second": 3}

@@ -62,9 +62,9 @@ def test_growth_takes_the_lowest_holes(wanted: dict[str, int], changes: list[tup
 def test_a_rank_that_left_leaves_a_hole_until_growth_fills_it() -> None:
     stored = accept(load("seed"))
     assert stored["assigned"]["ranks"] == {"learner": [0], "evaluator": [1], "collector": [2, 3]}
-    shrunk = DIALECT.resized(DIALECT.resized(stored, {"learner": 2}), {"collector": 1})
+    shrunk = DIALECT.resized(DIALECT.resized(DIALECT.read(stored), {"learner": 2}), {"collector": 1}).manifest
     assert shrunk["assigned"]["ranks"] == {"learner": [0, 4], "evaluator": [1], "collector": [2]}
-    grown = DIALECT.resized(shrunk, {"evaluator": 2})
+    grown = DIALECT.resized(DIALECT.read(shrunk), {"evaluator": 2}).manifest
     assert grown["assigned"]["ranks"] == {"learner": [0, 4], "evaluator": [1, 3], "collector": [2]}
 
 
@@ -72,7 +72,7 @@ def test_a_rank_that_left_leaves_a_hole_until_growth_fills_it() -> None:
 def test_an_edit_of_the_manifest_and_a_request_for_a_size_come_to_the_same(changes: list[tuple[str, int]]) -> None:
     stored = accept(load("normal"))
     for task, size in changes:
-        resized = DIALECT.resized(stored, {task: size})
+        resized = DIALECT.resized(DIALECT.read(stored), {task: size}).manifest
         posted = load("normal")
         for item in posted["spec"]["tasks"]:
             item["replicas"] = sizes(resized)[item["name"]]
@@ -103,7 +103,7 @@ def test_the_plan_has_the_ranks_that_were_assigned(wanted: dict[str, int]) -> No
     ],
 )
 def test_bounds(manifest: Manifest, bounds: Mapping[str, tuple[int, int]], total: tuple[int, int] | None) -> None:
-    scaling = DIALECT.scaling(accept(manifest))
+    scaling = DIALECT.scaling(DIALECT.read(accept(manifest)))
     assert scaling.sizes == {task["name"] or task["type"]: task.get("replicas", 1) for task in _named(manifest)}
     assert scaling.bounds == bounds
     assert total is None or scaling.total == total
@@ -115,7 +115,7 @@ def _named(manifest: Manifest) -> list[dict[str, Any]]:
 
 
 def test_without_bounds_a_job_may_grow_as_far_as_its_lists_reach() -> None:
-    scaling = DIALECT.scaling(accept(load("normal")))
+    scaling = DIALECT.scaling(DIALECT.read(accept(load("normal"))))
     assert scaling.total[0] == 3
     assert 500 < scaling.total[1] < 2000
 
@@ -126,8 +126,8 @@ def at(task: str, rank: int, ip: str | None = "10.0.0.1", *, leaving: bool = Fal
 
 
 def test_addresses_stand_at_the_global_ranks() -> None:
-    stored = DIALECT.resized(accept(load("everything")), {"learner": 2})
-    stored = DIALECT.resized(stored, {"big-league": 1})
+    stored = DIALECT.resized(DIALECT.read(accept(load("everything"))), {"learner": 2}).manifest
+    stored = DIALECT.resized(DIALECT.read(stored), {"big-league": 1}).manifest
     assert stored["assigned"]["ranks"] == {"learner": [0, 4], "big-league": [1], "judge": [3]}
     replicas = [
         at("learner", 0, "10.0.0.9"),

@@ -226,10 +226,10 @@ def test_the_largest_job_can_still_be_started(most: int | None) -> None:
     """Linux refuses a process one of whose variables is longer than 128 KiB."""
     spec = {} if most is None else {"maxReplicas": most}
     accepted = accept(a_manifest(a_task("worker"), a_task("other"), job="j" * 20, **spec))
-    total = DIALECT.scaling(accepted).total[1]
-    grown = DIALECT.resized(accepted, {"worker": total - 1})
+    total = DIALECT.scaling(DIALECT.read(accepted)).total[1]
+    grown = DIALECT.resized(DIALECT.read(accepted), {"worker": total - 1}).manifest
     anywhere = replace(identity(grown), namespace="n" * 63)
-    plan = DIALECT.plan(grown, anywhere, resumed=False, site=Site())
+    plan = DIALECT.plan(DIALECT.read(grown), anywhere, resumed=False, site=Site())
     assert len("DI_NODES=" + environment(plan, "worker", 0)["DI_NODES"]) < 128 * 1024
 
 

@@ -37,17 +37,17 @@ def identity(manifest: Manifest) -> JobIdentity:
 
 def plan_of(manifest: Manifest, *, resumed: bool = False, site: Site = SITE) -> JobPlan:
     dialect = find(manifest["apiVersion"], manifest["kind"])
-    accepted = dialect.accept(manifest, Limits(), GIVEN)
-    return dialect.plan(accepted, identity(accepted), resumed=resumed, site=site)
+    accepted = dialect.accept(manifest, Limits(), GIVEN).manifest
+    return dialect.plan(dialect.read(accepted), identity(accepted), resumed=resumed, site=site)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_stored(case: str, golden: Golden) -> None:
     manifest = load(case)
     dialect = find(manifest["apiVersion"], manifest["kind"])
-    accepted = dialect.accept(manifest, Limits(), GIVEN)
+    accepted = dialect.accept(manifest, Limits(), GIVEN).manifest
     golden(DATA / case / "accepted.yaml", accepted)
-    assert dialect.accept(accepted, Limits(), GIVEN) == accepted
+    assert dialect.accept(accepted, Limits(), GIVEN).manifest == accepted
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -11,7 +11,7 @@ from app.domain.plan import Manifest
 from tests.domain.dialects.test_generic_job_validation import DIALECT, PORTS, REPLICA, a_manifest, command, replica
 from tests.support.plans import GIVEN
 
-STORED = DIALECT.accept(a_manifest(), Limits(), GIVEN)
+STORED = DIALECT.accept(a_manifest(), Limits(), GIVEN).manifest
 
 
 def mutate(manifest: Manifest, pointer: str, value: Any) -> Manifest:
@@ -34,7 +34,7 @@ def mutate(manifest: Manifest, pointer: str, value: Any) -> Manifest:
     ],
 )
 def test_what_may_change(pointer: str, value: Any) -> None:
-    new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN)
+    new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN).manifest
     assert not DIALECT.changes(STORED, new)
 
 
@@ -55,23 +55,23 @@ def test_what_may_change(pointer: str, value: Any) -> None:
     ],
 )
 def test_what_may_not(pointer: str, value: Any, told: str) -> None:
-    new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN)
+    new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN).manifest
     changes = DIALECT.changes(STORED, new)
     assert changes[0].pointer == told
     assert {change.code for change in changes} == {"Immutable"}
 
 
 def test_pause_and_resume() -> None:
-    paused = DIALECT.with_pause(STORED, paused=True)
+    paused = DIALECT.with_pause(DIALECT.read(STORED), paused=True).manifest
     assert paused["spec"]["runMode"]["pause"]["enabled"] is True
     assert not DIALECT.changes(STORED, paused)
-    assert DIALECT.with_pause(paused, paused=False) == STORED
+    assert DIALECT.with_pause(DIALECT.read(paused), paused=False).manifest == STORED
 
 
 def test_a_job_in_debug_mode_is_not_paused() -> None:
-    debugged = DIALECT.accept(a_manifest(runMode={"debug": {"enabled": True}}), Limits(), GIVEN)
+    debugged = DIALECT.accept(a_manifest(runMode={"debug": {"enabled": True}}), Limits(), GIVEN).manifest
     with pytest.raises(Conflict):
-        DIALECT.with_pause(debugged, paused=True)
+        DIALECT.with_pause(DIALECT.read(debugged), paused=True)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.support.plans import GIVEN
 DIALECT = GenericJobDialect()
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = CREATED + timedelta(minutes=5)
-MANIFEST = DIALECT.accept(load("simple"), Limits(), GIVEN)
+MANIFEST = DIALECT.accept(load("simple"), Limits(), GIVEN).manifest
 
 
 def condition(type_: ConditionType, status: str, reason: str, message: str) -> Condition:
@@ -91,12 +91,14 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_native_status(case: str, golden: Golden) -> None:
-    golden(DATA.parent / "generic_job_native" / f"{case}.json", DIALECT.native_status(MANIFEST, CASES[case]))
+    golden(
+        DATA.parent / "generic_job_native" / f"{case}.json", DIALECT.native_status(DIALECT.read(MANIFEST), CASES[case])
+    )
 
 
 def native(phase: JobPhase, reason: str = "", message: str = "") -> dict[str, Any]:
     status = JobStatus(phase=phase, reason=reason, message=message)
-    return DIALECT.native_status(MANIFEST, StatusFacts(status=status, replicas=(), created_at=CREATED))
+    return DIALECT.native_status(DIALECT.read(MANIFEST), StatusFacts(status=status, replicas=(), created_at=CREATED))
 
 
 @pytest.mark.parametrize(

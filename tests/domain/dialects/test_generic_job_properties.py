@@ -44,7 +44,7 @@ REPLICA_FIELDS = ["type", "replicas", "restartPolicy", "template"]
 def outcome(manifest: Manifest) -> Manifest | None:
     errors: tuple[FieldError, ...] = ()
     try:
-        return DIALECT.accept(manifest, Limits(max_replicas=50), GIVEN)
+        return DIALECT.accept(manifest, Limits(max_replicas=50), GIVEN).manifest
     except InvalidManifest as refused:
         errors = refused.errors
     assert errors

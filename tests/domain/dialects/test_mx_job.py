@@ -47,7 +47,7 @@ def load(case: str) -> Manifest:
 
 
 def accepted(manifest: Manifest, given: Given = GIVEN) -> Manifest:
-    return DIALECT.accept(manifest, Limits(), given)
+    return DIALECT.accept(manifest, Limits(), given).manifest
 
 
 def plan_of(manifest: Manifest, site: Site = SITE) -> JobPlan:
@@ -61,7 +61,7 @@ def plan_of(manifest: Manifest, site: Site = SITE) -> JobPlan:
         generation=1,
         installation="test-installation",
     )
-    return DIALECT.plan(stored, identity, resumed=False, site=site)
+    return DIALECT.plan(DIALECT.read(stored), identity, resumed=False, site=site)
 
 
 def pods(plan: JobPlan) -> dict[str, Manifest]:
@@ -139,11 +139,11 @@ def test_labels_and_annotations_can_be_changed() -> None:
 
 def test_there_is_no_pause_and_no_scaling() -> None:
     stored = accepted(load("shipped_dist"))
-    assert DIALECT.scaling(stored) is None
+    assert DIALECT.scaling(DIALECT.read(stored)) is None
     with pytest.raises(Conflict):
-        DIALECT.with_pause(stored, paused=True)
+        DIALECT.with_pause(DIALECT.read(stored), paused=True)
     with pytest.raises(Conflict):
-        DIALECT.resized(stored, {"worker": 4})
+        DIALECT.resized(DIALECT.read(stored), {"worker": 4})
 
 
 def test_the_scheduler_finds_its_own_address_under_its_service() -> None:

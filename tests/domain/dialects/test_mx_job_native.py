@@ -98,7 +98,7 @@ class Life(World):
         )
 
     def native(self) -> dict[str, Any]:
-        return DIALECT.native_status(MANIFEST, self.told())
+        return DIALECT.native_status(DIALECT.read(MANIFEST), self.told())
 
 
 Moment = tuple[str, Callable[[Life], object]]
@@ -158,7 +158,7 @@ def test_a_restart_of_jobgate_never_harms_a_finished_job() -> None:
     for _ in range(3):
         life.find_again()
         assert life.native() == done
-        assert life.native() == DIALECT.native_status(MANIFEST, life.told())
+        assert life.native() == DIALECT.native_status(DIALECT.read(MANIFEST), life.told())
 
 
 def test_a_restart_of_jobgate_never_harms_a_job_that_is_being_created() -> None:
@@ -248,7 +248,7 @@ def replica(
 def role_of(replica: Replica | None) -> dict[str, Any]:
     manifest = accepted(load("shipped_local"))
     facts = StatusFacts(status=JobStatus(), replicas=[replica] if replica else [], created_at=T0)
-    (role,) = DIALECT.native_status(manifest, facts)["replicaStatuses"]
+    (role,) = DIALECT.native_status(DIALECT.read(manifest), facts)["replicaStatuses"]
     found: dict[str, Any] = role
     return found
 
@@ -291,7 +291,7 @@ def test_state_of_a_role(phases: list[ReplicaPhase], state: str) -> None:
         for i, phase in enumerate(phases)
     ]
     facts = StatusFacts(status=JobStatus(), replicas=replicas, created_at=T0)
-    role = DIALECT.native_status(MANIFEST, facts)["replicaStatuses"][2]
+    role = DIALECT.native_status(DIALECT.read(MANIFEST), facts)["replicaStatuses"][2]
     assert role["state"] == state
     assert sum(role["ReplicasStates"].values()) == 3
 
@@ -311,14 +311,14 @@ def test_the_reason_names_who_failed_where_the_replicas_ended_the_job(why: Reaso
         phase=JobPhase.FAILED, reason=why, message="in jobgate's words", ended_by=summarize_failures(replicas)
     )
     facts = StatusFacts(status=status, replicas=replicas, created_at=T0)
-    assert DIALECT.native_status(MANIFEST, facts)["reason"] == told
+    assert DIALECT.native_status(DIALECT.read(MANIFEST), facts)["reason"] == told
 
 
 def conditions(*phases: JobPhase) -> list[str]:
     seconds = count()
     transitions = tuple(Transition(at=at(next(seconds)), phase=phase, reason="", message="") for phase in phases)
     facts = StatusFacts(status=JobStatus(transitions=transitions), replicas=(), created_at=T0)
-    return [shown["type"] for shown in DIALECT.native_status(MANIFEST, facts)["conditions"]]
+    return [shown["type"] for shown in DIALECT.native_status(DIALECT.read(MANIFEST), facts)["conditions"]]
 
 
 def test_ready_is_not_repeated() -> None:
@@ -343,7 +343,7 @@ def test_dead_members_are_named_once_they_are_replaced() -> None:
         attempts=[("worker", 1, attempt) for attempt in ended],
         created_at=T0,
     )
-    assert DIALECT.native_status(MANIFEST, facts)["conditions"] == [
+    assert DIALECT.native_status(DIALECT.read(MANIFEST), facts)["conditions"] == [
         {
             "type": "RemovingDeadMember",
             "reason": "removing dead member example-dist-job-worker-x7k2-1",

@@ -252,7 +252,7 @@ specs = st.fixed_dictionaries(
 
 def outcome(manifest: Manifest) -> tuple[Manifest | None, tuple[FieldError, ...]]:
     try:
-        return DIALECT.accept(manifest, Limits(max_replicas=20), GIVEN), ()
+        return DIALECT.accept(manifest, Limits(max_replicas=20), GIVEN).manifest, ()
     except InvalidManifest as refused:
         return None, refused.errors
 

@@ -32,7 +32,7 @@ def load(case: str) -> Manifest:
 
 
 def accepted(manifest: Manifest) -> Manifest:
-    return DIALECT.accept(manifest, Limits(), GIVEN)
+    return DIALECT.accept(manifest, Limits(), GIVEN).manifest
 
 
 def identity(manifest: Manifest) -> JobIdentity:
@@ -49,7 +49,7 @@ def identity(manifest: Manifest) -> JobIdentity:
 
 def plan_of(manifest: Manifest, site: Site = SITE) -> JobPlan:
     stored = accepted(manifest)
-    return DIALECT.plan(stored, identity(stored), resumed=False, site=site)
+    return DIALECT.plan(DIALECT.read(stored), identity(stored), resumed=False, site=site)
 
 
 def changed(case: str, **spec: Any) -> Manifest:
@@ -162,9 +162,9 @@ def test_a_users_variable_replaces_ours() -> None:
 
 
 def test_counts_in_the_environment_do_not_follow_the_size() -> None:
-    resized = DIALECT.resized(accepted(load("example_job")), {"trainer": 5})
+    resized = DIALECT.resized(DIALECT.read(accepted(load("example_job"))), {"trainer": 5}).manifest
     before, after = (
-        DIALECT.plan(stored, identity(stored), resumed=False, site=SITE)
+        DIALECT.plan(DIALECT.read(stored), identity(stored), resumed=False, site=SITE)
         for stored in (accepted(load("example_job")), resized)
     )
     assert len(after.replicas) == len(before.replicas) + 3
@@ -197,8 +197,8 @@ def test_a_masters_resources_are_fixed_and_its_envs_unused() -> None:
 
 def test_the_rules_are_about_the_trainers_that_are_wanted() -> None:
     """Upstream counted failures against the trainers of the beginning (cloud issue 411)."""
-    stored = DIALECT.resized(accepted(load("example_job")), {"trainer": 4})
-    plan = DIALECT.plan(stored, identity(stored), resumed=False, site=SITE)
+    stored = DIALECT.resized(DIALECT.read(accepted(load("example_job"))), {"trainer": 4}).manifest
+    plan = DIALECT.plan(DIALECT.read(stored), identity(stored), resumed=False, site=SITE)
     wanted = {Rank("trainer", rank) for rank in range(4)}
     assert [rule.ranks for rule in plan.rules if rule.name.startswith("trainers")] == [wanted, wanted]
 
@@ -260,23 +260,23 @@ def test_the_shorter_of_walltime_and_annotation_counts() -> None:
 
 @pytest.mark.parametrize(("sent", "size", "expected"), [((2, 6), 4, 4), ((5, 6), 4, 5), ((1, 3), 4, 3), ((2, 2), 4, 2)])
 def test_a_size_stays_within_the_bounds_of_an_edit(sent: tuple[int, int], size: int, expected: int) -> None:
-    stored = DIALECT.resized(accepted(load("example_job")), {"trainer": size})
+    stored = DIALECT.resized(DIALECT.read(accepted(load("example_job"))), {"trainer": size}).manifest
     edited = load("example_job")
     edited["spec"]["trainer"] |= {"min-instance": sent[0], "max-instance": sent[1]}
-    new = DIALECT.accept(edited, Limits(), replace(GIVEN, stored=stored))
+    new = DIALECT.accept(edited, Limits(), replace(GIVEN, stored=stored)).manifest
     assert new["assigned"] == {"trainers": expected}
     assert not DIALECT.changes(stored, new)
 
 
 def test_what_may_be_scaled() -> None:
     stored = accepted(load("example_job"))
-    assert DIALECT.scaling(stored) == Scaling(
+    assert DIALECT.scaling(DIALECT.read(stored)) == Scaling(
         sizes={"trainer": 2}, bounds={"trainer": (2, 6)}, total=(2, 6), autoscaled="trainer"
     )
     fixed = accepted(load("kube_batch"))
-    assert DIALECT.scaling(fixed) is None
+    assert DIALECT.scaling(DIALECT.read(fixed)) is None
     with pytest.raises(Conflict):
-        DIALECT.resized(fixed, {"trainer": 2})
+        DIALECT.resized(DIALECT.read(fixed), {"trainer": 2})
 
 
 def test_names_of_trainers_to_come_are_kept_for_the_job() -> None:

@@ -119,7 +119,7 @@ LIFE = {
 
 
 def accepted(manifest: Manifest) -> Manifest:
-    return DIALECT.accept(manifest, Limits(), GIVEN)
+    return DIALECT.accept(manifest, Limits(), GIVEN).manifest
 
 
 def facts(step: Step) -> StatusFacts:
@@ -136,7 +136,7 @@ def facts(step: Step) -> StatusFacts:
 
 def native(step: Step, manifest: Manifest | None = None) -> dict[str, Any]:
     stored = accepted(manifest or load("example_job"))
-    return DIALECT.native_status({**stored, "assigned": {"trainers": step.trainers}}, facts(step))
+    return DIALECT.native_status(DIALECT.read({**stored, "assigned": {"trainers": step.trainers}}), facts(step))
 
 
 @pytest.mark.parametrize("step", LIFE)
@@ -265,7 +265,7 @@ def finish_of(*replicas: Replica, tolerant: bool) -> tuple[JobPhase, str] | None
     manifest = accepted(
         load("example_job") if tolerant else changed("example_job", **PLAIN | {"trainer": {"min-instance": 2}})
     )
-    plan = DIALECT.plan(manifest, identity(manifest), resumed=False, site=Site())
+    plan = DIALECT.plan(DIALECT.read(manifest), identity(manifest), resumed=False, site=Site())
     finish = evaluate(plan, by_rank(*replicas))
     return (finish.phase, finish.message.split()[0]) if finish else None
 

@@ -137,7 +137,7 @@ def test_upstreams_own_message_is_kept() -> None:
 def test_names_are_made_for_the_largest_size(job: str, spec: Manifest, codes: list[str]) -> None:
     manifest = a_manifest(job, **spec)
     if not codes:
-        assert DIALECT.accept(manifest, Limits(), GIVEN)
+        assert DIALECT.accept(manifest, Limits(), GIVEN).manifest
         return
     assert [(error.pointer, error.code) for error in errors_of(manifest)] == [
         ("/metadata/name", code) for code in codes
@@ -175,7 +175,7 @@ def test_too_large() -> None:
 
 @pytest.mark.parametrize("walltime", [90, "90"], ids=["number", "text"])
 def test_walltime_is_a_number_or_a_text(walltime: int | str) -> None:
-    stored = DIALECT.accept(a_manifest(annotations={"walltime": walltime}), Limits(), GIVEN)
+    stored = DIALECT.accept(a_manifest(annotations={"walltime": walltime}), Limits(), GIVEN).manifest
     assert stored["spec"]["annotations"]["walltime"] == 90
 
 
@@ -191,7 +191,7 @@ def test_walltime_is_a_number_or_a_text(walltime: int | str) -> None:
     ],
 )
 def test_what_upstream_takes_is_taken(spec: Manifest) -> None:
-    stored = DIALECT.accept(a_manifest(**spec), Limits(), GIVEN)
+    stored = DIALECT.accept(a_manifest(**spec), Limits(), GIVEN).manifest
     text = str(stored)
     assert "replicaSpec" not in text
     assert "index_succeed" not in text
@@ -216,12 +216,12 @@ ROLE_FIELDS = [
 def check(manifest: Manifest) -> None:
     limits = Limits(max_replicas=50)
     try:
-        stored = DIALECT.accept(manifest, limits, GIVEN)
+        stored = DIALECT.accept(manifest, limits, GIVEN).manifest
     except InvalidManifest:
         return
-    assert DIALECT.accept(as_posted(stored), limits, GIVEN) == stored
+    assert DIALECT.accept(as_posted(stored), limits, GIVEN).manifest == stored
     assert not DIALECT.changes(stored, stored)
-    plan = DIALECT.plan(stored, identity(stored), resumed=False, site=Site())
+    plan = DIALECT.plan(DIALECT.read(stored), identity(stored), resumed=False, site=Site())
     assert list(objects_of(plan))
     assert reserved_names(plan)
 

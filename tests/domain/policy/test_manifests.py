@@ -8,8 +8,8 @@ import yaml
 
 from app.cli import DEV_DEFAULTS
 from app.domain.dialects.registry import DIALECTS
+from app.domain.planning import Planner
 from app.domain.policy import Level, PodPolicy
-from app.services.planning import Planner
 from app.settings import Settings
 
 ROOT = Path(__file__).parents[3]
@@ -41,7 +41,7 @@ def violated(document: dict[str, Any], policy: PodPolicy) -> set[str]:
     """The controls that a manifest violates, once it has been accepted without a policy."""
     namespace = document["metadata"].get("namespace", "team")
     draft = Planner(installation="i", policy=OF_DEVELOPMENT).draft(document, namespace, suffix)
-    return {error.code for error in policy.violations(draft.dialect.pod_templates(document, draft.manifest))}
+    return {error.code for error in policy.violations(draft.accepted.dialect.pod_templates(document, draft.accepted))}
 
 
 def test_the_exemptions_are_of_manifests_that_exist() -> None:

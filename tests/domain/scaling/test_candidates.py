@@ -1,13 +1,13 @@
 """What of a job the autoscaler may touch, and when it may not."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
-from app.domain.dialects.base import Site
 from app.domain.dialects.generic_job import GenericJobDialect
-from app.domain.plan import JobIdentity
+from app.domain.planning import Planner
 from app.domain.scaling.candidates import Live, Shape, TaskWaits, can_scale, candidate, shape_of, waiting
 from app.domain.scaling.values import Verdict, WaitingJob
 from app.domain.vocabulary import JobPhase
@@ -16,14 +16,12 @@ from tests.support.elastic import ElasticDialect, elastic_manifest
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 FREEZE = timedelta(seconds=60)
-JOB = JobIdentity(
-    uid="u", kind="Elastic", api_version="tests/v1", namespace="team", name="n", generation=1, installation="here"
-)
 
 
 def shape(manifest: dict[str, Any] | None = None, **spec: Any) -> Shape | None:
     manifest = manifest or elastic_manifest(2, 1, 4, cpu="200m")
-    return shape_of(ElasticDialect(), {**manifest, "spec": manifest["spec"] | spec}, JOB, Site())
+    accepted = ElasticDialect().read({**manifest, "spec": manifest["spec"] | spec})
+    return shape_of(accepted, partial(Planner(installation="here").plan, uid="u"))
 
 
 def shaped(**spec: Any) -> Shape:

@@ -1,40 +1,21 @@
-"""The spellings of GenericJob's older API page, made current before anything is checked.
+"""Makes the spellings of GenericJob's older API page current before the spec is checked.
 
-    replicasSpec -> replicaSpecs                 runMode.*.enable -> enabled
-    ranks as strings -> integers                 restartPolicy: OnFailure -> {policy: OnFailure}
-    {replicas: {worker: [0]}} -> {worker: [0]}   successRules: {rules: [...]} -> [...]
-
-Errors are found in the current spelling and must be told at the place the user wrote: `Spelling.original` leads back.
+replicasSpec -> replicaSpecs                 runMode.*.enable -> enabled
+ranks as strings -> integers                 restartPolicy: OnFailure -> {policy: OnFailure}
+{replicas: {worker: [0]}} -> {worker: [0]}   successRules: {rules: [...]} -> [...]
 """
 
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from app.domain.errors import FieldError, Problems, pointer_to
+from app.domain.dialects.spelling import Spelling
+from app.domain.errors import Problems, pointer_to
 
 _RULE_LISTS: Final = ("successRules", "failureRules")
 _RULE_WRAPPERS: Final = ("replicas", "ranks")
 
 
-@dataclass(frozen=True, slots=True)
-class Spelling:
-    """A spec in the current spelling. `moved` has the user's pointer for each current one that is different."""
-
-    spec: Any
-    moved: dict[str, str] = field(default_factory=dict)
-
-    def original(self, error: FieldError) -> FieldError:
-        return replace(error, pointer=self.written_at(error.pointer))
-
-    def written_at(self, pointer: str) -> str:
-        """Where the user wrote what is at this place of the current spelling."""
-        for current in sorted(self.moved, key=len, reverse=True):
-            if pointer == current or pointer.startswith(current + "/"):
-                return self.moved[current] + pointer[len(current) :]
-        return pointer
-
-
 def current_spelling(spec: Any, base: str, problems: Problems) -> Spelling:
+    """The posted spec in the current spelling; two spellings of one field that differ are reported."""
     if not isinstance(spec, dict):
         return Spelling(spec)
     spec = dict(spec)

@@ -1,0 +1,51 @@
+"""Reading a posted spec and reporting every error of it at once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from app.domain.dialects.spec_model import SpecModel, read_in_part, read_spec
+from app.domain.errors import FieldError, Problems
+
+Place: TypeAlias = tuple[str | int, ...]
+"""The steps from a spec to one of its fields."""
+_Spec = TypeVar("_Spec", bound=SpecModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecChecks(Generic[_Spec]):
+    """The rules of a kind that its spec model cannot express.
+
+    `complete` fills in what the model leaves open. `check` reports the errors of a completed spec. `is_consequence`
+    says whether an error may exist only because fields at these places were left out. `check_unreadable` checks what
+    it can of a spec that cannot be read even in part.
+    """
+
+    complete: Callable[[_Spec], _Spec]
+    check: Callable[[_Spec, Problems], None]
+    is_consequence: Callable[[FieldError, Sequence[Place]], bool]
+    check_unreadable: Callable[[Any, Problems], None]
+
+
+def read_and_check(model: type[_Spec], value: Any, problems: Problems, checks: SpecChecks[_Spec]) -> _Spec | None:
+    """Read the value of `/spec` as a model and check it; None if its shape is wrong.
+
+    A spec of the wrong shape is checked without the fields that cannot be read, so that a client learns of its other
+    errors in the same answer.
+    """
+    spec = read_spec(model, value, "/spec", problems)
+    if spec is not None:
+        spec = checks.complete(spec)
+        checks.check(spec, problems)
+        return spec
+    if problems.full:
+        return None
+    part = read_in_part(model, value)
+    if part is None:
+        checks.check_unreadable(value, problems)
+        return None
+    readable, left_out = part
+    found = Problems()
+    checks.check(checks.complete(readable), found)
+    problems.extend(error for error in found.errors if not checks.is_consequence(error, left_out))
+    return None

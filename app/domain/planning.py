@@ -1,0 +1,173 @@
+"""Makes manifests that can be stored from posted documents, and plans from stored manifests.
+
+    document ─▶ kind ─▶ name and namespace ─▶ dialect.accept ─▶ plan ─▶ size of the rendered objects
+
+The API and the controller of one process share a `Planner`, and with it the typed specs of the jobs that they use.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from app.domain import labels
+from app.domain.dialects import registry
+from app.domain.dialects.base import Accepted, Given, Limits, Site
+from app.domain.dialects.envelope import allowed_controls
+from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to
+from app.domain.generated_names import Suffix, named, placed
+from app.domain.kinds import JOBS, refuse_wrong_route
+from app.domain.manifests.rendered import pod_bytes
+from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.policy import PodPolicy
+from app.domain.policy.pod_policy import violation
+from app.domain.sized_cache import SizedCache
+
+# Typed specs take about twelve times as much memory as their JSON, so this bounds them at about 50 MiB.
+_MAX_SPEC_BYTES: Final = 4 * 1024 * 1024
+_ENTRY_BYTES: Final = 1024  # what a small spec takes beside its JSON
+
+SpecKey: TypeAlias = tuple[UUID, int]
+"""A job and its generation: an edit of labels or annotations leaves the spec as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A manifest as it would be stored. `generated` says that another name may be drawn if this one is taken."""
+
+    accepted: Accepted[Any]
+    generated: bool
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.accepted.manifest
+
+    @property
+    def name(self) -> str:
+        return self.accepted.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """Accepts and plans manifests with the configuration of one installation."""
+
+    installation: str
+    limits: Limits = field(default_factory=Limits)
+    site: Site = field(default_factory=Site)
+    policy: PodPolicy = field(default_factory=PodPolicy)
+    _specs: SizedCache[SpecKey, Accepted[Any]] = field(default_factory=partial(SizedCache, _MAX_SPEC_BYTES), init=False)
+
+    def draft(
+        self,
+        document: Manifest,
+        namespace: str,
+        suffix: Suffix,
+        *,
+        stored: Manifest | None = None,
+        administers: bool = False,
+    ) -> Draft:
+        """The manifest with its defaults, its name and its namespace; `stored` is the manifest that it replaces.
+
+        Raises:
+            InvalidManifest: with every error of the document.
+            Forbidden: it violates the pod policy, or asks for an exemption that only an administrator may give.
+        """
+        refuse_wrong_route(document, JOBS, namespace)
+        dialect = registry.find(document.get("apiVersion"), document.get("kind"))
+        called, generated = named(document, suffix)
+        accepted = dialect.accept(placed(called, namespace), self.limits, Given(random=suffix, stored=stored))
+        manifest = accepted.manifest
+        manifest["metadata"].pop("generateName", None)
+        manifest["metadata"]["namespace"] = namespace
+        if not administers:
+            _refuse_exemption(manifest, stored)
+        self.policy.refuse_violations(
+            dialect.pod_templates(manifest if stored else document, accepted),
+            exempt=allowed_controls(manifest),
+            before=dialect.pod_templates(stored, dialect.read(stored)) if stored else (),
+        )
+        return Draft(accepted=accepted, generated=generated)
+
+    def read(self, manifest: Manifest, uid: UUID, generation: int) -> Accepted[Any]:
+        """The typed form of a job's stored manifest. Its spec is validated once a generation."""
+        known = self._specs.get((uid, generation))
+        if known is not None:
+            # The metadata may have been edited since, which makes no other generation.
+            return replace(known, manifest=manifest)
+        accepted = registry.find(manifest["apiVersion"], manifest["kind"]).read(manifest)
+        self.keep(accepted, uid, generation)
+        return accepted
+
+    def keep(self, accepted: Accepted[Any], uid: UUID, generation: int) -> None:
+        """Remember the typed spec of a manifest that is stored, or about to be."""
+        self._specs.put((uid, generation), accepted, stored_bytes(accepted.manifest))
+
+    def plan(
+        self, accepted: Accepted[Any], uid: str, *, generation: int = 1, resumed: bool = False, credential: str = ""
+    ) -> JobPlan:
+        """What an accepted manifest means. A plan whose objects are only shown has no credential."""
+        manifest = accepted.manifest
+        identity = JobIdentity(
+            uid=uid,
+            kind=manifest["kind"],
+            api_version=manifest["apiVersion"],
+            namespace=manifest["metadata"]["namespace"],
+            name=accepted.name,
+            generation=generation,
+            installation=self.installation,
+            credential=credential,
+        )
+        return accepted.dialect.plan(accepted, identity, resumed=resumed, site=self.site)
+
+    def checked_plan(self, accepted: Accepted[Any], uid: str) -> JobPlan:
+        """The plan of a new manifest whose objects are within the limits.
+
+        Only the last replica of each task is rendered: its rank has the most digits, so it is the largest of the task.
+
+        Raises:
+            InvalidManifest: one of its pods is too large, or all of them together are.
+        """
+        plan = self.plan(accepted, uid)
+        sizes = pod_bytes(plan)
+        errors = [*self._too_large(plan, sizes)]
+        if errors:
+            raise InvalidManifest("the manifest renders to objects that no cluster takes", errors=errors)
+        return plan
+
+    def _too_large(self, plan: JobPlan, sizes: Mapping[str, int]) -> Iterator[FieldError]:
+        largest, limit = max(sizes.values(), default=0), self.limits.max_rendered_pod_bytes
+        if largest > limit:
+            detail = f"a pod made from this would have {largest} bytes"
+            yield FieldError(pointer="/spec", code="TooLarge", detail=detail, accepted=f"{limit} bytes or fewer")
+        total = sum(sizes[task.name] * task.size for task in plan.tasks if task.size)
+        if total > self.limits.max_job_bytes:
+            count = len(plan.replicas)
+            detail = f"the {count} pods of the job would have {total} bytes in all"
+            accepted = f"{self.limits.max_job_bytes} bytes or fewer: fewer replicas, or a smaller pod template"
+            yield FieldError(pointer="/spec", code="JobTooLarge", detail=detail, accepted=accepted)
+
+
+def _refuse_exemption(manifest: Manifest, stored: Manifest | None) -> None:
+    """Raise Forbidden for an exemption from the pod policy that the stored manifest does not have.
+
+    Only an administrator may give exemptions; others may keep those of a stored job.
+    """
+    asked, had = allowed_controls(manifest), allowed_controls(stored) if stored else frozenset()
+    if not asked - had:
+        return
+    problems = Problems()
+    problems.add(
+        pointer_to("/metadata/annotations", labels.POD_POLICY_ALLOW),
+        "AdminOnly",
+        "only the role admin may exempt a job from the pod policy",
+        "leave it out, or ask an administrator to submit the job",
+    )
+    raise violation("the role does not allow to exempt a job from the pod policy", problems)
+
+
+def stored_bytes(manifest: Manifest) -> int:
+    """The size at which caches count what they derive from a manifest."""
+    return _ENTRY_BYTES + len(msgspec.json.encode(manifest))

@@ -1,0 +1,44 @@
+"""A cache of derived values that is bounded by the memory that they take."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from threading import Lock
+from typing import Generic, TypeVar
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+
+class SizedCache(Generic[_Key, _Value]):
+    """Keeps the values that were used last, up to `max_bytes` in all; the newest value is kept whatever its size.
+
+    Threads may share it.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._entries: OrderedDict[_Key, tuple[_Value, int]] = OrderedDict()
+        # The threads of app/offload.py and the event loop use one cache.
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: _Key) -> _Value | None:
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry[0]
+
+    def put(self, key: _Key, value: _Value, size: int) -> None:
+        """Keep the value, which takes `size` bytes, and drop the values that were not used for longest."""
+        with self._lock:
+            replaced = self._entries.pop(key, None)
+            self._bytes += size - (replaced[1] if replaced else 0)
+            self._entries[key] = value, size
+            while self._bytes > self._max_bytes and len(self._entries) > 1:
+                _, (_, dropped) = self._entries.popitem(last=False)
+                self._bytes -= dropped

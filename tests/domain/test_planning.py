@@ -1,0 +1,51 @@
+"""Reading and planning the manifests of stored jobs."""
+
+from copy import deepcopy
+from uuid import uuid4
+
+import pytest
+
+from app.domain.dialects.generic_job import GenericJobDialect
+from app.domain.plan import Manifest
+from app.domain.planning import Draft, Planner
+from tests.support.gateway import manifest
+
+DEADLINE = "jobgate.dev/active-deadline-seconds"
+
+
+def drafted(planner: Planner, document: Manifest) -> Draft:
+    return planner.draft(document, "team-a", lambda: "x7k2m")
+
+
+def test_a_generation_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    planner, uid = Planner(installation="i"), uuid4()
+    stored = drafted(planner, manifest("train")).manifest
+    first = planner.read(stored, uid, 1)
+    monkeypatch.setattr(GenericJobDialect, "read", None)  # a second reading fails
+    assert planner.read(deepcopy(stored), uid, 1).spec is first.spec
+
+
+def test_a_draft_that_is_kept_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    planner, uid = Planner(installation="i"), uuid4()
+    draft = drafted(planner, manifest("train"))
+    planner.keep(draft.accepted, uid, generation=1)
+    monkeypatch.setattr(GenericJobDialect, "read", None)
+    assert planner.read(draft.manifest, uid, 1).spec is draft.accepted.spec
+
+
+def test_edited_annotations_of_the_same_generation_are_planned() -> None:
+    planner, uid = Planner(installation="i"), uuid4()
+    stored = drafted(planner, manifest("train")).manifest
+    planner.read(stored, uid, 1)
+    edited = {**stored, "metadata": {**stored["metadata"], "annotations": {DEADLINE: "60"}}}
+    assert planner.plan(planner.read(edited, uid, 1), str(uid)).active_deadline == 60
+
+
+def test_another_generation_and_another_job_have_specs_of_their_own() -> None:
+    planner, uid = Planner(installation="i"), uuid4()
+    stored = drafted(planner, manifest("train")).manifest
+    (task,) = stored["spec"]["replicaSpecs"]
+    edited = {**stored, "spec": {**stored["spec"], "replicaSpecs": [{**task, "replicas": 7}]}}
+    planner.read(stored, uid, 1)
+    assert planner.read(edited, uid, 2).spec.replica_specs[0].replicas == 7
+    assert planner.read(edited, uuid4(), 1).spec.replica_specs[0].replicas == 7
