@@ -135,6 +135,7 @@ def tree_size(top: Path, stop: Stop) -> int:
     Files may vanish during the walk, since JuiceFS evicts cached blocks at any time.
     """
     size, linked = 0, set()
+    # A stack of open directories instead of recursion: caches are deep, and memory grows with the depth only.
     levels = [os.scandir(top)]
     try:
         while levels:

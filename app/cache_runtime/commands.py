@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 RUNTIME_VARIABLE: Final = "JOBGATE_CACHE_RUNTIME"
-_CHUNK: Final = 64 * 1024
-_LINE_LIMIT: Final = 4096
+_CHUNK: Final = 64 * 1024  # bytes
+_LINE_LIMIT: Final = 4096  # bytes; the rest of a longer line is dropped
 _GRACE: Final = 5.0  # seconds between SIGTERM and SIGKILL
 _ERROR_MARKS: Final = ("<FATAL>", "<ERROR>", "panic:")
 
@@ -68,6 +68,7 @@ async def run(
     )
     assert process.stdout is not None
     try:
+        # Without reading, a program that prints much would block on a full pipe.
         while chunk := await process.stdout.read(_CHUNK):
             output.feed(chunk)
         output.close()

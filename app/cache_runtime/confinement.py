@@ -58,6 +58,7 @@ def restrict(reads: Iterable[str], writes: Iterable[str]) -> None:
         _allow(libc, ruleset, path, _READ)
     for path in writes:
         _allow(libc, ruleset, path, handled)
+    # Required by Landlock: otherwise a setuid program could be confused by its confinement.
     _checked(libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0))
     _checked(libc.syscall(_RESTRICT_SELF, ruleset, 0))
     os.close(ruleset)
@@ -70,7 +71,7 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
         return
     try:
         if not stat.S_ISDIR(os.fstat(opened).st_mode):
-            rights &= _OF_FILES
+            rights &= _OF_FILES  # the kernel refuses rights of directories for a file
         _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, opened), 0))
     finally:
         os.close(opened)

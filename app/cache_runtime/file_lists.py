@@ -15,9 +15,9 @@ from typing_extensions import override
 from app.cache_runtime.errors import JobFailed
 from app.cache_runtime.threads import Stop
 
-_SAMPLES: Final = 3
-_BUFFER: Final = 256 * 1024
-_LINE_LIMIT: Final = 16 * 1024
+_SAMPLES: Final = 3  # paths that a message quotes
+_BUFFER: Final = 256 * 1024  # bytes; the volume is slow with small writes
+_LINE_LIMIT: Final = 16 * 1024  # bytes; Linux paths have at most 4096
 
 
 class ListEntry(NamedTuple):

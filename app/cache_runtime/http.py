@@ -23,7 +23,8 @@ FILENAME: Final = "filename"
 TOKEN_HEADER: Final = b"x-jobgate-token"
 TERMINATE: Final = "terminate"
 _STATUS_FILE: Final = ("cacheStatus", "cacheInfo.json")
-_BODY_LIMIT: Final = 8 * 1024 * 1024
+_BODY_LIMIT: Final = 8 * 1024 * 1024  # bytes; options with very many paths have less
+# Results change under the same URL, and options may contain keys.
 _HEADERS: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 log = logging.getLogger(__name__)

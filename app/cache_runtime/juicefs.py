@@ -19,8 +19,9 @@ from app.cache_runtime.threads import in_thread
 from app.cache_runtime.warmup import Warmup
 from app.domain.cache.specs.worker_hosts import wrong_hosts
 
-_MESSAGE_LIMIT: Final = 2000
+_MESSAGE_LIMIT: Final = 2000  # characters of a result
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# Lines in the output of juicefs 0.14.
 _SUMMARY: Final = re.compile(r"Found: (\d+), .*?failed: (\d+)")
 _VANISHED: Final = re.compile(r"Update mtime of .*: no such file or directory")
 _LISTING_FAILED: Final = re.compile(r"Listing failed, stop syncing")
@@ -129,6 +130,7 @@ class JuiceFSEngine:
         given = [f"--threads={threads}"] if threads else []
         arguments = ["warmup", f"--file={paths}", *given]
         summary = await self._juicefs(arguments, Scrubber(), {}, line)
+        # juicefs ends with status 0 also if it has warmed up none of the paths.
         if warmed == [0]:
             raise JobFailed(_message(Scrubber(), f"no path of the list was warmed up\n{summary}"))
 

@@ -23,7 +23,7 @@ from app.cache_runtime.threads import Stop
 DIRECTORY_NAME: Final = ".warmup"
 _RUN: Final = "run"
 _SPLIT: Final = "split"
-_MESSAGE_LIMIT: Final = 1000
+_MESSAGE_LIMIT: Final = 1000  # characters; the coordinator quotes it in its own result
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -61,6 +61,7 @@ class Rendezvous:
         except OSError as error:
             rendezvous.close()
             _remove(data_dir, new.name)
+            # Some file systems report a non-empty target in one way, some in another.
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                 return None
             raise
@@ -79,6 +80,7 @@ class Rendezvous:
             return None
         rendezvous = cls(data_dir, descriptor, run, server)
         try:
+            # In this order a worker that has joined always has a heartbeat.
             rendezvous.put(f"beat.{server}.0")
             rendezvous.put(f"worker.{server}")
         except OSError:

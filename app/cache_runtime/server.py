@@ -70,6 +70,7 @@ async def serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> No
     stop = asyncio.Event()
     engine_for(settings.driver, settings.config)  # fails before a directory is created
     with _stopping(stop), contextlib.closing(_opened_store(settings)) as store, _listening(settings) as listening:
+        # The lock of the store is held: no other server of this directory can be alive, and its processes are orphans.
         killed = commands.kill_orphans(store.identity)
         if killed:
             log.warning("%d processes of an earlier server were killed", killed)
@@ -81,6 +82,7 @@ async def serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> No
         engine = engine_for(settings.driver, config)
         status_loop = CacheInfoLoop(store, engine, pauses(settings.interval))
         queue = JobQueue(store, engine, status_loop.after_job)
+        # Before the first upload can arrive, so that the old jobs keep their place in the queue.
         _recover(queue)
         async with asyncio.TaskGroup() as group:
             server = _http_server(application(store, queue, settings.token_file), listening, on_ready)

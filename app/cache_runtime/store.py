@@ -104,6 +104,7 @@ class FileStore:
     def unfinished(self) -> list[JobKey]:
         """Return the jobs without a result or with the result `running`, in the order of their arrival."""
         found: list[tuple[int, JobKey]] = []
+        # Temporary files of a write that the death of the server interrupted.
         for half_written in self._root.glob("*/.*"):
             if half_written.is_file():
                 half_written.unlink()
@@ -112,6 +113,7 @@ class FileStore:
                 key = JobKey(kind, path.name)
                 result = self.result(key)
                 if result is None or result.status is ResultStatus.RUNNING:
+                    # Options are never rewritten, so the time of the file is that of its arrival.
                     found.append((path.stat().st_mtime_ns, key))
         return [key for _, key in sorted(found, key=lambda item: (item[0], item[1].name))]
 
@@ -128,6 +130,7 @@ def _write(path: Path, body: bytes) -> None:
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+    # The rename is durable only after a sync of the directory.
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)

@@ -35,6 +35,7 @@ async def in_thread(work: Callable[[Stop], T]) -> T:
     stop = Stop()
     future = asyncio.get_running_loop().run_in_executor(None, work, stop)
     try:
+        # Shielded: a cancelled future would be forgotten while its thread goes on.
         return await asyncio.shield(future)
     except asyncio.CancelledError:
         stop.set()

@@ -32,7 +32,7 @@ from app.cache_runtime.rendezvous import (
 from app.cache_runtime.threads import Stop, in_thread, run_with_background
 from app.cache_runtime.whole_directories import whole_directories
 
-COORDINATOR: Final = 0
+COORDINATOR: Final = 0  # the server that a StatefulSet starts first and removes last
 _BATCH: Final = 100_000  # paths for one run of juicefs, which keeps all of them in memory
 _ENDED: Final = "the warm-up ended before this server had done its part"
 
@@ -74,6 +74,7 @@ class Warmup:
         try:
             part = self._coordinate(rendezvous) if self._server == COORDINATOR else self._work(rendezvous)
             return await run_with_background(self._beat(rendezvous), part)
+        # Also on cancellation: the others would otherwise wait until this server counts as dead.
         except BaseException as error:
             rendezvous.failed(str(error) if isinstance(error, JobFailed) else "it was stopped")
             raise

@@ -77,7 +77,12 @@ class Settings(ServingSettings):
         Field(description="how runtime servers are reached: through the API server, or at their pods' addresses"),
     ] = "pod-proxy"
     sample_pause_factor: Annotated[
-        float, Field(gt=0, le=10, description="of the pauses of 1 to 300 s between looks at a SampleSet or SampleJob")
+        float,
+        Field(
+            gt=0,
+            le=10,
+            description="factor of the pauses of 1 to 300 s between two reconciles of a SampleSet or SampleJob",
+        ),
     ] = 1.0
     cache_mount_path: Annotated[
         str, Field(pattern=_DIRECTORY, description="where a runtime server has its cache directories")

@@ -7,6 +7,7 @@ from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.errors import Conflict, FieldError
 
+# Phases in which training jobs may read the data.
 _IN_USE = frozenset({SetPhase.PARTIAL_READY, SetPhase.READY})
 
 

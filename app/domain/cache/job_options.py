@@ -67,6 +67,7 @@ def sync_options(
     problems.raise_if_any("the options of the sync job are not valid")
     source, destination = _aligned(source, options.destination, site.data_dir(identity.name))
     flags = options.model_dump(by_alias=True, exclude_none=True, exclude={"source", "destination"})
+    # JuiceFS would take keys in a file:// URI for a part of the path.
     kept = None if source.startswith("file://") else keys
     return JobOptions(type=JobType.SYNC, values={"source": source, "destination": destination, **flags}, keys=kept)
 

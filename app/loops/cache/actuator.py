@@ -86,6 +86,7 @@ class SampleActuator:
         self._leadership = leadership
         self._settings = settings
         self._verify = verify
+        # The lease must outlast the longest request of an action.
         self._timeout = max(timeout, runtimes.timeout)
 
     async def perform(self, work: SampleWork) -> bool:
@@ -184,6 +185,7 @@ class SampleActuator:
         reached(FaultPoint.SAMPLE_OBJECT_DELETED)
 
     async def _scale(self, subject: Subject, replicas: int) -> None:
+        # The subresource scale changes nothing but the number, so concurrent edits of the object do not conflict.
         await self._api.merge_patch(
             STATEFUL_SET,
             subject.name_of(SetPart.RUNTIME),
@@ -203,6 +205,7 @@ class SampleActuator:
         options = await work.options()
         if isinstance(options, Complaint):
             raise ActionDeferred(options.message)
+        # A server compares option files byte for byte, so equal options must give equal bytes.
         body = json.dumps(options.option_file(), sort_keys=True).encode()
         running = {server.index: server for server in work.objects.servers(work.subject)}
         absent = [index for index in action.servers if index not in running]

@@ -58,7 +58,7 @@ KINDS: Final[Mapping[SetPart, KubeResource]] = {
     SetPart.RUNTIME: STATEFUL_SET,
 }
 NO_SECRET: Final = "ErrorSecretNotExist"  # noqa: S105  the reason of an event
-MAX_EVENTS: Final = 200
+MAX_EVENTS: Final = 200  # in one page; clusters keep Events for an hour by default
 _FILE: Final = "file://"  # a source without keys
 
 SecretOrComplaint: TypeAlias = SecretValues | Complaint
@@ -170,6 +170,7 @@ class SampleReader:
             found=found,
             denied=denied,
             pods=await self.pods(subject),
+            # Node labels do not carry the uid. With a foreign StatefulSet of this name, the labels may be its own.
             labelled={} if foreign else await self._labelled(subject, leaving=leaving),
         )
 
@@ -202,6 +203,7 @@ class SampleReader:
         """Return the options that the set's first sync would have now."""
         spec, source = subject.spec, subject.spec.source
         secret: SecretOrComplaint | None = None
+        # A Secret that is not needed is not read.
         if source is None or not source.uri.startswith(_FILE):
             own = source.secret_ref if source else None
             secret = await self._secret(subject.identity.namespace, own or SecretRef(), spec.secret_ref)
@@ -338,6 +340,7 @@ def _is_running(pod: Pod) -> bool:
 
 
 def _index(pod: Pod) -> int:
+    # The ordinal that the StatefulSet controller appends. Other pods with these labels may have none.
     number = pod.metadata.name.rpartition("-")[2]
     return int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0
 

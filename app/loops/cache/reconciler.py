@@ -87,6 +87,7 @@ class SampleReconciler:
             group.create_task(self._follow_intent())
             group.create_task(self._follow_time())
             group.create_task(self._follow_cluster())
+            # The queue never hands out a key twice at a time, so two workers never reconcile the same resource.
             for _ in range(WORKERS):
                 group.create_task(self._work())
 
@@ -185,8 +186,10 @@ class SampleReconciler:
             if isinstance(row.record, SetRecord)
             else self._decider.decide_job(row, name)
         )
+        # The reads may have gone to a cluster that replaced ours under the same address. Nothing of it may be recorded.
         await self._verify()
         result = replace(result, decision=self._with_pause(key, row, result))
+        # Persist, then act: a decision that is lost is made again, but an action without a record would be forgotten.
         if not await self._persist(row, result):
             return None
         done = result.work is None or await self._act(key, result.work)
@@ -243,6 +246,7 @@ class SampleReconciler:
         """Perform the actions. If refusals of the cluster have changed, reconcile again to record them."""
         before = dict(work.refusals)
         done = await self._actuator.perform(work)
+        # The refusal came after the record was written.
         if work.refusals != before:
             self._queue.add(key)
         return done
@@ -251,6 +255,7 @@ class SampleReconciler:
         """Schedule the next reconcile, and those of resources that depend on this one."""
         decision, before = result.decision, row.record
         if decision.wake_after is not None:
+            # Besides the timer there is wake_at in the row, for the next controller.
             self._queue.add_after(key, min(decision.wake_after, LONGEST_SLEEP))
         if isinstance(decision, JobDecision):
             if decision.refreshes_set and result.set_uid is not None:
@@ -259,6 +264,7 @@ class SampleReconciler:
             return
         assert isinstance(before, SetRecord)
         after = decision.record
+        # Jobs wait for servers of their set, and fail when it is gone.
         if decision.gone or (before.phase, before.runtime) != (after.phase, after.runtime):
             uids = await sample_controller.jobs_of_set(self._db, row.namespace, row.set_name)
             self._enqueue(LiveSample(uid, row.namespace) for uid in uids)

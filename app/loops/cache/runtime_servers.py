@@ -28,7 +28,7 @@ TOKEN_HEADER: Final = "X-Jobgate-Token"  # noqa: S105  a header's name
 FILENAME: Final = "filename"
 MAX_ANSWER: Final = 2**20  # bytes of a result or a report; real ones are far smaller
 MAX_MESSAGE: Final = 4_000  # characters of a server's message that are kept
-CONNECT_SECONDS: Final = 3.0
+CONNECT_SECONDS: Final = 3.0  # a pod on a lost node does not refuse connections
 _REFUSAL_LENGTH: Final = 300  # characters of a refusal in an error message
 # The reason of an KubeStatusError whose body is no Status: the pod answered, not the API server.
 _FROM_A_POD: Final = "Unknown"
@@ -109,7 +109,7 @@ class PodAddressAccess:
                 data=request.body,
                 headers=request.headers,
                 timeout=limit,
-                allow_redirects=False,
+                allow_redirects=False,  # a redirect would carry the token elsewhere
             ) as answer:
                 return Reply(answer.status, await read_beginning(answer, MAX_ANSWER))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -190,6 +190,7 @@ class RuntimeServers:
         unknown = ServerAnswer(index=server.index, status=ServerJobState.UNKNOWN)
         try:
             result = await self._get(server, f"{kind}Result/{job}")
+            # A result implies the options, so one request is usually enough.
             if result.status != 404:
                 return _read_result(server.index, result) or unknown
             options = await self._get(server, f"{kind}Options/{job}")

@@ -72,6 +72,7 @@ class SetUninstaller:
         """
         key = node_label_of(found.namespace, found.name)
         for node in await self._api.list_all(NODE, codec=NODE_CODEC, label_selector=key):
+            # Another controller may have become the leader during the list.
             self._leadership.guard(self._seconds)
             patch = {"metadata": {"labels": {key: None}}}
             with suppress(KubeNotFound):

@@ -33,6 +33,7 @@ def reflectors(
     api: KubeApi, clock: Clock, installation: str, namespaces: Sequence[str], on_change: Callable[[str], None]
 ) -> list[Reflector[Object]]:
     """Return a reflector for each watched resource in each namespace."""
+    # Claims report when a volume is bound, StatefulSets when servers are ready, pods when they move.
     selector = f"{labels.INSTALLATION}={installation},{labels.SAMPLE_SET_UID}"
     return [
         Reflector(

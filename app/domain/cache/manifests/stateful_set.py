@@ -58,6 +58,7 @@ def runtime_stateful_set(
         "spec": {
             "replicas": spec.partitions,
             "serviceName": service_name(identity.name),
+            # Server 0 coordinates warm-ups and runs syncs, so it must start first.
             "podManagementPolicy": "OrderedReady",
             "selector": {"matchLabels": selector},
             "template": pod,
@@ -111,6 +112,7 @@ def _pod_spec(identity: SetIdentity, spec: SampleSetSpec, cache_dirs: Sequence[s
             {"name": _TOKEN_VOLUME, "secret": {"secretName": token_secret_name(identity.name), "defaultMode": 0o400}},
         ],
         "affinity": affinity,
+        # The server sends no requests to the API server.
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": _GRACE_SECONDS,
     }
@@ -130,6 +132,7 @@ def _container(identity: SetIdentity, volumes: Sequence[str], mounts: Sequence[s
         "image": site.runtime_image,
         "command": [*_COMMAND, "server", *directories, f"--token-file={TOKEN_FILE}"],
         "ports": [{"name": CONTAINER, "containerPort": PORT, "protocol": "TCP"}],
+        # Only an open port is checked: any other request needs the token.
         "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 5},
         "securityContext": {"privileged": True},
         "volumeMounts": [

@@ -44,10 +44,12 @@ def remove(inputs: SetInputs) -> SetDecision:
 
 def _next_stage(inputs: SetInputs) -> tuple[RemovalStage, tuple[CacheAction, ...]]:
     observed = inputs.observed
+    # The labels go first: no training job should be scheduled to a cache that is about to be cleared.
     if observed.labelled:
         return RemovalStage.NODE_LABELS, tuple(LabelNode(node=node, value=None) for node in sorted(observed.labelled))
     if observed.of(SetPart.RUNTIME) is Found.OURS:
         return RemovalStage.RUNTIME, (Delete(part=SetPart.RUNTIME),)
+    # The pods clear their caches and mount the claim, so the claim must outlive them.
     if observed.pods:
         return RemovalStage.PODS, ()
     for stage, parts in _BY_STAGE:

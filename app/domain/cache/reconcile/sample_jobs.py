@@ -81,6 +81,7 @@ def _posting(inputs: JobInputs, record: JobRecord, answers: Sequence[ServerAnswe
 
 def _follow(inputs: JobInputs) -> JobDecision:
     record = inputs.record
+    # A later set of the same name has other data; the job must never reach it.
     if inputs.observed.set_uid != record.set_uid:
         return _fail(inputs, f"the SampleSet {_set_name(inputs)} that the job was posted to is gone", pause=None)
     answers = _current_answers(inputs)
@@ -103,6 +104,7 @@ def _current_answers(inputs: JobInputs) -> list[ServerAnswer]:
     """Return the answer of each server that the job was posted to, without those that were scaled down since."""
     answers = {answer.index: answer for answer in inputs.observed.answers}
     replicas = inputs.observed.replicas
+    # A set has at least one partition. With 0 replicas another client has scaled it down, and server 0 will return.
     kept = [index for index in inputs.record.servers if replicas is None or index < max(replicas, 1)]
     return [answers.get(index, ServerAnswer(index=index, status=ServerJobState.UNKNOWN)) for index in kept]
 
@@ -119,6 +121,7 @@ def _failed(inputs: JobInputs) -> JobDecision:
     if observed.set_uid != inputs.record.set_uid:
         return _stay(inputs, None, pause=None)
     if observed.digest and observed.digest != inputs.record.digest:
+        # An empty record is a new job, with a new name for its option files.
         return JobDecision(record=JobRecord(), wake_after=0.0)
     return _stay(inputs, observed.refusal)
 

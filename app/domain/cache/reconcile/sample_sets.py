@@ -30,20 +30,20 @@ from app.domain.cache.vocabulary import Found, JobType, ServerJobState, SetPart,
 STORAGE: Final = (SetPart.PV, SetPart.PVC)
 SERVERS: Final = (SetPart.TOKEN, SetPart.SERVICE, SetPart.RUNTIME)
 # Pauses in seconds. They are upstream's, except where upstream would wait forever.
-_SECRET: Final = 30.0
-_CREATED: Final = 1.0
-_STARTING: Final = 10.0
-_NO_WARNING: Final = 5.0
-_BLOCKED: Final = 30.0
+_SECRET: Final = 30.0  # Secrets are not watched: that would need the permission to read all of them
+_CREATED: Final = 1.0  # the volume controller binds a volume within seconds
+_STARTING: Final = 10.0  # for created servers to start
+_NO_WARNING: Final = 5.0  # events are not watched; doubled with each reconcile that finds a Warning
+_BLOCKED: Final = 30.0  # what the cluster refuses is unlikely to change soon
 _LONGEST: Final = 300.0
-_SYNC: Final = 5.0
+_SYNC: Final = 5.0  # a runtime server cannot notify the controller
 _MOUNT: Final = 10.0
 _PARTIAL: Final = 10.0
 _READY_FIRST: Final = 5.0  # doubled at each reconcile up to _READY, because a file system may show new files late
 _READY_DOUBLINGS: Final = 3
 _READY: Final = 30.0
 _READY_IN_USE: Final = 60.0
-_MAX_DOUBLINGS: Final = 10
+_MAX_DOUBLINGS: Final = 10  # keeps the exponent small; _LONGEST applies before
 _SYNC_FAILURE: Final = failed(JobType.SYNC, "").reason
 
 
@@ -83,6 +83,7 @@ def _objects(inputs: SetInputs) -> tuple[Complaint | None, list[SetPart]]:
     observed = inputs.observed
     foreign = [part for part in needed if observed.of(part) is Found.FOREIGN]
     missing = [part for part in needed if observed.of(part) is Found.ABSENT]
+    # A foreign object is reported first: the set can never use its name, whatever else is missing.
     if foreign:
         return already_exists(foreign[0]), missing
     if any(part in STORAGE for part in missing) and observed.secret is not None:
@@ -124,6 +125,8 @@ def _mount(inputs: SetInputs) -> SetDecision:
             return _stay(inputs, observed.sync_refusal, _SECRET)
         if not observed.digest:
             return _stay(inputs, None, _MOUNT)
+        # The name is recorded before the options are posted. After a crash the same name is posted again, and a server
+        # that has it already does not run it twice.
         posted = replace(record, sync_job=inputs.fresh_name, digest=observed.digest, synced=False)
         return _go(
             replace(inputs, record=posted),
@@ -147,6 +150,7 @@ def _syncing(inputs: SetInputs) -> SetDecision:
         decision, event = _go(inputs, SetPhase.SYNC_FAILED), failed(JobType.SYNC, answer.message if answer else "")
         failure = replace(decision.record, complaint=Complaint(reason=event.reason, message=event.message))
         return replace(decision, record=failure, events=(event,))
+    # A restarted pod has lost the options.
     if status is ServerJobState.NOT_POSTED:
         return _stay(inputs, None, _SYNC, PostOptions(job=record.sync_job, servers=(0,)))
     return _stay(inputs, None, _SYNC)
@@ -160,6 +164,7 @@ def _is_outdated(inputs: SetInputs) -> bool:
 
 def _sync_failed(inputs: SetInputs) -> SetDecision:
     record, observed = inputs.record, inputs.observed
+    # An empty digest means that the options are not known now, not that they have changed.
     if inputs.spec.no_sync:
         return _go(inputs, SetPhase.MOUNT)
     if observed.digest and observed.digest != record.digest:
@@ -189,6 +194,7 @@ def _ready(inputs: SetInputs) -> SetDecision:
 def _is_complete(inputs: SetInputs) -> bool:
     """Return whether as many servers as wanted are ready, each on a node of its own."""
     runtime, wanted = inputs.observed.runtime, inputs.spec.partitions
+    # Fewer nodes than servers: a second server on a node would count the same cache again.
     return wanted == runtime.spec_replicas == runtime.ready_replicas == len(inputs.observed.nodes)
 
 

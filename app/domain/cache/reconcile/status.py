@@ -91,6 +91,7 @@ def aggregate(reports: Sequence[ServerReport | None]) -> CacheSummary | None:
         totals.append(figures["total_size"])
         read = {name: figure or 0 for name, figure in figures.items()}
         node = nodes.setdefault(report.node, _Node())
+        # The servers of a node measure the same directories, but not at the same time. The largest figure counts.
         node.cached = max(node.cached, read["cached_size"])
         if read["disk_size"] > node.size:
             node.size, node.used, node.avail = read["disk_size"], read["disk_used"], read["disk_avail"]

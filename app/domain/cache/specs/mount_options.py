@@ -51,9 +51,9 @@ _SYSTEM: Final = (
     "/var/spool",
 )
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
-_MAX_RATIO: Final = 64
+_MAX_RATIO: Final = 64  # characters; longer text is no sensible ratio and slow to parse
 
-Count: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
+FlagNumber: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
 # MiB; the number of bytes must fit into 63 bits.
 Mebibytes: TypeAlias = Annotated[int, Field(ge=0, le=2**43 - 1)]
 
@@ -64,23 +64,23 @@ class JuiceFSMountOptions(SpecModel):
     model_config = ConfigDict(populate_by_name=True, alias_generator=lambda name: name.replace("_", "-"))
 
     metrics: str | None = None
-    attr_cache: Count | None = None
-    entry_cache: Count | None = None
-    dir_entry_cache: Count | None = None
+    attr_cache: FlagNumber | None = None
+    entry_cache: FlagNumber | None = None
+    dir_entry_cache: FlagNumber | None = None
     enable_xattr: bool | None = None
-    get_timeout: Count | None = None
-    put_timeout: Count | None = None
-    io_retries: Count | None = None
-    max_uploads: Count | None = None
-    buffer_size: Count | None = None
-    prefetch: Count | None = None
+    get_timeout: FlagNumber | None = None
+    put_timeout: FlagNumber | None = None
+    io_retries: FlagNumber | None = None
+    max_uploads: FlagNumber | None = None
+    buffer_size: FlagNumber | None = None
+    prefetch: FlagNumber | None = None
     writeback: bool | None = None
     cache_dir: str | None = None
     """Directories on the node, separated by colons. The set gets a subdirectory in each."""
     cache_size: Mebibytes | None = None
     free_space_ratio: str | None = None
     cache_partial_only: bool | None = None
-    open_cache: Count | None = None
+    open_cache: FlagNumber | None = None
     sub_dir: str | None = None
 
 

@@ -1,11 +1,12 @@
 """The spec of a SampleJob (batch.paddlepaddle.org/v1alpha1) and its rules."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final
 
 from pydantic import ConfigDict, Field
 
 from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.specs.mount_options import FlagNumber
 from app.domain.cache.specs.paths import check_all_relative, check_relative
 from app.domain.cache.specs.sample_set import check_set_name
 from app.domain.cache.specs.secret_refs import SecretRef, check_secret_ref
@@ -28,8 +29,6 @@ MUTABLE_FIELDS: Final = (
 )
 _PATHS_ACCEPTED: Final = "one or more paths relative to the mount"
 
-Count: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
-
 
 class SampleSetRef(SpecModel):
     name: str = Field(default="", json_schema_extra={"minLength": 1})
@@ -46,7 +45,7 @@ class SyncOptions(SpecModel):
     """A directory relative to the mount; the default is the mount."""
     start: str | None = None
     end: str | None = None
-    threads: Count | None = None
+    threads: FlagNumber | None = None
     http_port: Annotated[int, Field(ge=0, le=65_535)] | None = None
     update: bool | None = None
     force_update: bool | None = None
@@ -59,7 +58,7 @@ class SyncOptions(SpecModel):
     include: str | None = None
     manager: str | None = None
     worker: str | None = None
-    bwlimit: Count | None = None
+    bwlimit: FlagNumber | None = None
     no_https: bool | None = None
 
 
@@ -71,7 +70,7 @@ class WarmupOptions(SpecModel):
     strategy_name: str = Field(default="sequence", json_schema_extra={"enum": ["random", "sequence"]})
     file: str = ""
     """A file in the mount that lists paths."""
-    threads: Count | None = None
+    threads: FlagNumber | None = None
 
 
 class RmrOptions(SpecModel):

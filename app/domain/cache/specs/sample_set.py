@@ -34,7 +34,7 @@ MUTABLE_FIELDS: Final = (
     "/spec/secretRef",
 )
 _MEDIUMS: Final = ("MEM", "SSD", "HDD")
-_MIN_URI: Final = 10
+_MIN_URI: Final = 10  # upstream's minimum
 
 Partitions: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
@@ -127,6 +127,7 @@ def check_sample_set(
     _check_levels(spec, pointer_to(base, "cache", "levels"), limits, problems)
     if not any(level.path for level in spec.levels) and not (spec.mount_options and spec.mount_options.cache_dir):
         check_default_directory(base, problems, limits.cache_roots)
+    # Only valid directories can be compared. Namespace and name do not matter for whether one contains another.
     if len(problems) == before:
         check_distinct(cache_dirs(spec.mount_options, spec.levels, "n", "s"), base, problems)
     _check_placement(spec, base, problems)

@@ -56,6 +56,7 @@ def wrong_source(uri: str) -> Wrong | None:
     """Return what is wrong with the URI of a source, or None. Messages quote the scheme only, since keys may follow."""
     if not uri:
         return Wrong("DataSourceEmpty", "data source cannot be empty", EXPECTED)
+    # A second :// would make two URIs, of which the checks below see only one.
     if uri.count(_MARK) != 1 or not uri.isprintable() or " " in uri:
         return Wrong("DataSourceFormat", "the format of data source uri is not support", EXPECTED)
     scheme, _, rest = uri.partition(_MARK)
@@ -110,5 +111,6 @@ def with_keys(uri: str, credentials: StorageKeys | None) -> str:
     if credentials is None or scheme == "file":
         return uri
     user = f"{quote(credentials.access_key, safe='')}:{quote(credentials.secret_key, safe='')}@"
+    # A URI may begin with three slashes. The keys belong behind the third.
     slash = "/" if rest.startswith("/") else ""
     return f"{scheme}{mark}{slash}{user}{rest.removeprefix(slash)}"
