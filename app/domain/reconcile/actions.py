@@ -1,4 +1,4 @@
-"""What `reconcile` may ask of the cluster. Each is safe to repeat; all are ordered as listed in a decision."""
+"""The actions of a decision on the cluster. Each is safe to repeat; they run in the order of the decision."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,7 +13,7 @@ class EnsureObjects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteHosts:
-    """Bring the ConfigMap with the list of hosts to the plan's generation. `EnsureObjects` makes it."""
+    """Update the ConfigMap with the list of hosts to the generation of the plan. `EnsureObjects` creates it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class DeletePod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasePod:
-    """Take the evidence finalizer off."""
+    """Remove the evidence finalizer of a pod, so that the cluster may delete the pod."""
 
     name: str
     uid: str
@@ -43,7 +43,7 @@ class ReleasePod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureEvidence:
-    """Store log tails and last events of an ended attempt, then say so in its evidence field."""
+    """Store the log tails and last Events of an ended attempt, then record in its evidence field that they are stored."""
 
     key: Rank
     attempt: int
@@ -54,7 +54,7 @@ class CaptureEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmGone:
-    """Ask with a quorum GET whether a pod that left the mirror is really gone."""
+    """Check with a quorum GET that a pod that left the mirror no longer exists."""
 
     name: str
     uid: str
@@ -62,7 +62,7 @@ class ConfirmGone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadEvents:
-    """Read the Events of a pod that has been pending for long, to say why."""
+    """Read the Events of a pod that has been pending for long, to find its pending reason."""
 
     name: str
     uid: str
@@ -70,14 +70,14 @@ class ReadEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkAnchor:
-    """Write the terminal phase on the anchor, for a database that has forgotten it."""
+    """Annotate the anchor with the terminal phase, for a database that is restored from an older backup."""
 
     phase: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveObjects:
-    """Delete the anchor and whatever else is left of the job, by label."""
+    """Delete the anchor and all other objects that carry the labels of the job."""
 
 
 Action: TypeAlias = (

@@ -1,4 +1,4 @@
-"""The uniform conditions of a job. A dialect renders them under its kind's names."""
+"""Computes the uniform conditions of a job. A dialect shows them under the names of its kind."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ FOUND = ("SchedulerFound", "this cluster has the scheduler that was asked for")
 def conclude(
     status: JobStatus, plan: JobPlan, replicas: Mapping[Rank, Replica], now: datetime, *, gang_available: bool
 ) -> tuple[Condition, ...]:
-    """Conditions that hold or held; one that has never been touched is left out."""
+    """The conditions that have been True at least once."""
     wanted: dict[ConditionType, tuple[bool, str, str]] = {}
     if status.initialized_at is not None:
         wanted[ConditionType.INITIALIZED] = (True, "Initialized", "every replica's pod has been created")
@@ -43,7 +43,7 @@ def conclude(
 
 
 def _scheduler_lacks(gang: GangPlan, *, gang_available: bool) -> tuple[str, str] | None:
-    """Reason and message of what this cluster has not got of the gang scheduling that was asked for."""
+    """The reason and message of the condition SchedulerUnavailable; None if the cluster has what the job asks for."""
     api = f"{gang.api_version} {gang.kind}"
     if gang.scheduler_name and gang_available:
         return None
@@ -57,9 +57,9 @@ def _scheduler_lacks(gang: GangPlan, *, gang_available: bool) -> tuple[str, str]
 def _merge(
     status: JobStatus, wanted: Mapping[ConditionType, tuple[bool, str, str]], now: datetime
 ) -> tuple[Condition, ...]:
-    """A condition keeps its time, reason and message until its status changes.
+    """The condition with its former time, reason and message, unless its status changes.
 
-    What is lacking of a scheduler may change while it is lacking; then the words follow, and the time stays.
+    The message of SchedulerUnavailable may change while its status stays True; its time then stays too.
     """
     before = {condition.type: condition for condition in status.conditions}
     merged: list[Condition] = []

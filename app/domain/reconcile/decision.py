@@ -1,4 +1,4 @@
-"""What one pass over a job concludes: what to persist, and then what to do."""
+"""The result of one reconcile of a job: what to store, and the actions to execute after that."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,11 @@ from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """`changed` are the replicas whose rows differ from what was recorded, `ended` the attempts whose end (or the
-    evidence of it) is new, `scaled` the scale records whose outcome is known now. `dirty` is False when nothing needs
-    to be written, `again` asks for another pass at once. Actions run only after the write.
+    """The actions run only after the rest is stored.
+
+    `changed` are the replicas whose rows differ from the record, `ended` the attempts whose end, or the evidence of
+    it, is new, `scaled` the scale records whose outcome is now known. `dirty` is False if nothing needs to be written.
+    `again` asks for another reconcile at once.
     """
 
     status: JobStatus

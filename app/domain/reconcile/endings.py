@@ -1,4 +1,4 @@
-"""How a job comes to its end, other than by its pods alone: cancel, refusals, deadlines; and when its objects go."""
+"""Ends a job that is cancelled, refused by the cluster or past a deadline; when the objects of a job are removed."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ LISTED_REPLICAS = 5
 
 
 def finish(inputs: Inputs, members: Members) -> Finish | None:
-    """The job's end, if it is reached in this pass."""
+    """The end of the job, if this reconcile finds that it has been reached."""
     status, intent, replicas = inputs.recorded.status, inputs.intent, members.wanted
     if status.phase.is_terminal:
         return None
@@ -39,7 +39,7 @@ def _cancelled(intent: Intent) -> Finish:
 
 
 def _refusal(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> ClusterRefusal | None:
-    """A refusal that ends the job. One that keeps a running job from growing does not: what runs goes on."""
+    """A refusal that ends the job. A refusal that prevents a running job from growing does not end it."""
     observed = inputs.observed
     refusals = [observed.job_refusal] if observed.job_refusal else []
     refusals += [one for key, one in observed.refusals.items() if not _only_grows(inputs, replicas.get(key))]
@@ -74,7 +74,7 @@ def active_deadline(plan: JobPlan, status: JobStatus) -> datetime | None:
 
 
 def pending_deadline(inputs: Inputs, status: JobStatus) -> datetime | None:
-    """When the present wait of the job ends it; None while it does not wait, or if it may wait without limit."""
+    """The moment at which the job fails if it still waits; None if it does not wait, or may wait without limit."""
     seconds = _pending_seconds(inputs)
     if seconds is None or status.pending_since is None:
         return None
@@ -82,13 +82,13 @@ def pending_deadline(inputs: Inputs, status: JobStatus) -> datetime | None:
 
 
 def _pending_seconds(inputs: Inputs) -> float | None:
-    """The annotation of the job decides, otherwise the installation; 0 is no limit."""
+    """The pending deadline of the job's annotation, otherwise of the installation; 0 means no limit."""
     own = inputs.plan.pending_deadline
     return (inputs.timing.pending_deadline if own is None else own) or None
 
 
 def _who_waits(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
-    """The replicas that wait, with the reasons that were recorded last."""
+    """The waiting replicas with the reasons that were recorded last, as the end of a sentence."""
     reasons = status.pending_reasons
     if not reasons:
         waiting = [str(key) for key, replica in replicas.items() if is_waiting([replica])]

@@ -1,4 +1,4 @@
-"""What one pass over a job looks at."""
+"""The inputs of one reconcile of a job."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from app.domain.status.records import Intent, Recorded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """`plan` is that of `recorded.status.resumes`: a dialect renders resumed pods differently."""
+    """`plan` is made for `recorded.status.resumes`: a dialect may render the pods of a resumed job differently."""
 
     plan: JobPlan
     intent: Intent

@@ -1,10 +1,10 @@
-"""One replica's life, in three steps a pass: track what its pod says, settle what an end means, step (`stepping`) on.
+"""The life of one replica. A reconcile tracks its pod, settles what an end means, and steps on (`stepping`).
 
     attempt n:  (no pod) -> Creating -> Pending -> Running -> ended -> evidence -> replaced by n+1, or settled
                                  any of them -> stopping -> ended (stopped)
 
-An attempt whose pod uid was never recorded never had a pod that ran: the evidence finalizer keeps every pod of ours
-visible until this code has let it go, so creating the same attempt again cannot double it.
+Invariant: an attempt without a recorded pod uid never had a pod that ran. The evidence finalizer keeps every pod of
+jobgate visible until this code releases it, so creating the pod of such an attempt again cannot run the attempt twice.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,14 +25,14 @@ from app.domain.vocabulary import (
     RestartPolicy,
 )
 
-OUT_OF_MEMORY = "OOMKilled"  # the kubelet's word
+OUT_OF_MEMORY = "OOMKilled"  # the reason that the kubelet reports
 NODE_LOST_WARNING = (
     "its node does not answer, so the process may still run; the pod object was deleted without waiting for it"
 )
 
 
 def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -> Replica:
-    """Bring the current attempt up to what its pod says; an end that was recorded never changes again."""
+    """The replica with its current attempt updated from its pod. A recorded end never changes."""
     attempt = replica.attempt
     pod = pod_of(attempt, pods)
     if attempt.outcome is not None:
@@ -47,7 +47,7 @@ def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -
 
 
 def pod_of(attempt: Attempt, pods: Iterable[ObservedPod]) -> ObservedPod | None:
-    """The attempt's pod: the one it recorded, else the first that carries its number."""
+    """The pod of the attempt: the recorded pod, otherwise the first pod that carries the number of the attempt."""
     for pod in pods:
         if pod.attempt == attempt.number and attempt.pod_uid in (None, pod.uid):
             return pod
@@ -110,10 +110,10 @@ def _outcome(attempt: Attempt, pod: ObservedPod) -> Outcome:
 
 
 class Budget:
-    """What restarts have been granted, and which this pass may grant. A restart that was granted before stays so.
+    """The restarts that were granted before, and those that this reconcile may grant.
 
-    Where the job is what is restarted, replicas that fail while it comes back belong to the same restart, unless they
-    are new themselves. `charged` says that this pass has granted one.
+    If the budget belongs to the job, replicas that fail while the job restarts belong to the same restart, unless they
+    joined during it. `charged` says that this reconcile has granted a restart.
     """
 
     def __init__(self, recorded: Recorded) -> None:
@@ -153,7 +153,7 @@ def _restarting_since(status: JobStatus) -> datetime | None:
 
 
 def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) -> Replica:
-    """Say whether an ended attempt is the replica's last; one that is to be restarted is charged here."""
+    """Determine whether an ended attempt is the last of its replica, and charge a restart to the budget if it is not."""
     if replica.settled or replica.attempt.outcome is None:
         return replica
     if was_let_go(replica.attempt):
@@ -164,7 +164,7 @@ def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) 
 
 
 def was_let_go(attempt: Attempt) -> bool:
-    """Whether the end of an attempt counts for nothing: jobgate stopped it, or its rank has left the job since."""
+    """Whether no rule counts the end of the attempt, because jobgate stopped it or its rank has left the job."""
     return attempt.outcome is Outcome.STOPPED or attempt.stopping is not None
 
 
@@ -176,7 +176,7 @@ def _wants_restart(attempt: Attempt, plan: RestartPlan) -> bool:
 
 
 def _is_retryable(attempt: Attempt, exits: RetryableExits) -> bool:
-    """A container that never ended did not fail: what kept it from running may pass."""
+    """Whether another attempt may succeed. A container that never started did not fail: the obstacle may pass."""
     container = next((one for one in attempt.containers if one.name == exits.container and not one.init), None)
     if container is None or container.exit_code is None:
         return True

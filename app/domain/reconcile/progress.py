@@ -1,4 +1,4 @@
-"""The status of a job after a pass: where a job that goes on stands, and whether one that has ended needs more."""
+"""Computes the status of a job after a reconcile: the phase of a live job, and whether an ended job is quiet."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,9 +28,9 @@ NEWEST_TRANSITIONS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What a pass has found out beside the replicas.
+    """The results of a reconcile beside the replicas.
 
-    Scale records that are settled, whether a restart was granted, and the ended attempts that others have replaced.
+    They are the settled scale records, whether a restart was granted, and the ended attempts that were replaced.
     """
 
     scaled: Sequence[ScaleRecord]
@@ -72,7 +72,7 @@ def conclude(
 
 
 def _restored_at(inputs: Inputs, status: JobStatus, members: Members) -> datetime | None:
-    """When every replica had a pod again in the restart or change of size that is under way, or in the last one."""
+    """The moment at which every replica had a pod again in the latest restart or change of size; None until then."""
     if status.phase not in (JobPhase.RESTARTING, JobPhase.SCALING):
         return status.restored_at
     since, known = status.transitions[-1].at, status.restored_at
@@ -83,13 +83,13 @@ def _restored_at(inputs: Inputs, status: JobStatus, members: Members) -> datetim
 
 
 def _has_pod(replica: Replica) -> bool:
-    """Whether the pod of the replica is there, or has done its work."""
+    """Whether the replica has a pod, or has succeeded."""
     attempt = replica.attempt
     return replica.settled or (attempt.outcome is None and attempt.pod_uid is not None and attempt.stopping is None)
 
 
 def _is_rescheduled(inputs: Inputs, members: Members) -> bool:
-    """Whether the job's replicas change in this pass without anybody's fault; losses together are one change."""
+    """Whether replicas are lost, added or removed in this reconcile; losses at the same time count as one change."""
     before = inputs.recorded
     if changes_size(before, members):
         return True
@@ -106,7 +106,7 @@ def _is_rescheduled(inputs: Inputs, members: Members) -> bool:
 
 
 def _transitions(inputs: Inputs, status: JobStatus) -> tuple[Transition, ...]:
-    """The newest ten, and of those before only the last into each phase."""
+    """The newest ten transitions, and of the older ones only the last into each phase."""
     before = inputs.recorded.status
     if (before.phase, before.reason) == (status.phase, status.reason) and before.transitions:
         return before.transitions
@@ -164,7 +164,7 @@ def _going_on(
 
 
 def is_resuming(inputs: Inputs) -> bool:
-    """Whether this pass turns Paused into Resuming; the next one has the plan of a resumed job, and starts its pods."""
+    """Whether this reconcile turns Paused into Resuming; the next one has the plan of the resumed job and starts pods."""
     status = inputs.recorded.status
     if inputs.plan.paused or inputs.intent.cancel or inputs.intent.remove or status.phase.is_terminal:
         return False
@@ -177,7 +177,7 @@ def _waits_since(inputs: Inputs) -> datetime:
 
 
 def _queued(status: JobStatus, observed: ObservedJob, replicas: Mapping[Rank, Replica]) -> Situation | None:
-    """Whether the names of a new job are still held by the objects of a finished one."""
+    """Whether objects of a finished job still hold the names of a new job."""
     if status.started_at is not None or status.phase is JobPhase.RESUMING:
         return None
     if any(replica.attempt.pod_uid for replica in replicas.values()):
@@ -206,7 +206,7 @@ def _is_going(replica: Replica, pods: Mapping[Rank, list[ObservedPod]]) -> bool:
 
 
 def _has_unseen_pod(replica: Replica) -> bool:
-    """Whether the replica had a pod that nobody has seen end: it may be that the view lags."""
+    """Whether the replica has a recorded pod whose end was not observed: the mirror may lag."""
     return replica.attempt.outcome is None and replica.attempt.pod_uid is not None
 
 
@@ -221,7 +221,7 @@ def _quieten(
     replicas: Mapping[Rank, Replica],
     pods: Mapping[Rank, list[ObservedPod]],
 ) -> JobStatus:
-    """Say when an ended job needs no further look: its pods are let go, and those that are to go are gone."""
+    """Set `quiet` once an ended job needs no further reconcile: its pods are released, and stopped pods are gone."""
     at_rest = all(is_at_rest(replica) for replica in replicas.values())
     held = any(pod.held for pod in inputs.observed.pods)
     if is_removing(inputs, status):
@@ -233,7 +233,7 @@ def _quieten(
 
 
 def _is_marked(inputs: Inputs) -> bool:
-    """Whether the anchor tells the end; a job fell quiet only after it did."""
+    """Whether the anchor carries the terminal phase. A job is quiet only after that."""
     return inputs.observed.anchor_marked or inputs.recorded.status.quiet
 
 

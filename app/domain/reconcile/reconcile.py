@@ -1,8 +1,8 @@
-"""Holds plan, intent and observation of one job together, and says what is to be recorded and done next.
+"""Compares plan, intent, record and observed pods of one job, and decides what to store and what to do next.
 
-Level-triggered: it looks at what is, never at what happened, so a pass may be lost or repeated at any line. The order
-of concluding is fixed: cancel and removal, then the end by deadline or refusal, then the rules, then pause. A job
-that has ended stays as it ended; only its replicas and objects are followed until they are gone.
+Reconcile is level-triggered: it uses the present state and no events, so the controller may stop at any line and repeat
+it. The order of the checks is fixed: cancel and removal, then deadlines and refusals, then the rules, then pause. The
+phase of an ended job never changes; reconcile follows only its replicas and objects until they are gone.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ ENDS_BY_RULE = frozenset({Reason.RULE_FULFILLED, Reason.SUCCESS_IMPOSSIBLE, Reas
 
 
 def reconcile(inputs: Inputs) -> Decision:
-    """One pass over one job."""
+    """Reconcile one job. The function is pure: the caller stores the decision and then executes its actions."""
     pods = _pods_by_rank(inputs.observed)
     budget = Budget(inputs.recorded)
     members = _tracked(inputs, pods, budget)
@@ -114,7 +114,7 @@ def _directive(inputs: Inputs, status: JobStatus) -> Directive:
 
 
 def _clean_up(policy: CleanUpPolicy, status: JobStatus) -> Directive:
-    """Only a job that its rules have ended may leave pods running: nobody waits for those of any other."""
+    """The clean-up policy in force. Only a job that its rules ended may leave pods running."""
     if policy is CleanUpPolicy.ALL:
         return Directive(stop=StopReason.CLEAN_UP, remove_finished=True)
     if policy is CleanUpPolicy.UNFINISHED or status.reason not in ENDS_BY_RULE:
@@ -145,7 +145,7 @@ def _step_all(
 
 
 def _on_the_way_out(directive: Directive) -> Directive:
-    """Whatever the job wants of its replicas, those beyond its size go."""
+    """The directive for replicas beyond the size of their task: they stop, whatever the other replicas do."""
     return replace(directive, start=False, stop=directive.stop or StopReason.SCALE_DOWN)
 
 
@@ -173,7 +173,7 @@ def _decision(
         scaled=scaled,
         actions=actions,
         wake_at=_wake_at(inputs, status, steps),
-        again=cut or _should_look_again(inputs, status, steps, replicas),
+        again=cut or _needs_another_reconcile(inputs, status, steps, replicas),
         dirty=dirty,
     )
 
@@ -181,7 +181,7 @@ def _decision(
 def _ended_attempts(
     inputs: Inputs, steps: Mapping[Rank, Step], replicas: Mapping[Rank, Replica]
 ) -> tuple[tuple[Rank, Attempt], ...]:
-    """Attempts whose end is new: the current ones, and those that a restart in this pass has replaced."""
+    """The attempts whose end is new: current attempts, and those that a restart in this reconcile replaced."""
     ended: list[tuple[Rank, Attempt]] = []
     for key, replica in replicas.items():
         before = inputs.recorded.replicas.get(key)
@@ -209,9 +209,9 @@ def _actions(
     steps: Mapping[Rank, Step],
     replicas: Mapping[Rank, Replica],
 ) -> tuple[tuple[Action, ...], bool]:
-    """The actions of this pass, at most PODS_PER_PASS on pods, and whether some had to be left for the next.
+    """The actions of this reconcile, at most PODS_PER_PASS on pods, and whether some are left for the next.
 
-    Creates that the cluster has refused come last and are not hurried: they are tried again in their own time.
+    Creates that the cluster has refused come last: they have a back-off of their own.
     """
     wanted: list[Action] = [*_clear_strangers(inputs), *(action for step in steps.values() for action in step.actions)]
     refused = [action for action in wanted if _is_refused(inputs.observed, action)]
@@ -231,7 +231,7 @@ def _actions(
 
 
 def _hosts_are_old(inputs: Inputs, status: JobStatus) -> bool:
-    """Whether pods that are there, or come in this pass, would read a list of hosts of another generation."""
+    """Whether existing pods, or those that this reconcile creates, would read the list of hosts of an older generation."""
     plan = inputs.plan
     if plan.hosts is None or status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
         return False
@@ -243,7 +243,7 @@ def _is_refused(observed: ObservedJob, action: Action) -> bool:
 
 
 def _clear_strangers(inputs: Inputs) -> list[Action]:
-    """Pods that carry this job's label and no rank that it has or had: a stale controller's."""
+    """Delete pods that carry the label of the job and a rank that it never had: a stale controller created them."""
     actions: list[Action] = []
     for pod in inputs.observed.pods:
         if pod.key in inputs.plan.replicas or pod.key in inputs.recorded.replicas:
@@ -255,10 +255,10 @@ def _clear_strangers(inputs: Inputs) -> list[Action]:
     return actions
 
 
-def _should_look_again(
+def _needs_another_reconcile(
     inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step], replicas: Mapping[Rank, Replica]
 ) -> bool:
-    """Whether what this pass records lets the next one conclude more, with no news from the cluster."""
+    """Whether another reconcile would decide more from what this one records, without news from the cluster."""
     if is_resuming(inputs) and not status.phase.is_terminal:
         return True
     if inputs.recorded.status.phase is not status.phase and status.phase.is_terminal:
@@ -277,7 +277,7 @@ def _phase_before(inputs: Inputs, key: Rank) -> ReplicaPhase | None:
 
 
 def _wake_at(inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step]) -> datetime | None:
-    """What is on its way already waits for news from the cluster, not for a deadline that has passed."""
+    """The next deadline in the future. A deadline that has passed waits for news from the cluster instead."""
     times = [step.wake_at for step in steps.values()]
     if status.phase.is_terminal:
         times.append(None if is_removing(inputs, status) else removal_due(inputs.plan, status))

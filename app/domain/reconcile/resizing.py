@@ -1,8 +1,8 @@
-"""Changes of a job's size: which ranks join and leave, and what becomes of those who asked for it.
+"""Changes of the size of a job: which ranks join, which leave, and the outcome of scale records.
 
-The ranks of the plan are wanted; a rank on record beyond them leaves. It goes gracefully, its end fires no rule and
-costs no budget, and its record stays, so that what happened to it can be read. When it is wanted again its attempts are
-not numbered anew, and nothing else of its former life counts, unless its work was done.
+The plan wants its own ranks; a recorded rank beyond them leaves. Its pod stops gracefully, its end fires no rule and costs
+no budget, and its record stays readable. If the plan wants the rank again, the numbers of its attempts continue, and
+nothing else of its former life counts, unless it had succeeded.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from app.domain.status.observed import ObservedJob, RefusalVerdict
 from app.domain.status.records import JobStatus, Recorded, Replica, ScaleRecord
 from app.domain.vocabulary import Outcome, PendingCode, ReplicaPhase, ScaleOutcome, StopReason
 
-# A refusal that may pass by itself: the cluster has not said no to the size.
+# Refusals that may pass by themselves and are no answer to the requested size.
 PASSING = frozenset(
     {
         PendingCode.PREVIOUS_OBJECTS,
@@ -29,7 +29,7 @@ PASSING = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """The replicas of a job in a pass: those its plan wants, and those on their way out or gone."""
+    """The replicas of a job in one reconcile: those that the plan wants, and those that leave or have left."""
 
     wanted: Mapping[Rank, Replica]
     leaving: Mapping[Rank, Replica]
@@ -39,18 +39,18 @@ class Members:
         return {**self.wanted, **self.leaving}
 
     def on_the_way_out(self) -> list[Replica]:
-        """Those that leave and whose process may still run."""
+        """The replicas that leave and whose process may still run."""
         return [replica for replica in self.leaving.values() if not has_left(replica)]
 
 
 def has_left(replica: Replica) -> bool:
-    """Whether nothing of the replica runs any more, or ever did."""
+    """Whether no process of the replica runs any more, or ever did."""
     attempt = replica.attempt
     return attempt.outcome is not None or (attempt.pod_uid is None and attempt.phase is ReplicaPhase.DELETED)
 
 
 def on_its_way_out(replica: Replica) -> Replica:
-    """The replica of a rank that is not wanted any more: of all ends only success is for good."""
+    """The replica of a rank that the plan no longer wants. Of all ends only success stays settled."""
     attempt = replica.attempt
     if attempt.outcome in (Outcome.FAILED, Outcome.DISRUPTED) and attempt.stopping is None:
         attempt = replace(attempt, stopping=StopReason.SCALE_DOWN)
@@ -58,26 +58,26 @@ def on_its_way_out(replica: Replica) -> Replica:
 
 
 def wanted_again(replica: Replica) -> Replica:
-    """The replica of a rank of the plan; one that has left before owes nothing and waits for nothing."""
+    """The replica of a rank of the plan. A rank that had left starts again without restarts and without back-off."""
     if not replica.leaving:
         return replica
     return replace(replica, restarts=0, disruptions=0, retry_at=None, leaving=False)
 
 
 def changes_size(recorded: Recorded, members: Members) -> bool:
-    """Whether some rank joins or begins to leave in this pass, of a job that has had others before."""
+    """Whether a rank joins or begins to leave in this reconcile, in a job that has had replicas before."""
     before = recorded.replicas
     joins = any(key not in before or before[key].leaving for key in members.wanted)
     return bool(before) and (joins or any(not before[key].leaving for key in members.leaving))
 
 
 def is_newcomer(replica: Replica) -> bool:
-    """Whether the replica has yet to run for the first time, or for the first time since it left."""
+    """Whether the replica has not run since it joined the job."""
     return replica.restarts == 0 and replica.disruptions == 0 and replica.attempt.started_at is None
 
 
 def settled_records(inputs: Inputs, status: JobStatus, members: Members) -> tuple[ScaleRecord, ...]:
-    """The open scale records whose outcome this pass knows."""
+    """The open scale records whose outcome this reconcile finds."""
     newest = {record.task: record.seq for record in inputs.recorded.scaling}
     verdicts = (
         (record, _verdict(record, inputs.observed, status, members, newest)) for record in inputs.recorded.scaling
@@ -86,7 +86,7 @@ def settled_records(inputs: Inputs, status: JobStatus, members: Members) -> tupl
 
 
 def scaling_now(inputs: Inputs, status: JobStatus, members: Members, open_records: Sequence[ScaleRecord]) -> str | None:
-    """What of a job that has started is being resized, in words; None, when its size is what is wanted of it."""
+    """A sentence about the resize that is under way in a started job; None if there is none."""
     if status.started_at is None:
         return None
     wishes = [f"{record.task} from {record.from_replicas} to {record.to_replicas}" for record in open_records]
@@ -132,10 +132,10 @@ def _shrinks(record: ScaleRecord) -> bool:
 
 
 def _is_reached(record: ScaleRecord, members: Members) -> bool:
-    """A request to shrink asks for fewer replicas and for nothing that the cluster could refuse.
+    """Whether the request of a scale record has been fulfilled.
 
-    It is reached when those beyond its size are gone. A replica that stays and has yet to start is what an earlier
-    request to grow has asked for.
+    A request to shrink is reached when the replicas beyond its size are gone: the cluster cannot refuse it. A remaining
+    replica that has not started belongs to an earlier request to grow.
     """
     of_task = _of_task(record, members)
     if len(of_task) != record.to_replicas:
@@ -156,7 +156,7 @@ def _reached_words(record: ScaleRecord, members: Members) -> str:
 
 
 def _is_there(replica: Replica) -> bool:
-    """Running, or done for good."""
+    """Whether the replica runs or has succeeded for good."""
     runs = replica.phase is ReplicaPhase.RUNNING and replica.attempt.stopping is None
     return runs or (replica.settled and replica.attempt.outcome is not Outcome.STOPPED)
 

@@ -1,4 +1,4 @@
-"""When a job has ended: the finish rules of the plan, and what follows when none of them can hold any more."""
+"""Evaluates the finish rules of a plan, and ends a job none of whose rules can hold any more."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from app.domain.vocabulary import JobPhase, Quantifier, Reason, RuleOutcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """The end of a job, the words for it, and the failures that it follows from."""
+    """The end of a job: its phase, reason and message, and the failures that caused it."""
 
     phase: JobPhase
     reason: str
@@ -22,7 +22,7 @@ class Finish:
 
 
 def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
-    """The first rule that holds, in the plan's order; else the ends that follow from no rule holding ever."""
+    """The end by the first rule that holds, in the order of the plan; otherwise the end if no rule can ever hold."""
     for rule in plan.rules:
         if _holds(rule, replicas):
             return _fulfilled(rule, replicas)
@@ -89,6 +89,6 @@ def _success_is_impossible(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> b
 
 
 def _is_lost(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> bool:
-    """A rule over nothing never holds, see `_holds`."""
+    """Whether the rule can never hold. A rule without ranks never holds, see `_holds`."""
     failed = [key in replicas and has_failed(replicas[key]) for key in rule.ranks]
     return all(failed) if rule.quantifier is not Quantifier.ALL else not failed or any(failed)

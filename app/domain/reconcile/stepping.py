@@ -1,6 +1,7 @@
-"""What is next for one replica: create, wait, explain, capture, replace, release or take away.
+"""The next step of one replica: create, wait, read Events, capture evidence, replace, release or delete.
 
-Each step yields the replica to be recorded and the actions to be done after that; none depends on having been done.
+Each step returns the replica to record and the actions to execute after that. No step relies on the execution of an
+earlier action.
 """
 
 from collections.abc import Sequence
@@ -33,10 +34,10 @@ from app.domain.vocabulary import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
-    """What the job wants of its replicas in this pass.
+    """What the job wants of its replicas in this reconcile.
 
-    `stop` takes running pods away for that reason, `remove_finished` also the pods of ended attempts; `start` allows
-    new attempts.
+    `stop` deletes running pods for that reason, `remove_finished` also deletes the pods of ended attempts, and `start`
+    allows new attempts.
     """
 
     start: bool = False
@@ -46,7 +47,7 @@ class Directive:
 
 @dataclass(slots=True, kw_only=True)
 class Step:
-    """What stepping one replica has produced."""
+    """The result of one step of a replica."""
 
     replica: Replica
     pod_name: str
@@ -61,7 +62,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stepper:
-    """Steps replicas of one job in one pass."""
+    """Steps the replicas of one job in one reconcile."""
 
     observed: ObservedJob
     directive: Directive
@@ -86,7 +87,7 @@ class Stepper:
         return step
 
     def _unseen(self, step: Step, uid: str) -> None:
-        """The pod has left the view, or the view lags: what is wanted of it is recorded all the same."""
+        """Step a replica whose recorded pod is not in the mirror: it is gone, or the mirror lags. The intent is recorded."""
         self._mark_stopping(step)
         step.actions.append(ConfirmGone(name=step.pod_name, uid=uid))
 
@@ -96,7 +97,7 @@ class Stepper:
             step.replica = replace(step.replica, attempt=replace(attempt, stopping=self.directive.stop))
 
     def _clear(self, step: Step, pod: ObservedPod) -> None:
-        """A pod that is not the wanted attempt's is undone: a former attempt, or a stale leader's create."""
+        """Delete a pod of another attempt: a former attempt, or one that a stale leader created."""
         if not pod.deleting:
             step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
         if pod.held and (pod.ended or pod.attempt != step.replica.attempt.number):
@@ -118,7 +119,7 @@ class Stepper:
             step.replica = replace(replica, attempt=self._never_created(replica.attempt, is_new=is_new))
 
     def _never_created(self, attempt: Attempt, *, is_new: bool) -> Attempt:
-        """A create that was asked for before may still arrive, so its number is used up; a new rank's is not."""
+        """Step a replica without a pod. An earlier create may still arrive, so its number is used up; a new rank has none."""
         if is_new or attempt.phase is ReplicaPhase.DELETED:
             return replace(attempt, phase=ReplicaPhase.DELETED)
         return replace(
@@ -185,7 +186,7 @@ class Stepper:
         self._force_if_lost(step, pod)
 
     def _stop_late(self, step: Step, pod: ObservedPod) -> None:
-        """The pod of an attempt that ended on paper: a create that arrived after it was given up."""
+        """Delete the pod of an attempt that ended without one: its create arrived late."""
         if not pod.deleting:
             step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
         self._force_if_lost(step, pod)

@@ -1,4 +1,4 @@
-"""Waiting times that an installation sets and decisions need. All are seconds."""
+"""The waiting times of an installation that reconcile uses. All are seconds."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,9 +8,9 @@ from app.domain.backoff import ExponentialBackoff
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Defaults are Kubernetes' own where it has one: a Job's pods come back after 10 s, doubling to 6 min.
+    """The defaults are those of Kubernetes where it has one: a Job restarts pods after 10 s, doubling to 6 min.
 
-    `pending_deadline` is how long a job may wait in one stretch, where its annotation does not say; None is no limit.
+    `pending_deadline` is how long a job without its own annotation may wait in one stretch; None means no limit.
     `node_lost_after` of None forbids force-deleting a pod whose node is lost; the replica then stays unknown.
     """
 
@@ -22,11 +22,11 @@ class Timing:
     events_after: float = 5.0
 
     def backoff(self, earlier: int) -> timedelta:
-        """Wait before the next attempt, when `earlier` attempts were charged before the one that has just ended."""
+        """The back-off before the next attempt, if `earlier` attempts were charged before the one that has just ended."""
         return self._delay(earlier + 1)
 
     def disruption_backoff(self, earlier: int) -> timedelta:
-        """The first replacement after a disruption is immediate: the replica did nothing wrong."""
+        """The back-off after a disruption. The first replacement is immediate: the replica did not fail."""
         return self._delay(earlier)
 
     def _delay(self, failures: int) -> timedelta:

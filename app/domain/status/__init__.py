@@ -1,1 +1,1 @@
-"""From raw pods to one honest status: observed -> diagnosis -> attempts -> rollup."""
+"""Turns raw pods into observations (`pods`, `diagnosis`), and replicas into the status of their job (`rollup`)."""

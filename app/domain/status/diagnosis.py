@@ -1,4 +1,4 @@
-"""Why a pod does not run yet: our code for it, and the cluster's own words."""
+"""Finds the pending reason of a pod: a code of jobgate and the message of the cluster."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -50,12 +50,12 @@ _WORDS: Final = (
     ("couldn't find key", PendingCode.CONTAINER_CONFIG),
     ("error", PendingCode.CONTAINER_START),
 )
-# After these, whatever was wrong before is over.
+# Events of progress: an earlier Event about a problem no longer matters.
 _PROGRESS: Final = frozenset({"Scheduled", "Pulled", "Created", "Started", "SuccessfulAttachVolume", "AddedInterface"})
 
 
 def diagnose(pod: Pod) -> PendingReason | None:
-    """What a pod's own status says; None when nothing holds it up."""
+    """The pending reason in the status of a pod; None if nothing delays the pod."""
     scheduled = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
     if not pod.spec.node_name:
         return _unbound(pod, scheduled)
@@ -64,7 +64,7 @@ def diagnose(pod: Pod) -> PendingReason | None:
 
 
 def diagnose_events(events: Sequence[Event]) -> PendingReason | None:
-    """What the newest events about a pod say; None when they tell of progress, or nothing that we know."""
+    """The pending reason in the newest Events of a pod; None if they report progress or nothing known."""
     dated = [(event.last_seen, event) for event in events if event.last_seen is not None]
     for at, event in sorted(dated, key=lambda pair: pair[0], reverse=True):
         if event.reason in _PROGRESS:
@@ -110,7 +110,7 @@ def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:
 
 
 def _is_done(status: ContainerStatus) -> bool:
-    """An init container that has succeeded, or a sidecar that is up."""
+    """Whether an init container has succeeded, or a sidecar has started."""
     terminated = status.state.terminated
     return (terminated is not None and terminated.exit_code == 0) or bool(status.state.running and status.started)
 

@@ -1,4 +1,4 @@
-"""Failures of replicas as values that stay when the replica goes on: what ended a job, and whom it waits for."""
+"""Failures of replicas as values that remain when a replica is restarted: what ended a job, and what restarts it."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,7 +13,7 @@ LOST = (Outcome.FAILED, Outcome.DISRUPTED)
 
 
 def failure_of(key: Rank, attempt: Attempt) -> ReplicaFailure:
-    """How an attempt failed. Of its message, which may be the end of a log, the last line is kept."""
+    """The failure of an attempt, with the last line of its message: the message may be the end of a log."""
     lines = (attempt.message or "").strip().splitlines()
     return ReplicaFailure(
         key=key,
@@ -27,7 +27,7 @@ def failure_of(key: Rank, attempt: Attempt) -> ReplicaFailure:
 
 
 def describe(subject: str, failure: ReplicaFailure) -> str:
-    """The failure of that subject, such as `worker[0] failed (exit code 127, StartError): no such file`."""
+    """A sentence about the failure of a subject, such as `worker[0] failed (exit code 127, StartError): no such file`."""
     how = "was taken away" if failure.outcome is Outcome.DISRUPTED else "failed"
     code = [] if failure.exit_code is None else [f"exit code {failure.exit_code}"]
     facts = ", ".join(code + ([failure.reason] if failure.reason else []))
@@ -36,7 +36,7 @@ def describe(subject: str, failure: ReplicaFailure) -> str:
 
 
 def summarize_failures(replicas: Iterable[Replica]) -> FailureSummary:
-    """The replicas among these that have failed for good, in the given order."""
+    """A summary of the replicas that have failed for good, in the given order."""
     failed = [replica for replica in replicas if has_failed(replica)]
     disrupted = sum(replica.attempt.outcome is Outcome.DISRUPTED for replica in failed)
     first = tuple(failure_of(replica.key, replica.attempt) for replica in failed[:LISTED_FAILURES])
@@ -46,9 +46,9 @@ def summarize_failures(replicas: Iterable[Replica]) -> FailureSummary:
 def crashed_replicas(
     replicas: Mapping[Rank, Replica], former: Mapping[Rank, Attempt], known: Iterable[ReplicaFailure]
 ) -> dict[Rank, ReplicaFailure]:
-    """The last failure of each replica that will be started again, or has been and does not run yet.
+    """The last failure of each replica that is restarted and does not run yet.
 
-    `former` are the attempts that this pass has replaced, `known` the failures that the pass before has found.
+    `former` are the attempts that this reconcile replaced, `known` the failures that the previous reconcile found.
     """
     before = {failure.key: failure for failure in known}
     found: dict[Rank, ReplicaFailure] = {}

@@ -1,4 +1,4 @@
-"""What the cluster says about one job at one moment."""
+"""The observed objects of one job at one moment."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class ObservedContainer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingReason:
-    """Why a replica does not run yet, in one of our codes and the cluster's own words."""
+    """Why a replica does not run yet: a code of jobgate and the message of the cluster."""
 
     code: PendingCode
     message: str
@@ -65,7 +65,7 @@ class ObservedPod:
     message: str | None = None
     disruption: str | None = None
     deletion_deadline: datetime | None = None
-    held: bool = True  # carries our evidence finalizer
+    held: bool = True  # has the evidence finalizer of jobgate
     created_at: datetime | None = None
     pending: PendingReason | None = None
     containers: tuple[ObservedContainer, ...] = ()
@@ -79,8 +79,8 @@ class RefusalVerdict(StrEnum):
     """What a refusal by the cluster means for the job; docs/status.md has the table."""
 
     RETRY = "retry"  # pending with a code, retried until the pending deadline
-    FAIL = "fail"  # the job has failed with the cluster's words
-    WAIT = "wait"  # the name is taken by something of ours that is going away
+    FAIL = "fail"  # the job fails with the message of the cluster
+    WAIT = "wait"  # an object of jobgate that is being deleted has the name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class ClusterRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedJob:
-    """All that is known of a job's objects.
+    """Everything that the controller knows about the objects of a job in the cluster.
 
     `gone` holds pod uids that a quorum GET has found missing. `refusals` are the last answers to creates, by replica,
     `job_refusal` that for an object all replicas need. `lost_nodes` are nodes that are NotReady or missing.

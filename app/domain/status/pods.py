@@ -1,6 +1,6 @@
-"""A raw pod as one observation.
+"""Turns a raw pod into an observation.
 
-Upstream texts on the seven phases overlap; the rules here do not:
+The definitions of the phases in the five systems overlap. These do not:
 
     Creating   no node has been found for it          Running    every container has started, the pod has not ended
     Pending    bound, a container has not started     Succeeded, Failed   the kubelet's word, which is final
@@ -40,7 +40,7 @@ _MAX_SIGNAL: Final = 64
 
 
 def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
-    """What a pod of ours says. One whose labels somebody has broken gets a key that no plan wants."""
+    """The observation of a pod. A pod with damaged labels gets a key that no plan contains."""
     metadata, status = pod.metadata, pod.status
     phase = _phase(pod, lost_nodes)
     containers = tuple(_containers(pod))
@@ -72,7 +72,7 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
 
 
 def disruption_of(pod: Pod) -> str | None:
-    """The cluster's word for why it took the pod away, if it did."""
+    """The reason for which the cluster disrupted the pod; None if it did not."""
     for condition in pod.status.conditions:
         if condition.type == "DisruptionTarget" and condition.status == "True":
             return condition.reason or condition.type
@@ -94,13 +94,13 @@ def _phase(pod: Pod, lost_nodes: Collection[str]) -> ReplicaPhase:
 
 
 def _has_started(container: ContainerStatus) -> bool:
-    """A container that waits to be restarted in place has started before."""
+    """Whether the container has ever started. One that waits to be restarted in place has."""
     state = container.state
     return state.running is not None or state.terminated is not None or container.last_state.terminated is not None
 
 
 def _has_ended(pod: Pod) -> bool:
-    """Whether nothing of it can run any more, as far as the cluster knows.
+    """Whether no container of the pod can run any more, as far as the cluster knows.
 
     A grace period of 0 on a pod being deleted is the kubelet's confirmation, or says that no kubelet had it, or that
     somebody forced it away: in no case does more come.
@@ -148,7 +148,7 @@ def _container(status: ContainerStatus, *, init: bool) -> ObservedContainer:
 
 
 def _signal(exit_code: int, told: int | None) -> int | None:
-    """Runtimes seldom tell the signal; a shell's and theirs is 128 and the signal."""
+    """The signal that ended a container. Most runtimes report it only as an exit code of 128 plus the signal."""
     if told:
         return told
     guess = exit_code - _SIGNAL_BASE
@@ -160,7 +160,7 @@ def _sidecars(pod: Pod) -> frozenset[str]:
 
 
 def _exit_code(own: list[ObservedContainer]) -> int | None:
-    """That of the first container that failed; 0 once the containers proper have all succeeded."""
+    """The exit code of the first container that failed; 0 once all containers but init containers have succeeded."""
     failed = _failed(own)
     if failed is not None:
         return failed.exit_code
@@ -173,7 +173,7 @@ def _failed(own: list[ObservedContainer]) -> ObservedContainer | None:
 
 
 def _why(pod: Pod, phase: ReplicaPhase, own: list[ObservedContainer]) -> tuple[str | None, str | None]:
-    """Reason and message of what became of the pod: the kubelet's about the pod, else the failed container's."""
+    """The reason and message of the end of the pod: those of the pod, otherwise those of the failed container."""
     status = pod.status
     failed = _failed(own) if phase is not ReplicaPhase.SUCCEEDED else None
     if status.reason or failed is None:

@@ -1,4 +1,4 @@
-"""What is concluded and kept: the status of a job, of its replicas, and of each attempt."""
+"""The stored status of a job, of its replicas and of their attempts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ ACTOR_CONTROLLER = "jobgate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One pod's life under a rank. Numbered from 1; at most one pod uid is ever recorded for it.
+    """The life of one pod of a replica, numbered from 1. At most one pod uid is ever recorded for it.
 
     `outcome` is None while it runs. `stopping` is set, and stored, before jobgate deletes its pod.
     """
@@ -48,7 +48,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """A rank and its current attempt. `restarts` counts those charged to the budget, `disruptions` those that are not.
+    """A replica and its current attempt. `restarts` counts those charged to the budget, `disruptions` those that are not.
 
     `retry_at` is when the current attempt's pod may be created. `settled` means that no further attempt follows
     unless the job is resumed. `leaving` ranks are beyond the task's size: they are in no aggregate and no rule, and
@@ -91,7 +91,7 @@ class JobPendingReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleRecord:
-    """Who wanted how many replicas of a task, when, and what became of it; `outcome` is None until that is known."""
+    """A request for another size of a task; `outcome` is None until it is known."""
 
     seq: int
     task: str
@@ -107,7 +107,7 @@ class ScaleRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """The job's coming into a phase, or into another reason for it."""
+    """A change of the phase of a job, or of the reason of the phase."""
 
     at: datetime
     phase: JobPhase
@@ -132,8 +132,8 @@ class ReplicaFailure:
 class FailureSummary:
     """The failures that ended a job: `first` lists at most five, `failed` and `disrupted` count all by outcome.
 
-    It is computed in the pass that ends the job and never changes. A replica that fails later, while the pods of the
-    job are being stopped, had no part in the end.
+    The reconcile that ends the job computes it, and it never changes. A replica that fails later, while the pods of the
+    job are being stopped, did not cause the end.
     """
 
     first: tuple[ReplicaFailure, ...] = ()
@@ -190,7 +190,7 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What Postgres holds of a job before a pass."""
+    """The record of a job in PostgreSQL before a reconcile."""
 
     status: JobStatus
     replicas: Mapping[Rank, Replica]
@@ -200,14 +200,14 @@ class Recorded:
 
     @property
     def had_pods(self) -> bool:
-        """Whether a pod of this job was ever seen, by the present attempts or by those that they replaced."""
+        """Whether any attempt of this job ever had a pod."""
         seen = (item.attempt.pod_uid or item.restarts or item.disruptions for item in self.replicas.values())
         return self.status.initialized_at is not None or any(seen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """What the people asked for beside the spec. `remove` takes all objects away: delete, TTL, successor."""
+    """What clients have asked of a job beside its spec. `remove` deletes all objects: delete, TTL, or a successor."""
 
     generation: int
     cancel: bool = False
@@ -218,7 +218,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One line of a job's story; of a replica's when `key` is set."""
+    """One entry of the history of a job, or of a replica if `key` is set."""
 
     at: datetime
     phase: JobPhase

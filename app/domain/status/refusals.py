@@ -1,4 +1,4 @@
-"""What the API server's refusal of a create means for the job.
+"""Judges what the refusal of a create by the API server means for the job.
 
     quota, service account, namespace not there yet, RBAC, throttling, 5xx   RETRY, pending with a code
     namespace terminating or deleted, 400, 413, 422                          FAIL, with the message of the cluster
@@ -17,9 +17,9 @@ from typing import Final
 from app.domain.status.observed import RefusalVerdict
 from app.domain.vocabulary import PendingCode, Reason
 
-# A webhook or policy answers in its own words, which may quote any of those below.
+# The message of a webhook or policy is free text and may quote any message below, so it is matched first.
 _DENIED: Final = re.compile(r"admission webhook \"[^\"]*\" denied the request|ValidatingAdmissionPolicy '.*' .*denied")
-# Plugins of Kubernetes that judge the pod itself: the same pod is refused each time.
+# Admission plugins of Kubernetes that refuse the pod itself: they refuse the same pod each time.
 _POD_REFUSED: Final = re.compile(
     r"violates PodSecurity \""
     r"|(maximum|minimum) \S+ usage per (Container|Pod) is |max limit to request ratio per (Container|Pod) is "

@@ -1,4 +1,4 @@
-"""From replicas to the job: the aggregate, the phase of a job that has not ended, and why it waits."""
+"""Computes the status of a live job from its replicas: the aggregate, the phase and the pending reasons."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,13 +13,13 @@ from app.domain.status.records import JobPendingReason, JobStatus, Replica, Repl
 from app.domain.vocabulary import VAGUE, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase
 
 SHOWN_REPLICAS = 20
-LISTED_CRASHES = 3  # in a message; the list of replicas has all
+LISTED_CRASHES = 3  # in a message; the list of replicas shows all
 NAME_TERMINATING = PendingReason(code=PendingCode.NAME_TERMINATING, message="the previous attempt's pod is still going")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """The phase of a job that goes on, in words."""
+    """The phase of a live job with its reason and message."""
 
     phase: JobPhase
     reason: str
@@ -27,7 +27,7 @@ class Situation:
 
 
 def bucket(replica: Replica, *, restarting: bool) -> ReplicaPhase:
-    """The replica's place in the aggregate: an end, or a stop, that another attempt will follow counts as creating."""
+    """The bucket of a replica in the aggregate. An ended replica that will be replaced counts as creating."""
     ends = replica.attempt.outcome is not None or replica.attempt.stopping is not None
     if restarting and ends and not replica.settled:
         return ReplicaPhase.CREATING
@@ -35,13 +35,13 @@ def bucket(replica: Replica, *, restarting: bool) -> ReplicaPhase:
 
 
 def aggregate(replicas: Iterable[Replica], *, restarting: bool) -> dict[ReplicaPhase, int]:
-    """Counts by bucket, every bucket present; the sum is the number of replicas."""
+    """The number of replicas in each bucket. Every bucket is present, and the sum is the number of replicas."""
     counts = Counter(bucket(replica, restarting=restarting) for replica in replicas)
     return {phase: counts.get(phase, 0) for phase in ReplicaPhase}
 
 
 def is_waiting(replicas: Iterable[Replica]) -> bool:
-    """Whether some replica has yet to start, for the first time or again."""
+    """Whether some replica has not started, for the first time or again."""
     counts = aggregate(replicas, restarting=True)
     return counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING] > 0
 
@@ -53,9 +53,9 @@ def situation(
     scaling: str | None,
     crashed: Mapping[Rank, ReplicaFailure],
 ) -> Situation:
-    """The phase of a running job, from what was and what is.
+    """The phase of a live job, from its former phase and its replicas.
 
-    `scaling` says what is being resized, if anything, `crashed` how the replicas failed that are started again.
+    `scaling` describes a resize that is under way, `crashed` the failures of the replicas that are restarted.
 
     Started once, a job is Running, Scaling or Restarting until it ends or pauses; before that it is Creating until some
     replica has a node, then Pending until all have started. Unknown only when nothing of it can be seen.
@@ -84,7 +84,7 @@ def situation(
 def _before_the_first_run(
     counts: Mapping[ReplicaPhase, int], replicas: Mapping[Rank, Replica], crashed: Mapping[Rank, ReplicaFailure]
 ) -> Situation:
-    """A job some of whose replicas have yet to start for the first time, or failed before all had."""
+    """The phase of a job before all of its replicas have started for the first time."""
     total = sum(counts.values())
     creating, waiting = counts[ReplicaPhase.CREATING], counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING]
     phase = JobPhase.CREATING if creating == total else JobPhase.PENDING
@@ -108,7 +108,7 @@ def _lacks_pod(replica: Replica) -> bool:
 
 
 def _told(crashed: Mapping[Rank, ReplicaFailure]) -> str:
-    """The first few failures of replicas that are started again, as the end of a sentence."""
+    """The first few failures of restarted replicas, as the end of a sentence."""
     if not crashed:
         return ""
     told = [describe(str(key), failure) for key, failure in list(crashed.items())[:LISTED_CRASHES]]
@@ -117,7 +117,7 @@ def _told(crashed: Mapping[Rank, ReplicaFailure]) -> str:
 
 
 def _restart_reason(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
-    """Disrupted, as long as nothing but the cluster's doing has cost the job a replica since it ran."""
+    """Disrupted if only the cluster has cost the job replicas since it last ran; otherwise Restarting."""
     ended = [replica.attempt for replica in replicas.values() if not replica.settled]
     lost = {attempt.outcome for attempt in ended if not was_let_go(attempt)}
     if lost & {Outcome.FAILED, Outcome.SUCCEEDED}:
@@ -134,7 +134,7 @@ def pending_reasons(
     now: datetime,
     crashed: Mapping[Rank, ReplicaFailure],
 ) -> tuple[JobPendingReason, ...]:
-    """Why replicas wait, grouped by code and message, the most frequent first."""
+    """The pending reasons of all replicas, grouped by code and message, the most frequent first."""
     groups: dict[tuple[str, str], list[tuple[Rank, datetime | None]]] = {}
     for key, replica in replicas.items():
         reason = _why(replica, pods.get(key, []), observed, now, crashed.get(key))
@@ -182,7 +182,7 @@ def _back_off(failure: ReplicaFailure | None, next_attempt: str) -> PendingReaso
 
 
 def _refused(refusal: ClusterRefusal) -> PendingReason:
-    """One that fails a job keeps another that runs from growing, and is told until somebody shrinks it again."""
+    """A refusal as a pending reason. A running job shows it until it is shrunk again."""
     if refusal.verdict is RefusalVerdict.FAIL:
         return PendingReason(code=PendingCode.REFUSED, message=refusal.message, since=refusal.since)
     return PendingReason(code=PendingCode(refusal.code), message=refusal.message, since=refusal.since)
