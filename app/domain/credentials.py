@@ -1,5 +1,7 @@
-"""By which jobgate knows a job's own pods, and a set's servers know jobgate: derived, so that nothing is stored and
-every process finds the same.
+"""Credentials that are derived from the key of the installation, so that none is stored and every process agrees.
+
+The pods of a job authenticate to jobgate with its credential, and jobgate authenticates to runtime servers with their
+token.
 """
 
 import base64
@@ -11,7 +13,7 @@ _PURPOSE: Final = b"jobgate.dev/job-credential\0"
 
 
 def runtime_token_of(key: bytes, uid: str) -> str:
-    """What the runtime servers of the SampleSet with this uid are asked with: 64 hexadecimal digits."""
+    """The token of the runtime servers of the SampleSet with this uid: 64 hexadecimal digits."""
     return hmac.new(key, b"sample-set:" + uid.encode(), hashlib.sha256).hexdigest()
 
 
@@ -22,5 +24,5 @@ def credential_of(key: bytes, uid: str) -> str:
 
 
 def is_credential_of(key: bytes, uid: str, token: str) -> bool:
-    """Whether the token is that job's; the answer takes as long for a wrong one as for the right one."""
+    """Whether the token is the credential of that job. The comparison takes the same time for every token."""
     return hmac.compare_digest(credential_of(key, uid).encode(), token.encode(errors="replace"))

@@ -1,4 +1,4 @@
-"""What can be wrong, in words every layer shares: no HTTP status here, no transport, no storage."""
+"""The errors that every layer shares. They know nothing of HTTP, the cluster or the database."""
 
 # ruff: noqa: N818 - a refusal is named for what it says; nothing here is a fault of the program
 
@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-# A refused document may be wrong in twenty thousand places; the answer to it stays small.
+# A document may have twenty thousand errors; the answer stays small.
 MAX_ERRORS = 20
-# Words of the client are quoted in details (a misspelt field); a 1 MiB key is not worth quoting.
+# Details quote the text of the client, such as a misspelt field; a key may have 1 MiB.
 _MAX_QUOTED = 80
-# A pointer must stay true: the longest key that Kubernetes allows has 317 characters (prefix/name of a label).
+# A pointer must not be cut: the longest key that Kubernetes allows has 317 characters (prefix/name of a label).
 _MAX_STEP = 320
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldError:
-    """One thing wrong at one place: where, a stable code, what was wrong and what would be accepted."""
+    """One error of a document: its place, a stable code, what is wrong, and what is accepted."""
 
     pointer: str
     code: str
@@ -34,7 +34,7 @@ def pointer_to(base: str, *steps: str | int) -> str:
 
 
 def shorten(text: str, limit: int = _MAX_QUOTED) -> str:
-    """Quote text of the client within bounds, and so that it can always be encoded again."""
+    """Shorten text of the client for a message, without characters that cannot be printed or encoded."""
     if len(text) <= limit and text.isprintable():
         return text
     printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: limit + 1])
@@ -42,7 +42,7 @@ def shorten(text: str, limit: int = _MAX_QUOTED) -> str:
 
 
 class Problems:
-    """Collects errors so that a client learns of all of them at once, up to a bound."""
+    """Collects the errors of a document, up to a limit, so that one answer reports them all."""
 
     __slots__ = ("_errors", "_limit", "_unlisted")
 
@@ -74,12 +74,12 @@ class Problems:
 
     @property
     def full(self) -> bool:
-        """Whether another error would only be counted: a long loop of checks may stop."""
+        """Whether a further error would only be counted, so that a long loop of checks may stop."""
         return len(self._errors) >= self._limit
 
     @property
     def errors(self) -> tuple[FieldError, ...]:
-        """At most `limit` entries; when there were more, the last one says how many are not shown."""
+        """At most `limit` errors. If there are more, the last one says how many are not listed."""
         if not self._unlisted:
             return tuple(self._errors)
         hidden = self._unlisted + 1
@@ -92,7 +92,7 @@ class Problems:
 
 
 class DomainError(Exception):
-    """The base of every refusal: a stable code, a sentence, and the fields concerned, if any."""
+    """The base of all errors: a stable code, a message, and the errors of single fields, if any."""
 
     default_code: ClassVar[str] = "Error"
 
@@ -105,78 +105,78 @@ class DomainError(Exception):
 
 
 class MalformedDocument(DomainError):
-    """The bytes are not a document that we read: not JSON, not the YAML we accept, or over a limit."""
+    """The body is not valid JSON or YAML, or exceeds a limit of the decoder."""
 
     default_code = "MalformedDocument"
 
 
 class InvalidManifest(DomainError):
-    """The document is readable, and what it says is not acceptable."""
+    """The document can be decoded, but violates the rules of its kind."""
 
     default_code = "InvalidManifest"
 
 
 class NotFound(DomainError):
-    """There is no such thing, or none that the caller may know of."""
+    """The resource does not exist, or the caller may not see it."""
 
     default_code = "NotFound"
 
 
 class Gone(DomainError):
-    """It existed, and is past its retention."""
+    """The resource existed, and its retention is over."""
 
     default_code = "Gone"
 
 
 class Conflict(DomainError):
-    """What is asked contradicts what is: a name in use, an action that the phase does not allow."""
+    """The request conflicts with the present state: a name in use, or an action that the phase does not allow."""
 
     default_code = "Conflict"
 
 
 class PreconditionFailed(DomainError):
-    """The caller decided on a version that is no longer the current one."""
+    """The precondition names a version that is no longer current."""
 
     default_code = "PreconditionFailed"
 
 
 class PreconditionRequired(DomainError):
-    """The caller must say which version it decided on."""
+    """The request needs a precondition that names a version."""
 
     default_code = "PreconditionRequired"
 
 
 class Unauthenticated(DomainError):
-    """The caller is nobody that we know."""
+    """The request has no valid credential."""
 
     default_code = "Unauthenticated"
 
 
 class Forbidden(DomainError):
-    """The caller is known and may not do this."""
+    """The caller may not do this."""
 
     default_code = "Forbidden"
 
 
 class TooLarge(DomainError):
-    """A limit of size was exceeded: a body, or an object that would be rendered from it."""
+    """A body, or an object that would be rendered from it, exceeds a limit of size."""
 
     default_code = "TooLarge"
 
 
 class UnsupportedMediaType(DomainError):
-    """The body comes in a format that is not read here."""
+    """The server cannot decode the media type of the body."""
 
     default_code = "UnsupportedMediaType"
 
 
 class TooManyRequests(DomainError):
-    """The caller must slow down, or its namespace is at its quota."""
+    """The caller exceeds a rate limit, or its namespace exceeds a quota."""
 
     default_code = "TooManyRequests"
 
 
 class Unavailable(DomainError):
-    """Something that this request needs cannot be reached now; it may be repeated."""
+    """A service that the request needs is unreachable; the client may repeat the request."""
 
     default_code = "Unavailable"

@@ -1,6 +1,6 @@
-"""Every label, annotation and finalizer key that jobgate writes on objects, and reads back.
+"""Every label, annotation and finalizer key that jobgate writes on objects and reads.
 
-What is written is what is read: nothing else in the code spells these keys.
+Invariant: no other module spells these keys, so the readers and the writers of a key always agree.
 """
 
 PREFIX = "jobgate.dev/"

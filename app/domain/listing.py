@@ -1,8 +1,8 @@
-"""Whether a change of one job or sample can change a page of a list. Pure.
+"""Determines whether a change of one job or sample can change a page of a list.
 
-    filter, page as it was seen, the thing as it is now ─▶ may this page look different?
+    filter, page as it was read, changed resource ─▶ may this page differ now?
 
-The answer may be a false yes, which costs one query; it is never a false no.
+Invariant: the answer is never a false no. A false yes costs one query.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from app.domain.selectors import Requirement, matches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListItem:
-    """What the filters of lists look at. A thing that is hidden is shown only to those who ask for hidden ones."""
+    """The fields of a job or sample that the filters of lists use. Lists show hidden items only on request."""
 
     uid: UUID
     namespace: str
@@ -32,7 +32,7 @@ class ListItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria:
-    """The filter of a list; empty or None is no restriction. Bounds that end in `after` are inclusive, others not."""
+    """The filter of a list. Empty and None restrict nothing. `…_after` is inclusive, `…_before` exclusive."""
 
     namespaces: NamespaceSet = EVERY_NAMESPACE
     kinds: Sequence[str] = ()
@@ -50,7 +50,7 @@ class Criteria:
     with_hidden: bool = False
 
     def can_match(self, thing: ListItem) -> bool:
-        """Whether it matches in all that never changes."""
+        """Whether the item matches in every field that never changes."""
         return (
             thing.namespace in self.namespaces
             and (not self.kinds or thing.kind in self.kinds)
@@ -74,9 +74,9 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """Which page was seen: its things, behind which place it begins, and at which it ends if there is another page.
+    """A page as it was read: its items, the place behind which it begins, and its last place if there is another page.
 
-    A place is the creation time and uid of a thing; lists go from the newest to the oldest.
+    A place is the creation time and the uid of an item; lists are ordered from the newest to the oldest.
     """
 
     uids: frozenset[UUID] = field(default_factory=frozenset)
@@ -85,7 +85,7 @@ class Extent:
 
 
 def concerns(criteria: Criteria, extent: Extent, thing: ListItem) -> bool:
-    """Whether the page may have changed now that `thing` is as it is."""
+    """Whether the page may have changed now that `thing` has changed."""
     if thing.uid in extent.uids:
         return True
     place = (thing.created_at, thing.uid)

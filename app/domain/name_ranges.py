@@ -1,7 +1,7 @@
-"""Names that a job uses in its namespace, with the names of replicas as ranges: `a-worker-0` and the 9 999 after it.
+"""Sets of names in a namespace, with the names of replicas as ranges, such as `a-worker-0` and the 9 999 after it.
 
-Every name is a stem and a number. The number is the decimal at the end of the name, as Kubernetes writes ordinals; a
-name that ends otherwise (`train`, `a-007`) is a stem alone. The database applies the same rule: see `app.models.name`.
+A name is a stem and a number. The number is the decimal at the end of the name, as Kubernetes writes ordinals; a
+name without one (`train`, `a-007`) is only a stem. The database applies the same rule: see `app.models.name`.
 """
 
 import re
@@ -24,7 +24,7 @@ class NameKind(StrEnum):
 
 
 class _Family(NamedTuple):
-    """Names can only be equal within a family."""
+    """The names of one kind with one stem. Names of different families are never equal."""
 
     kind: str
     stem: str
@@ -47,7 +47,7 @@ class NameRange:
         return [f"{stem}{number}" for number in range(first, first + self.count)]
 
     def first_shared(self, other: "NameRange") -> str | None:
-        """The first name that both have, if there is one."""
+        """The first name that is in both ranges, if there is one."""
         mine, theirs = _Span.of(self), _Span.of(other)
         first = max(mine.first, theirs.first)
         if mine.family != theirs.family or first > min(mine.last, theirs.last):
@@ -101,7 +101,7 @@ def merged(names: Iterable[NameRange]) -> list[NameRange]:
 
 
 def without(wanted: Iterable[NameRange], owned: Iterable[NameRange]) -> list[NameRange]:
-    """The names that are wanted and not owned, in as few ranges as possible."""
+    """The wanted names that are not owned, in as few ranges as possible."""
     has: dict[_Family, list[_Span]] = defaultdict(list)
     for span in sorted(_Span.of(one) for one in merged(owned)):
         has[span.family].append(span)

@@ -1,7 +1,7 @@
-"""What we read of Kubernetes' objects: small frozen structs, and nothing that we do not use.
+"""The fields of Kubernetes objects that jobgate reads, as frozen structs.
 
-Unknown fields are ignored, missing and null ones take their default. Times are aware datetimes.
-How odd data is survived is told in `app.k8s.codec`.
+Unknown fields are ignored; missing and null fields take their default. Times are aware datetimes.
+`app.k8s.codec` describes how malformed objects are decoded.
 """
 
 from datetime import datetime
@@ -91,7 +91,7 @@ class ContainerStatus(
 
 
 class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Of a container's spec only what tells it apart: its name, and whether it is a sidecar (restartPolicy)."""
+    """The name of a container, and whether it is a sidecar (`restartPolicy: Always`)."""
 
     name: str = ""
     restart_policy: str = ""
@@ -158,7 +158,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ready(self) -> bool:
-        """Whether the node says that it is ready; Unknown (it went silent) is not."""
+        """Whether the condition Ready is True. It is Unknown if the node does not answer."""
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
 
 
@@ -209,12 +209,12 @@ class Event(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def component(self) -> str:
-        """Who says so: `default-scheduler`, `kubelet`."""
+        """The component that recorded the Event, such as `default-scheduler` or `kubelet`."""
         return self.source.component or self.reporting_component
 
 
 class Object(msgspec.Struct, frozen=True):
-    """Any object: its metadata, and all of it as plain JSON values."""
+    """An object of any kind: its metadata, and the whole object as plain JSON values."""
 
     metadata: Metadata
     raw: dict[str, Any]

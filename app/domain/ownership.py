@@ -1,8 +1,8 @@
-"""Which objects are a job's. Labels only find them: whoever may create objects may write any label.
+"""Determines which objects belong to a job. Labels are no proof: anybody who may create objects may write any label.
 
-An object is the job's when it is in the job's namespace and its controller is the job's anchor, by name and uid. A pod
-must also bear the name of its rank. A pod whose uid is on record as that of a replica's current attempt is that
-attempt, whatever its labels say by now.
+An object belongs to a job if it is in the namespace of the job and its controller is the anchor of the job, by name and
+uid. A pod must also have the name of its rank. A pod whose uid is recorded for the current attempt of a replica is the
+pod of that attempt, whatever its labels say.
 """
 
 from collections.abc import Collection, Iterable
@@ -18,7 +18,7 @@ from app.domain.status.records import Recorded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The pods that are the job's. `undecided`: some may be, which depends on the uid of its anchor."""
+    """The pods that belong to a job. `undecided` says that others may, which depends on the uid of its anchor."""
 
     pods: tuple[ObservedPod, ...] = field(default=())
     undecided: bool = False
@@ -29,7 +29,7 @@ def controller_of(metadata: Metadata) -> OwnerReference | None:
 
 
 def names_anchor(metadata: Metadata, job_uid: str) -> bool:
-    """Whether the object says that the job's anchor controls it. Anybody can write that; the uid decides."""
+    """Whether the object names the anchor of the job as its controller. Only the uid of the anchor proves it."""
     owner = controller_of(metadata)
     return owner is not None and (owner.kind, owner.name) == ("ConfigMap", labels.anchor_name(job_uid))
 
@@ -48,7 +48,7 @@ def select_pods(
     *,
     lost_nodes: Collection[str],
 ) -> Selection:
-    """Those of the pods with the job's label that are the job's. `anchors` is None while nobody knows them."""
+    """Select the pods that belong to the job from those with its label. `anchors` is None while they are unknown."""
     on_record = {
         replica.attempt.pod_uid: (replica.key, replica.attempt.number)
         for replica in recorded.replicas.values()
@@ -72,7 +72,7 @@ def select_pods(
 
 
 def _name_of(plan: JobPlan, recorded: Recorded, key: Rank) -> str | None:
-    """The name of a rank's pod, also of a rank beyond the present size: a task's names differ in their number only."""
+    """The name of the pod of a rank, including ranks beyond the present size of the task."""
     known = recorded.pod_names.get(key)
     if known is not None or key.rank < 0:
         return known

@@ -1,8 +1,8 @@
-"""What a job of any kind means, once its dialect has translated it.
+"""The plan of a job: the meaning of its spec in terms that are common to all kinds.
 
-The core knows these concepts and no kind; `docs/concepts.md` has the table. A plan is a pure function of
-the stored spec, the job's identity and whether it has been resumed, so it is never stored. Its size depends on the
-spec and not on the number of replicas: a replica is rendered each time it is asked for, and nobody keeps it.
+Nothing after the plan knows kinds; `docs/concepts.md` lists the concepts. A plan is a pure function of the stored
+manifest, the identity of the job and whether it has been resumed, so it is never stored. Its size depends on the spec
+and not on the number of replicas: it renders a replica on each request and keeps none.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ class Rank(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobIdentity:
-    """Who a job is; on every object it owns."""
+    """The identity of a job, which every object of the job carries."""
 
     uid: str
     kind: str
@@ -41,14 +41,14 @@ class JobIdentity:
     name: str
     generation: int
     installation: str
-    credential: str = ""  # by which jobgate knows this job's own pods; empty where a plan is only shown
+    credential: str = ""  # authenticates the pods of the job; empty in a plan that is only shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePlan:
-    """A Service; `selector` is added to the job's own selector labels.
+    """A Service; `selector` is added to the selector labels of the job.
 
-    Not headless is one whose ports lead to other ports of the pod: that takes a virtual address.
+    A Service that maps its ports to other ports of the pod needs a virtual address, so it is not headless.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ServicePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPlan:
-    """One pod to be: `template` is the pod template with this rank's values filled in."""
+    """One desired pod: `template` is the pod template with the values of this rank."""
 
     key: Rank
     global_rank: int
@@ -74,8 +74,10 @@ class ReplicaPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryableExits:
-    """Which failures another attempt may mend, told by how `container` ended: its exit code is at least `least_code`,
-    or it left no termination message; never, if it ran out of memory or did not fail itself.
+    """The failures after which a replica is restarted, by the end of `container`.
+
+    The exit code is at least `least_code`, or the container left no termination message. It is not restarted if it ran
+    out of memory or did not fail itself.
     """
 
     container: str
@@ -97,7 +99,7 @@ class RestartPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPlan:
-    """A named group of like replicas, ranks 0 to `size` - 1. An elastic one may have another size later.
+    """A named group of replicas with the ranks 0 to `size` - 1. The size of an elastic task may change.
 
     `render` makes the replica of a rank; it is pure and may be called any number of times. `pod_name` names the pod of
     a rank without rendering it. With `own_services` every replica has a Service that is named like its pod.
@@ -123,7 +125,7 @@ class Ranks(AbstractSet[Rank]):
 
     def __init__(self, by_task: Mapping[str, Sequence[int]]) -> None:
         self._by_task = dict(by_task)
-        # A rule may list ten thousand ranks, and each replica of the job is looked up among them.
+        # A rule may list ten thousand ranks, and the rules look up each replica of the job among them.
         self._members: dict[str, Container[int]] = {
             task: ranks if isinstance(ranks, range) else frozenset(ranks) for task, ranks in by_task.items()
         }
@@ -180,9 +182,9 @@ class FinishRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangPlan:
-    """The scheduler's PodGroup, made where the cluster has that API.
+    """The PodGroup of a gang scheduler, created if the cluster has its API.
 
-    An empty `scheduler_name` says that this cluster has no such scheduler, and the default one is used.
+    An empty `scheduler_name` means that the cluster has no such scheduler; the default scheduler places the pods.
     """
 
     api_version: str
@@ -195,7 +197,7 @@ class GangPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostsPlan:
-    """The ConfigMap `name` with the hosts that the job wants now, by task in order of rank."""
+    """The ConfigMap `name` with the hosts of all desired replicas, by task in order of rank."""
 
     name: str
     hosts: Mapping[str, tuple[str, ...]]
@@ -203,7 +205,7 @@ class HostsPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class JobPlan:
-    """`rules` are tried in order and the first that holds decides.
+    """The plan of one job. `rules` are evaluated in order, and the first that holds ends the job.
 
     `fails_when_success_is_impossible` ends a job that declares no failure rule once no success rule can hold
     any more. `suspends_rules` (debug mode) keeps replicas but ends the job by cancel or deadline alone.

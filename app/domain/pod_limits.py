@@ -1,4 +1,4 @@
-"""How many pods the live jobs of an installation may have planned, and whether some more fit. Pure."""
+"""The limits on the planned pods of all live jobs of an installation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from app.domain.errors import FieldError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodLimits:
-    """Most pods that jobs which have not ended may have planned, paused jobs included."""
+    """The most pods that live jobs may have planned, paused jobs included."""
 
     installation: int = 100_000
     namespace: int = 50_000
@@ -20,7 +20,7 @@ DEFAULT_LIMITS: Final = PodLimits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverLimit:
-    """So many pods do not fit beside those that are planned. `namespace` is None if the installation is full."""
+    """A limit that the wanted pods would exceed. `namespace` is None for the limit of the installation."""
 
     namespace: str | None
     wanted: int
@@ -40,7 +40,7 @@ class OverLimit:
 
 @dataclass(slots=True)
 class PodRoom:
-    """What is planned now, in the installation and by namespace, and the limits on it."""
+    """The number of planned pods, in the installation and by namespace, and their limits."""
 
     limits: PodLimits
     planned: int = 0
@@ -58,7 +58,7 @@ class PodRoom:
         return None
 
     def is_far_from_full(self, wanted: Mapping[str, int], writers: int) -> bool:
-        """Whether these pods fit even if `writers` transactions that nobody sees yet each add as many as they may.
+        """Whether these pods fit even if `writers` concurrent transactions each add as many pods as they may.
 
         A transaction that relies on this adds at most a share of each limit, see `share`.
         """
@@ -73,5 +73,5 @@ class PodRoom:
 
 
 def share(limit: int, writers: int) -> int:
-    """What one of several writers that do not see one another may add: together they take a quarter of the limit."""
+    """The pods that one of several concurrent writers may add unseen: together a quarter of the limit."""
     return limit // (4 * writers)

@@ -1,5 +1,5 @@
-"""One module a kind: the spec users write, its defaults and validation, its plan, and its native status.
+"""The dialects: for each kind its spec, defaults, validation, plan and native status.
 
-Dialects know nothing of one another, and nothing downstream knows them. A new kind is one module here and one
-line in `registry`.
+Dialects do not import one another, and nothing after the plan knows them. A new kind is one module or package here and
+one line in `registry`.
 """

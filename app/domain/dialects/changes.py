@@ -1,4 +1,4 @@
-"""Differences between two accepted manifests: those that are not allowed, and those that make a new generation."""
+"""Compares two accepted manifests: which changes are not allowed, and whether they need a new generation."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,12 +8,12 @@ import msgspec
 from app.domain.errors import FieldError, pointer_to
 from app.domain.plan import Manifest
 
-# A manifest that has nothing in common with the stored one need not be compared to its last leaf.
+# The comparison of two manifests that have nothing in common stops early.
 _MAX_CHANGES = 50
 
 
 def immutable_changes(stored: Manifest, new: Manifest, mutable: Sequence[str]) -> Sequence[FieldError]:
-    """An error for each place that differs and is not at or below a mutable pointer, in which * is any one step."""
+    """An error for each difference that is not at or below a mutable pointer, in which * stands for any one step."""
     changes: list[FieldError] = []
     for pointer in _differences(stored, new, ""):
         if any(_is_within(pointer, allowed) for allowed in mutable):

@@ -1,13 +1,13 @@
-"""Which scheduler places a job's pods here."""
+"""Maps the scheduler names of the five systems to the schedulers of this cluster."""
 
 from app.domain.dialects.base import Site
 from app.domain.plan import Manifest
 
 
 def scheduler_here(asked: str | None, site: Site) -> tuple[str | None, str | None]:
-    """The cluster's name for upstream's scheduler, and the asked-for one if this cluster has none of its kind.
+    """The name of the requested scheduler in this cluster, and the requested name if the cluster has no such scheduler.
 
-    None as the first is the default scheduler.
+    The first is None for the default scheduler.
     """
     if not asked:
         return None, None
@@ -16,7 +16,7 @@ def scheduler_here(asked: str | None, site: Site) -> tuple[str | None, str | Non
 
 
 def with_own_scheduler(pod_spec: Manifest, site: Site) -> Manifest:
-    """A template's pod spec with its own scheduler under the name that it has here, when the site knows it."""
+    """The pod spec with its schedulerName mapped to the name in this cluster, if the site maps it."""
     named = pod_spec.get("schedulerName")
     if named is None or named not in site.schedulers:
         return pod_spec

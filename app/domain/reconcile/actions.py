@@ -43,7 +43,7 @@ class ReleasePod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureEvidence:
-    """Store the log tails and last Events of an ended attempt, then record in its evidence field that they are stored."""
+    """Store the log tails and last Events of an ended attempt, then record in its evidence field that this is done."""
 
     key: Rank
     attempt: int

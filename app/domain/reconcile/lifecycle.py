@@ -153,7 +153,7 @@ def _restarting_since(status: JobStatus) -> datetime | None:
 
 
 def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) -> Replica:
-    """Determine whether an ended attempt is the last of its replica, and charge a restart to the budget if it is not."""
+    """Determine whether an ended attempt is the last of its replica; if not, charge a restart to the budget."""
     if replica.settled or replica.attempt.outcome is None:
         return replica
     if was_let_go(replica.attempt):

@@ -164,7 +164,7 @@ def _going_on(
 
 
 def is_resuming(inputs: Inputs) -> bool:
-    """Whether this reconcile turns Paused into Resuming; the next one has the plan of the resumed job and starts pods."""
+    """Whether this reconcile turns Paused into Resuming; the next one uses the plan of the resumed job."""
     status = inputs.recorded.status
     if inputs.plan.paused or inputs.intent.cancel or inputs.intent.remove or status.phase.is_terminal:
         return False

@@ -231,7 +231,7 @@ def _actions(
 
 
 def _hosts_are_old(inputs: Inputs, status: JobStatus) -> bool:
-    """Whether existing pods, or those that this reconcile creates, would read the list of hosts of an older generation."""
+    """Whether existing pods, or those that this reconcile creates, would read the hosts of an older generation."""
     plan = inputs.plan
     if plan.hosts is None or status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
         return False

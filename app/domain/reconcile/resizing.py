@@ -1,8 +1,8 @@
 """Changes of the size of a job: which ranks join, which leave, and the outcome of scale records.
 
-The plan wants its own ranks; a recorded rank beyond them leaves. Its pod stops gracefully, its end fires no rule and costs
-no budget, and its record stays readable. If the plan wants the rank again, the numbers of its attempts continue, and
-nothing else of its former life counts, unless it had succeeded.
+The plan wants its own ranks; a recorded rank beyond them leaves. Its pod stops gracefully, its end fires no rule and
+costs no budget, and its record stays readable. If the plan wants the rank again, the numbers of its attempts continue,
+and nothing else of its former life counts, unless it had succeeded.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -87,7 +87,7 @@ class Stepper:
         return step
 
     def _unseen(self, step: Step, uid: str) -> None:
-        """Step a replica whose recorded pod is not in the mirror: it is gone, or the mirror lags. The intent is recorded."""
+        """Step a replica whose recorded pod is not in the mirror: the pod is gone, or the mirror lags."""
         self._mark_stopping(step)
         step.actions.append(ConfirmGone(name=step.pod_name, uid=uid))
 
@@ -119,7 +119,7 @@ class Stepper:
             step.replica = replace(replica, attempt=self._never_created(replica.attempt, is_new=is_new))
 
     def _never_created(self, attempt: Attempt, *, is_new: bool) -> Attempt:
-        """Step a replica without a pod. An earlier create may still arrive, so its number is used up; a new rank has none."""
+        """Step a replica without a pod. An earlier create may still arrive, so its number is used up."""
         if is_new or attempt.phase is ReplicaPhase.DELETED:
             return replace(attempt, phase=ReplicaPhase.DELETED)
         return replace(

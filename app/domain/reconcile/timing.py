@@ -22,7 +22,7 @@ class Timing:
     events_after: float = 5.0
 
     def backoff(self, earlier: int) -> timedelta:
-        """The back-off before the next attempt, if `earlier` attempts were charged before the one that has just ended."""
+        """The back-off before the next attempt, if `earlier` attempts were charged before the latest one."""
         return self._delay(earlier + 1)
 
     def disruption_backoff(self, earlier: int) -> timedelta:

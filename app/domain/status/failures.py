@@ -13,7 +13,7 @@ LOST = (Outcome.FAILED, Outcome.DISRUPTED)
 
 
 def failure_of(key: Rank, attempt: Attempt) -> ReplicaFailure:
-    """The failure of an attempt, with the last line of its message: the message may be the end of a log."""
+    """The failure of an attempt. Its message may be the end of a log, so only the last line is kept."""
     lines = (attempt.message or "").strip().splitlines()
     return ReplicaFailure(
         key=key,
@@ -27,7 +27,7 @@ def failure_of(key: Rank, attempt: Attempt) -> ReplicaFailure:
 
 
 def describe(subject: str, failure: ReplicaFailure) -> str:
-    """A sentence about the failure of a subject, such as `worker[0] failed (exit code 127, StartError): no such file`."""
+    """A sentence about a failure, such as `worker[0] failed (exit code 127, StartError): no such file`."""
     how = "was taken away" if failure.outcome is Outcome.DISRUPTED else "failed"
     code = [] if failure.exit_code is None else [f"exit code {failure.exit_code}"]
     facts = ", ".join(code + ([failure.reason] if failure.reason else []))

@@ -48,7 +48,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """A replica and its current attempt. `restarts` counts those charged to the budget, `disruptions` those that are not.
+    """A replica and its current attempt. `restarts` are charged to the budget, `disruptions` are not.
 
     `retry_at` is when the current attempt's pod may be created. `settled` means that no further attempt follows
     unless the job is resumed. `leaving` ranks are beyond the task's size: they are in no aggregate and no rule, and
