@@ -8,6 +8,7 @@ from devcluster.objects import Object, is_terminating, meta, spec
 from devcluster.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, SERVICES, ApiResource
 from devcluster.store import ObjectStore
 
+# The default service network of kubeadm.
 _SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")
 
 
@@ -52,6 +53,7 @@ class Admission:
     def _add_tolerations(self, pod: Object) -> None:
         tolerations = pod.setdefault("spec", {}).setdefault("tolerations", [])
         for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+            # A toleration without a key or without an effect matches all keys or effects.
             if not any(
                 entry.get("key", key) == key and entry.get("effect", "NoExecute") == "NoExecute"
                 for entry in tolerations

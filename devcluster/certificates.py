@@ -18,6 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from devcluster.host import write_private
 
+# Ten years and one year, as kubeadm chooses.
 CA_VALID = timedelta(days=3650)
 SERVER_VALID = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
@@ -87,6 +88,7 @@ class Certificates:
     def _store(self, name: str, pair: _Pair) -> None:
         pem, no_password = serialization.Encoding.PEM, serialization.NoEncryption()
         key = pair.key.private_bytes(pem, serialization.PrivateFormat.PKCS8, no_password)
+        # If a crash separates the two writes, `_load` finds that they do not match.
         write_private(self._directory / f"{name}.key", key.decode())
         write_private(self._directory / f"{name}.crt", pair.certificate.public_bytes(pem).decode())
 

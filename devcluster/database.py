@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+# Another process that holds the file is a second cluster, so waiting longer does not help.
 _LOCK_SECONDS = 2.0
 _SCHEMA = """
 create table if not exists objects (
@@ -37,8 +38,10 @@ class SqliteDatabase:
         self._persistent = path is not None
         try:
             if self._persistent:
+                # The exclusive lock keeps a second cluster from using the file.
                 self._connection.execute("pragma locking_mode=exclusive")
                 self._connection.execute("pragma journal_mode=wal")
+                # A SIGKILL loses no transaction in this mode; only a power failure can.
                 self._connection.execute("pragma synchronous=normal")
             self._connection.executescript(_SCHEMA)
         except sqlite3.OperationalError as error:
@@ -68,6 +71,7 @@ class SqliteDatabase:
         self._transaction("delete from objects where resource = ? and namespace = ? and name = ?", row[:3], row.version)
 
     def _transaction(self, statement: str, values: tuple[object, ...], version: int) -> None:
+        # Object and version are written together: a version must never be used twice.
         self._connection.execute("begin immediate")
         self._connection.execute(statement, values)
         self._connection.execute("insert or replace into counters values ('version', ?)", (version,))

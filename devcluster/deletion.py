@@ -119,9 +119,11 @@ def _decide_terminating(obj: Object, options: DeleteOptions, *, changed: bool) -
 
 
 def _pod_grace(pod: Object, requested: int | None) -> int:
+    # Without a running process there is nothing to wait for.
     if not spec(pod).get("nodeName") or is_terminal(pod):
         return 0
     grace = spec(pod).get("terminationGracePeriodSeconds", 30) if requested is None else requested
+    # A real API server treats a negative grace period as 1.
     return int(grace) if grace >= 0 else 1
 
 
@@ -129,6 +131,7 @@ def _mark_terminating(obj: Object, grace: int) -> None:
     metadata = meta(obj)
     metadata["deletionTimestamp"] = clock.timestamp(clock.now() + timedelta(seconds=grace))
     metadata["deletionGracePeriodSeconds"] = grace
+    # A real API server counts a deletion as a change of the spec.
     if metadata.get("generation"):
         metadata["generation"] += 1
 

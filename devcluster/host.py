@@ -18,6 +18,7 @@ def write_private(path: Path, text: str) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+    # A rename within one directory is atomic.
     Path(file.name).replace(path)
 
 

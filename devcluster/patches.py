@@ -59,6 +59,7 @@ def _strategic(target: Any, patch: Object, kind: str) -> Object:
             result[name] = [item for item in result.get(name) or [] if item not in value]
         elif key == "$retainKeys":
             result = {name: item for name, item in result.items() if name in value}
+        # Directives that only order lists have no effect on the content.
         elif key.startswith("$"):
             continue
         elif value is None:
@@ -74,6 +75,7 @@ def _strategic_value(target: Any, value: Any, field_type: str) -> Any:
         return _strategic(target, value, kind.removeprefix("map:"))
     if not isinstance(value, list) or not merges:
         return deepcopy(value)
+    # Without a merge key, the items are scalars, which form a set.
     if not merge_key:
         return [*(target or []), *(item for item in value if item not in (target or []))]
     return _merge_list(target or [], value, kind.removeprefix("[]"), merge_key)

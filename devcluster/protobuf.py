@@ -16,6 +16,7 @@ from devcluster.objects import Object
 
 MAGIC = b"k8s\x00"
 _FIELDS: dict[str, dict[str, str]] = json.loads(files("devcluster").joinpath("protobuf.json").read_text())
+# The wire types of protobuf.
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _SIZES = {_FIXED64: 8, _FIXED32: 4}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -66,6 +67,7 @@ def _read(raw: bytes) -> Iterator[tuple[int, _Value]]:
 
 def _varint(raw: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
+    # A number has at most 64 bits, in groups of 7, the least significant first.
     while position < len(raw) and shift < 64:
         byte = raw[position]
         position += 1
@@ -144,6 +146,7 @@ def _bytes(value: _Value) -> bytes:
 def _signed(value: _Value) -> int:
     if not isinstance(value, int):
         raise ProtobufError("bytes stand where a number is expected")
+    # Negative numbers are encoded as 64-bit two's complement.
     return value - (1 << 64) if value >= 1 << 63 else value
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from devcluster.objects import Object, spec
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+# Decimal suffixes are powers of 1000, binary suffixes are powers of 1024.
 _SUFFIXES = {
     "n": Decimal("1e-9"),
     "u": Decimal("1e-6"),
@@ -36,6 +37,7 @@ def parse(text: str | float) -> Decimal:
         ValueError: the text is not a quantity.
     """
     text = str(text)
+    # Longer suffixes come first, since "M" is a suffix of its own.
     for size in (2, 1):
         factor = _SUFFIXES.get(text[-size:]) if len(text) > size else None
         if factor is not None:

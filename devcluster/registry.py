@@ -25,9 +25,11 @@ from devcluster.store import ObjectStore, Record
 from devcluster.strategies import strategy_for
 from devcluster.strategies.base import validate_finalizers_update, validate_metadata
 
+# The alphabet of Kubernetes: without vowels, so that no words occur, and without similar characters.
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
                   "generateName", "namespace")  # fmt: skip
+# A real API server omits these fields when they are empty.
 _EMPTY_MEANS_ABSENT = ("labels", "annotations", "finalizers", "ownerReferences")
 _KEPT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
@@ -79,6 +81,7 @@ class Registry:
         causes = validate_metadata(obj, kind) + kind.validate(obj)
         if causes:
             raise invalid(resource.kind, name, causes, resource.group)
+        # Quota comes last, so that an invalid object never counts against it.
         self._admission.charge_quota(resource, address.namespace, obj)
         if self.store.get(resource, address.namespace, name) is not None:
             raise already_exists(resource.plural, name, resource.group)
@@ -106,6 +109,7 @@ class Registry:
             causes += kind.validate_update(new, current.object)
         if causes:
             raise invalid(resource.kind, address.name, causes, resource.group)
+        # An update without a change gets no new version and no event, as with a real API server.
         if new == current.object:
             return current
         if resource.has_generation and not address.subresource and new.get("spec") != current.object.get("spec"):
@@ -153,6 +157,7 @@ def _check_namespace_agrees(address: ObjectAddress, metadata: Object) -> None:
 
 
 def _generate_name(base: str) -> str:
+    # A name has at most 63 characters, 5 of which are the suffix.
     return base[:58] + "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
 
 

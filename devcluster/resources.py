@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from devcluster.errors import StatusError, bad_request
 
+# Field selectors that all resources support.
 _COMMON_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 

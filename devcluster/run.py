@@ -35,6 +35,7 @@ from devcluster.store import ObjectStore
 from devcluster.testing.faults import FaultInjection
 
 _logger = logging.getLogger(__name__)
+# Keeps a controller that always fails from taking all CPU time.
 _RESTART_SECONDS = 1.0
 _CERTIFICATE_CHECK_SECONDS = 3600.0
 """Much shorter than the time that a certificate has left when it is renewed."""
@@ -109,9 +110,11 @@ async def _serve(
 
     async with asyncio.TaskGroup() as group:
         loops = [*_controllers(settings, cluster.registry), _CertificateRenewal(certificates, renewed)]
+        # Controllers start before the server accepts requests, so that they miss no change.
         tasks = [group.create_task(_keep_running(loop)) for loop in loops]
         await site.start()
         kubeconfig = publish()
+        # Nodes connect through the kubeconfig, so they start after the server.
         tasks += [group.create_task(node.run()) for node in _nodes(settings, cluster.home, kubeconfig)]
         print(f"KUBECONFIG={kubeconfig}", flush=True)  # noqa: T201  the line that callers wait for
         if ready is not None:

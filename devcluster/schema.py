@@ -87,6 +87,7 @@ def _value(reading: _Reading, value: Any, kind: str, path: str, owner: tuple[str
         _struct(reading, value, kind, path, owner[1])
         return
     allowed = _SCALARS[kind]
+    # In Python a bool is an int; in JSON it is not.
     if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
         raise _mismatch(reading, value, kind, owner)
     if kind == "quantity":
@@ -107,6 +108,7 @@ def _map(reading: _Reading, value: Any, kind: str, path: str, owner: tuple[str, 
     if not isinstance(value, dict):
         raise _mismatch(reading, value, kind, owner)
     for key, item in list(value.items()):
+        # The JSON decoder of Go reads null in a map of strings as the zero value.
         if item is None:
             value[key] = ""
         else:

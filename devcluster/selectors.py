@@ -101,6 +101,7 @@ def parse_labels(text: str) -> tuple[Test, ...]:
         StatusError: the selector is malformed; the message is that of a real API server.
     """
     tokens = _TOKEN.findall(text)
+    # Characters that belong to no token are dropped by findall.
     if re.sub(r"\s", "", text) != "".join(tokens):
         raise _unparsable(f"found '{text}', expected: identifier")
     tests = []

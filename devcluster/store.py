@@ -83,6 +83,7 @@ class ChangeLog:
 
     def append(self, change: Change) -> None:
         self._changes.append(change)
+        # Compacting at twice the window amortizes the deletion from the front of the list.
         if len(self._changes) >= 2 * self._window:
             self.compact(len(self._changes) - self._window)
         for waiter in self._waiters:
@@ -130,10 +131,12 @@ class ObjectStore:
     def __init__(self, catalog: Catalog, path: Path | None, window: int) -> None:
         self.catalog = catalog
         self._database = SqliteDatabase(path)
+        # Version 0 has a special meaning in lists and watches.
         self.version = max(self._database.version(), 1)
         self._objects: dict[str, dict[str, RecordsByName]] = {row.key: {} for row in catalog.rows}
         self._by_uid: dict[str, Record] = {}
         self._dependents: dict[str, set[str]] = {}
+        # Changes from before a start are not kept, so older versions get a 410, as after the restart of a real server.
         self.logs = {row.key: ChangeLog(window, self.version) for row in catalog.rows}
         self._feeds: list[asyncio.Queue[Change]] = []
         self._load()
@@ -180,6 +183,7 @@ class ObjectStore:
         """Store the object with the next version, which is set in its metadata."""
         previous = self.get(resource, namespace, name)
         record = self._next(resource, namespace, name, obj)
+        # The disk comes first: a change that is visible must survive a SIGKILL.
         self._database.put(Row(resource.key, namespace, name, record.version, record.body))
         if previous is not None:
             self._forget(previous)

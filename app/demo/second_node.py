@@ -15,6 +15,7 @@ from app.k8s.errors import KubeError
 from app.k8s.resources import NODE
 
 NAME = "second-node"
+# Time limits for start and stop; a stop unmounts volumes.
 START = 30.0  # seconds
 STOP = 30.0
 # The toleration of the pods that may run there.

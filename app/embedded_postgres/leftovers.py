@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.embedded_postgres.binaries import EmbeddedPostgresError
 
+# Signals of fast shutdown, immediate shutdown and kill, with the seconds to wait after each.
 GRACE = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0))
 POLL_SECONDS = 0.02
 

@@ -4,6 +4,7 @@ import asyncio
 import struct
 from pathlib import Path
 
+# Version 3.0 of the frontend/backend protocol: 3 << 16.
 PROTOCOL = 196608
 AUTHENTICATION = b"R"
 TERMINATE = b"X" + struct.pack("!I", 4)

@@ -18,10 +18,12 @@ from app.embedded_postgres.binaries import EmbeddedPostgresError, PostgresBinari
 from app.embedded_postgres.directory import DATABASE, PORT, USER, OwnerLock, PostgresDirectory
 from app.embedded_postgres.probe import answers
 
+# Generous limits: a slow disk or a long recovery is not an error.
 INITDB_SECONDS = 120.0
 RECOVERY_SECONDS = 120.0
 PROBE_SECONDS = 0.05
 LIFE_SIGN_SECONDS = 0.25
+# Fast shutdown, immediate shutdown, kill; with the seconds to wait after each.
 STOP_STEPS = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0))
 KILL_STEPS = STOP_STEPS[1:]
 BUILTIN_LOCALE_SINCE = 17  # the first version that needs no locale of the operating system

@@ -22,6 +22,7 @@ class Recorder:
         now = clock.now()
         namespace = about.namespace or "default"
         event: Object = {
+            # client-go names Events after the object and the time in nanoseconds.
             "metadata": {"name": f"{about.name}.{int(now.timestamp() * 1e9):x}", "namespace": namespace},
             "involvedObject": _reference(about),
             "reason": reason,
@@ -73,6 +74,7 @@ class EventExpiry:
     async def run(self) -> None:
         while True:
             self.sweep()
+            # A short time to live, as in tests, needs shorter periods.
             await asyncio.sleep(min(60.0, self._ttl.total_seconds() / 2))
 
     def sweep(self) -> None:

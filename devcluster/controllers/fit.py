@@ -67,11 +67,13 @@ def _selected(pod: Object, node: Object) -> bool:
     )
     if not affinity:
         return True
+    # Terms are alternatives; the requirements of one term must all hold.
     return any(_term_matches(term, node) for term in affinity.get("nodeSelectorTerms") or [])
 
 
 def _term_matches(term: Object, node: Object) -> bool:
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
+    # An empty term matches no node.
     if not expressions and not fields:
         return False
     name = {"metadata.name": str(meta(node).get("name", ""))}
@@ -82,6 +84,7 @@ def _insufficient(pod: Object, node: Object, used: Amounts) -> list[str]:
     room = amounts(status(node).get("allocatable"))
     zero = Decimal(0)
     missing = []
+    # 110 is the default maximum of a kubelet.
     if used.get("pods", zero) + 1 > room.get("pods", Decimal(110)):
         missing.append("Too many pods")
     for name, amount in sorted(pod_amounts(pod).items()):

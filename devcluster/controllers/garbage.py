@@ -21,6 +21,7 @@ class GarbageCollector:
         self._feed = registry.store.feed()
 
     async def run(self) -> None:
+        # The feed has no changes from before the start, so all objects are checked once.
         for row in self._store.catalog.rows:
             for record in list(self._store.iterate(row)):
                 self._reconcile(record)
@@ -51,6 +52,7 @@ class GarbageCollector:
     def _collect(self, record: Record) -> None:
         """Delete the object if it has owners and none of them exists."""
         owners = owner_uids(record.object)
+        # An object with several owners lives until the last one is gone.
         if not owners or any(self._store.by_uid(owner) is not None for owner in owners):
             return
         if not is_terminating(record.object):
@@ -82,6 +84,7 @@ class GarbageCollector:
             blocking |= any(entry.get("uid") == own and entry.get("blockOwnerDeletion") for entry in references)
             if not is_terminating(dependent.object):
                 self._delete(dependent, "Foreground")
+        # Foreground deletion waits only for dependents with blockOwnerDeletion.
         if not (blocking and self._store.dependents(own)):
             with suppress(StatusError):
                 self._drop_finalizer(record, FOREGROUND)
@@ -112,6 +115,7 @@ class OrphanPods:
         bound = [record for record in store.iterate(PODS) if spec(record.object).get("nodeName")]
         missing = {str(spec(record.object)["nodeName"]) for record in bound}
         missing = {name for name in missing if store.get(NODES, "", name) is None}
+        # A node that comes back starts a new grace period.
         self._missing_since = {name: self._missing_since.get(name, now) for name in missing}
         for record in bound:
             since = self._missing_since.get(spec(record.object)["nodeName"])

@@ -83,6 +83,7 @@ class NamespaceController:
 
 
 def _matters(change: Change) -> bool:
+    # Other deletions matter because the deleted object may be the last one of its namespace.
     if change.record.resource is NAMESPACES:
         return change.type is not ChangeType.DELETED
     return change.type is ChangeType.DELETED and bool(change.record.namespace)

@@ -31,6 +31,7 @@ from devcluster.store import Record
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 _LEASE_NAMESPACE = "kube-node-lease"
+# The conditions that only a kubelet reports.
 _KUBELET_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
@@ -69,6 +70,7 @@ class NodeLifecycle:
             with suppress(StatusError):
                 if now - self._signs[node.name].at > self._timings.node_monitor_grace:
                     self._mark_unknown(node)
+        # The nodes are read again, because this round may have changed their conditions.
         evicting = not _most_are_silent(self._store.listed(NODES))
         for node in nodes:
             with suppress(StatusError):
@@ -124,6 +126,7 @@ class NodeLifecycle:
     def _taint(self, node: Record, wanted: str, effects: tuple[str, ...]) -> None:
         effects = effects if wanted else ()
         before = spec(node.object).get("taints") or []
+        # Taints by users and taints that are still correct stay unchanged.
         kept = [
             taint for taint in before
             if taint["key"] not in (NOT_READY, UNREACHABLE) or (taint["key"] == wanted and taint["effect"] in effects)
@@ -172,6 +175,7 @@ def _ready(node: Record) -> str:
 def _most_are_silent(nodes: list[Record]) -> bool:
     """Tell whether so many nodes are silent that the network is the likely cause. Nothing is evicted then."""
     silent = sum(_ready(node) != "True" for node in nodes)
+    # The thresholds of kube-controller-manager: all nodes, or 55 % in a cluster with more than two.
     return silent == len(nodes) or (silent > 2 and silent >= 0.55 * len(nodes))
 
 

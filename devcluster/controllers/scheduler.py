@@ -35,8 +35,10 @@ class Scheduler:
         self._names = names
         self._feed = registry.store.feed()
         self._recorder = Recorder(registry, "default-scheduler")
+        # By pod uid: the node of the pod and the amounts charged to it.
         self._charged: dict[str, tuple[str, Amounts]] = {}
         self._used: dict[str, Amounts] = {}
+        # By uid: pods without a node that this scheduler must place.
         self._waiting: dict[str, Record] = {}
         self._with_anti_affinity: set[str] = set()
 
@@ -46,6 +48,7 @@ class Scheduler:
         self.schedule()
         while True:
             relevant = self._handle_change(await self._feed.get())
+            # One round of scheduling serves all changes that are queued.
             while not self._feed.empty():
                 relevant |= self._handle_change(self._feed.get_nowait())
             if relevant:
@@ -85,6 +88,7 @@ class Scheduler:
         return spec(pod).get("schedulerName") in self._names and not spec(pod).get("schedulingGates")
 
     def _charge(self, own: str, node: str, pod: Object) -> None:
+        # `schedule` charges a pod at once; the change in the feed comes later.
         if own in self._charged:
             return
         requested = charged_amounts(pod)
@@ -132,6 +136,7 @@ class Scheduler:
         if not candidates:
             self._report(record, fit.explain(failures))
             return
+        # Equal loads are decided by name, so that the choice is reproducible.
         node_name = min(candidates)[1]
         bind(self._registry, ObjectAddress(PODS, record.namespace, record.name), node_name)
         self._waiting.pop(uid(record.object), None)
@@ -176,6 +181,7 @@ class Scheduler:
 
 def _order(record: Record) -> tuple[int, str, int]:
     created = str(meta(record.object).get("creationTimestamp", ""))
+    # Higher priority first, then first come, first served.
     return -int(spec(record.object).get("priority", 0)), created, record.version
 
 

@@ -10,6 +10,7 @@ from devcluster import clock, objects
 from devcluster.objects import Object, condition, is_terminating, labels, meta, phase, spec, uid
 
 REVISION_LABEL = "controller-revision-hash"
+# The alphabet of SafeEncodeString in k8s.io/apimachinery.
 _HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _HASH_LENGTH = 10
 

@@ -21,6 +21,7 @@ from devcluster.store import Change, Record
 _RETRY_SECONDS = 1.0
 _HASH_LABEL = "controller.kubernetes.io/hash"
 
+# Fields that a real controller writes even if they are 0.
 _ALWAYS = ("replicas", "availableReplicas", "collisionCount")
 
 Pods = dict[int, Record]
@@ -142,6 +143,7 @@ class StatefulSetController:
         pods = self._pods(record)
         for number in wanted:
             settled = self._reconcile_ordinal(record, number, pods.get(number), (current, update))
+            # With OrderedReady, the next ordinal waits for this one to be available.
             if ordered and not settled:
                 return
         if not self._scale_down(record, pods, wanted, ordered=ordered):
@@ -172,6 +174,7 @@ class StatefulSetController:
         current, update = revisions
         strategy = spec(record.object)["updateStrategy"]
         partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+        # Pods below the partition keep the current revision.
         chosen = current if strategy["type"] == "RollingUpdate" and number < partition else update
         made = ordinals.make_pod(record.object, number, ordinals.template_of(chosen.object), chosen.name)
         name = meta(made)["name"]

@@ -17,6 +17,7 @@ from devcluster.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, P
 from devcluster.store import Change, ChangeType, Record
 from devcluster.strategies.volumes import CLAIM_PROTECTION, VOLUME_PROTECTION
 
+# Annotations that the real binder sets; clients and backup tools read them.
 _COMPLETED = "pv.kubernetes.io/bind-completed"
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 _NO_CLASS = "no persistent volumes available for this claim and no storage class is set"

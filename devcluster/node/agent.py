@@ -38,6 +38,7 @@ from devcluster.objects import is_terminal
 
 log = logging.getLogger(__name__)
 
+# Seconds until a failed registration, renewal or report is repeated.
 RETRY = 1.0
 
 
@@ -58,9 +59,11 @@ class NodeAgent:
 
     async def run(self) -> None:
         self._settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Processes of a former agent would run beside the new instances of their containers.
         killed = kill_leftovers(self._settings.data_dir)
         if killed:
             log.info("killed %d processes that a former agent left running", len(killed))
+        # A malformed images file must fail the start, not each pod.
         load_images(self._settings.images_file)
         addresses = AddressBlock(self._name, routed=self._settings.routed_addresses)
         try:

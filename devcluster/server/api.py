@@ -25,6 +25,7 @@ from devcluster.store import Record
 
 _logger = logging.getLogger(__name__)
 _HEALTH = ("/healthz", "/readyz", "/livez")
+# The limit of a real API server.
 _MAX_BODY = 3 * 1024 * 1024
 _Handler = Callable[[web.Request, RequestInfo], Awaitable[web.StreamResponse]]
 
@@ -128,6 +129,7 @@ class ApiServer:
 
     def _authenticate(self, request: web.Request) -> None:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        # A comparison in constant time does not reveal the token.
         if not secrets.compare_digest(given.encode(), self._settings.token.encode()):
             raise StatusError(401, "Unauthorized", "Unauthorized")
 

@@ -24,6 +24,7 @@ _EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
     "without the continue parameter."
 )
+# Older tokens expire, which bounds the memory. A real server keeps five minutes of history.
 _SNAPSHOTS = 64
 _Key = tuple[str, str, int]
 
@@ -58,6 +59,7 @@ class Lister:
             version, start, records = self._store.version, 0, self._store.listed(address.resource, address.namespace)
             if asked is not None and asked > version:
                 raise queries.too_large(asked, version)
+            # A real API server answers resourceVersion=0 from its cache, without pages.
             if asked == 0:
                 limit = 0
         items, end = _page(records, start, limit, selector)
@@ -66,6 +68,7 @@ class Lister:
             self._remember((address.resource.key, address.namespace, version), records)
             last = records[end - 1]
             metadata["continue"] = _encode(version, last)
+            # With a selector, a real server does not know the number of remaining items.
             if not selector:
                 metadata["remainingItemCount"] = len(records) - end
         return ListPage(metadata, items)

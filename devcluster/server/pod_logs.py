@@ -11,7 +11,9 @@ from devcluster.registry import ObjectAddress, Registry
 from devcluster.resources import NODES
 from devcluster.server import queries
 
+# The parameters that the kubelet evaluates.
 _PASSED = ("follow", "tailLines", "sinceSeconds", "sinceTime", "timestamps", "previous", "limitBytes")
+# The node is on this machine, so a connection takes milliseconds unless the node is gone.
 _NODE_CONNECT_SECONDS = 5.0
 
 

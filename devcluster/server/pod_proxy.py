@@ -10,6 +10,7 @@ from devcluster.registry import ObjectAddress, Registry
 from devcluster.server.addressing import ProxyTarget
 
 _CONNECT_SECONDS = 5.0
+# Headers that belong to one connection (RFC 9110, section 7.6.1).
 _HOP_BY_HOP = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding",
     "upgrade", "host",

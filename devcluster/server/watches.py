@@ -13,6 +13,7 @@ from devcluster.server import queries
 from devcluster.server.tables import Tables
 from devcluster.store import Change, ChangeLog, ChangeType, ObjectStore, Record, WindowPassedError
 
+# A real API server ends a watch after 30 to 60 minutes.
 _DEFAULT_TIMEOUT = 1800.0
 
 
@@ -55,6 +56,7 @@ class WatchStream:
         deadline = asyncio.get_running_loop().time() + self._request.timeout
         try:
             position = self._start()
+            # The position precedes the list, and nothing is awaited in between, so that no change is missed.
             for line in self._initial():
                 yield line
             while True:

@@ -15,6 +15,7 @@ from devcluster.node.pods.status import PodState
 
 SCRIPT_ANNOTATION = "devcluster.jobgate.dev/script"
 ACTIONS = ("phase", "waiting", "running", "terminated", "ready", "evict", "fail", "nodeLost", "status", "log", "event")
+# Seconds; about 30 years.
 FOREVER = 10.0**9
 
 

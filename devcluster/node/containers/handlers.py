@@ -10,6 +10,7 @@ import aiohttp
 
 from devcluster.node.processes.process import Command, StartError, start
 
+# The limit of a kubelet for the output of exec probes.
 OUTPUT_LIMIT = 10 * 1024
 
 
@@ -63,6 +64,7 @@ async def _exec(argv: tuple[str, ...], target: Target) -> None:
         raise ActionError(str(error)) from error
     try:
         code = await process.wait()
+    # The command may have left processes, or the time limit may have passed.
     finally:
         process.kill()
     if code != 0:

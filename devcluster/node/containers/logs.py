@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from devcluster import clock
 
+# The limit of container runtimes for one CRI line.
 PART_BYTES = 16 * 1024
 BLOCK = 65536
 
@@ -136,6 +137,7 @@ async def read_log(
         file.seek(tail_offset(file, options.tail_lines) if options.tail_lines is not None else 0)
         rest = b""
         while not rendered.done:
+            # Asked before the read: output that is written until the end must still be read.
             live = options.follow and is_live()
             data = file.read(BLOCK)
             if data:

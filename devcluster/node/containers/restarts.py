@@ -22,6 +22,7 @@ class RestartBackoff:
 
     def next_delay(self, *, ran_for: float) -> float:
         """Return the wait before the restart after a run of this length. A long run resets the back-off."""
+        # A kubelet forgets earlier failures after a run of twice the maximum back-off.
         if ran_for > 2 * self.maximum:
             self._restarts = 0
         delay = 0.0 if self._restarts == 0 else min(self.maximum, self.base * 2 ** min(30, self._restarts - 1))

@@ -28,8 +28,10 @@ from devcluster.node.processes.leftovers import MARK
 from devcluster.node.processes.process import Command, Process, StartError, start
 from devcluster.node.waiting import wait_at_most
 
+# Limits of a kubelet for termination messages.
 MESSAGE_LIMIT = 4096
 FALLBACK_LINES, FALLBACK_BYTES = 80, 2048
+# A kubelet leaves this time after a preStop hook that used up the grace period.
 MINIMUM_GRACE = 2.0
 START_FAILED = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
@@ -119,6 +121,7 @@ class ContainerRunner:
                 self._process.popen.wait(timeout=MINIMUM_GRACE)
             self._process = None
             log.close()
+            # The scratch directory belongs to one instance, unlike the volumes.
             shutil.rmtree(command.folder / "work", ignore_errors=True)
         return True
 

@@ -18,7 +18,9 @@ import yaml
 from devcluster.errors import StatusError
 
 MERGE_PATCH = "application/merge-patch+json"
+# Seconds. A node must notice a lost API server before its Lease expires.
 REQUEST_TIMEOUT = 15.0
+# The server ends a watch after this time, which bounds how long a broken connection stays unnoticed.
 WATCH_SECONDS = 120
 WATCH_SLACK = 15.0
 NO_ANSWER = 0

@@ -16,7 +16,9 @@ from devcluster.node.kube.client import KubeClient
 
 log = logging.getLogger(__name__)
 
+# Bounds the memory if the API server is slow.
 QUEUE_LIMIT = 5000
+# The limit of a real API server.
 MESSAGE_LIMIT = 1024
 
 
@@ -77,6 +79,7 @@ class EventRecorder:
             await self._client.patch(f"{base}/{names[key]}", counted)
             return
         await self._client.post(base, event)
+        # Forgetting the names only restarts the counts.
         if len(names) > QUEUE_LIMIT:
             names.clear()
         names[key] = event["metadata"]["name"]

@@ -15,8 +15,10 @@ from zlib import crc32
 
 from devcluster.node.network.routes import add_local_route, remove_local_route
 
+# 127.0 and 127.1 are left to other programs.
 FIRST_BLOCK, BLOCKS = 2, 250
 SHARED = "127.0.0.1"
+# A block of 512 addresses: 250 blocks fit into 198.18.0.0/15.
 ROUTED_BITS = 23
 
 

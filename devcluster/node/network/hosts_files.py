@@ -13,6 +13,7 @@ from devcluster.node.kube.informer import Informer
 from devcluster.node.network.hosts import ServiceNames, body_for, header_for, service_names
 from devcluster.objects import is_ready, is_terminal
 
+# Seconds in which changes are collected before the files are written.
 PAUSE = 0.05
 
 

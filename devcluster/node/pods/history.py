@@ -7,6 +7,7 @@ from devcluster.node.containers.record import ContainerRecord
 from devcluster.node.containers.restarts import ContainerRole, restarts, role_of
 
 SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+# The status that a kubelet reports for containers that it cannot find.
 LOST = {
     "exitCode": 137,
     "reason": "ContainerStatusUnknown",

@@ -95,6 +95,7 @@ class StatusWriter:
                 raise
             self.gone.set()
             return
+        # The pod was replaced by another one of the same name.
         if fresh["metadata"]["uid"] != self._uid:
             self.gone.set()
             return
@@ -104,6 +105,7 @@ class StatusWriter:
 
     async def remove(self) -> None:
         """Delete the object of a terminating pod with grace period 0, after its processes have ended."""
+        # The uid protects a new pod of the same name.
         precondition = {"uid": self._uid}
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": precondition}
         failures = 0

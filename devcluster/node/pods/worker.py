@@ -82,6 +82,7 @@ class PodWorker:
                 runner.kill()
             self._node.release(self.context.uid)
             await self._node.csi.release(self.context.uid)
+        # Not in `finally`: if the agent is stopped, the next one continues the pod with its volumes.
         shutil.rmtree(self.context.folder, ignore_errors=True)
 
     async def _run_until_gone(self) -> None:

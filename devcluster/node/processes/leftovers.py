@@ -76,6 +76,7 @@ def kill_leftovers(data_dir: Path) -> list[int]:
     for file in (found for pattern in patterns for found in data_dir.glob(pattern)):
         with contextlib.suppress(ValueError, OSError):
             number, started = file.read_text().split()
+            # The pid may belong to another process by now.
             if start_time(int(number)) == started:
                 os.killpg(int(number), signal.SIGKILL)
                 killed.append(int(number))

@@ -16,6 +16,7 @@ from typing_extensions import override
 from devcluster.node.processes import launch
 from devcluster.node.processes.leftovers import LINUX, descendants, remember
 
+# Seconds to wait for the rest of the output, which a detached descendant may hold open.
 DRAIN_SECONDS = 2.0
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The PATH of processes if the node itself has none."""
@@ -146,6 +147,7 @@ def _fork(command: Command, status: int) -> "subprocess.Popen[bytes]":
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         pass_fds=(status,),
+        # A session of its own, so that signals reach the whole process group and not the agent.
         start_new_session=True,
         env=dict(command.env),
         cwd="/",

@@ -26,10 +26,12 @@ from devcluster.node.storage.juicefs import BINARY_VARIABLE, JuiceVolume, Volume
 
 log = logging.getLogger(__name__)
 
+# Time limits of the juicefs commands, in seconds. A format writes to the object storage.
 MOUNT_SECONDS = 30.0
 FORMAT_SECONDS = 60.0
 STOP_SECONDS = 5.0
 POLL = 0.05
+# Lines of output that are kept for the error message.
 KEPT_LINES = 200
 
 

@@ -57,6 +57,7 @@ async def refresh_volumes(context: PodContext) -> None:
         return
     every = context.node.settings.configmap_refresh
     while True:
+        # Jitter, so that the pods of a node do not refresh at the same time.
         await asyncio.sleep(every * random.uniform(0.9, 1.0))  # noqa: S311
         with contextlib.suppress(MountError, StatusError, OSError):
             tokens = await service_account_tokens(context.node.client, context.pod)

@@ -125,6 +125,7 @@ def write_payload(folder: Path, payload: Payload) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
         target.chmod(mode)
+    # A symbolic link cannot be overwritten, so a new one replaces it by rename.
     swap = folder / "..data_tmp"
     swap.symlink_to(fresh.name)
     swap.replace(current)
