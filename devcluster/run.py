@@ -110,7 +110,6 @@ async def _serve(
 
     async with asyncio.TaskGroup() as group:
         loops = [*_controllers(settings, cluster.registry), _CertificateRenewal(certificates, renewed)]
-        # Controllers start before the server accepts requests, so that they miss no change.
         tasks = [group.create_task(_keep_running(loop)) for loop in loops]
         await site.start()
         kubeconfig = publish()

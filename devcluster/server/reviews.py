@@ -8,7 +8,7 @@ from devcluster.errors import bad_request, forbidden_field, invalid, method_not_
 from devcluster.objects import Object, spec
 
 USER = "devcluster"
-# Groups with all rights in a real cluster.
+# The members of system:masters have all rights in a real cluster.
 _GROUPS = ["system:masters", "system:authenticated"]
 
 

@@ -1,4 +1,4 @@
-"""Injected faults: each does to a client what it says, and only to the requests it matches."""
+"""Injected faults: each rule has its effect on the requests that it matches, and on no others."""
 
 import asyncio
 import secrets
@@ -38,7 +38,7 @@ def fresh() -> dict[str, Any]:
     return config_map(f"c-{secrets.token_hex(4)}")
 
 
-async def test_too_many_requests_for_a_while(faulty: KubeClient) -> None:
+async def test_a_rule_ends_after_its_count(faulty: KubeClient) -> None:
     await inject(faulty, verb="create", resource="configmaps", status=429, retryAfter=3, count=2)
     body = fresh()
     for _ in range(2):
@@ -50,7 +50,7 @@ async def test_too_many_requests_for_a_while(faulty: KubeClient) -> None:
     assert [rule["hits"] for rule in rules] == [2]
 
 
-async def test_only_what_matches(faulty: KubeClient) -> None:
+async def test_a_rule_hits_matching_requests_only(faulty: KubeClient) -> None:
     await inject(faulty, verb="get", resource="configmaps", namespace="default", name="mine", status=503)
     assert (await faulty.get(f"{MAPS}/mine")).status == 503
     assert (await faulty.get(f"{MAPS}/other")).status == 404
@@ -66,7 +66,7 @@ async def test_delay(faulty: KubeClient) -> None:
     assert loop.time() - before >= 0.3
 
 
-async def test_lost_response_has_happened(faulty: KubeClient) -> None:
+async def test_a_request_with_a_lost_response_takes_effect(faulty: KubeClient) -> None:
     await inject(faulty, verb="create", resource="configmaps", loseResponse=True, count=1)
     body = fresh()
     with pytest.raises(aiohttp.ClientError):

@@ -1,4 +1,4 @@
-"""What a node keeps of ConfigMaps between the pods that read them."""
+"""The cache of ConfigMaps and Secrets of a node."""
 
 from typing import Any, cast
 
@@ -31,7 +31,7 @@ class Server:
 
 
 @pytest.mark.parametrize(("after", "max_age", "request_"), [(0.0, 0.6, "1"), (0.0, 0.4, "2"), (0.6, 1.0, "2")])
-async def test_an_answer_is_as_old_as_its_question(
+async def test_cached_objects_age_from_the_time_of_the_request(
     after: float, max_age: float, request_: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()

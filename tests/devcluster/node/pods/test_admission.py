@@ -23,7 +23,7 @@ def pod(*containers: dict[str, Any], inits: tuple[dict[str, Any], ...] = ()) -> 
         (pod(container(cpu="1"), inits=(container("Always", cpu="1"), container(cpu="3"))), 4),
     ],
 )
-def test_what_a_pod_takes(subject: dict[str, Any], cpu: float) -> None:
+def test_charged_amounts_of_a_pod(subject: dict[str, Any], cpu: float) -> None:
     assert charged_amounts(subject)["cpu"] == cpu
 
 
@@ -37,6 +37,8 @@ def test_what_a_pod_takes(subject: dict[str, Any], cpu: float) -> None:
         (pod(container(**{"nvidia.com/gpu": "1"})), 0, "OutOfnvidia.com/gpu"),
     ],
 )
-def test_what_does_not_fit_is_named(subject: dict[str, Any], others: int, reason: str | None) -> None:
+def test_rejection_names_the_resource_that_is_exceeded(
+    subject: dict[str, Any], others: int, reason: str | None
+) -> None:
     found = rejection(subject, [pod(container(cpu="1"))] * others, {"cpu": "2", "pods": "3"})
     assert (found and found[0]) == reason

@@ -67,7 +67,12 @@ def pod(policy: str = "Never", **status: Any) -> dict[str, Any]:
         ("Never", [record(ended(1), ContainerRole.SIDECAR), record(WAITING)], True, "Pending"),
     ],
 )
-def test_phase(policy: str, records: list[ContainerRecord], terminating: bool, phase: str) -> None:  # noqa: FBT001
+def test_phase_follows_from_the_containers(
+    policy: str,
+    records: list[ContainerRecord],
+    terminating: bool,  # noqa: FBT001
+    phase: str,
+) -> None:
     assert pod_phase(pod(policy), records, pod_state(terminating=terminating)) == phase
 
 
@@ -107,7 +112,7 @@ def known(state: dict[str, Any], **more: Any) -> dict[str, Any]:
         ("Always", known(ended(0)), False, "waiting"),
     ],
 )
-def test_what_a_new_agent_makes_of_old_pods(policy: str, status: Any, failed: bool, state: str) -> None:  # noqa: FBT001
+def test_pods_of_a_former_agent_are_recovered(policy: str, status: Any, failed: bool, state: str) -> None:  # noqa: FBT001
     subject = pod(policy, **status)
     records = initial_records(subject)
     failure, disruption = recover_records(subject, records)
@@ -127,7 +132,7 @@ def test_what_a_new_agent_makes_of_old_pods(policy: str, status: Any, failed: bo
         ("m3ngyang/etcd:v3.2.1", ["etcd", "-name"], [], ("sh", "-c", "exec sleep 2147483647", "-name")),
     ],
 )
-def test_images(image: str, command: list[str], args: list[str], argv: tuple[str, ...]) -> None:
+def test_command_line_of_an_image(image: str, command: list[str], args: list[str], argv: tuple[str, ...]) -> None:
     assert argv_for(find_image(load_images(None), image), image, command, args) == argv
 
 
@@ -220,7 +225,7 @@ def test_scripts_are_checked(text: str, complaint: str) -> None:
         ({"state": WAITING, "restartCount": 0, "lastState": {"terminated": {"containerID": "x/0"}}}, True, (0, False)),
     ],
 )
-def test_which_log_is_meant(status: dict[str, Any], previous: bool, expected: tuple[int, bool]) -> None:  # noqa: FBT001
+def test_log_request_selects_the_instance(status: dict[str, Any], previous: bool, expected: tuple[int, bool]) -> None:  # noqa: FBT001
     assert choose_restart(pod(containerStatuses=[{"name": "c", **status}]), "c", previous=previous) == expected
 
 
@@ -233,6 +238,6 @@ def test_which_log_is_meant(status: dict[str, Any], previous: bool, expected: tu
         ("c", {"state": RUNNING}, True, 'previous terminated container "c" in pod "p" not found'),
     ],
 )
-def test_logs_that_are_not_there(container: str, status: dict[str, Any], previous: bool, words: str) -> None:  # noqa: FBT001
+def test_missing_logs_are_refused(container: str, status: dict[str, Any], previous: bool, words: str) -> None:  # noqa: FBT001
     with pytest.raises(LogUnavailableError, match=words):
         choose_restart(pod(containerStatuses=[{"name": "c", **status}]), container, previous=previous)

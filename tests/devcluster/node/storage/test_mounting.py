@@ -1,4 +1,4 @@
-"""The refresh of a pod's volumes outlives answers that it cannot use."""
+"""The refresh of the volumes of a pod."""
 
 import asyncio
 from types import SimpleNamespace
@@ -30,7 +30,7 @@ class Refusing:
         raise StatusError(403, "Forbidden", "the namespace is being terminated")
 
 
-async def test_a_token_that_is_refused_ends_nothing() -> None:
+async def test_refresh_continues_after_a_refused_token() -> None:
     client = Refusing()
     node = SimpleNamespace(client=client, settings=SimpleNamespace(configmap_refresh=0.001))
     context = cast(PodContext, SimpleNamespace(node=node, pod=POD))
