@@ -1,4 +1,4 @@
-"""The composition root: from settings to a running gateway. Nothing else builds services, loops or connections.
+"""The composition root. It alone makes connections, services and loops from the settings.
 
 settings -> database, cluster -> services -> HTTP        (role api, all)
                               -> controller              (role controller, all)
@@ -47,12 +47,12 @@ from app.shutdown import Watchdog
 
 log = structlog.get_logger()
 
-GRACEFUL_SHUTDOWN = 5  # seconds that open requests get; streams are told at once
-FEED_POLL = 1.0  # seconds; the safety net under lost notifications
+GRACEFUL_SHUTDOWN = 5  # seconds for open requests to end; streams end at once
+FEED_POLL = 1.0  # seconds; polling finds what a lost notification announced
 
 
 class NotConfigured(Exception):  # noqa: N818 - a message for the operator
-    """A setting without which nothing can start, or with which nothing should."""
+    """A setting is missing or forbidden. The message is for the operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ async def _serve_on(
 
 @asynccontextmanager
 async def connections(settings: Settings, *, migrate: bool) -> AsyncIterator[Connections]:
-    """Connections, opened in order and closed in reverse."""
+    """Open all connections, and close them in reverse order."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         url, api = await _required(settings, stack)
@@ -126,7 +126,7 @@ async def connections(settings: Settings, *, migrate: bool) -> AsyncIterator[Con
         elif pending := await asyncio.to_thread(migrations.check, url):
             raise NotConfigured("; ".join(pending))
         db = await _open(stack, url, pool_size=settings.database_pool_size, timeouts=settings.database_timeouts())
-        # Apart from that of requests, and opened when they are first used: a process without a controller has none.
+        # The controller has its own pools, so that it never waits for requests. They connect when they are first used.
         controller_db = await _open(
             stack,
             url,
@@ -167,10 +167,10 @@ async def _open(stack: AsyncExitStack, url: str, **options: Any) -> Database:
 
 
 async def uninstall(settings: Settings) -> Mapping[str, int]:
-    """Take everything of this installation out of the cluster; how many objects of each kind that was.
+    """Remove all objects of this installation from the cluster, and count them by kind.
 
     Raises:
-        NotConfigured: a setting is missing, or a controller is at work.
+        NotConfigured: a setting is missing, or a controller is running.
         KubeError: the cluster did not answer.
     """
     async with connections(settings, migrate=False) as opened:
@@ -198,12 +198,12 @@ async def uninstall(settings: Settings) -> Mapping[str, int]:
 
 
 def _own_namespaces(settings: Settings) -> tuple[str, ...]:
-    """Where this installation has objects, narrowed or not: its jobs' namespaces and its own."""
+    """Return the namespaces with objects of this installation. None means all namespaces."""
     return (*settings.namespaces, settings.system_namespace) if settings.namespaces else ()
 
 
 async def _required(settings: Settings, stack: AsyncExitStack) -> tuple[str, KubeApi | None]:
-    """The database's URL and the cluster; everything that is missing of them is named at once."""
+    """Return the URL of the database and the cluster. The error names everything that is missing."""
     missing: list[str] = []
     if settings.database_url is None:
         missing.append(f"no database: set {ENV_PREFIX}DATABASE_URL to postgresql://user:password@host/database")
@@ -220,7 +220,7 @@ async def _required(settings: Settings, stack: AsyncExitStack) -> tuple[str, Kub
 
 
 async def _cluster(settings: Settings) -> KubeApi | None:
-    """The cluster; only an API process may do without one, and then serves stored logs alone."""
+    """Return the cluster. Without one an API process serves only stored logs; other roles do not start."""
     try:
         return await connect(kubeconfig=settings.kubeconfig, context=settings.kube_context)
     except ClusterNotConfigured as error:
@@ -330,7 +330,7 @@ async def _serve_http(
     on_ready: Callable[[str], None],
     stop: asyncio.Event,
 ) -> None:
-    """Serve until `stop`; a controller alone serves its health and metrics the same way."""
+    """Serve until `stop`. The role controller serves only health and metrics."""
     app = create_app(services, settings.http(), serves_jobs=settings.role != "controller")
     config = http_server.uvicorn_config(app, graceful_seconds=GRACEFUL_SHUTDOWN)
     limits = http_server.with_descriptors_for(settings.server_limits())
@@ -345,7 +345,7 @@ async def _serve_http(
 
 
 def with_server_url(settings: Settings, listening: socket.socket) -> Settings:
-    """The settings with the address that this process serves on, unless another one leads to it."""
+    """Return the settings with the URL of this process as `server_url`, unless that is set."""
     return settings if settings.server_url else settings.model_copy(update={"server_url": url_of(listening)})
 
 

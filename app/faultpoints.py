@@ -1,7 +1,7 @@
-"""Named places at which tests kill the process, to prove that dying there loses and doubles nothing.
+"""Named points at which tests kill the process, to prove that a crash there neither loses nor repeats anything.
 
-Outside tests `reached` does nothing. `JOBGATE_FAULT_POINTS=name:3,other:1` arms SIGKILL on the third passing of `name`
-and on the first of `other`. `name:3:hang` blocks the event loop there for ever instead.
+Outside tests `reached` does nothing. `JOBGATE_FAULT_POINTS=name:3,other:1` kills the process when `name` is reached for
+the third time or `other` for the first time. `name:3:hang` blocks the event loop for ever instead.
 """
 
 import os
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class FaultPoint(StrEnum):
-    """Every step between persisting and acting, and between storing a submission and answering it."""
+    """Every step between storing and acting, and between storing a submission and answering it."""
 
     SUBMISSION_ARRIVED = "submission-arrived"
     SUBMISSION_STORED = "submission-stored"
@@ -24,7 +24,7 @@ class FaultPoint(StrEnum):
     HOSTS_WRITTEN = "hosts-written"
     SERVICE_CREATED = "service-created"
     POD_BEFORE_CREATE = "pod-before-create"
-    POD_CREATED = "pod-created"  # after the 201, before anything of it is recorded
+    POD_CREATED = "pod-created"  # after the 201, before the pod is recorded
     EVIDENCE_READ = "evidence-read"
     EVIDENCE_STORED = "evidence-stored"
     POD_BEFORE_DELETE = "pod-before-delete"
@@ -51,7 +51,7 @@ _hangs: set[str] = set()
 
 
 def arm(environment: Mapping[str, str]) -> None:
-    """Read JOBGATE_FAULT_POINTS."""
+    """Arm the points that JOBGATE_FAULT_POINTS names."""
     for item in filter(None, environment.get("JOBGATE_FAULT_POINTS", "").split(",")):
         name, passing, action, *_ = [*item.split(":"), "", ""]
         _armed[FaultPoint(name)] = int(passing or 1)

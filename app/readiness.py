@@ -1,4 +1,4 @@
-"""What /readyz asks of a process: that Postgres accepts writes, and that the controller is in order by its clock."""
+"""The checks of /readyz: Postgres accepts writes, and the controller is healthy by the clock of its lease."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -10,14 +10,14 @@ from app.db.write_proof import prove_writable
 from app.loops.controller_state import ControllerCondition
 from app.services.gateway import Check
 
-PROOF_EVERY = 2.0  # seconds that a proof is good for: /readyz takes no token, and must not be a way to load Postgres
-PROOF_WITHIN = 3.0  # seconds; a healthy server needs some milliseconds
+PROOF_EVERY = 2.0  # seconds that a result is cached; /readyz needs no token, so it must not load Postgres
+PROOF_WITHIN = 3.0  # seconds; a healthy server needs a few milliseconds
 
 
 class Readiness:
-    """Call it for the checks. `condition` is that of the controller, in a process that has one.
+    """Returns the checks when called. `condition` is None in a process without a controller.
 
-    An API server that does not answer keeps nobody from submitting and reading, so it does not make a process unready.
+    A process stays ready while the Kubernetes API does not answer, because clients can still submit and read jobs.
     """
 
     def __init__(self, db: Database, clock: Clock, condition: Callable[[], ControllerCondition] | None) -> None:

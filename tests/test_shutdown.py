@@ -36,7 +36,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS.keys())
-def test_a_process_that_is_told_to_stop_ends_whatever_hangs(hang: str) -> None:
+def test_a_process_ends_after_a_signal_even_if_something_hangs(hang: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM.format(hang=hang)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -73,7 +73,7 @@ def test_a_limit_counts_only_while_something_is_overdue(
     assert statuses == ended
 
 
-def test_a_process_that_was_stopped_gets_its_grace_afterwards() -> None:
+def test_a_process_that_was_suspended_still_has_its_grace_period() -> None:
     """A look that comes late was kept from coming: the time in between was not the process's."""
     clock = ManualClock()
     statuses: list[int] = []

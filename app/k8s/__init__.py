@@ -1,5 +1,5 @@
-"""The only code that speaks Kubernetes. It knows objects, not jobs.
+"""The Kubernetes client. No other package sends requests to the cluster, and this one knows objects, not jobs.
 
-Bytes become small frozen structs here and nowhere else, cleaned of what Postgres could not store; every call has
-a timeout; every failure is a `app.k8s.errors.KubeError`. kubernetes_asyncio is used for configuration alone.
+It decodes answers into small frozen structs, without characters that Postgres cannot store. Every call has a timeout,
+and every failure is an `app.k8s.errors.KubeError`. kubernetes_asyncio is used only to read the configuration.
 """

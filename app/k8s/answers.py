@@ -1,4 +1,4 @@
-"""Reads what the API server answers when it does not answer what was asked for: a Status, or anybody's error page."""
+"""Reads error answers: a Status of the API server, or the error page of a proxy."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,11 +7,11 @@ from app.k8s.codec import load_object
 from app.k8s.errors import BrokenAnswer, KubeStatusError, StatusCause, error_class
 from app.k8s.text import clean_text
 
-MAX_WORDS = 2_000  # of an answer that is no Status: enough to recognise a proxy's page
+MAX_WORDS = 2_000  # characters of an answer that is not a Status; enough to recognize the page of a proxy
 
 
 def error_from_answer(status: int, body: bytes, headers: Mapping[str, str]) -> KubeStatusError:
-    """The error that an HTTP answer with this status means."""
+    """Return the error for an HTTP answer with this status code."""
     try:
         answer = load_object(body)
     except BrokenAnswer:
@@ -22,7 +22,7 @@ def error_from_answer(status: int, body: bytes, headers: Mapping[str, str]) -> K
 
 
 def error_from_status(answer: Mapping[str, Any], retry_after: float | None = None) -> KubeStatusError:
-    """The error that a Status object means; also the object of a watch's ERROR event."""
+    """Return the error for a Status, which is also the object of an ERROR event of a watch."""
     details = _mapping(answer.get("details"))
     code = answer.get("code")
     status = code if isinstance(code, int) else 500
@@ -56,7 +56,7 @@ def _text(value: Any) -> str:
 
 
 def _seconds(value: Any) -> float | None:
-    """Seconds to wait; a date, which Kubernetes never sends here, is ignored."""
+    """Return the seconds of a Retry-After. A date is ignored; Kubernetes never sends one."""
     try:
         return max(0.0, float(value)) if value else None
     except (TypeError, ValueError):

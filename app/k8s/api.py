@@ -15,8 +15,8 @@ from app.k8s.errors import BrokenAnswer
 from app.k8s.resources import POD, KubeResource, resource_for
 from app.k8s.transport import READ_BUFFER, ClusterEndpoint, Params, Transport, TransportLimits
 
-MAX_LINE = 2**23  # bytes of one watch event: several times what etcd stores
-WATCH_GRACE = 30.0  # seconds past a watch's own timeout after which we end it ourselves
+MAX_LINE = 2**23  # bytes of one watch event; etcd stores at most 1.5 MiB for an object
+WATCH_GRACE = 30.0  # seconds after a watch's own timeout at which the client ends it
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class WatchEvent(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRequest:
-    """HTTP to a pod's own port. Neither headers nor body are shown: they may hold what is secret."""
+    """A request to a port of a pod. Its repr omits headers and body, which may hold secrets."""
 
     method: str
     namespace: str
@@ -54,7 +54,7 @@ class PodRequest:
 
 @unique
 class Propagation(StrEnum):
-    """What becomes of the objects that a deleted object owns."""
+    """How the garbage collector treats the dependents of a deleted object."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -62,7 +62,7 @@ class Propagation(StrEnum):
 
 
 class KubeApi:
-    """A cluster. `timeout` is in seconds, for the whole call; without it the session's limits hold."""
+    """A cluster. `timeout` is in seconds for the whole call; without it the limits of the session apply."""
 
     def __init__(self, endpoint: ClusterEndpoint, limits: TransportLimits | None = None) -> None:
         self._transport = Transport(endpoint, limits or TransportLimits())
@@ -70,7 +70,7 @@ class KubeApi:
 
     @property
     def connections(self) -> int:
-        """How many were opened so far. Behind a new one another server may answer than before."""
+        """The number of connections opened so far. A new connection may reach another server than the one before."""
         return self._transport.connections
 
     async def close(self) -> None:
@@ -93,7 +93,7 @@ class KubeApi:
         codec: Codec[T],
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
     ) -> T:
-        """The object as it is now: a quorum read."""
+        """Read an object with a quorum read, so that the result is current."""
         return codec.decode(await self._transport.request("GET", resource.path(namespace, name), timeout=timeout))
 
     async def list_page(
@@ -108,7 +108,7 @@ class KubeApi:
         continue_token: str = "",
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
     ) -> ListPage[T]:
-        """One page of the newest list; `limit=0` asks for all of it at once."""
+        """Read one page of a consistent list. With `limit=0` the list has a single page."""
         params = _given(
             {
                 "labelSelector": label_selector,
@@ -131,7 +131,7 @@ class KubeApi:
         label_selector: str = "",
         field_selector: str = "",
     ) -> list[T]:
-        """Every object, page by page."""
+        """List all objects, page by page."""
         items: list[T] = []
         token = ""
         while True:
@@ -155,7 +155,7 @@ class KubeApi:
         dry_run: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
     ) -> Object:
-        """Creates what the manifest says, in its namespace. Unknown fields are refused by the server."""
+        """Create an object in the namespace of its manifest. The server refuses unknown fields."""
         resource = resource_for(manifest["apiVersion"], manifest["kind"])
         params = _given({"fieldValidation": "Strict", "dryRun": "All" if dry_run else ""})
         answer = await self._transport.request(
@@ -177,7 +177,7 @@ class KubeApi:
         subresource: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
     ) -> Object:
-        """RFC 7386: objects merge, null removes, lists are replaced. A resourceVersion in it is a precondition."""
+        """Apply a merge patch (RFC 7386). A resourceVersion in the patch is a precondition."""
         return await self._patch(
             resource.path(namespace, name, subresource), patch, "application/merge-patch+json", timeout
         )
@@ -192,7 +192,7 @@ class KubeApi:
         subresource: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
     ) -> Object:
-        """RFC 6902: operations in order; a `test` that fails is Invalid (422), and nothing is changed."""
+        """Apply a JSON patch (RFC 6902). If a `test` fails, nothing changes and KubeInvalid is raised."""
         return await self._patch(
             resource.path(namespace, name, subresource), patch, "application/json-patch+json", timeout
         )
@@ -226,7 +226,7 @@ class KubeApi:
         propagation: Propagation = Propagation.BACKGROUND,
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
     ) -> None:
-        """Deletes this very object: Conflict when the name is another's by now. Grace 0 forces."""
+        """Delete the object with this uid. KubeConflict if another object has the name now. Grace period 0 forces."""
         options: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -244,7 +244,7 @@ class KubeApi:
         path: str,
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
     ) -> dict[str, Any]:
-        """A path that is no resource: /version, /apis."""
+        """Read a path that is not a resource, such as /version or /apis."""
         return load_object(await self._transport.request("GET", path, timeout=timeout))
 
     async def ask_pod(
@@ -254,9 +254,9 @@ class KubeApi:
         most: int,
         timeout: float,  # noqa: ASYNC109 - see Transport.request
     ) -> bytes:
-        """What a pod's port answers through the API server, its first `most` bytes.
+        """Send a request to a pod through the API server, and return the first `most` bytes of the answer.
 
-        A status of 300 or more is a KubeStatusError, of the reason Unknown where it is the pod's own.
+        A status of 300 or more is a KubeStatusError, whose reason is Unknown if the pod answered it.
         """
         path = f"{POD.path(request.namespace, request.pod)}:{request.port}/proxy/{request.path}"
         return await self._transport.request(
@@ -281,10 +281,10 @@ class KubeApi:
         label_selector: str = "",
         opened: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[WatchEvent[T], None]:
-        """What happens after `resource_version`, with bookmarks, until the server ends it.
+        """Watch the changes after `resource_version`, with bookmarks, until the server ends the watch.
 
-        `opened` is called when the server has accepted the watch, which it does without waiting for an event.
-        An ERROR event is raised as the KubeStatusError that it holds, a line that is no event as BrokenAnswer.
+        `opened` is called when the server has accepted the watch, before the first event.
+        An ERROR event is raised as the KubeStatusError that it holds, and a malformed line as BrokenAnswer.
         """
         params = _given(
             {
@@ -304,7 +304,7 @@ class KubeApi:
     async def stream(
         self, path: str, params: Params, *, idle: float, total: float | None = None, buffer: int = READ_BUFFER
     ) -> AsyncGenerator[bytes, None]:
-        """Any other stream, in pieces as they come."""
+        """Read any other stream in pieces as they arrive."""
         async with self._transport.stream(path, params, idle=idle, total=total, buffer=buffer) as pieces:
             async for piece in pieces:
                 yield piece
@@ -334,7 +334,7 @@ def _event(line: bytes, codec: Codec[T]) -> WatchEvent[T]:
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Whole lines; what the stream ends with, if it was cut within one, comes last."""
+    """Yield whole lines. If the stream ends within a line, this part comes last."""
     rest = bytearray()
     async for piece in pieces:
         if b"\n" not in piece:

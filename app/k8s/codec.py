@@ -1,8 +1,7 @@
-"""Bytes to objects. Decoding an object never fails.
+"""Decodes objects. Decoding never fails, because one malformed object must not stop a whole watch.
 
-The quick way decodes straight into structs. What it refuses (a null where a list should be, invalid UTF-8, a lone
-surrogate, a field of the wrong type) goes the patient way: repaired text, nulls dropped, then the offending fields
-one by one. A pod with one odd field is still a pod; an exception here would stop the whole watch.
+The fast path decodes directly into structs. If it fails (a null in place of a list, invalid UTF-8, a lone surrogate, a
+field of the wrong type), the slow path repairs the text, drops nulls, and then drops the malformed fields one by one.
 """
 
 import json
@@ -15,14 +14,14 @@ from app.domain.objects import Event, Metadata, Node, Object, Pod
 from app.k8s.errors import BrokenAnswer
 from app.k8s.text import clean_json, clean_text
 
-MAX_REPAIRS = 50  # fields dropped from one object before all of it but its metadata is given up
+MAX_REPAIRS = 50  # fields dropped from one object before only its metadata is kept
 
 _PATH = re.compile(r"`(\$[^`]*)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[(\.\.\.)\]")
 
 
 class HasMetadata(Protocol):
-    """What the reflector needs to know of an object."""
+    """An object with metadata, which is all that a reflector needs."""
 
     @property
     def metadata(self) -> Metadata: ...
@@ -33,15 +32,15 @@ T = TypeVar("T", bound=HasMetadata)
 
 
 class Codec(Protocol[T_co]):
-    """How one kind of object is read."""
+    """Decodes objects of one type."""
 
     def decode(self, raw: bytes | memoryview | msgspec.Raw) -> T_co:
-        """The object; BrokenAnswer when the bytes are not a JSON object at all."""
+        """Decode an object. Raises BrokenAnswer if the bytes are not a JSON object."""
         ...
 
 
 class StructCodec(Generic[T]):
-    """Reads objects of one struct type."""
+    """Decodes objects of one struct type."""
 
     def __init__(self, struct: type[T]) -> None:
         self._struct = struct
@@ -57,7 +56,7 @@ class StructCodec(Generic[T]):
 
 
 class ObjectCodec:
-    """Reads any object, keeping all of it."""
+    """Decodes any object and keeps all its fields."""
 
     def decode(self, raw: bytes | memoryview | msgspec.Raw) -> Object:
         value = load_object(bytes(raw))
@@ -94,7 +93,7 @@ _ANY = msgspec.json.Decoder()
 
 
 def decode_page(raw: bytes, codec: Codec[T_co]) -> ListPage[T_co]:
-    """A list's page, its items decoded one by one so that an odd one does not spoil the others."""
+    """Decode a page of a list. Items are decoded one by one, so that a malformed one does not affect the others."""
     try:
         page = _LIST.decode(raw)
     except (msgspec.MsgspecError, UnicodeError) as error:
@@ -107,7 +106,7 @@ def decode_page(raw: bytes, codec: Codec[T_co]) -> ListPage[T_co]:
 
 
 def load_object(raw: bytes) -> dict[str, Any]:
-    """Plain JSON values, their strings cleaned; BrokenAnswer when it is not a JSON object."""
+    """Decode a JSON object and clean its strings. Raises BrokenAnswer if it is not a JSON object."""
     value = load_json(raw)
     if not isinstance(value, dict):
         raise BrokenAnswer(f"expected a JSON object, got {type(value).__name__}")
@@ -115,7 +114,7 @@ def load_object(raw: bytes) -> dict[str, Any]:
 
 
 def load_json(raw: bytes) -> Any:
-    """Any JSON value, its strings cleaned; BrokenAnswer when it is not JSON."""
+    """Decode a JSON value and clean its strings. Raises BrokenAnswer if it is not JSON."""
     data = clean_json(raw)
     try:
         return _ANY.decode(data)
@@ -138,7 +137,7 @@ def _clean(value: Any) -> Any:
 
 
 def _convert(value: Any, struct: type[T] | type[Metadata]) -> Any:
-    """The struct of `value`, with every field dropped that does not fit."""
+    """Convert a value to a struct. Fields of the wrong type are dropped."""
     value = _without_nulls(value)
     for _ in range(MAX_REPAIRS):
         try:
@@ -162,7 +161,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _drop(value: Any, steps: list[tuple[str, str, str]]) -> bool:
-    """Removes what the path names; a step into a mapping of unknown key empties that mapping."""
+    """Remove the field at a path. If the path has an unknown key of a mapping, the whole mapping is removed."""
     if not steps:
         return False
     parent: Any = None

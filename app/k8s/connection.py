@@ -1,4 +1,4 @@
-"""From a kubeconfig, or from inside a pod, to a cluster.
+"""Connects to the cluster of a kubeconfig, or to the cluster of the surrounding pod.
 
 kubernetes_asyncio reads the files, merges them, runs exec plugins and refreshes tokens. Importing it takes seconds
 and tens of megabytes, so that is done when a cluster is wanted, and off the event loop.
@@ -18,14 +18,14 @@ from app.k8s.errors import ClusterNotConfigured, KubeUnauthorized
 from app.k8s.transport import Anonymous, ClusterCredentials, ClusterEndpoint, TransportLimits
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
-TOKEN_CHECK = 60.0  # seconds between looks at whether a token is to be refreshed; kubelets rotate theirs after an hour
+TOKEN_CHECK = 60.0  # seconds between checks of a token; kubelets rotate service account tokens after an hour
 IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 
 
 async def connect(
     *, kubeconfig: str | None, context: str | None, limits: TransportLimits | None = None, clock: Clock | None = None
 ) -> KubeApi:
-    """The cluster that the arguments, the environment or the surrounding pod point to. Asks it nothing yet.
+    """Return a client of the configured cluster, without sending a request.
 
     Looked for, in this order: `kubeconfig` (or several, joined by the path separator), $KUBECONFIG,
     ~/.kube/config, the service account of a pod.
@@ -35,7 +35,7 @@ async def connect(
 
 
 async def load_endpoint(*, kubeconfig: str | None, context: str | None, clock: Clock) -> ClusterEndpoint:
-    """Where the cluster is; ClusterNotConfigured says what was looked for."""
+    """Return the address of the configured cluster. Raises ClusterNotConfigured if there is none."""
     paths = _paths(kubeconfig)
     if paths is None and IN_CLUSTER not in os.environ:
         raise ClusterNotConfigured(
@@ -54,31 +54,31 @@ async def load_endpoint(*, kubeconfig: str | None, context: str | None, clock: C
         if "BearerToken" not in configuration.api_key:
             return _endpoint(configuration, Anonymous())
         return _endpoint(configuration, BearerToken(partial(_read_user, loader, configuration), clock))
-    except Exception as error:  # the loader asserts, subscripts and reads files: any exception may come of a bad one
+    except Exception as error:  # a malformed kubeconfig can raise any exception in the loader
         raise ClusterNotConfigured(f"{where} leads to no cluster: {str(error) or type(error).__name__}") from error
 
 
 async def _read_service_account(config: Any, configuration: Any, *, again: bool) -> str:
-    """The pod's token, which the kubelet rotates; reading the file is all there is to trying again."""
+    """Read the token of the pod, which the kubelet rotates. A retry only reads the file again."""
     del again
     config.load_incluster_config(client_configuration=configuration)
     return str(configuration.api_key["BearerToken"])
 
 
 async def _read_user(loader: Any, configuration: Any, *, again: bool) -> str:
-    """The kubeconfig user's token: its file, identity provider or plugin is asked when it is due, or `again`."""
+    """Return the token of the kubeconfig's user, read again from its source if it is due, or with `again`."""
     by_plugin = "exec" in loader._user  # noqa: SLF001 - the loader's own refresh_token() looks here too
     expires = hasattr(loader, "exec_plugin_expiry")
     if by_plugin and again and expires:
         del loader.exec_plugin_expiry
-    # A plugin that names no expiry would be run every time; its token holds until it is refused.
+    # A plugin that states no expiry would run for every request. Its token is used until it is refused.
     if not by_plugin or again or expires:
         await loader.load_and_set(configuration)
     return str(configuration.api_key["BearerToken"])
 
 
 def _paths(kubeconfig: str | None) -> str | None:
-    """The kubeconfig files to merge, or None for a pod's service account."""
+    """Return the kubeconfig files to merge, or None to use the service account of the pod."""
     given = kubeconfig or os.environ.get("KUBECONFIG")
     if not given:
         default = Path(DEFAULT_KUBECONFIG).expanduser()
@@ -102,7 +102,7 @@ def _endpoint(configuration: Any, credentials: ClusterCredentials) -> ClusterEnd
 
 def _tls(configuration: Any) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-    # Many clusters' own authorities lack the key identifiers that strictness asks for; Go's clients accept them.
+    # The CAs of many clusters lack the key identifiers that strict verification needs. Go's clients accept them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if configuration.cert_file:
         context.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
@@ -113,13 +113,13 @@ def _tls(configuration: Any) -> ssl.SSLContext:
 
 
 class ReadToken(Protocol):
-    """Reads the header's present value; `again`, when the one it gave last was refused."""
+    """Reads the value of the header. `again` is True if the last value was refused."""
 
     async def __call__(self, *, again: bool) -> str: ...
 
 
 class BearerToken:
-    """An Authorization header that is looked after: read again when it may have changed, and when it was refused."""
+    """An Authorization header that is read again after TOKEN_CHECK seconds, and when it was refused."""
 
     def __init__(self, read: ReadToken, clock: Clock) -> None:
         self._read = read
@@ -139,19 +139,19 @@ class BearerToken:
         return self._value != refused
 
     async def _refresh(self, *, refused: str | None) -> None:
-        """Reads it once, however many requests ask at the same time."""
+        """Read the value once for all requests that need it at the same time."""
         async with self._lock:
             due = self._value is None or self._due <= self._clock.monotonic()
             if not due and self._value != refused:
                 return
             try:
                 self._value = _header(await self._read(again=refused is not None))
-            except Exception as error:  # a plugin or identity provider may fail in any way; the old token may still do
+            except Exception as error:  # a plugin can raise any exception; the old token may still be valid
                 if self._value is None or refused is not None:
-                    raise KubeUnauthorized(401, "Unauthorized", f"no token could be had: {error}") from error
+                    raise KubeUnauthorized(401, "Unauthorized", f"no token could be read: {error}") from error
             self._due = self._clock.monotonic() + TOKEN_CHECK
 
 
 def _header(value: str) -> str:
-    """The header without the newline that token files end with."""
+    """Return the header without the newline at the end of token files."""
     return " ".join(value.split())

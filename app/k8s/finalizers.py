@@ -1,4 +1,4 @@
-"""Takes one finalizer off an object and leaves all others, whatever else changes on it meanwhile."""
+"""Removes one finalizer from an object and keeps all others, even if the object changes at the same time."""
 
 from contextlib import suppress
 
@@ -11,7 +11,7 @@ from app.k8s.resources import KubeResource
 async def release(
     api: KubeApi, resource: KubeResource, metadata: Metadata, finalizer: str, *, request_seconds: float
 ) -> bool:
-    """False when the object's finalizers are no longer those of `metadata`: read it again. Gone is released."""
+    """Remove the finalizer. Returns False if the finalizers differ from `metadata`: read the object again."""
     if finalizer not in metadata.finalizers:
         return True
     path = f"/metadata/finalizers/{metadata.finalizers.index(finalizer)}"

@@ -1,4 +1,4 @@
-"""As many creates at once as the API server takes: slow start, then steadily more, half as many when it says 429."""
+"""Limits concurrent creates as TCP limits packets: slow start, then linear growth, and half as many after a 429."""
 
 import asyncio
 from collections import deque
@@ -8,14 +8,14 @@ from types import TracebackType
 from app.clock import Clock, SystemClock
 from app.k8s.errors import KubeTooManyRequests
 
-FIRST = 4.0
+FIRST = 4.0  # concurrent requests at the start
 MOST = 64.0
-ROUND = 1.0  # seconds within which refusals are one refusal: those of requests that were sent together
-MAX_PAUSE = 120.0
+ROUND = 1.0  # seconds; refusals within it count once, because their requests were sent together
+MAX_PAUSE = 120.0  # seconds; the longest Retry-After that is obeyed
 
 
 class CreateLimiter:
-    """`async with limiter:` around one request. A KubeTooManyRequests that leaves the block is noticed."""
+    """A context manager around one request. A KubeTooManyRequests that leaves the block halves the window."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class CreateLimiter:
 
     @property
     def window(self) -> int:
-        """How many may be under way now."""
+        """The number of requests that may run at once now."""
         return int(self._window)
 
     def slow_down(self, retry_after: float | None) -> None:
-        """The server was asked too much: half as many, and none before it said so."""
+        """Halve the window, and send nothing for `retry_after` seconds."""
         now = self._clock.monotonic()
         self._paused_until = max(self._paused_until, now + min(retry_after or 0.0, MAX_PAUSE))
         if self._cut_at is not None and now - self._cut_at < ROUND:
@@ -72,7 +72,7 @@ class CreateLimiter:
         self._wake(self.window - self._in_flight)
 
     def _grow(self) -> None:
-        """More by one for each success at first; above the threshold, by one for each window full of them."""
+        """Grow by one for each success below the threshold, and by one for each full window of successes above it."""
         step = 1.0 if self._window < self._threshold else 1.0 / self._window
         self._window = min(self._window + step, self._most)
 

@@ -1,4 +1,4 @@
-"""Reads the log of a container, as the bytes that it wrote."""
+"""Reads the log of a container as raw bytes."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from app.k8s.api import KubeApi
 from app.k8s.resources import POD
 
-FOLLOW_IDLE = 600.0  # seconds; a container may be quiet for long, but a dead connection must not be held for ever
+FOLLOW_IDLE = 600.0  # seconds; a container can be silent for long, but a dead connection must end
 READ_IDLE = 15.0
 READ_TOTAL = 120.0
-BUFFER = 64 * 1024  # bytes; twice as many are held for a reader that is slower than its log
+BUFFER = 64 * 1024  # bytes; twice as many wait in memory for a slow reader
 
 
 async def read_log(  # noqa: PLR0913 - the parameters of the API's own call
@@ -26,10 +26,10 @@ async def read_log(  # noqa: PLR0913 - the parameters of the API's own call
     timestamps: bool = False,
     follow: bool = False,
 ) -> AsyncGenerator[bytes, None]:
-    """The log in pieces, cut anywhere; nothing in it is cleaned.
+    """Yield the log in pieces of any size, as raw bytes.
 
-    BadRequest says that the container has not started or has no previous run. A followed log that is silent for ten
-    minutes ends with SilentStream; read on with `since_time`.
+    KubeBadRequest means that the container has not started or has no previous run. A followed log without output for
+    ten minutes ends with SilentStream; continue with `since_time`.
     """
     params = {"container": container, "previous": _flag(previous), "timestamps": _flag(timestamps)}
     if tail_lines is not None:

@@ -1,11 +1,11 @@
-"""Keeps a copy of one kind of object equal to what the cluster has, whatever the stream does.
+"""Keeps a copy of all objects of one resource, whatever happens to the watch.
 
     list, page by page ──▶ sink.replaced      watch from the list's version ──▶ sink.applied, sink.deleted
       ▲                                          │  ended, cut, silent, 429, 5xx: watch again from the last version
       └──────────────────────────────────────────┘  410, very short, again and again in vain: list again
 
-The list is a quorum read: it is never older than what was seen before, its pages are honoured, and since it replaces
-the copy, what was deleted in a gap is seen to be gone. Within an object's uid versions only rise.
+The list is a quorum read, so it is never older than an event that was seen before. It replaces the copy, so an object
+that was deleted during a gap disappears. The resourceVersion of an object with one uid only increases.
 """
 
 import asyncio
@@ -33,34 +33,34 @@ from app.k8s.errors import (
 )
 from app.k8s.resources import KubeResource
 
-PAGE_SIZE = 500  # client-go's pager
-VERY_SHORT = 1.0  # client-go: a watch that ends sooner and without an event saw nothing, which proves nothing
-MAX_SILENT = 2  # a watch ahead of a restored server is accepted and stays silent for ever
-# Seconds without an event or a bookmark, over however many watches, after which only a list is believed: twice the time
-# in which a healthy server sends a bookmark. A watch ahead of a restored server may also end in order, again and again.
+PAGE_SIZE = 500  # as in client-go's pager
+VERY_SHORT = 1.0  # seconds, as in client-go; a watch that ends sooner without an event proves nothing
+MAX_SILENT = 2  # watches; one that is ahead of a restored server is accepted and stays silent for ever
+# Seconds without an event or a bookmark, over any number of watches, after which the resource is listed again. A
+# healthy server sends a bookmark in half of this time. A watch ahead of a restored server may end in order, repeatedly.
 MAX_QUIET = 140.0
-MAX_VAIN = 5  # an event that cannot be got past (too long, cut by a proxy) is got past by a list
+MAX_VAIN = 5  # watches without progress; a list skips an event that is too long or that a proxy cuts
 MAX_RETRY_AFTER = 120.0
-TOMBSTONES = 65_536  # deleted uids remembered until the next list, against a state that comes after its deletion
+TOMBSTONES = 65_536  # deleted uids kept until the next list, so that a late state does not revive an object
 
-SHORTEST_WATCH = 2  # seconds, of a paced watch: the server takes whole seconds, and below VERY_SHORT it proves nothing
+SHORTEST_WATCH = 2  # seconds; the server accepts whole seconds, and a watch below VERY_SHORT proves nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long watches last and how long they may be silent, in seconds. The defaults suit a watch nobody waits for.
+    """How long watches last and may be silent, in seconds. The defaults suit a watch whose freshness is not measured.
 
-    A healthy idle watch says something at its bookmarks and when it is opened, so `longest` bounds how long a dead
-    connection can pass for a healthy one.
+    A healthy idle watch sends bookmarks, and opening a watch counts as contact. `longest` therefore bounds how long a
+    dead connection can look healthy.
     """
 
-    shortest: int = 300  # client-go: minWatchTimeout 5 min, randomised up to twice that
+    shortest: int = 300  # as in client-go: minWatchTimeout of 5 min, randomized up to twice that
     longest: int = 600
-    idle: float = 70.0  # kopf: the API server sends a bookmark every 60 s, so a longer silence is a dead connection
+    idle: float = 70.0  # the API server sends a bookmark every 60 s, so a longer silence means a dead connection
 
     @classmethod
     def within(cls, seconds: float) -> Self:
-        """Watches of which a healthy one says something, and a dead one is given up, within `seconds`."""
+        """Return a pace at which a healthy watch proves contact, and a dead one is ended, within `seconds`."""
         shortest = max(SHORTEST_WATCH, int(seconds / 3))
         longest = max(shortest, int(seconds * 2 / 3))
         return cls(shortest=shortest, longest=longest, idle=longest + seconds / 6)
@@ -71,37 +71,37 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class ObjectSource(Protocol[T]):
-    """Where objects come from. Failures are KubeErrors."""
+    """Lists and watches objects. Failures are KubeErrors."""
 
     async def list_page(self, continue_token: str, limit: int) -> ListPage[T]:
-        """One page of the newest list."""
+        """Read one page of a consistent list."""
         ...
 
     def watch(
         self, resource_version: str, timeout_seconds: int, idle: float, opened: Callable[[], None]
     ) -> AsyncGenerator[WatchEvent[T], None]:
-        """What happened after that version. `opened` is called when the server has agreed to tell it."""
+        """Watch the changes after that version. `opened` is called when the server has accepted the watch."""
         ...
 
 
 class ObjectSink(Protocol[T_contra]):
-    """Who is told, in order. The calls are quick and do not fail."""
+    """Receives the objects and their changes in order. Its methods are fast and never raise."""
 
     def replaced(self, objects: Sequence[T_contra]) -> None:
-        """These are all there are now."""
+        """Replace all objects."""
         ...
 
     def applied(self, obj: T_contra) -> None:
-        """This one is new or has changed."""
+        """Add or replace an object."""
         ...
 
     def deleted(self, obj: T_contra) -> None:
-        """This one is gone; its last state."""
+        """Remove an object, given its last state."""
         ...
 
 
 class ResourceSource(Generic[T]):
-    """One resource of a cluster, by label, in one namespace or in all."""
+    """The objects of one resource with a label, in one namespace or in all."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class ReflectorStats:
 
 
 class Reflector(Generic[T]):
-    """Runs until it is cancelled; never gives up."""
+    """Keeps a sink equal to a source until it is cancelled."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class Reflector(Generic[T]):
         self.stats = ReflectorStats()
 
     async def run(self) -> None:
-        """Lists and watches, for ever."""
+        """List and watch until cancelled."""
         for _ in rounds():
             try:
                 await self._list()
@@ -194,7 +194,7 @@ class Reflector(Generic[T]):
                 await self._wait_after(error)
 
     def offer(self, obj: T) -> None:
-        """An object that an answer to another request has just shown: taken in as if the watch had brought it."""
+        """Take in an object that another request returned, as if the watch had delivered it."""
         self._deliver(WatchEvent(WatchEventType.MODIFIED, obj))
 
     async def _list(self) -> None:
@@ -204,11 +204,11 @@ class Reflector(Generic[T]):
             try:
                 page = await self._source.list_page(token, self._page_size)
             except KubeGone:
-                # The list took longer than its snapshot was kept; all at once it cannot.
+                # The list took longer than the server keeps its snapshot. A list with one page needs no snapshot.
                 self._page_size = 0
                 raise
             self._heard()
-            # Should later pages be newer, the watch repeats what they hold already, and versions sort that out.
+            # If later pages are newer, the watch repeats changes that they contain. Their versions show that.
             version = version or page.resource_version
             objects += [obj for obj in page.items if obj.metadata.uid]
             token = page.continue_token
@@ -226,7 +226,7 @@ class Reflector(Generic[T]):
         self.synced.set()
 
     async def _follow(self) -> None:
-        """Watches until only a list helps; the error that it raises says why."""
+        """Watch until only a list helps. The error that is raised says why."""
         silent = vain = 0
         quiet_since = self._clock.monotonic()
         for _ in rounds():
@@ -282,7 +282,7 @@ class Reflector(Generic[T]):
         uid, version = event.object.metadata.uid, event.object.metadata.version
         known = self._versions.get(uid, -1)
         deletes = event.type is WatchEventType.DELETED
-        # What left the watch because its labels changed comes back with a newer version; what was deleted cannot.
+        # An object that left the watch by a change of labels can come back with a newer version; a deleted one cannot.
         if not uid or version <= self._gone.get(uid, -1) or version < known or (version == known and not deletes):
             self.stats.stale += 1
             return

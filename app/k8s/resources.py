@@ -1,4 +1,4 @@
-"""Where each resource lives: kind and apiVersion to path. And whether the cluster has an API at all."""
+"""The paths of resources, and whether the cluster serves an API."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from urllib.parse import quote
 from app.clock import Clock
 from app.k8s.errors import KubeError, KubeNotFound
 
-DISCOVERY_TTL = 300.0  # seconds; an API that an administrator installs is seen after this long
+DISCOVERY_TTL = 300.0  # seconds until an API that an administrator installs is noticed
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class KubeResource:
     namespaced: bool = True
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """Its path, every name escaped; without namespace the path across all of them."""
+        """Return the path, with every name escaped. Without a namespace it covers all namespaces."""
         parts = ["apis" if "/" in self.api_version else "api", *self.api_version.split("/")]
         if self.namespaced and namespace is not None:
             parts += ["namespaces", _segment(namespace)]
@@ -78,7 +78,7 @@ _TABLE = {
 
 
 def resource_for(api_version: str, kind: str) -> KubeResource:
-    """The resource of a manifest's apiVersion and kind."""
+    """Return the resource of the apiVersion and kind of a manifest."""
     try:
         return _TABLE[api_version, kind]
     except KeyError:
@@ -86,7 +86,7 @@ def resource_for(api_version: str, kind: str) -> KubeResource:
 
 
 class Discovery:
-    """Which APIs the cluster has, remembered for a while."""
+    """Which APIs the cluster serves. Answers are cached for `ttl` seconds."""
 
     def __init__(
         self, fetch: Callable[[str], Awaitable[dict[str, Any]]], clock: Clock, ttl: float = DISCOVERY_TTL
@@ -97,7 +97,7 @@ class Discovery:
         self._known: dict[str, tuple[float, frozenset[str]]] = {}
 
     async def has(self, resource: KubeResource) -> bool:
-        """Whether the cluster serves this kind. An unreachable cluster raises, unless it has told us before."""
+        """Whether the cluster serves this kind. Without an answer the last one counts; without any this raises."""
         until, kinds = self._known.get(resource.api_version, (0.0, frozenset[str]()))
         now = self._clock.monotonic()
         if until <= now:

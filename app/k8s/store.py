@@ -1,6 +1,6 @@
-"""The copy that a reflector keeps: by uid, by name, and by the value of one label.
+"""The objects that a reflector keeps in memory, indexed by uid, by name, and by the value of one label.
 
-Every change is told by that label's value, not by its content: whoever is told looks here for what is true now.
+A change is reported only by the value of the label, not by its content. The receiver reads the present objects here.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -14,7 +14,7 @@ OnChange = Callable[[str], None]
 
 
 class ReflectorStore(Generic[T]):
-    """A sink of a reflector. `on_change` is called with the label's value of each object that changed."""
+    """A sink of a reflector. `on_change` gets the value of the label of each object that changed."""
 
     def __init__(self, label: str, on_change: OnChange) -> None:
         self._label = label
@@ -27,19 +27,19 @@ class ReflectorStore(Generic[T]):
         return len(self._by_uid)
 
     def all(self) -> Collection[T]:
-        """Every object; a live view, to be read without awaiting in between."""
+        """Return a live view of all objects. Do not await while iterating over it."""
         return self._by_uid.values()
 
     def get(self, uid: str) -> T | None:
         return self._by_uid.get(uid)
 
     def named(self, namespace: str, name: str) -> T | None:
-        """The object that holds the name."""
+        """Return the object with this name."""
         uid = self._uid_by_name.get((namespace, name))
         return None if uid is None else self._by_uid[uid]
 
     def labelled(self, value: str) -> list[T]:
-        """The objects whose label has this value."""
+        """Return the objects whose label has this value."""
         return [self._by_uid[uid] for uid in self._uids_by_label.get(value, ())]
 
     def replaced(self, objects: Sequence[T]) -> None:
@@ -56,7 +56,7 @@ class ReflectorStore(Generic[T]):
         if holder is not None and holder.metadata.uid != obj.metadata.uid:
             if holder.metadata.version > obj.metadata.version:
                 return
-            # Two objects cannot have one name: the older is gone, and its deletion was not told.
+            # Two objects cannot have one name: the older one was deleted, and the event of its deletion is missing.
             changed.add(self._remove(holder))
         previous = self._by_uid.get(obj.metadata.uid)
         if previous is not None:
@@ -96,7 +96,7 @@ class ReflectorStore(Generic[T]):
 
 
 def _difference(before: dict[str, T], after: Sequence[T]) -> Iterable[T]:
-    """Both states of every object that came, went or has another version."""
+    """Yield every object that was added or deleted, and both states of every object with another version."""
     vanished = dict(before)
     for obj in after:
         previous = vanished.pop(obj.metadata.uid, None)

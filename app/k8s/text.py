@@ -1,4 +1,4 @@
-r"""Text from the cluster, cleaned at the border.
+r"""Cleans text from the cluster, so that Postgres can store it.
 
 Container messages and logs are whatever a program wrote. Postgres refuses NUL in text, and Python strings with lone
 surrogates cannot be encoded, so one pod could stop everything behind it. Each offending piece becomes U+FFFD, once,
@@ -16,7 +16,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean_text(text: str | bytes) -> str:
-    """Valid text without NUL or lone surrogates, whatever came in."""
+    """Return the text without NUL characters and lone surrogates."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     if "\0" in text:
@@ -27,7 +27,7 @@ def clean_text(text: str | bytes) -> str:
 
 
 def clean_json(raw: bytes) -> bytes:
-    """The same JSON document with every escaped NUL in its strings replaced."""
+    """Return the JSON document with every escaped NUL in its strings replaced."""
     if _ESCAPED_NUL not in raw:
         return raw
     return _JSON_ESCAPE.sub(_without_nul, raw)

@@ -1,4 +1,4 @@
-"""Requests and streams over one aiohttp session, with explicit timeouts, as KubeErrors when they fail."""
+"""Requests and streams over one aiohttp session. Each has a timeout, and each failure becomes a KubeError."""
 
 import io
 import ssl
@@ -16,29 +16,29 @@ from app.cancellation import cancellation_first
 from app.k8s.answers import error_from_answer
 from app.k8s.errors import AmbiguousResult, KubeUnauthorized, SilentStream, Unreachable
 
-READ_BUFFER = 2**21  # etcd holds objects up to 1.5 MiB; aiohttp's own buffer would cut their lines
-KEEPALIVE = 90.0  # longer than the pauses of a quiet controller; the API server keeps idle connections for 3 min
-LARGE_BODY = 2**20  # bytes; more than this aiohttp wants to send in pieces
-MAX_ERROR = 2**20  # bytes read of an answer that is an error
+READ_BUFFER = 2**21  # bytes; etcd stores objects up to 1.5 MiB, and aiohttp's default buffer is smaller
+KEEPALIVE = 90.0  # seconds; longer than a quiet controller pauses, shorter than the API server's 3 min
+LARGE_BODY = 2**20  # bytes; aiohttp warns if it gets a larger body in one piece
+MAX_ERROR = 2**20  # bytes read of an error answer
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 Params = Mapping[str, str]
 
 
 class ClusterCredentials(Protocol):
-    """Who we are, asked before every request."""
+    """The credentials of the client, which are asked for before every request."""
 
     async def authorization(self) -> str | None:
-        """The Authorization header, refreshed when it is due."""
+        """Return the Authorization header, refreshed if it is due."""
         ...
 
     async def renew(self) -> bool:
-        """Fetches new credentials because the present ones were refused; whether there are any."""
+        """Fetch new credentials after a refusal. Returns whether there are new ones."""
         ...
 
 
 class Anonymous:
-    """No credentials, or a client certificate, which the TLS context carries."""
+    """No header: there are no credentials, or the TLS context has a client certificate."""
 
     async def authorization(self) -> str | None:
         return None
@@ -49,7 +49,7 @@ class Anonymous:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterEndpoint:
-    """Where a cluster is and how to speak with it."""
+    """The address of a cluster, and how to connect to it."""
 
     url: str
     tls: ssl.SSLContext | None = None
@@ -69,13 +69,13 @@ class TransportLimits:
 
 
 class Transport:
-    """One session to one cluster."""
+    """A session with one cluster."""
 
     def __init__(self, endpoint: ClusterEndpoint, limits: TransportLimits) -> None:
         self._endpoint = endpoint
         self.limits = limits
         self._base = endpoint.url.rstrip("/")
-        self.connections = 0  # opened so far: each may have led to another server than the one before
+        self.connections = 0  # opened so far; each may reach another server
         host = yarl.URL(self._base).host
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -85,7 +85,7 @@ class Transport:
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BUFFER,
-            # As in Go, a proxy named by the environment is not asked the way to this machine itself.
+            # As in Go, a proxy of the environment is not used for loopback addresses.
             trust_env=host not in LOOPBACK,
             trace_configs=[self._counting()],
         )
@@ -137,9 +137,9 @@ class Transport:
         total: float | None = None,
         buffer: int = READ_BUFFER,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The answer in pieces as they come; SilentStream after `idle` seconds without any.
+        """Read an answer in pieces as they arrive. Raises SilentStream after `idle` seconds without one.
 
-        Reading from the cluster pauses while twice `buffer` bytes wait for the caller.
+        Reading pauses while twice `buffer` bytes wait for the caller.
         """
         limit = aiohttp.ClientTimeout(total=total, sock_connect=self.limits.connect, sock_read=idle)
         async with self._answer("GET", path, params, limit, buffer=buffer) as response:
@@ -184,7 +184,7 @@ class Transport:
             raise lost(f"{what}: {_words(error)}") from error
 
     async def _send(self, send: Callable[[], Awaitable[aiohttp.ClientResponse]]) -> aiohttp.ClientResponse:
-        """The answer, asked for a second time with new credentials when the first ones were refused."""
+        """Send a request, and repeat it once with new credentials if the first ones were refused."""
         try:
             return await send()
         except KubeUnauthorized:
@@ -202,7 +202,7 @@ class Transport:
         own: Mapping[str, str],
         buffer: int,
     ) -> aiohttp.ClientResponse:
-        # Compression would cost the API server more processor time than it saves a cluster's own network.
+        # Compression costs the API server more processor time than it saves on the network of a cluster.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "jobgate", **own}
         authorization = await self._endpoint.credentials.authorization()
         if authorization:
@@ -230,7 +230,7 @@ class Transport:
 
 
 async def read_beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """The first `most` bytes of an answer, or all of a shorter one."""
+    """Read the first `most` bytes of an answer."""
     found = bytearray()
     while len(found) < most and (piece := await response.content.read(most - len(found))):
         found += piece

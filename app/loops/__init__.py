@@ -1,7 +1,9 @@
-"""The half that carries intent to Kubernetes and mirrors pods back. Runs only where the lease is held.
+"""The controller: it brings Kubernetes to the intent that Postgres holds, and mirrors pods back.
+
+It runs only in the process that holds the lease.
 
     reflector -> mirror -> work queue -> reconciler: load, decide (domain), persist, then act (actuator)
 
-It may be killed at any line: what was decided is in Postgres before it is done, and doing it again is harmless. It does
-not go through `app.services`, which serve requests, and it speaks to the cluster through `app.k8s` alone.
+The process may be killed at any line: a decision is stored before its actions run, and every action may be repeated.
+This package does not use `app.services`, which serve requests, and it reaches the cluster only through `app.k8s`.
 """

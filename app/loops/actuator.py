@@ -1,4 +1,7 @@
-"""Does to the cluster what a decision asks for. Every action may be repeated; its result is learnt as a fact."""
+"""Carries out the actions of a decision on the cluster.
+
+Every action may be repeated. What the cluster answers is kept in the job's expectations.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -45,11 +48,11 @@ log = structlog.get_logger()
 
 Call: TypeAlias = Callable[[], Awaitable[bool]]
 
-CALLS_PER_JOB = 10
+CALLS_PER_JOB = 10  # at once, so that one large job leaves connections for the others
 
 
 class Actuator:
-    """`timeout` is seconds for each request; the lease outlives every one that is started."""
+    """Carries out actions. `timeout` is seconds for each request; no request starts that could outlive the lease."""
 
     def __init__(
         self,
@@ -73,21 +76,21 @@ class Actuator:
         self._timeout = timeout
 
     async def perform(self, work: Work) -> bool:
-        """Do what can be done now. False when something failed and is worth trying again later."""
+        """Carry out the actions. Returns False if one failed and should be tried again later."""
         actions = list(work.actions)
         anchor: str | None = None
         if any(isinstance(action, EnsureObjects) for action in actions):
             anchor = await self._creator.ensure_objects(work)
             if anchor is None:
                 actions = [action for action in actions if not isinstance(action, (CreatePod, WriteHosts))]
-        # Before the pods: one that starts now shall find itself in the list.
+        # The list of hosts is written before the pods are created, so that a new pod finds itself in the list.
         write_hosts = partial(self._creator.write_hosts, work)
-        results = [await self._attempted(action, write_hosts) for action in actions if isinstance(action, WriteHosts)]
+        results = [await self._try(action, write_hosts) for action in actions if isinstance(action, WriteHosts)]
         slots = asyncio.Semaphore(CALLS_PER_JOB)
 
         async def run(action: Action, call: Call) -> None:
             async with slots:
-                results.append(await self._attempted(action, call))
+                results.append(await self._try(action, call))
 
         async with TaskGroup() as group:
             for action in actions:
@@ -96,8 +99,8 @@ class Actuator:
                     group.create_task(run(action, call))
         return all(results)
 
-    async def _attempted(self, action: Action, call: Call) -> bool:
-        """Whether the action needs no repetition for as long as nothing changes."""
+    async def _try(self, action: Action, call: Call) -> bool:
+        """Carry out one action. Returns False if it must be repeated even though nothing has changed."""
         name = type(action).__name__
         try:
             done = await call()
@@ -146,7 +149,7 @@ class Actuator:
         return True
 
     async def _release_pod(self, work: Work, action: ReleasePod) -> bool:
-        """Takes off our finalizer and leaves others', whatever else has changed on the pod meanwhile."""
+        """Remove our finalizer from the pod and keep all others. A concurrent change of the pod does not matter."""
         namespace = work.plan.identity.namespace
         with suppress(KubeNotFound):
             pod = await self._api.get(POD, action.name, namespace, codec=POD_CODEC, timeout=self._timeout)
@@ -177,7 +180,7 @@ class Actuator:
         return True
 
     async def _labelled(self, work: Work, pod: Pod) -> Pod:
-        """The pod with the job's labels, by which the mirror finds it: those that somebody took off are put back."""
+        """Restore the job's labels if somebody removed them. The mirror finds the pod by these labels."""
         identity = work.plan.identity
         wanted = job_labels(identity)
         if pod.metadata.labels.items() >= wanted.items():
@@ -205,9 +208,9 @@ class Actuator:
         return True
 
     async def _remove_objects(self, work: Work) -> bool:
-        """Deletes what is the job's, the anchor last, and notes when nothing is left.
+        """Delete the objects of the job, the anchor last. Returns True once none is left.
 
-        What carries the job's labels and is not controlled by its anchor is somebody else's, and stays.
+        An object with the job's labels that its anchor does not control belongs to somebody else, and stays.
         """
         identity = work.plan.identity
         selector = f"{labels.INSTALLATION}={identity.installation},{labels.JOB_UID}={identity.uid}"

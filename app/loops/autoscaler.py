@@ -1,9 +1,9 @@
-"""Looks at cluster and jobs every period, keeps what it saw and would do, and does it where it is turned on.
+"""Reads the cluster and the jobs once a period, records what it decides, and resizes jobs if it is enabled.
 
-A run is recorded whether it changes anything or not, and also when the cluster could not be read: then nothing is
-decided. A change is an edit like anybody's, fenced by the lease and bound to the intent version that was decided on, so
-that a person's edit in between wins. The generation would not do: it does not count edits of labels and annotations,
-and a change that is bound to it would write the former ones back.
+Every run is recorded, even if it changes nothing or if the cluster could not be read. A change is an ordinary edit,
+fenced by the lease and bound to the intent version on which it was decided, so that a concurrent edit of a user wins.
+The generation does not suffice: it does not count edits of labels and annotations, and a change that is bound to it
+would write the former labels back.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ BATCH = 200
 
 @dataclass(slots=True)
 class _Known:
-    """The jobs of a run, with what is remembered of them from one run to the next."""
+    """The jobs of a run, and their shapes, which are kept from one run to the next."""
 
     rows: Mapping[str, LiveRow] = field(default_factory=dict)
     shapes: dict[tuple[UUID, int], Shape | None] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class _Known:
 
 
 class Autoscaler:
-    """`verify` raises when another cluster than ours answers."""
+    """Resizes elastic jobs to the load of the cluster. `verify` raises if another cluster answers."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Autoscaler:
         self._known = _Known()
 
     async def run(self) -> None:
-        """Once a period until cancelled. A run that fails is no reason for the others of a term to end.
+        """Run once a period until cancelled. A failed run is logged and does not end the term.
 
         Raises:
             LeaseLost, WrongCluster.
@@ -94,7 +94,7 @@ class Autoscaler:
             await asyncio.sleep(self._settings.period)
 
     async def run_once(self) -> AutoscalerRun:
-        """Look, decide, record.
+        """Read the cluster and the jobs, decide, and record the run.
 
         Raises:
             DatabaseUnavailable, LeaseLost, WrongCluster.

@@ -1,7 +1,7 @@
-"""Leads for as long as the lease is to be had, in terms: what one term has learnt is dropped at its end.
+"""Runs terms for as long as this process holds the lease. Nothing in memory outlives its term.
 
-A term ends when the lease is lost, or when the cluster turns out not to be ours; then nothing is mirrored, created or
-deleted, and the heartbeat says why.
+A term ends when the lease is lost, or when another cluster answers. The controller then mirrors, creates and deletes
+nothing, and the heartbeat says why.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # the last contact of a controller tha
 
 
 class Controller:
-    """The loops that run where the lease is held."""
+    """Waits for the lease and leads while it holds it, until it is cancelled."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
@@ -42,7 +42,7 @@ class Controller:
         )
 
     def condition(self) -> ControllerCondition:
-        """What this controller is doing, by the clock of its lease and not by what its tasks have noticed."""
+        """Return what /readyz reports, judged by the clock of the lease and not by what the tasks have noticed."""
         leadership = self._leadership
         return controller_condition(
             self.state,
@@ -52,12 +52,12 @@ class Controller:
         )
 
     def overdue(self) -> str | None:
-        """Say what should have ended because the lease has run out; None while nothing should. Any thread may ask."""
+        """Return what must end because the lease has expired, or None. Every thread may call this."""
         found = self.condition()
         return str(found) if found.state == "LeaseLost" else None
 
     async def run(self) -> None:
-        """Lead whenever the lease is to be had, until cancelled."""
+        """Acquire the lease and lead, again and again, until cancelled."""
         for _ in rounds():
             leadership = self._leadership = self._candidate()
             self.state.set("Waiting", "another process holds the controller's lease")
@@ -76,19 +76,19 @@ class Controller:
                 await self._term(leadership)
 
     async def _term(self, leadership: Leadership) -> None:
-        """One term. It ends only by an error; those that another term may get over are waited out here."""
+        """Run one term, which ends only by an error. Pause after an error that the next term can recover from."""
         try:
             await Term(self._context, leadership, self.state).run()
         except* WrongCluster as wrong:
-            await self._stand_still(leadership, "WrongCluster", str(_first(wrong)))
+            await self._report_and_pause(leadership, "WrongCluster", str(_first(wrong)))
         except* KubeError as error:
-            await self._stand_still(leadership, "Unreachable", str(_first(error)))
+            await self._report_and_pause(leadership, "Unreachable", str(_first(error)))
         except* DatabaseUnavailable as error:
             log.warning("controller.database_unavailable", error=str(_first(error)))
             await asyncio.sleep(self._settings.retry_every)
 
-    async def _stand_still(self, leadership: Leadership, state: str, message: str) -> None:
-        """Tell everybody why nothing happens; the last contact with the cluster stays what it was."""
+    async def _report_and_pause(self, leadership: Leadership, state: str, message: str) -> None:
+        """Store the reason in the heartbeat, with the last contact unchanged, and pause."""
         self.state.set(state, message)
         with suppress(DatabaseUnavailable):
             before = await heartbeats.read(self._db)
@@ -98,7 +98,7 @@ class Controller:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error inside nested groups."""
+    """Return the first error of nested exception groups."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -1,7 +1,8 @@
-"""Creates what a job needs. Every create may be repeated, and a refusal is learnt as a fact.
+"""Creates the objects of a job. Every create may be repeated, and a refusal is kept in the job's expectations.
 
-Names repeat, so a 409 is answered by a GET: same job and attempt and not going away is done; ours but terminating, of
-another attempt or of a finished job is a wait; anybody else's is a failure of the job.
+The names of a job's objects are fixed, so a create that gets 409 AlreadyExists reads the object. If it belongs to the
+same job and attempt and is not terminating, the create has succeeded. If it is terminating or belongs to another
+attempt or to a former job of this installation, the create waits. Any other object fails the job.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -46,9 +47,10 @@ OUTAGES = frozenset({PendingCode.CLUSTER_UNREACHABLE, PendingCode.CLUSTER_ERROR,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """The actions of one decision, and what they need. `established` says that this job had pods before.
+    """The actions of one decision, and what they need.
 
-    `anchors` are the uids on record of the job's anchor.
+    `established` is True if the job had pods before. `anchors` are the recorded uids of the job's anchor.
+    `revision_before` is the revision of the expectations that the decision was made on.
     """
 
     plan: JobPlan
@@ -60,7 +62,11 @@ class Work:
 
 
 class Creator:
-    """`adopt` is shown each pod that was created or found; `timeout` is seconds a request."""
+    """Creates anchors, Services, PodGroups, lists of hosts and pods; `timeout` is seconds for each request.
+
+    `adopt` gets each pod that was created or found, so that the mirror has it before the watch delivers it. `verify`
+    raises if another cluster answers.
+    """
 
     def __init__(
         self,
@@ -83,19 +89,19 @@ class Creator:
         self._gang_api = False
 
     async def has_gang_api(self) -> bool:
-        """Whether the cluster serves PodGroups; while it does not answer, what it said last."""
+        """Whether the cluster serves PodGroups. While it does not answer, the last answer counts."""
         with suppress(KubeError):
             self._gang_api = await self._discovery.has(POD_GROUP)
         return self._gang_api
 
     async def ensure_objects(self, work: Work) -> str | None:
-        """Uid of the anchor, with the job's Services and PodGroup in place; None when the cluster refuses one."""
+        """Create what the job's pods need. Returns the uid of the anchor, or None if a create is refused or not due."""
         plan = work.plan
         if not self._is_due(work.expectations, None):
             return None
         try:
             anchor = await self._ensure(anchor_manifest(plan), work)
-            _learn_anchor(work.expectations, anchor.uid)
+            _remember_anchor(work.expectations, anchor.uid)
             reached(FaultPoint.ANCHOR_CREATED)
             for service in plan.services:
                 await self._ensure(service_manifest(plan, service, anchor.uid), work)
@@ -113,21 +119,21 @@ class Creator:
         return anchor.uid
 
     async def find_anchor(self, plan: JobPlan, expectations: Expectations) -> None:
-        """Learn the uid of the job's anchor, or that there is none.
+        """Read the uid of the job's anchor, or that there is none, into the expectations.
 
         Raises:
-            KubeError: the cluster does not say.
+            KubeError: the cluster does not answer.
         """
         identity = plan.identity
         name = labels.anchor_name(identity.uid)
         with suppress(KubeNotFound):
             found = await self._api.get(CONFIG_MAP, name, identity.namespace, codec=OBJECT, timeout=self._timeout)
-            _learn_anchor(expectations, found.metadata.uid)
+            _remember_anchor(expectations, found.metadata.uid)
         await self._verify()
         expectations.anchor_sought = True
 
     async def write_hosts(self, work: Work) -> bool:
-        """Bring the list of hosts, which exists, to the plan's generation."""
+        """Update the existing list of hosts to the plan's generation."""
         plan, expectations = work.plan, work.expectations
         assert plan.hosts is not None, "only a plan with hosts asks for them to be written"
         await self._verify()
@@ -173,7 +179,7 @@ class Creator:
             pod = await self._api.get(
                 POD, metadata["name"], metadata["namespace"], codec=POD_CODEC, timeout=self._timeout
             )
-            _claim(manifest, pod.metadata, work)
+            _require_own(manifest, pod.metadata, work)
             return pod
 
     async def _ensure(self, manifest: Manifest, work: Work) -> Metadata:
@@ -185,7 +191,7 @@ class Creator:
             found = await self._api.get(
                 resource, metadata["name"], metadata["namespace"], codec=OBJECT, timeout=self._timeout
             )
-            _claim(manifest, found.metadata, work)
+            _require_own(manifest, found.metadata, work)
             return found.metadata
 
     async def _create(self, manifest: Manifest) -> Object:
@@ -216,7 +222,7 @@ class Creator:
         )
 
     def _note(self, expectations: Expectations, key: Rank | None, refusal: ClusterRefusal) -> None:
-        """Keep the first moment of a refusal that repeats, and wait longer before each try."""
+        """Remember a refusal. A repeated one keeps its first moment, and the wait before the next try is longer."""
         before = expectations.job_refusal if key is None else expectations.refusals.get(key)
         if before is not None and (before.code, before.message) == (refusal.code, refusal.message):
             refusal = before
@@ -231,7 +237,7 @@ class Creator:
 
 
 class NameInUse(Exception):  # noqa: N818 - an answer of the cluster, not a fault
-    """The name of an object to be created is somebody's."""
+    """An existing object has the name of an object to be created."""
 
     def __init__(self, verdict: RefusalVerdict, code: str, message: str) -> None:
         super().__init__(message)
@@ -243,17 +249,17 @@ class NameInUse(Exception):  # noqa: N818 - an answer of the cluster, not a faul
         return ClusterRefusal(verdict=self.verdict, code=self.code, message=self.message, since=clock.now())
 
 
-def _learn_anchor(expectations: Expectations, uid: str) -> None:
+def _remember_anchor(expectations: Expectations, uid: str) -> None:
     if uid not in expectations.anchors:
         expectations.anchors.append(uid)
         expectations.revision += 1
 
 
-def _claim(manifest: Manifest, found: Metadata, work: Work) -> None:
-    """Accept an existing object as the wanted one.
+def _require_own(manifest: Manifest, found: Metadata, work: Work) -> None:
+    """Accept an existing object as the one to be created.
 
     Raises:
-        NameInUse: it is not.
+        NameInUse: it is another one, or it is terminating.
     """
     metadata = manifest["metadata"]
     wanted = metadata["labels"]

@@ -1,7 +1,7 @@
-"""Asks the Events of pods that have been pending for long why they are.
+"""Reads the Events of pods that have been pending for long, to find out why.
 
-Beside the passes and never within one: a pass that waited for an answer would keep newer states of its job from being
-written. At most READS_PER_SECOND are read, and those of one pod no sooner than AGAIN seconds after the last time.
+This runs beside the reconciler: a reconcile that waited for Events would delay newer states of its job. At most
+READS_PER_SECOND requests are sent, and the Events of one pod are read at most once in AGAIN seconds.
 """
 
 import asyncio
@@ -18,35 +18,35 @@ from app.loops.evidence import read_events
 from app.loops.expectations import Expectations
 
 READS_PER_SECOND = 20.0
-AGAIN = 15.0  # seconds; a scheduler or kubelet repeats what it has to say about this often
-REMEMBERED = 10_000
+AGAIN = 15.0  # seconds; schedulers and kubelets repeat an Event about this often
+REMEMBERED = 10_000  # pods; beyond this number the oldest may be read again too early
 
 
 class EventReader:
-    """`look_again` is called with a job's uid and the seconds after which a pass over it is worth while."""
+    """Reads Events in turn. `requeue` is called with a job's uid and the seconds after which to reconcile it."""
 
-    def __init__(self, api: KubeApi, clock: Clock, look_again: Callable[[str, float], None]) -> None:
+    def __init__(self, api: KubeApi, clock: Clock, requeue: Callable[[str, float], None]) -> None:
         self._api = api
         self._clock = clock
-        self._look_again = look_again
+        self._requeue = requeue
         self._wanted: OrderedDict[str, tuple[JobIdentity, Expectations]] = OrderedDict()
         self._asked: OrderedDict[str, float] = OrderedDict()
         self._filled = asyncio.Event()
 
     def ask(self, job: JobIdentity, action: ReadEvents, expectations: Expectations) -> None:
-        """Put the pod in line; one that was asked about a moment ago comes again when it may.
+        """Add the pod to those whose Events are read. If they were read a moment ago, requeue the job for later.
 
-        Each pass wishes that anew: of a job's wishes for another look the queue keeps the earliest alone.
+        The work queue keeps only the earliest time for each job, so every reconcile has to ask for the later one again.
         """
         wait = self._asked.get(action.uid, float("-inf")) + AGAIN - self._clock.monotonic()
         if wait > 0:
-            self._look_again(job.uid, wait)
+            self._requeue(job.uid, wait)
             return
         self._wanted[action.uid] = (job, expectations)
         self._filled.set()
 
     async def run(self) -> None:
-        """Read in turn until cancelled."""
+        """Read the Events of one pod after the other until cancelled."""
         for _ in rounds():
             while not self._wanted:
                 self._filled.clear()
@@ -62,11 +62,11 @@ class EventReader:
             self._asked.popitem(last=False)
 
     async def _explain(self, uid: str, job: JobIdentity, expectations: Expectations) -> None:
-        """A pod that nobody has spoken of yet is asked about again in a while."""
+        """Read the Events of a pod. If none tells a reason, the job is requeued to read them again later."""
         events = await read_events(self._api, job, uid)
         reason = diagnose_events(events) if events else None
         if reason is None:
-            self._look_again(job.uid, AGAIN)
+            self._requeue(job.uid, AGAIN)
         elif expectations.pending_events.get(uid) != reason:
             expectations.pending_events[uid] = reason
-            self._look_again(job.uid, 0.0)
+            self._requeue(job.uid, 0.0)

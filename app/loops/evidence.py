@@ -1,7 +1,8 @@
-"""Brings the last words of an attempt to Postgres before its pod may go.
+"""Stores the evidence of an ended attempt: the end of each container's log, and the last Events of its pod.
 
-Container states and exit codes come with the mirror and are always kept; log tails and Events are worth a few seconds
-each, and a cluster that does not give them within the capture deadline is recorded as not having given them.
+The pod keeps its finalizer until this is done. Container states and exit codes come from the mirror and are always
+stored. If the cluster does not give logs or Events within the capture deadline, the evidence is unavailable, and the
+reason is stored.
 """
 
 import asyncio
@@ -42,14 +43,14 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceSettings:
-    """`log_bytes` is kept of each container; `deadline` is seconds from the first try to giving up."""
+    """`log_bytes` of each log are kept. `deadline` is the seconds from the first try until the capture gives up."""
 
     log_bytes: int = 64 * 1024
     deadline: float = 60.0
 
 
 class EvidenceCapture:
-    """The reading side of evidence; one capture a pod at a time is the caller's promise."""
+    """Reads evidence from the cluster and stores it. The caller captures a pod only once at a time."""
 
     def __init__(
         self,
@@ -69,10 +70,10 @@ class EvidenceCapture:
         self._verify = verify
 
     async def capture(self, job: JobIdentity, action: CaptureEvidence, expectations: Expectations) -> bool:
-        """Store what is to be had.
+        """Store the evidence that the cluster gives.
 
         Raises:
-            KubeError: not now, and the deadline has not passed: ask again.
+            KubeError: the cluster did not give it, and the deadline has not passed: try again.
         """
         since = expectations.capturing_since.setdefault(action.pod_uid, self._clock.monotonic())
         expired = self._clock.monotonic() - since >= self._settings.deadline
@@ -80,9 +81,10 @@ class EvidenceCapture:
         events = await read_events(self._api, job, action.pod_uid)
         failure = next((error for error in refusals.values() if not _is_final(error)), None)
         if failure is not None and (not expired or isinstance(failure, Unreachable)):
-            raise failure  # while the API server itself is away, the pod and its logs stay where they are
+            # While the API server does not answer, the pod keeps its finalizer and its logs, so waiting loses nothing.
+            raise failure
         if not logs:
-            await self._verify()  # a cluster that is not ours knows nothing of the pod
+            await self._verify()  # another cluster would answer that there is no such pod
         reached(FaultPoint.EVIDENCE_READ)
         missing = "; ".join(f"{name}: {error}" for name, error in refusals.items())
         state = Evidence.CAPTURED if logs or not refusals else Evidence.UNAVAILABLE
@@ -116,7 +118,7 @@ class EvidenceCapture:
         return logs, refusals
 
     async def _tail(self, namespace: str, pod: str, container: str) -> Log:
-        """The last bytes of a log: the API cuts by lines from the end and by bytes only from the beginning."""
+        """Return the last bytes of a log. The API limits lines from the end, but bytes only from the beginning."""
         tail, dropped = bytearray(), False
         limit = self._settings.log_bytes
         lines = 0
@@ -139,7 +141,7 @@ class EvidenceCapture:
 
 
 async def read_events(api: KubeApi, job: JobIdentity, pod_uid: str) -> list[Event] | None:
-    """The Events of a pod in the order in which they were last seen; None when they are not to be had now."""
+    """Return the Events of a pod in the order of their last occurrence, or None if the cluster does not give them."""
     try:
         page = await api.list_page(
             EVENT,
@@ -156,11 +158,11 @@ async def read_events(api: KubeApi, job: JobIdentity, pod_uid: str) -> list[Even
 
 
 class SlowLog(KubeError):  # noqa: N818 - an answer that is late, not a fault
-    """A log that did not come in time; it may the next time."""
+    """A log that did not come in time. The next try may succeed."""
 
 
 def _is_final(error: KubeError) -> bool:
-    """The pod or container is gone or never ran: no later try can bring its log."""
+    """Whether no later try can succeed, because the pod or container is gone or never ran."""
     return isinstance(error, KubeNotFound | KubeBadRequest)
 
 

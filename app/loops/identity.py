@@ -1,8 +1,8 @@
-"""Makes sure that database and cluster belong together, before anything is concluded from what is missing.
+"""Ensures that the database and the cluster belong together before a missing object is taken as deleted.
 
 Postgres keeps the uid of the cluster's kube-system namespace. The cluster keeps, in one ConfigMap, the lease epoch and
 the feed position that this installation had reached when it was last seen. A cluster with another uid is another
-cluster; a ConfigMap ahead of the database means that the database is older than what the cluster has seen.
+cluster. A ConfigMap that is ahead of the database shows that the database was restored from an older backup.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ from app.loops.leadership import Leadership
 log = structlog.get_logger()
 
 KUBE_SYSTEM = "kube-system"
-VERIFY_EVERY = 5.0  # seconds for which an answer about the cluster's uid is believed
-RECORD_EVERY = 10.0  # seconds between notes of the feed's position
+VERIFY_EVERY = 5.0  # seconds for which a verified uid of the cluster counts
+RECORD_EVERY = 10.0  # seconds between updates of the recorded feed position
 
 
 class WrongCluster(Exception):  # noqa: N818 - a finding, shown to people by this name
-    """Database and cluster do not belong together. Until an operator decides, the controller does nothing."""
+    """The database and the cluster do not belong together. The controller does nothing until an operator decides."""
 
 
 class Identity:
-    """Binds an installation to its cluster; `timeout` is seconds a request."""
+    """Binds an installation to its cluster. `timeout` is seconds for each request."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class Identity:
         return f"jobgate-installation-{self._id}"
 
     async def bind(self) -> None:
-        """Compare both sides and note on the cluster that this epoch has begun.
+        """Compare the database with the cluster, and record the new epoch on the cluster.
 
         Raises:
             WrongCluster: they do not belong together.
-            KubeError: the cluster did not answer; nothing is known.
+            KubeError: the cluster did not answer, so nothing is known.
         """
         connections = self._api.connections
         uid = await self._uid()
@@ -83,31 +83,31 @@ class Identity:
         self._cluster_uid = uid
         self._verified_at = self._clock.monotonic()
         self._verified_connections = connections
-        await self._note_epoch()
+        await self._record_epoch()
 
     async def verify(self) -> None:
-        """Raise WrongCluster when another cluster answers at this address by now.
+        """Raise WrongCluster if another cluster answers at this address now.
 
-        An answer is believed for a while, but only until a connection is opened or a watch ends: whoever moves
-        an address to another cluster cuts what is open. Called before a write it keeps the write from another cluster;
-        called after a read, it keeps what is missing there from being taken for gone.
+        A verified answer counts for VERIFY_EVERY seconds, but only until a connection is opened or a watch ends: moving
+        an address to another cluster cuts the open connections. Call this before a write, so that the write does not
+        reach another cluster, and after a read, before a missing object is taken as deleted.
         """
         async with self._verifying:
             if not self._is_verified():
                 await self._verify()
 
     async def probe(self) -> None:
-        """Ask who answers, whatever is believed.
+        """Verify the cluster now, even if an earlier answer still counts.
 
         Raises:
-            WrongCluster: another cluster does.
-            KubeError: nobody does in time.
+            WrongCluster: another cluster answers.
+            KubeError: no answer came in time.
         """
         async with self._verifying:
             await self._verify()
 
     def doubt(self) -> None:
-        """Believe no earlier answer."""
+        """Let the next `verify` ask the cluster."""
         self._verified_at = None
 
     def _is_verified(self) -> bool:
@@ -127,31 +127,31 @@ class Identity:
         self._verified_connections = connections
 
     async def keep(self) -> None:
-        """Note the feed's position on the cluster, for as long as the lease is held, and look who answers."""
+        """Verify the cluster and record the feed position on it, again and again, until the lease is lost."""
         for _ in rounds():
             await asyncio.sleep(RECORD_EVERY)
             try:
                 await self.verify()
-                await self._note_epoch()
+                await self._record_epoch()
             except (KubeError, DatabaseUnavailable) as error:
-                log.info("identity.not_noted", error=str(error))
+                log.info("identity.not_recorded", error=str(error))
 
     async def _uid(self) -> str:
         found = await self._api.get(NAMESPACE, KUBE_SYSTEM, codec=OBJECT, timeout=self._timeout)
         return found.metadata.uid
 
-    async def _note_epoch(self) -> None:
+    async def _record_epoch(self) -> None:
         epoch = self._leadership.lease.epoch
         bounds = await feed.bounds(self._db)
         position = bounds.last
-        noted = await self._noted()
-        if noted is None:
-            await self._introduce(epoch, position)
+        recorded = await self._recorded()
+        if recorded is None:
+            await self._create_record(epoch, position)
             return
-        data = noted.raw.get("data") or {}
+        data = recorded.raw.get("data") or {}
         self._compare(data, epoch, position)
         patch = {
-            "metadata": {"resourceVersion": noted.metadata.resource_version},
+            "metadata": {"resourceVersion": recorded.metadata.resource_version},
             "data": {"epoch": str(epoch), "position": str(position)},
         }
         self._leadership.guard(self._timeout)
@@ -166,12 +166,12 @@ class Identity:
                 f"{position} here, {seen_epoch} and {seen_position} in ConfigMap {self._namespace}/{self._name}"
             )
 
-    async def _noted(self) -> Object | None:
+    async def _recorded(self) -> Object | None:
         with suppress(KubeNotFound):
             return await self._api.get(CONFIG_MAP, self._name, self._namespace, codec=OBJECT, timeout=self._timeout)
         return None
 
-    async def _introduce(self, epoch: int, position: int) -> None:
+    async def _create_record(self, epoch: int, position: int) -> None:
         self._leadership.guard(self._timeout)
         manifest = {
             "apiVersion": "v1",
@@ -191,7 +191,7 @@ class Identity:
                 await self._api.create(manifest, timeout=self._timeout)
 
     async def _create_namespace(self) -> None:
-        """For a cluster nobody has prepared, such as the embedded one; deploy/ makes the namespace elsewhere."""
+        """Create the system namespace. In production deploy/ creates it; the embedded cluster has none."""
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
         with suppress(KubeAlreadyExists):
             await self._api.create(manifest, timeout=self._timeout)

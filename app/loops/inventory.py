@@ -1,4 +1,4 @@
-"""Reads what the cluster has and what is asked of it: every node, and every pod that has not ended."""
+"""Reads the capacity of the cluster and the requests on it: all nodes, and all pods that have not ended."""
 
 from collections.abc import Sequence
 
@@ -15,10 +15,10 @@ _NOT_OVER = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 async def read_inventory(api: KubeApi, *, namespaces: tuple[str, ...], jobs: Sequence[ScalableJob]) -> Inventory:
-    """As these jobs find it. A page of pods is held at a time.
+    """Return the inventory for these jobs. Only one page of pods is in memory at a time.
 
     Raises:
-        KubeError: the cluster does not answer, or does not let nodes or pods be listed.
+        KubeError: the cluster does not answer, or denies the list of nodes or pods.
     """
     nodes = await api.list_all(NODE, codec=NODE_CODEC)
     label_keys = {key for job in jobs for key in job.selector}

@@ -1,4 +1,4 @@
-"""Frees pods of this installation whose job Postgres does not know: no pass over a job looks after them."""
+"""Deletes orphans: pods of this installation whose job Postgres does not know, so that no reconcile covers them."""
 
 import asyncio
 from contextlib import suppress
@@ -24,11 +24,11 @@ from app.loops.mirror import Mirror
 
 log = structlog.get_logger()
 
-BATCH = 500  # jobs that one query asks for
+BATCH = 500  # jobs in one query
 
 
 class Janitor:
-    """`timeout` is seconds a cluster request."""
+    """Deletes and releases orphans. `timeout` is seconds for each request to the cluster."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Janitor:
         self._served = served
 
     async def run(self, every: float) -> None:
-        """Look for such pods every so many seconds until cancelled."""
+        """Delete orphans every so many seconds until cancelled."""
         for _ in rounds():
             try:
                 await self.delete_orphans()
@@ -57,14 +57,14 @@ class Janitor:
             await asyncio.sleep(every)
 
     async def delete_orphans(self) -> None:
-        """Delete and let go of pods of this installation whose job Postgres does not know, in served namespaces."""
-        # The pods come first: a job is stored before it has a pod, so the queries that follow know the job of each.
+        """Delete and release the orphans in served namespaces."""
+        # Pods are read before jobs. A job is stored before it has a pod, so the queries find every job that has one.
         pods = [pod for pod in self._mirror.pods() if pod.metadata.namespace in self._served]
         known = await self._known({uid for pod in pods if _is_uuid(uid := pod.metadata.labels.get(labels.JOB_UID, ""))})
         for pod in pods:
             if pod.metadata.labels.get(labels.JOB_UID) not in known:
                 with suppress(KubeError):
-                    await self._free(pod)
+                    await self._delete(pod)
 
     async def _known(self, uids: set[str]) -> set[str]:
         known: set[str] = set()
@@ -75,10 +75,10 @@ class Janitor:
         return known
 
     async def _is_ours(self, pod: Pod) -> bool:
-        """Whether the anchor of the job that the pod's label names controls it; a label alone proves nothing.
+        """Whether the anchor of the job that the pod's label names controls the pod. A label alone proves nothing.
 
-        Where the anchor is gone, the cluster deletes what it controlled: a pod that is being deleted for that is only
-        held by our finalizer.
+        If the anchor is gone, the garbage collector deletes the pods that it controlled, and only our finalizer still
+        holds them.
         """
         metadata = pod.metadata
         job = metadata.labels.get(labels.JOB_UID, "")
@@ -92,11 +92,11 @@ class Janitor:
             return metadata.deletion_timestamp is not None
         return is_owned(metadata, job, {anchor.metadata.uid})
 
-    async def _free(self, pod: Pod) -> None:
+    async def _delete(self, pod: Pod) -> None:
         metadata = pod.metadata
         if not await self._is_ours(pod):
             return
-        log.warning("janitor.unknown_pod", namespace=metadata.namespace, pod=metadata.name)
+        log.warning("janitor.orphan", namespace=metadata.namespace, pod=metadata.name)
         self._leadership.guard(self._timeout)
         if metadata.deletion_timestamp is None:
             with suppress(KubeNotFound, KubeConflict):

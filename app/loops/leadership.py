@@ -1,7 +1,8 @@
-"""One active controller: a lease in Postgres, renewed while it works, whose epoch fences every write.
+"""The lease in Postgres that makes one controller active. Its epoch fences every write.
 
-Time is the database's for expiry and this process's monotonic clock for the promise that no cluster request outlives
-the lease: the local deadline counts from before the renewal was sent, so it is never later than the database's.
+The database's clock decides when the lease expires. This process's monotonic clock ensures that no request to the
+cluster outlives the lease: the local deadline counts from before the renewal was sent, so it is never later than that
+of the database.
 """
 
 import asyncio
@@ -26,9 +27,9 @@ LEASE_NAME = "controller"
 
 
 def lease_timeouts(ttl: float) -> DatabaseTimeouts:
-    """Timeouts of the connection on which a lease of `ttl` seconds is renewed.
+    """Return the timeouts of the connection on which a lease of `ttl` seconds is renewed.
 
-    A renewal that is not answered is given up soon enough for another one, on a new connection, before the lease ends.
+    A renewal without an answer times out early enough for another one, on a new connection, before the lease expires.
     """
     share = ttl / 3
     return DatabaseTimeouts(
@@ -39,7 +40,7 @@ def lease_timeouts(ttl: float) -> DatabaseTimeouts:
 class Leadership:
     """The lease as this process holds it. `ttl` and `renew_every` are seconds.
 
-    Whether it is held is a question of the clock alone: it is held until `deadline`, whatever any task has noticed.
+    Only the clock decides whether the lease is held, never what a task has noticed.
     """
 
     def __init__(self, db: Database, clock: Clock, *, ttl: float, renew_every: float) -> None:
@@ -54,7 +55,7 @@ class Leadership:
 
     @property
     def lease(self) -> Lease:
-        """The lease that fences writes.
+        """Return the lease, whose epoch fences writes.
 
         Raises:
             LeaseLost: it is not held, or the local deadline has passed.
@@ -65,20 +66,20 @@ class Leadership:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds until the lease runs out; negative once it has; None before `acquire` and after `release`."""
+        """Seconds until the lease expires, negative after that. None before `acquire` and after `release`."""
         return None if self._lease is None else self._deadline - self._clock.monotonic()
 
     def guard(self, timeout: float) -> None:
-        """Allow a cluster request of at most `timeout` seconds to start.
+        """Check that a request to the cluster of at most `timeout` seconds may start.
 
         Raises:
-            LeaseLost: the lease could run out while the request is under way.
+            LeaseLost: the lease could expire before the request ends.
         """
         if self._lease is None or self._clock.monotonic() + timeout >= self._deadline:
             raise LeaseLost(f"the lease does not outlive a request of {timeout:g} s")
 
     async def acquire(self) -> None:
-        """Wait until the lease is ours."""
+        """Wait until this process holds the lease."""
         for _ in rounds():
             if await self._try_to_acquire():
                 return
@@ -105,10 +106,10 @@ class Leadership:
         return self._lease.epoch if self._lease is not None and (self.remaining or 0.0) > 0 else 0
 
     async def keep(self) -> None:
-        """Renew until the lease is lost.
+        """Renew the lease until it is lost.
 
         Raises:
-            LeaseLost: somebody else has it, or it could not be renewed in time.
+            LeaseLost: another process has it, or it was not renewed in time.
         """
         pause = self._renew_every
         for _ in rounds():
@@ -116,7 +117,7 @@ class Leadership:
             pause = self._renew_every if await self._renew() else self._renew_every / 5
 
     async def _renew(self) -> bool:
-        """Try once, and no longer than until the deadline."""
+        """Try to renew the lease once, at most until its deadline. Returns whether that worked."""
         before = self._clock.monotonic()
         try:
             async with asyncio.timeout(self._deadline - before):
@@ -131,7 +132,7 @@ class Leadership:
         return True
 
     async def release(self) -> None:
-        """Give the lease up, so that a successor need not wait for its expiry. Forget one that has run out."""
+        """Give up the lease, so that the next holder does not have to wait for its expiry."""
         remaining, lease = self.remaining, self._lease
         self._lease = None
         if lease is None or remaining is None or remaining <= 0:

@@ -1,8 +1,8 @@
-"""Keeps the memory of the reconciler within bounds: how much a job takes, and how many are worked on at once.
+"""Bounds the memory of the reconciler: the estimated size of a job, and how many jobs are in work at once.
 
-A pass loads the stored replicas of a job and decides on all of them, so its memory grows with the number of replicas
-and with the manifest. Jobs that are due together are taken in portions whose estimated memory fits; a job that is
-larger than a portion is taken alone.
+A reconcile loads all stored replicas of a job, so its memory grows with the number of replicas and with the manifest.
+Jobs that are due together are divided into batches whose estimated memory is bounded. A job that is larger than this
+bound is a batch of its own.
 """
 
 import asyncio
@@ -13,34 +13,32 @@ from uuid import UUID
 from app.db.controller import JobSize
 
 MIB: Final = 1024 * 1024
-# Row, record, decision and write of one replica whose pod has one container.
+# Measured: row, record, decision and write of one replica whose pod has one container.
 REPLICA_BYTES: Final = 8 * 1024
 # Decoded JSON of many short strings takes about twelve times as much memory as its text.
 DECODED: Final = 12
-PORTION_BYTES: Final = 96 * MIB
+BATCH_BYTES: Final = 96 * MIB
 ACTING_BYTES: Final = 64 * MIB
-# What a job takes at least while its actions are carried out: no more than 64 jobs are acted upon at once.
+# The least that a job counts while its actions run, so that at most 64 jobs act at once.
 LEAST_ACTING_BYTES: Final = MIB
 
 
-def pass_bytes(size: JobSize) -> int:
-    """Estimated memory of a pass over a job."""
+def reconcile_bytes(size: JobSize) -> int:
+    """Return the estimated memory of one reconcile of a job."""
     return size.replicas * REPLICA_BYTES + size.manifest_bytes * DECODED
 
 
 def acting_bytes(size: JobSize) -> int:
-    """Estimated memory of the plan of a job, which is kept until the actions of the pass are done."""
+    """Return the estimated memory of a job's plan, which is kept until the actions of the reconcile are done."""
     return LEAST_ACTING_BYTES + size.manifest_bytes * DECODED
 
 
-def portions(
-    uids: Sequence[UUID], sizes: Mapping[UUID, JobSize], limit: int = PORTION_BYTES
-) -> Iterator[Sequence[UUID]]:
-    """The jobs in their order, in groups whose estimated memory is within the limit or that hold one job."""
+def batches(uids: Sequence[UUID], sizes: Mapping[UUID, JobSize], limit: int = BATCH_BYTES) -> Iterator[Sequence[UUID]]:
+    """Divide jobs, in their order, into batches whose estimated memory is within the limit. Every batch has a job."""
     group: list[UUID] = []
     taken = 0
     for uid in uids:
-        needed = pass_bytes(sizes[uid])
+        needed = reconcile_bytes(sizes[uid])
         if group and taken + needed > limit:
             yield group
             group, taken = [], 0
@@ -50,11 +48,11 @@ def portions(
         yield group
 
 
-class Room:
-    """A bound on the sum of what is taken at once, apart for ordinary and for large amounts.
+class MemoryBudget:
+    """A bound on the sum of the amounts that are taken at once, kept apart for small and for large amounts.
 
-    An ordinary amount waits for room. A large one (over an eighth of the bound) is refused instead, so that those who
-    come after it need not wait until large ones are done; alone it may exceed the bound.
+    A small amount waits until it fits. A large one, over an eighth of the bound, is refused instead, because the caller
+    that waits for it would keep small ones waiting too. A single large amount may exceed the bound.
     """
 
     def __init__(self, limit: int) -> None:
@@ -63,7 +61,7 @@ class Room:
         self._changed = asyncio.Event()
 
     async def take(self, amount: int) -> bool:
-        """Take it, or return False: try again later."""
+        """Take the amount. Returns False if a large amount does not fit now."""
         is_large = self._is_large(amount)
         while self._taken[is_large] and self._taken[is_large] + amount > self._limit:
             if is_large:

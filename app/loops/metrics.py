@@ -1,4 +1,4 @@
-"""What the loops count, in prometheus' process-wide registry, which /metrics tells beside the requests."""
+"""Metrics of the loops, in the process-wide Prometheus registry that /metrics serves."""
 
 from prometheus_client import Counter, Gauge
 

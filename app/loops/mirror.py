@@ -1,4 +1,4 @@
-"""The cluster as this controller sees it: pods and nodes kept by reflectors, and what they say about one job."""
+"""The pods and nodes of the cluster as reflectors keep them in memory, and the observation of one job."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing
@@ -27,9 +27,10 @@ from app.loops.expectations import Expectations
 
 
 class GuardedSource:
-    """Believes a list only when `verify` finds the cluster to be ours afterwards, and calls `doubt` when a watch ends.
+    """A source whose lists count only if `verify` succeeds afterwards. `doubt` is called when a watch ends.
 
-    A list replaces the mirror: one of another cluster behind the same address would make every pod vanish.
+    A list replaces the mirror. Without this check, the list of another cluster behind the same address would make every
+    pod seem gone.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class GuardedSource:
 
 
 class NodeSource(ResourceSource[Node]):
-    """Nodes, or none where this installation may not read them: node loss is then never concluded."""
+    """The nodes. If this installation may not read nodes there are none, and node loss is never concluded."""
 
     @override
     async def list_page(self, continue_token: str, limit: int) -> ListPage[Node]:
@@ -67,14 +68,14 @@ class NodeSource(ResourceSource[Node]):
 
 
 class Nodes:
-    """A sink that knows which nodes answer. `on_change` is called with the name of a node that starts or stops to."""
+    """A sink that knows which nodes are Ready. `on_change` gets the name of a node whose readiness changes."""
 
     def __init__(self, on_change: Callable[[str], None]) -> None:
         self._ready: dict[str, bool] = {}
         self._on_change = on_change
 
     def is_lost(self, name: str) -> bool:
-        """Whether a node that pods are bound to is NotReady or gone. Never so where nodes cannot be read."""
+        """Whether the node is NotReady or gone. Always False if nodes cannot be read."""
         return bool(name and self._ready) and not self._ready.get(name, False)
 
     def replaced(self, objects: Sequence[Node]) -> None:
@@ -94,9 +95,10 @@ class Nodes:
 
 
 class Mirror:
-    """`on_change` is called with the uid of each job one of whose pods, or one of whose nodes, has changed.
+    """The pods of this installation and all nodes.
 
-    Without `namespaces` pods are watched across the whole cluster.
+    `on_change` gets the uid of each job when one of its pods, or a node of one of its pods, changes. Without
+    `namespaces`, pods of all namespaces are watched.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class Mirror:
         self._nodes = Nodes(self._node_changed)
         self._stores: dict[str | None, ReflectorStore[Pod]] = {}
         self._pod_reflectors: dict[str | None, Reflector[Pod]] = {}
-        # Pods of this installation that are no job's, as a set's runtime servers, are not looked after here.
+        # The label of the job excludes pods of this installation without a job, such as runtime servers.
         selector = f"{labels.INSTALLATION}={installation},{labels.JOB_UID}"
         for namespace in namespaces or (None,):
             source = ResourceSource(api, POD, POD_CODEC, namespace=namespace, label_selector=selector)
@@ -133,38 +135,38 @@ class Mirror:
             group.create_task(self._node_reflector.run())
 
     async def wait_synced(self) -> None:
-        """Return once everything has been listed: before that nothing can be concluded from what is missing."""
+        """Wait for the first list of every resource. Before that, a missing pod proves nothing."""
         for synced in (*(reflector.synced for reflector in self._pod_reflectors.values()), self._node_reflector.synced):
             await synced.wait()
 
     @property
     def last_contact(self) -> datetime | None:
-        """When every watched namespace had last said something, if only that nothing happened."""
+        """The oldest of the last contacts with each watched namespace. A bookmark counts as contact."""
         contacts = [reflector.last_contact for reflector in self._pod_reflectors.values()]
         return None if None in contacts else min(filter(None, contacts))
 
     @property
     def last_error(self) -> str:
-        """The words of the last failure to list or watch."""
+        """The message of the last error of a list or watch, or an empty string."""
         return next((r.stats.last_error for r in self._pod_reflectors.values() if r.stats.last_error), "")
 
     @property
     def relists(self) -> int:
-        """Lists of pods since the start."""
+        """The number of lists of pods since the start."""
         return sum(reflector.stats.relists for reflector in self._pod_reflectors.values())
 
     def pods(self) -> Iterator[Pod]:
-        """Every pod of this installation."""
+        """All pods of this installation that belong to a job."""
         return chain.from_iterable(store.all() for store in self._stores.values())
 
     def adopt(self, pod: Pod) -> None:
-        """Take in what a create or a quorum read has just shown, without waiting for the watch."""
+        """Take in a pod that a create or a read returned, without waiting for the watch."""
         reflector = self._pod_reflectors.get(pod.metadata.namespace) or self._pod_reflectors.get(None)
         if reflector is not None:
             reflector.offer(pod)
 
     def is_undecided(self, plan: JobPlan, recorded: Recorded, expectations: Expectations) -> bool:
-        """Whether it takes the uid of the job's anchor, which nobody knows yet, to tell if a pod is the job's."""
+        """Whether only the uid of the job's anchor, which is not known yet, can tell if a pod belongs to the job."""
         pods = self._labelled(plan.identity.uid)
         return select_pods(pods, plan, recorded, _anchors(recorded, expectations), lost_nodes=()).undecided
 
@@ -197,6 +199,6 @@ class Mirror:
 
 
 def _anchors(recorded: Recorded, expectations: Expectations) -> Collection[str] | None:
-    """The uids of the job's anchor; None where the cluster has not been asked and none is on record."""
+    """Return the known uids of the job's anchor, or None if none is recorded and the cluster was not asked."""
     known = {*recorded.status.anchors, *expectations.anchors}
     return known if known or expectations.anchor_sought else None

@@ -1,7 +1,8 @@
-"""The pass over jobs: take what is due from the queue, load it, decide, persist, and only then act.
+"""Reconciles jobs: take the due ones from the queue, load them, decide, store the decisions, and only then act.
 
-Jobs that are due together share a load and a transaction, as far as their memory allows (`app/loops/memory_budget.py`).
-A batch that Postgres refuses is repeated job by job: one job that cannot be written does not hold up the others.
+Jobs that are due together share one load and one transaction, as far as their memory allows
+(`app/loops/memory_budget.py`). If Postgres refuses a batch, its decisions are stored one by one, so that a job whose
+decision cannot be stored does not block the others.
 """
 
 import asyncio
@@ -29,23 +30,23 @@ from app.loops.context import ControllerContext
 from app.loops.creator import Creator, Work
 from app.loops.expectations import ExpectationsByJob
 from app.loops.leadership import Leadership
-from app.loops.memory_budget import ACTING_BYTES, Room, acting_bytes, portions
+from app.loops.memory_budget import ACTING_BYTES, MemoryBudget, acting_bytes, batches
 from app.loops.mirror import Mirror
 from app.loops.plans import PlanCache
 from app.loops.workqueue import WorkQueue
 
 log = structlog.get_logger()
 
-BATCH = 64
-ROOM_PAUSE = 0.5  # seconds before a large job is tried again while others of its size are acted upon
-DATABASE_PAUSE = 1.0  # seconds before a batch is tried again while Postgres is away
-LONGEST_SLEEP = 3600.0
-UNWRITABLE_PAUSE = timedelta(minutes=1)
+BATCH = 64  # jobs that are taken from the queue at once
+BUDGET_PAUSE = 0.5  # seconds before a large job is tried again while other large jobs act
+DATABASE_PAUSE = 1.0  # seconds before a batch is tried again while Postgres does not answer
+LONGEST_SLEEP = 3600.0  # seconds; `wake_at` is stored, and the poll for due jobs finds later ones
+UNWRITABLE_PAUSE = timedelta(minutes=1)  # a new version of jobgate may be able to store the decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A job with what was concluded about it."""
+    """A loaded job, the decision on it, and the work that the decision asks for."""
 
     job: StoredJob
     decision: Decision
@@ -53,11 +54,11 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What is left of a decision once it is stored: the actions, and when to look at the job again.
+class StoredWork:
+    """What remains to do of a stored decision: its actions, and when to reconcile the job again.
 
-    It holds neither the record of the job nor its replicas, because many tasks wait for the cluster at once.
-    `room` is the estimated memory that it takes.
+    It holds neither the record of the job nor its replicas, because many of these wait for the cluster at once.
+    `memory` is its estimated size in bytes. A `quiet` job will not change any more.
     """
 
     key: str
@@ -65,11 +66,11 @@ class Task:
     again: bool
     wake_at: datetime | None
     quiet: bool
-    room: int
+    memory: int
 
 
 class Reconciler:
-    """Works for as long as it holds the lease; LeaseLost ends it."""
+    """Reconciles jobs while this process holds the lease. LeaseLost ends it."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class Reconciler:
         self._plans = plans
         self._queue = queue
         self._expectations = ExpectationsByJob()
-        self._room = Room(ACTING_BYTES)
+        self._budget = MemoryBudget(ACTING_BYTES)
 
     async def run(self) -> None:
         """Take batches until cancelled."""
@@ -108,23 +109,23 @@ class Reconciler:
                 for key in keys:
                     if UUID(key) not in found:
                         self._finish(key)
-                for uids in portions([uid for key in keys if (uid := UUID(key)) in found], found):
+                for uids in batches([uid for key in keys if (uid := UUID(key)) in found], found):
                     await self._reconcile(uids, found, group)
 
     async def _reconcile(
         self, uids: Sequence[UUID], sizes: Mapping[UUID, controller.JobSize], group: TaskGroup
     ) -> None:
-        """One pass over each of these jobs. Their actions go on in the group when this returns."""
+        """Reconcile these jobs. Their actions continue in the group after this returns."""
         try:
             tasks = await self._decide_and_persist(uids, sizes)
         except DatabaseUnavailable as error:
             await self._pause([str(uid) for uid in uids], error)
             return
         for task in tasks:
-            if await self._room.take(task.room):
+            if await self._budget.take(task.memory):
                 group.create_task(self._act(task))
             else:
-                self._queue.add_after(task.key, ROOM_PAUSE)
+                self._queue.add_after(task.key, BUDGET_PAUSE)
                 self._finish(task.key)
 
     async def _pause(self, keys: Sequence[str], error: DatabaseUnavailable) -> None:
@@ -137,8 +138,10 @@ class Reconciler:
             self._queue.add(key)
             self._queue.done(key)
 
-    async def _decide_and_persist(self, uids: Sequence[UUID], sizes: Mapping[UUID, controller.JobSize]) -> list[Task]:
-        """What the decisions that stand ask for. Jobs that are gone are released here, the others by whoever acts."""
+    async def _decide_and_persist(
+        self, uids: Sequence[UUID], sizes: Mapping[UUID, controller.JobSize]
+    ) -> list[StoredWork]:
+        """Return the work of the stored decisions. Every other job is given back to the queue here."""
         jobs = await controller.load(self._db, uids, self._served)
         for uid in uids:
             if uid not in jobs:
@@ -156,9 +159,10 @@ class Reconciler:
         return [_task(item, sizes[item.job.uid]) for item in stored]
 
     async def _knows_owner(self, job: StoredJob) -> bool:
-        """Learn the uid of the job's anchor where it decides whether a pod is the job's; else try again later.
+        """Read the uid of the job's anchor if only this uid tells whether a pod belongs to the job.
 
-        That is rare: after a controller died between the creation of a job's first pods and its next write.
+        This happens after a controller died between the creation of a job's first pods and its next write. If the
+        cluster does not answer, the job is queued for later and the result is False.
         """
         key = str(job.uid)
         plan, expectations = self._plans.plan(job), self._expectations.of(key)
@@ -227,14 +231,14 @@ class Reconciler:
             unknown = _unwritable(item, str(error), self._clock.now())
             return await self._store([replace(item, decision=unknown, work=replace(item.work, actions=()))])
 
-    async def _act(self, task: Task) -> None:
+    async def _act(self, task: StoredWork) -> None:
         try:
             done = not task.work.actions or await self._actuator.perform(task.work)
         except DatabaseUnavailable as error:
             log.warning("act.database_unavailable", job=task.key, error=str(error))
             done = False
         finally:
-            self._room.give_back(task.room)
+            self._budget.give_back(task.memory)
         if not done:
             self._queue.add_rate_limited(task.key)
         else:
@@ -244,8 +248,8 @@ class Reconciler:
         if task.quiet:
             self._expectations.forget(task.key)
 
-    def _schedule(self, task: Task) -> None:
-        """Come back when the decision says so, when acting has taught something, or when a refused create is due."""
+    def _schedule(self, task: StoredWork) -> None:
+        """Queue the job again: for `wake_at`, for changed expectations, and for the next try of refused creates."""
         expectations = task.work.expectations
         if task.again or expectations.revision != task.work.revision_before:
             self._queue.add(task.key)
@@ -264,15 +268,15 @@ def _must_be_written(item: Decided) -> bool:
     return decision.dirty or job.intent_is_new or decision.wake_at != job.wake_at
 
 
-def _task(item: Decided, size: controller.JobSize) -> Task:
+def _task(item: Decided, size: controller.JobSize) -> StoredWork:
     decision = item.decision
-    return Task(
+    return StoredWork(
         key=str(item.job.uid),
         work=item.work,
         again=decision.again,
         wake_at=decision.wake_at,
         quiet=decision.status.quiet,
-        room=acting_bytes(size),
+        memory=acting_bytes(size),
     )
 
 
@@ -284,7 +288,7 @@ def _write(item: Decided) -> controller.JobWrite:
 
 
 def _unwritable(item: Decided, error: str, now: datetime) -> Decision:
-    """What is recorded instead of a decision that Postgres cannot hold."""
+    """Return the decision to store in place of one that Postgres cannot hold."""
     recorded = item.job.recorded
     status = recorded.status
     history: tuple[HistoryEntry, ...] = ()

@@ -1,4 +1,4 @@
-"""Runs loops that must never end. One that fails or returns is reported, counted, and started again after a while."""
+"""Runs loops that must never end. A loop that fails or returns is logged, counted, and started again."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -21,7 +21,7 @@ Loop = Callable[[], Coroutine[None, None, None]]
 
 @dataclass(slots=True)
 class LoopHealth:
-    """`last_error` is empty while the loop runs as it should."""
+    """`last_error` is empty while the loop runs."""
 
     restarts: int = 0
     last_error: str = ""
@@ -29,7 +29,7 @@ class LoopHealth:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Cancel `run` to stop everything."""
+    """Runs all loops by name. Cancel `run` to stop them."""
 
     loops: Mapping[str, Loop]
     clock: Clock
@@ -46,7 +46,7 @@ class Supervisor:
         for _ in rounds():
             started = self.clock.monotonic()
             try:
-                # A task of its own: one that ends as cancelled without us being told to stop is started again, too.
+                # The loop has a task of its own, so that a loop that ends as cancelled does not end the supervisor.
                 async with TaskGroup() as group:
                     group.create_task(loop())
                 error = "returned, which it never should"

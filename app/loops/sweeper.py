@@ -1,4 +1,4 @@
-"""Deletes rows past their time: kept answers to idempotency keys, feed entries, runs of the autoscaler."""
+"""Deletes expired rows: answers to idempotency keys, feed entries, runs of the autoscaler."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,22 +14,22 @@ from app.db.errors import DatabaseUnavailable
 
 log = structlog.get_logger()
 
-# A batch takes some ten milliseconds, so that its locks and its transaction hold up nobody.
+# Deleting a batch takes about ten milliseconds, so its locks do not delay requests.
 BATCH = 2_000
 IDEMPOTENCY_KEPT = timedelta(hours=24)
 FEED_KEPT = timedelta(hours=24)
-FEED_ROWS_KEPT = 10_000  # however old, so that a client which was away over a quiet night need not start anew
-RUNS_KEPT = 500  # of the autoscaler; those that changed something for RUNS_KEPT_FOR
+FEED_ROWS_KEPT = 10_000  # of any age, so that a client that reconnects after a quiet night can continue
+RUNS_KEPT = 500  # of the autoscaler; runs that changed something are kept for RUNS_KEPT_FOR
 RUNS_KEPT_FOR = timedelta(days=7)
 
 Forget = Callable[[datetime], Awaitable[int]]
 
 
 class Sweeper:
-    """Deletes in batches until nothing is left that is past its time, however much has come meanwhile.
+    """Deletes expired rows in batches until none is left.
 
-    The tables take turns, and after each round it pauses for as long as the round took: it never takes more than half
-    of one connection's time, and still deletes far faster than requests can write.
+    The tables take turns, and each round is followed by a pause of the same length. The sweeper therefore uses at most
+    half of one connection's time, and still deletes much faster than requests can write.
     """
 
     def __init__(self, db: Database, clock: Clock, *, batch: int = BATCH) -> None:
@@ -38,7 +38,7 @@ class Sweeper:
         self._batch = batch
 
     async def run(self, every: float) -> None:
-        """Sweep every so many seconds until cancelled."""
+        """Delete expired rows every so many seconds until cancelled."""
         for _ in rounds():
             try:
                 await self.sweep()
@@ -47,7 +47,7 @@ class Sweeper:
             await asyncio.sleep(every)
 
     async def sweep(self) -> None:
-        """Delete all that is past its time."""
+        """Delete all expired rows."""
         left: Sequence[Forget] = (self._keys, self._feed, self._runs)
         for _ in rounds():
             started = self._clock.monotonic()

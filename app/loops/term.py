@@ -1,4 +1,4 @@
-"""One stretch of work on a cluster that is known to be ours: bind, list, look at every job once, follow both sides."""
+"""One term: verify the cluster, list it, reconcile every live job once, then follow the cluster and the intents."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,11 +32,11 @@ from app.loops.reconciler import Reconciler
 from app.loops.sweeper import Sweeper
 from app.loops.workqueue import WorkQueue
 
-INTENT_BATCH = 1000
+INTENT_BATCH = 1000  # jobs in one query; the next poll returns the others
 
 
 class Term:
-    """Runs until it fails or is cancelled; `state` is kept current for /readyz."""
+    """Runs all loops of the controller until one fails or it is cancelled. It reports in `state` for /readyz."""
 
     def __init__(self, context: ControllerContext, leadership: Leadership, state: ControllerState) -> None:
         settings, clock = context.settings, context.clock
@@ -106,7 +106,7 @@ class Term:
         return Reconciler(context, self._leadership, self._mirror, creator, actuator, plans, self._queue)
 
     async def run(self) -> None:
-        """Nothing is concluded before everything has been listed.
+        """Run the term. No job is reconciled before every resource has been listed.
 
         Raises:
             WrongCluster, KubeError, DatabaseUnavailable, LeaseLost: in an exception group.
@@ -146,7 +146,7 @@ class Term:
             self._queue.add(str(job.uid))
 
     async def _follow_intent(self) -> None:
-        """Look for what people want on every hint, and now and then without one."""
+        """Queue the jobs with new intents at every hint. A poll finds those whose hint was lost."""
         with self._context.listener.subscribe(INTENT) as hints:
             for _ in rounds():
                 try:
@@ -187,6 +187,6 @@ class Term:
 
     async def _repeat(self, every: float, action: Callable[[], Awaitable[None]]) -> None:
         for _ in rounds():
-            with suppress(DatabaseUnavailable):  # the reconciler reports the outage
+            with suppress(DatabaseUnavailable):  # the reconciler logs the outage
                 await action()
             await asyncio.sleep(every)

@@ -1,7 +1,7 @@
-"""Takes everything of this installation out of the cluster, evidence finalizers included, and says what it took.
+"""Removes all objects of an installation from the cluster, including our finalizers.
 
-For an installation that is given up: running jobs are killed, and what Postgres holds of them stays as it was last
-seen. The controller's lease is taken first, so that no controller makes anew what is deleted here.
+Running jobs are killed, and their records in Postgres stay as they are. The caller holds the controller's lease, so
+that no controller creates the objects again.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from app.loops.leadership import Leadership
 async def uninstall(
     api: KubeApi, leadership: Leadership, installation: str, *, namespaces: Sequence[str], request_seconds: float
 ) -> Mapping[str, int]:
-    """How many objects of each kind were deleted: pods, then anchors, then volumes. No `namespaces` is all of them.
+    """Delete pods, then anchors, then volumes, and count the deleted objects by kind. No `namespaces` means all.
 
     Raises:
         KubeError: the cluster did not answer; call it again.
@@ -43,7 +43,7 @@ async def uninstall(
 
 
 async def _listed(api: KubeApi, resource: KubeResource, namespace: str | None, selector: str) -> list[Object]:
-    """Everything there is; an API that this cluster does not have holds nothing."""
+    """Return all objects with the label. An API that the cluster does not serve has none."""
     try:
         return await api.list_all(resource, namespace, codec=OBJECT, label_selector=selector)
     except KubeNotFound:

@@ -1,8 +1,8 @@
-"""Which keys want a look, in the manner of client-go's work queue.
+"""A queue of keys to be reconciled, after client-go's work queue.
 
-A key waits once however often it is added, and is never with two workers; added while one has it, it comes again when
-that one is done. Groups take turns, so that a namespace with ten thousand jobs does not keep one with a single job
-waiting. Nothing here knows what a key means.
+A key that is added several times waits once, and only one worker has it at a time. A key that is added while a worker
+has it comes again when that worker is done. Groups take turns, so that a namespace with ten thousand jobs does not
+delay a namespace with a single job.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ RETRY_BACKOFF = ExponentialBackoff(first=0.25, longest=60.0)  # seconds between 
 
 
 class WorkQueue:
-    """`run()` must be running for delayed keys to come."""
+    """Keys in groups. Delayed keys become ready only while `run` runs."""
 
     def __init__(
         self,
@@ -41,11 +41,11 @@ class WorkQueue:
         self._rescheduled = asyncio.Event()
 
     def __len__(self) -> int:
-        """How many wait for a worker now."""
+        """Return how many keys wait for a worker."""
         return len(self._queued)
 
     def add(self, key: str) -> None:
-        """A look is wanted now."""
+        """Make the key ready now."""
         if key in self._processing:
             self._again.add(key)
         elif key not in self._queued:
@@ -54,7 +54,7 @@ class WorkQueue:
             self._filled.set()
 
     def add_after(self, key: str, delay: float) -> None:
-        """A look is wanted after so many seconds; of several such wishes the earliest counts."""
+        """Make the key ready after so many seconds. Of several delays of one key the earliest counts."""
         if delay <= 0:
             self.add(key)
             return
@@ -66,23 +66,23 @@ class WorkQueue:
                 self._rescheduled.set()
 
     def add_rate_limited(self, key: str) -> None:
-        """A look failed: another, later each time."""
+        """Count a failure of the key, and make it ready after its back-off."""
         self._failures[key] = self.failures(key) + 1
         self.add_after(key, self._backoff.delay(self._failures[key]))
 
     def forget(self, key: str) -> None:
-        """A look succeeded: failures start anew."""
+        """Forget the failures of the key, after a success."""
         self._failures.pop(key, None)
 
     def failures(self, key: str) -> int:
         return self._failures.get(key, 0)
 
     async def get(self) -> str:
-        """The next key, the caller's alone until `done`."""
+        """Wait for a key. No other worker gets it until `done`."""
         return (await self.get_batch(1))[0]
 
     async def get_batch(self, limit: int) -> list[str]:
-        """Up to `limit` keys, at least one, of as many groups as there are."""
+        """Wait for at least one key, and return up to `limit` keys of as many groups as possible."""
         while not self._queued:
             self._filled.clear()
             await self._filled.wait()
@@ -91,7 +91,7 @@ class WorkQueue:
         return keys
 
     def _take(self) -> str:
-        """The oldest key of the group whose turn it is; the group then goes to the end of the line."""
+        """Take the oldest key of the group whose turn it is. The group then is last in turn."""
         group, keys = next(iter(self._ready.items()))
         key = keys.popleft()
         if keys:
@@ -102,14 +102,14 @@ class WorkQueue:
         return key
 
     def done(self, key: str) -> None:
-        """The caller has finished with the key."""
+        """End the work on the key. If it was added meanwhile, it is ready again."""
         self._processing.discard(key)
         if key in self._again:
             self._again.discard(key)
             self.add(key)
 
     async def run(self) -> None:
-        """Brings delayed keys when they are due, until cancelled."""
+        """Make delayed keys ready when they are due, until cancelled."""
         for _ in rounds():
             wait = self.bring_due()
             self._rescheduled.clear()
@@ -120,7 +120,7 @@ class WorkQueue:
                 continue
 
     def bring_due(self) -> float | None:
-        """Adds the keys that are due; the seconds until the next one is."""
+        """Make due keys ready. Returns the seconds until the next one is due."""
         now = self._clock.monotonic()
         while self._heap:
             due, key = self._heap[0]

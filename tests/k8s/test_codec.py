@@ -78,7 +78,7 @@ def encoded(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-def test_a_pod_is_read_whole() -> None:
+def test_all_fields_of_a_pod_are_decoded() -> None:
     pod = POD.decode(encoded(FULL_POD))
     assert (pod.metadata.name, pod.metadata.uid, pod.metadata.version) == ("a-0", "u1", 17)
     assert pod.metadata.deletion_grace_period_seconds == 30
@@ -98,7 +98,7 @@ def test_a_pod_is_read_whole() -> None:
     assert status.last_state.terminated.exit_code == 1
 
 
-def test_an_empty_object_is_a_pod_of_defaults() -> None:
+def test_an_empty_object_decodes_to_a_pod_with_defaults() -> None:
     pod = POD.decode(b"{}")
     assert (pod.metadata.name, pod.metadata.version, pod.status.phase) == ("", 0, "")
     assert pod.metadata.creation_timestamp is None
@@ -135,11 +135,11 @@ def test_strings_are_cleaned(raw: bytes, message: str) -> None:
         ({"status": {"containerStatuses": [{"state": {"terminated": {"exitCode": "x"}}}], "phase": "F"}}, "phase", "F"),
     ],
 )
-def test_an_odd_field_costs_itself_only(odd: Any, path: str, expected: object) -> None:
+def test_a_malformed_field_is_dropped_alone(odd: Any, path: str, expected: object) -> None:
     assert getattr(POD.decode(encoded(odd)).status, path) == expected
 
 
-def test_metadata_outlives_a_hopeless_rest() -> None:
+def test_metadata_is_kept_if_everything_else_is_malformed() -> None:
     odd = {
         "metadata": {"uid": "u", "resourceVersion": "5"},
         "spec": {"containers": [{"name": []} for _ in range(200)]},
@@ -157,7 +157,7 @@ ODD = st.recursive(JSON, lambda inner: st.dictionaries(FIELDS, inner, max_size=4
 
 
 @given(st.dictionaries(FIELDS, ODD, max_size=4))
-def test_any_json_object_is_some_pod(value: dict[str, Any]) -> None:
+def test_every_json_object_decodes_to_a_pod(value: dict[str, Any]) -> None:
     pod = POD.decode(encoded(value))
     assert isinstance(pod.metadata.name, str)
     assert "\0" not in pod.metadata.uid
@@ -171,22 +171,22 @@ def test_clean_text_can_be_stored(text: str | bytes) -> None:
 
 
 @given(st.text())
-def test_cleaning_json_changes_nothing_but_nul(text: str) -> None:
+def test_cleaning_json_changes_only_nul(text: str) -> None:
     assert json.loads(clean_json(json.dumps(text).encode())) == text.replace("\0", "�")
 
 
 @pytest.mark.parametrize("raw", [b"", b"<html>", b'{"a":', b"[1]", b"7", b"null"])
-def test_what_is_no_object_is_said_to_be_broken(raw: bytes) -> None:
+def test_bytes_that_are_not_a_json_object_are_a_broken_answer(raw: bytes) -> None:
     with pytest.raises(BrokenAnswer):
         POD.decode(raw)
 
 
-def test_deep_nesting_is_an_answer_not_a_crash() -> None:
+def test_deep_nesting_is_a_broken_answer() -> None:
     with pytest.raises(BrokenAnswer):
         load_json(b"[" * 100_000 + b"]" * 100_000)
 
 
-def test_a_page_survives_an_odd_item() -> None:
+def test_a_malformed_item_does_not_affect_the_other_items_of_a_page() -> None:
     page = decode_page(
         b'{"metadata":{"resourceVersion":"9","continue":"t"},"items":[{"metadata":{"uid":"a\xff"}},'
         b'{"metadata":{"uid":"b"}}]}',
@@ -208,7 +208,7 @@ def test_a_nodes_readiness() -> None:
     assert NODE.decode(node("True")).spec.unschedulable
 
 
-def test_events_of_both_generations_of_recorders() -> None:
+def test_events_of_both_event_apis_are_decoded() -> None:
     old = EVENT.decode(
         b'{"involvedObject":{"uid":"p"},"count":3,"lastTimestamp":"2026-11-21T02:33:25Z","source":{"component":"kubelet"},'
         b'"eventTime":null}'

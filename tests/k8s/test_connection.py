@@ -38,12 +38,12 @@ def kubeconfig(path: Path, *, user: Any = None, **cluster: Any) -> str:
     return str(path)
 
 
-async def test_nothing_configured_says_what_was_looked_for() -> None:
+async def test_the_error_without_configuration_names_the_places_that_were_searched() -> None:
     with pytest.raises(ClusterNotConfigured, match=r"KUBECONFIG.*~/\.kube/config.*KUBERNETES_SERVICE_HOST"):
         await connect(kubeconfig=None, context=None)
 
 
-async def test_a_file_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_kubeconfig_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ClusterNotConfigured, match="/no/such/file, which does not exist"):
         await connect(kubeconfig="/no/such/file", context=None)
     monkeypatch.setenv("KUBECONFIG", "/no/such/other")
@@ -52,19 +52,19 @@ async def test_a_file_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("content", ["", "7", "clusters: 3", "a: [", "current-context: nobody\ncontexts: []"])
-async def test_a_file_that_is_no_kubeconfig(tmp_path: Path, content: str) -> None:
+async def test_a_malformed_kubeconfig_is_an_error(tmp_path: Path, content: str) -> None:
     path = tmp_path / "broken"
     path.write_text(content)
     with pytest.raises(ClusterNotConfigured, match="leads to no cluster"):
         await connect(kubeconfig=str(path), context=None)
 
 
-async def test_an_unknown_context(tmp_path: Path) -> None:
+async def test_an_unknown_context_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ClusterNotConfigured, match="nobody"):
         await connect(kubeconfig=kubeconfig(tmp_path / "k"), context="nobody")
 
 
-async def test_the_argument_goes_before_the_environment_and_that_before_the_home(
+async def test_the_argument_precedes_the_environment_which_precedes_the_home_directory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, empty_home: Path
 ) -> None:
     kubeconfig(empty_home / ".kube" / "config", server="http://home:1")
@@ -79,7 +79,7 @@ async def test_the_argument_goes_before_the_environment_and_that_before_the_home
     assert (await load_endpoint(kubeconfig=merged, context=None, clock=clock)).url == "http://argument:1"
 
 
-async def test_a_broken_service_account(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_malformed_service_account_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     with pytest.raises(ClusterNotConfigured, match="the service account of this pod leads to no cluster"):
@@ -103,7 +103,7 @@ async def test_tls_settings(tmp_path: Path) -> None:
     assert endpoint.tls.check_hostname
 
 
-async def test_a_bad_authority_is_told(tmp_path: Path) -> None:
+async def test_an_invalid_ca_certificate_is_an_error(tmp_path: Path) -> None:
     nonsense = base64.b64encode(b"nonsense").decode()
     path = kubeconfig(tmp_path / "k", server="https://h:1", **{"certificate-authority-data": nonsense})
     with pytest.raises(ClusterNotConfigured):
@@ -127,7 +127,7 @@ async def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     assert not await credentials.renew()
 
 
-async def test_a_plugin_is_run_once_until_its_token_is_refused(tmp_path: Path) -> None:
+async def test_a_plugin_runs_once_until_its_token_is_refused(tmp_path: Path) -> None:
     plugin, runs = tmp_path / "plugin", tmp_path / "runs"
     plugin.write_text(
         f"#!/bin/sh\necho run >> {runs}\n"
@@ -147,7 +147,7 @@ async def test_a_plugin_is_run_once_until_its_token_is_refused(tmp_path: Path) -
     assert runs.read_text().count("run") == 2
 
 
-async def test_a_source_that_fails_later_leaves_the_old_token_until_that_is_refused() -> None:
+async def test_the_old_token_is_used_while_its_source_fails_until_it_is_refused() -> None:
     fails = False
 
     async def read(*, again: bool) -> str:

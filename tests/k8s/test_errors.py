@@ -48,7 +48,9 @@ def answer(status: int, reason: str, message: str, **details: Any) -> KubeStatus
         (418, "", "", KubeStatusError),
     ],
 )
-def test_the_family(status: int, reason: str, message: str, expected: type[KubeStatusError]) -> None:
+def test_the_class_of_an_error_follows_from_its_status(
+    status: int, reason: str, message: str, expected: type[KubeStatusError]
+) -> None:
     error = answer(status, reason, message)
     assert type(error) is expected
     assert (error.status, error.message) == (status, message)
@@ -74,7 +76,7 @@ def test_retry_after(header: str | None, details: dict[str, Any], expected: floa
 @pytest.mark.parametrize(
     "body", [b"", b"<html>502 Bad Gateway</html>", b'"x"', b"\xff\x00", b'{"kind":"Status","code":"x"}']
 )
-def test_a_strangers_error_page(body: bytes) -> None:
+def test_the_error_page_of_a_proxy_is_quoted(body: bytes) -> None:
     error = error_from_answer(502, body, {})
     assert isinstance(error, KubeServerError)
     assert "\0" not in error.message

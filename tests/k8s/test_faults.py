@@ -94,7 +94,7 @@ async def create(api: KubeApi) -> None:
     await api.create(pod_manifest("a", "ns"))
 
 
-async def test_requests_say_what_they_must() -> None:
+async def test_requests_have_the_required_headers_and_parameters() -> None:
     seen: list[tuple[str, str, dict[str, str], bytes]] = []
 
     async def handler(request: web.Request) -> web.Response:
@@ -156,7 +156,7 @@ async def test_a_slow_answer_times_out_and_a_write_is_ambiguous() -> None:
             await api.get(resources.POD, "a", "ns", codec=POD, timeout=0.05)
 
 
-async def test_a_body_cut_short_is_no_answer() -> None:
+async def test_a_truncated_body_is_no_answer() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "1000"})
         await response.prepare(request)
@@ -169,7 +169,7 @@ async def test_a_body_cut_short_is_no_answer() -> None:
             await create(api)
 
 
-async def test_nobody_there_is_unreachable_and_not_ambiguous() -> None:
+async def test_a_refused_connection_is_unreachable_and_not_ambiguous() -> None:
     async def handler(_: web.Request) -> web.Response:
         return web.Response()
 
@@ -182,7 +182,7 @@ async def test_nobody_there_is_unreachable_and_not_ambiguous() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 502])
-async def test_a_proxys_page_is_no_object(status: int) -> None:
+async def test_the_page_of_a_proxy_is_a_broken_answer(status: int) -> None:
     async def handler(_: web.Request) -> web.Response:
         return web.Response(status=status, text="<html>sign in</html>", content_type="text/html")
 
@@ -228,7 +228,7 @@ async def test_a_line_of_two_megabytes_and_lines_in_pieces() -> None:
         (b"x" * (2**23 + 1), BrokenAnswer),
     ],
 )
-async def test_how_a_watch_ends(last: bytes, expected: type[KubeError]) -> None:
+async def test_the_error_at_the_end_of_a_watch(last: bytes, expected: type[KubeError]) -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         return await send(request, line("ADDED", "a", 6), last)
 
@@ -309,7 +309,7 @@ async def test_refused_credentials_are_renewed_once(newest: int, valid: bool) ->
                 await api.get_raw("/version")
 
 
-async def test_a_reflector_comes_through_all_of_it() -> None:
+async def test_a_reflector_recovers_from_every_fault() -> None:
     """A list, a cut watch, a 429, a watch that goes on where the first was cut, a 410 and the list after it."""
     watches: list[str] = []
 

@@ -28,7 +28,7 @@ async def refuse(limiter: CreateLimiter, error: Exception) -> None:
             raise error
 
 
-async def test_it_grows_only_while_it_is_the_limit() -> None:
+async def test_the_window_grows_only_while_it_limits_requests() -> None:
     limiter = CreateLimiter(ManualClock(), first=4, most=8)
     async with limiter:
         pass
@@ -38,7 +38,7 @@ async def test_it_grows_only_while_it_is_the_limit() -> None:
     assert limiter.window == 8
 
 
-async def test_a_refusal_halves_once_a_round_and_growth_is_slower_after_it() -> None:
+async def test_a_refusal_halves_the_window_once_a_round_and_slows_its_growth() -> None:
     clock = ManualClock()
     limiter = CreateLimiter(clock, first=8)
     await refuse(limiter, refused())
@@ -55,7 +55,7 @@ async def test_a_refusal_halves_once_a_round_and_growth_is_slower_after_it() -> 
     assert limiter.window == 3
 
 
-async def test_it_never_closes_and_other_errors_do_not_count() -> None:
+async def test_the_window_is_at_least_one_and_other_errors_do_not_count() -> None:
     clock = ManualClock()
     limiter = CreateLimiter(clock, first=2)
     for _ in range(5):
@@ -67,7 +67,7 @@ async def test_it_never_closes_and_other_errors_do_not_count() -> None:
     await full_round(limiter)
 
 
-async def test_nothing_starts_before_the_time_that_was_asked_for() -> None:
+async def test_no_request_starts_before_retry_after() -> None:
     clock = ManualClock()
     limiter = CreateLimiter(clock, sleep=clock.sleep)
     await refuse(limiter, refused(retry_after=6))
@@ -75,7 +75,7 @@ async def test_nothing_starts_before_the_time_that_was_asked_for() -> None:
         assert clock.monotonic() == 6
 
 
-async def test_waiters_start_as_others_end_and_a_cancelled_one_passes_its_turn_on() -> None:
+async def test_a_waiting_request_starts_when_another_ends_and_a_cancelled_one_passes_its_turn_on() -> None:
     limiter = CreateLimiter(ManualClock(), first=1, most=1)
     order: list[str] = []
 

@@ -57,7 +57,7 @@ async def test_a_dry_run_creates_nothing(live: KubeApi, namespace: str) -> None:
         await live.get(resources.POD, "a", namespace, codec=POD)
 
 
-async def test_a_name_that_is_taken_or_on_its_way_out(live: KubeApi, namespace: str) -> None:
+async def test_a_create_under_the_name_of_an_existing_or_terminating_object(live: KubeApi, namespace: str) -> None:
     made = await live.create(pod_manifest("a", namespace, **HELD))
     with pytest.raises(KubeAlreadyExists) as taken:
         await live.create(pod_manifest("a", namespace))
@@ -123,7 +123,7 @@ async def refusal(call: Callable[[], Awaitable[object]]) -> str | None:
     return None
 
 
-async def test_why_a_create_is_forbidden(live: KubeApi, namespace: str) -> None:
+async def test_the_reasons_of_a_forbidden_create(live: KubeApi, namespace: str) -> None:
     nobody = pod_manifest("a", namespace)
     nobody["spec"]["serviceAccountName"] = "nobody"
     assert await refusal(lambda: live.create(nobody)) == PendingCode.SERVICE_ACCOUNT_NOT_FOUND
@@ -152,7 +152,7 @@ async def test_why_a_create_is_forbidden(live: KubeApi, namespace: str) -> None:
     await until(pod_security)
 
 
-async def test_a_namespace_that_goes_and_one_that_is_gone(live: KubeApi, namespace: str) -> None:
+async def test_a_create_in_a_terminating_or_missing_namespace(live: KubeApi, namespace: str) -> None:
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": namespace, **HELD}}
     await live.create(held)
     found = await live.get(resources.NAMESPACE, namespace, codec=OBJECT)
@@ -169,7 +169,7 @@ async def test_a_namespace_that_goes_and_one_that_is_gone(live: KubeApi, namespa
     assert judged(missing.value) == PendingCode.NAMESPACE_NOT_FOUND
 
 
-async def test_what_the_server_will_not_read(live: KubeApi, namespace: str) -> None:
+async def test_manifests_that_the_server_refuses(live: KubeApi, namespace: str) -> None:
     misspelt = pod_manifest("a", namespace)
     misspelt["spec"]["hostNetwrok"] = True
     with pytest.raises(KubeBadRequest, match="hostNetwrok"):

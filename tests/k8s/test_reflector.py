@@ -144,7 +144,7 @@ async def test_pages_make_one_list_and_the_watch_follows_it() -> None:
     assert (reflector.stats.relists, reflector.stats.events, reflector.stats.errors) == (1, 2, 0)
 
 
-async def test_what_was_deleted_in_a_gap_is_gone_after_the_list() -> None:
+async def test_an_object_deleted_during_a_gap_is_gone_after_the_list() -> None:
     sink, _, reflector, _ = await play(
         [page(7, pod("a", 3), pod("b", 4)), page(20, pod("b", 4))],
         [[2.0, KubeGone(410, "Expired", "too old resource version")]],
@@ -173,7 +173,7 @@ async def test_old_and_repeated_events_are_dropped() -> None:
     assert reflector.stats.stale == 5
 
 
-async def test_what_left_the_watch_comes_back_with_a_newer_version() -> None:
+async def test_an_object_that_left_the_watch_can_come_back_with_a_newer_version() -> None:
     """As a pod does whose labels somebody takes off and puts back."""
     sink, _, reflector, _ = await play(
         [page(7, pod("a", 5))], [[2.0, deleted("a", 9), added("a", 9), added("a", 11), added("a", 8)]]
@@ -188,7 +188,7 @@ async def test_bookmarks_move_the_watch_and_count_as_contact() -> None:
     assert reflector.stats.bookmarks == 1
 
 
-async def test_429_waits_as_long_as_it_is_asked_to_and_does_not_list() -> None:
+async def test_a_429_waits_for_retry_after_and_does_not_list() -> None:
     busy = KubeTooManyRequests(429, "TooManyRequests", "later", retry_after=9)
     _, source, _, clock = await play([page(7)], [[busy], [2.0]])
     assert clock.slept == [9.0]
@@ -206,14 +206,14 @@ async def test_a_very_short_watch_proves_nothing_and_lists() -> None:
     assert clock.slept == [0.8]
 
 
-async def test_a_short_watch_with_events_is_watched_again_but_not_in_a_hurry() -> None:
+async def test_a_short_watch_with_events_is_repeated_after_a_back_off() -> None:
     sink, source, _, clock = await play([page(7)], [[added("a", 8), 0.1], [2.0]])
     assert sink.calls == ["= ", "+ a@8"]
     assert clock.slept == [0.8]
     assert [what for what, *_ in source.asked] == ["list", "watch", "watch", "watch"]
 
 
-async def test_silence_is_watched_again_once_then_listed() -> None:
+async def test_the_second_silent_watch_leads_to_a_list() -> None:
     silence: Watch = [70.0, SilentStream("nothing came")]
     _, source, _, _ = await play([page(7), page(9)], [list(silence), list(silence)])
     assert [what for what, *_ in source.asked] == ["list", "watch", "watch", "list", "watch"]
@@ -225,13 +225,13 @@ async def test_a_bookmark_between_silences_keeps_the_watch() -> None:
     assert [what for what, *_ in source.asked].count("list") == 1
 
 
-async def test_what_fails_again_and_again_in_vain_is_listed() -> None:
+async def test_watches_that_fail_repeatedly_without_progress_lead_to_a_list() -> None:
     error: Watch = [2.0, KubeServerError(500, "InternalError", "cannot decode")]
     _, source, _, _ = await play([page(7), page(9)], [list(error) for _ in range(5)])
     assert [what for what, *_ in source.asked] == ["list", *["watch"] * 5, "list", "watch"]
 
 
-async def test_watches_that_end_in_order_and_bring_nothing_are_listed_in_the_end() -> None:
+async def test_watches_that_end_without_an_event_lead_to_a_list() -> None:
     """As those do that are ahead of a server whose database was restored."""
     _, source, _, _ = await play([page(99), page(7)], [[50.0] for _ in range(3)])
     assert [what for what, *_ in source.asked] == ["list", *["watch"] * 3, "list", "watch"]
@@ -243,7 +243,7 @@ async def test_a_version_ahead_of_the_server_is_listed_at_once() -> None:
     assert [asked[1] for asked in source.asked] == ["", "99", "", "7"]
 
 
-async def test_a_list_that_expires_between_pages_is_asked_for_whole() -> None:
+async def test_a_list_that_expires_between_pages_is_repeated_as_one_page() -> None:
     _, source, _, _ = await play(
         [page(7, token="t"), KubeGone(410, "Expired", "continue"), page(9), page(9)],
         [[2.0, KubeGone(410, "Expired", "")]],
@@ -251,7 +251,7 @@ async def test_a_list_that_expires_between_pages_is_asked_for_whole() -> None:
     assert [limit for what, _, limit in source.asked if what == "list"] == [500, 500, 0, 500]
 
 
-async def test_back_off_doubles_to_half_a_minute_and_forgets_after_two_good_ones() -> None:
+async def test_back_off_doubles_to_30_seconds_and_restarts_after_two_minutes_without_failure() -> None:
     refused: list[ListPage[Pod] | Exception] = [Unreachable("refused") for _ in range(8)]
     _, _, reflector, clock = await play([*refused, page(7)], [[130.0, Unreachable("cut")], [2.0]])
     assert clock.slept == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 0.8]

@@ -22,17 +22,17 @@ from tests.k8s.support import ManualClock
         (POD, ("n/s", "a?b"), "/api/v1/namespaces/n%2Fs/pods/a%3Fb"),
     ],
 )
-def test_paths(resource: KubeResource, names: tuple[str, ...], path: str) -> None:
+def test_paths_of_resources(resource: KubeResource, names: tuple[str, ...], path: str) -> None:
     assert resource.path(*names) == path
 
 
 @pytest.mark.parametrize("names", [("ns", ".."), ("..", "a"), ("ns", ""), ("", "a"), (None, "a")])
-def test_what_names_nothing_is_refused(names: tuple[str, ...]) -> None:
+def test_an_empty_name_is_refused(names: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="nam"):
         POD.path(*names)
 
 
-def test_a_manifests_resource() -> None:
+def test_the_resource_of_a_manifest() -> None:
     assert resource_for("v1", "Pod") is POD
     with pytest.raises(ValueError, match="Gadget of v7"):
         resource_for("v7", "Gadget")
@@ -50,7 +50,7 @@ class Server:
         return self.answer
 
 
-async def test_discovery_remembers_for_a_while() -> None:
+async def test_discovery_caches_its_answers() -> None:
     server, clock = Server(), ManualClock()
     discovery = Discovery(server.fetch, clock)
     assert await discovery.has(POD_GROUP)
@@ -61,7 +61,7 @@ async def test_discovery_remembers_for_a_while() -> None:
     assert not await discovery.has(POD_GROUP)
 
 
-async def test_an_unreachable_cluster_is_believed_what_it_said_last() -> None:
+async def test_discovery_uses_the_last_answer_while_the_cluster_is_unreachable() -> None:
     server, clock = Server(), ManualClock()
     discovery = Discovery(server.fetch, clock)
     server.answer = Unreachable("refused")

@@ -20,28 +20,28 @@ def store(told: list[str]) -> ReflectorStore[Pod]:
     return store
 
 
-def test_a_list_tells_only_of_what_differs(store: ReflectorStore[Pod], told: list[str]) -> None:
+def test_a_list_reports_only_changed_objects(store: ReflectorStore[Pod], told: list[str]) -> None:
     store.replaced([pod("a", 1, "p0", "x"), pod("b", 2, "p1", "x"), pod("d", 9, "q0", "y")])
     assert told == ["y"]
     assert store.get("c") is None
     assert [p.metadata.uid for p in store.labelled("y")] == ["d"]
 
 
-def test_what_vanishes_is_told(store: ReflectorStore[Pod], told: list[str]) -> None:
+def test_a_vanished_object_is_reported(store: ReflectorStore[Pod], told: list[str]) -> None:
     store.replaced([])
     assert sorted(told) == ["x", "y"]
     assert len(store) == 0
     assert store.labelled("x") == store.labelled("y") == []
 
 
-def test_a_change_of_label_is_told_to_both(store: ReflectorStore[Pod], told: list[str]) -> None:
+def test_a_change_of_the_label_is_reported_for_both_values(store: ReflectorStore[Pod], told: list[str]) -> None:
     store.applied(pod("a", 5, "p0", "y"))
     assert sorted(told) == ["x", "y"]
     assert [p.metadata.uid for p in store.labelled("x")] == ["b"]
     assert {p.metadata.uid for p in store.labelled("y")} == {"a", "c"}
 
 
-def test_a_namesake_takes_the_place_of_the_older(store: ReflectorStore[Pod], told: list[str]) -> None:
+def test_a_new_object_replaces_an_older_one_with_its_name(store: ReflectorStore[Pod], told: list[str]) -> None:
     store.applied(pod("n", 9, "p0", "z"))
     assert sorted(told) == ["x", "z"]
     assert store.get("a") is None
@@ -54,7 +54,7 @@ def test_a_namesake_takes_the_place_of_the_older(store: ReflectorStore[Pod], tol
     assert holder.metadata.uid == "n"
 
 
-def test_objects_without_the_label_are_kept_and_told_to_nobody(store: ReflectorStore[Pod], told: list[str]) -> None:
+def test_objects_without_the_label_are_kept_and_not_reported(store: ReflectorStore[Pod], told: list[str]) -> None:
     store.applied(pod("s", 9, "stray", ""))
     assert told == []
     assert store.named("ns", "stray") is not None

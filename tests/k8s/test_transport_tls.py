@@ -67,7 +67,7 @@ async def silent_server(certificates: Certificates, answer: bytes) -> AsyncItera
 @pytest.mark.parametrize(
     ("leave", "answer"), [(leave_stream, ANSWER), (leave_error, ENDLESS_ERROR), (leave_watch_of_tests, ANSWER)]
 )
-async def test_an_answer_that_is_left_hangs_up_without_waiting_for_the_server(
+async def test_leaving_an_answer_aborts_the_connection_without_waiting_for_the_server(
     leave: Leave, answer: bytes, tmp_path: Path
 ) -> None:
     certificates = Certificates(tmp_path, "127.0.0.1")

@@ -47,13 +47,15 @@ def test_a_controller_is_judged_by_the_clock_of_its_lease(
         (100, 100, "the API server has not answered for 100 s: refused"),
     ],
 )
-def test_a_mirror_is_fresh_while_both_proofs_are_young(unanswered: int, unwatched: int, expected: str | None) -> None:
+def test_a_mirror_is_current_while_probe_and_watch_are_recent(
+    unanswered: int, unwatched: int, expected: str | None
+) -> None:
     contact = ClusterContact(timedelta(seconds=30), NOW - timedelta(seconds=unanswered))
     contact.probed(NOW, "refused")
     assert contact.silence(NOW, NOW - timedelta(seconds=unwatched), "silent") == expected
 
 
-def test_an_answer_makes_it_fresh_again() -> None:
+def test_an_answered_probe_makes_the_mirror_current_again() -> None:
     contact = ClusterContact(timedelta(seconds=30), NOW - timedelta(seconds=100), "refused")
     contact.probed(NOW)
     assert contact.silence(NOW, NOW, "") is None

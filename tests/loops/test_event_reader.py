@@ -65,7 +65,7 @@ async def told(
     return heard
 
 
-async def test_a_reason_is_learnt_and_looked_at_at_once() -> None:
+async def test_a_reason_requeues_the_job_at_once() -> None:
     expectations = Expectations()
     assert await told(Api(FAILED_MOUNT), Clock(), expectations, "a", "b") == [("job", 0.0), ("job", 0.0)]
     assert {uid: reason.code for uid, reason in expectations.pending_events.items()} == {
@@ -74,20 +74,20 @@ async def test_a_reason_is_learnt_and_looked_at_at_once() -> None:
     }
 
 
-async def test_silence_and_an_absent_cluster_are_asked_again_later() -> None:
+async def test_events_are_read_again_later_if_there_are_none_or_the_cluster_does_not_answer() -> None:
     for api in (Api(), Api(error=Unreachable("refused"))):
         expectations = Expectations()
         assert await told(api, Clock(), expectations, "a") == [("job", AGAIN)]
         assert not expectations.pending_events
 
 
-async def test_a_pod_is_not_asked_about_twice_in_a_moment() -> None:
+async def test_the_events_of_a_pod_are_not_read_twice_within_a_short_time() -> None:
     api, clock = Api(), Clock()
     await told(api, clock, Expectations(), "a", times=5)
     assert api.asked == ["involvedObject.uid=a"]
 
 
-async def test_a_pass_between_does_not_put_an_end_to_asking() -> None:
+async def test_a_reconcile_in_between_keeps_the_later_read() -> None:
     """The queue keeps the earliest wish alone: the pass that comes of it has to renew the later one."""
     clock, answers = Clock(), asyncio.Queue[tuple[str, float]]()
     event_reader = EventReader(Api(), clock, lambda uid, delay: answers.put_nowait((uid, delay)))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Jobs are worked on in portions whose estimated memory has a bound."""
+"""Jobs are worked on in batches whose estimated memory has a bound."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import pytest
 from app.db import controller
 from app.db.controller import JobSize
 from app.db.engine import Database
-from app.loops.memory_budget import MIB, REPLICA_BYTES, Room, acting_bytes, portions
+from app.loops.memory_budget import MIB, REPLICA_BYTES, MemoryBudget, acting_bytes, batches
 from bench.memory import paused_job, peak_mib
 from tests.db.factories import new_job, submitted
 from tests.support.cluster import running_embedded_cluster
@@ -35,16 +35,18 @@ def sized(**replicas: int) -> Mapping[UUID, JobSize]:
     ],
     ids=["together", "full", "in order", "larger than a portion", "a large manifest"],
 )
-def test_jobs_are_taken_in_portions(sizes: Mapping[UUID, JobSize], groups: list[list[UUID]]) -> None:
-    assert [list(group) for group in portions([A, B, C], sizes, limit=10 * REPLICA_BYTES)] == groups
+def test_jobs_are_divided_into_batches_of_bounded_memory(
+    sizes: Mapping[UUID, JobSize], groups: list[list[UUID]]
+) -> None:
+    assert [list(group) for group in batches([A, B, C], sizes, limit=10 * REPLICA_BYTES)] == groups
 
 
-def test_no_more_than_64_jobs_fit_while_their_actions_are_carried_out() -> None:
+def test_at_most_64_jobs_act_at_once() -> None:
     assert acting_bytes(JobSize(1, 2000)) >= MIB
 
 
-async def test_ordinary_amounts_wait_for_room() -> None:
-    room = Room(16)
+async def test_small_amounts_wait_until_they_fit() -> None:
+    room = MemoryBudget(16)
     for _ in range(8):
         assert await room.take(2)
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
@@ -55,8 +57,8 @@ async def test_ordinary_amounts_wait_for_room() -> None:
         assert await waiting
 
 
-async def test_a_large_amount_is_refused_while_others_are_out_and_holds_up_no_ordinary_one() -> None:
-    room = Room(16)
+async def test_a_large_amount_that_does_not_fit_is_refused_and_delays_no_small_one() -> None:
+    room = MemoryBudget(16)
     assert await room.take(20)
     assert not await room.take(3)
     assert await room.take(2)

@@ -36,7 +36,7 @@ async def test_an_edit_of_annotations_makes_another_plan_of_the_same_generation(
     assert (before.identity.generation, after.identity.generation) == (1, 1)
 
 
-async def test_only_a_plan_that_is_carried_out_has_the_credential(database_url: str) -> None:
+async def test_only_the_plan_of_the_controller_has_the_credential(database_url: str) -> None:
     db = await Database.open(database_url)
     accepted_job = Planner(installation="i").draft(manifest("train"), "team-a", str).accepted
     (uid,) = await submitted(db, new_job(manifest=accepted_job.manifest))

@@ -45,7 +45,7 @@ async def insert(db: Database, statement: str, *values: object) -> None:
         await connection.execute(statement, *values)
 
 
-async def test_a_sweep_leaves_nothing_that_is_past_its_time(db: Database) -> None:
+async def test_a_sweep_deletes_all_expired_rows(db: Database) -> None:
     await insert(db, KEYS, "old", LONG_AGO, MANY)
     await insert(db, KEYS, "new", RECENT, 7)
     await insert(db, FEED, FEED_ROWS_KEPT + MANY)
@@ -55,7 +55,7 @@ async def test_a_sweep_leaves_nothing_that_is_past_its_time(db: Database) -> Non
     assert left == [7, FEED_ROWS_KEPT, RUNS_KEPT]
 
 
-async def test_what_comes_during_a_sweep_does_not_pile_up(db: Database) -> None:
+async def test_rows_that_expire_during_a_sweep_are_deleted_too(db: Database) -> None:
     """Ten writers add expired keys while one sweeper works in small batches: afterwards none is left."""
     done = asyncio.Event()
 

@@ -32,7 +32,9 @@ async def installation_id(database_url: str) -> str:
 
 
 @pytest.mark.conformance
-async def test_ours_goes_and_others_stay(database_url: str, cluster: Cluster, api: KubeClient, namespace: str) -> None:
+async def test_uninstall_deletes_only_objects_of_this_installation(
+    database_url: str, cluster: Cluster, api: KubeClient, namespace: str
+) -> None:
     ours = await installation_id(database_url)
     base = f"/api/v1/namespaces/{namespace}"
     for owner, prefix in ((ours, "ours"), (str(uuid4()), "others")):
@@ -53,7 +55,7 @@ async def test_ours_goes_and_others_stay(database_url: str, cluster: Cluster, ap
     (await api.patch(f"{base}/pods/others-pod", release)).ok()
 
 
-async def test_not_while_a_controller_is_at_work(database_url: str, cluster: Cluster) -> None:
+async def test_uninstall_is_refused_while_a_controller_runs(database_url: str, cluster: Cluster) -> None:
     db = await Database.open(database_url, pool_size=1)
     try:
         assert await leases.acquire(db, "controller", "somebody", 60.0) is not None
@@ -75,7 +77,7 @@ def of_a_set(kind: str, name: str, owner: str, namespace: str, **rest: Any) -> d
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": found}, **rest}
 
 
-async def test_what_sets_have_goes_with_the_labels_of_nodes(
+async def test_uninstall_removes_objects_of_sample_sets_and_labels_of_nodes(
     database_url: str, cluster: Cluster, api: KubeClient, namespace: str
 ) -> None:
     """Of a set that is ours; the Secret that it names, and another installation's volume, stay."""

@@ -45,7 +45,7 @@ async def test_a_waiting_worker_is_woken() -> None:
     assert {worker.result() for worker in workers} == {"a", "b"}
 
 
-def test_delayed_keys_come_when_due_and_the_earliest_wish_counts() -> None:
+def test_delayed_keys_are_ready_when_due_and_the_earliest_delay_counts() -> None:
     clock = ManualClock()
     queue = WorkQueue(clock)
     queue.add_after("a", 10)
@@ -61,7 +61,7 @@ def test_delayed_keys_come_when_due_and_the_earliest_wish_counts() -> None:
     assert len(queue) == 2
 
 
-def test_failures_wait_longer_each_time_until_forgotten() -> None:
+def test_each_failure_doubles_the_delay_until_forget() -> None:
     clock = ManualClock()
     queue = WorkQueue(clock, backoff=ExponentialBackoff(first=1.0, longest=10.0))
     waits = []
@@ -79,7 +79,7 @@ def test_failures_wait_longer_each_time_until_forgotten() -> None:
     assert queue.bring_due() == 1
 
 
-async def test_run_brings_delayed_keys_by_itself() -> None:
+async def test_run_makes_delayed_keys_ready() -> None:
     queue = WorkQueue(SystemClock())
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         running = group.create_task(queue.run())
@@ -101,7 +101,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
-def test_no_wish_is_lost_and_no_key_is_with_two(operations: list[tuple[str, str]]) -> None:
+def test_no_added_key_is_lost_and_no_two_workers_have_the_same_key(operations: list[tuple[str, str]]) -> None:
     async def play() -> None:
         clock = ManualClock()
         queue = WorkQueue(clock, group_of=lambda key: key[0])
