@@ -43,7 +43,7 @@ def test_a_controller_is_judged_by_the_clock_of_its_lease(
         (0, 0, None),
         (15, 30, None),
         (16, 0, "the API server has not answered for 16 s: refused"),
-        (0, 31, "no watch has said anything for 31 s: silent"),
+        (0, 31, "no watch has sent anything for 31 s: silent"),
         (100, 100, "the API server has not answered for 100 s: refused"),
     ],
 )
