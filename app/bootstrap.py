@@ -74,7 +74,7 @@ class Connections:
 async def serve(
     settings: Settings, *, on_ready: Callable[[str], None], stop: asyncio.Event, migrate: bool = False
 ) -> None:
-    """Run the role that the settings name until `stop`. `on_ready` gets the URL once requests are answered.
+    """Run the role of the settings until `stop`. `on_ready` gets the URL once the server answers requests.
 
     Raises:
         NotConfigured: a setting is missing or forbidden.

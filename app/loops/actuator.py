@@ -142,6 +142,7 @@ class Actuator:
                 action.name,
                 work.plan.identity.namespace,
                 uid=action.uid,
+                # The kubelet of a lost node cannot confirm the end of the pod, so nobody would remove it.
                 grace_period=0 if action.force else None,
                 timeout=self._timeout,
             )
@@ -153,6 +154,7 @@ class Actuator:
         namespace = work.plan.identity.namespace
         with suppress(KubeNotFound):
             pod = await self._api.get(POD, action.name, namespace, codec=POD_CODEC, timeout=self._timeout)
+            # A pod of the next attempt may have the same name. Its finalizer must stay.
             if pod.metadata.uid != action.uid:
                 return True
             self._leadership.guard(self._timeout)
@@ -171,6 +173,7 @@ class Actuator:
             )
         except KubeNotFound:
             pod = None
+        # Another cluster would also answer that there is no such pod.
         await self._verify()
         if pod is not None and pod.metadata.uid == action.uid:
             self._adopt(await self._labelled(work, pod))
@@ -224,6 +227,7 @@ class Actuator:
         ]
         anchor = labels.anchor_name(identity.uid)
         anchors = {item.metadata.uid for resource, item in listed if _is_anchor(resource, item.metadata, anchor)}
+        # The anchor itself may be gone already. Its recorded uids still identify the objects that it controlled.
         anchors |= {*work.anchors, *work.expectations.anchors}
         found = 0
         for resource, item in listed:

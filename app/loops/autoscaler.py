@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 ACTOR = "autoscaler"
 REASON = "Autoscaled"
-BATCH = 200
+BATCH = 200  # manifests in one query
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ class Autoscaler:
             DatabaseUnavailable, LeaseLost, WrongCluster.
         """
         now = self._context.clock.now()
-        await self._look_at_jobs()
+        await self._load_jobs()
         jobs = self._jobs(now)
         run = AutoscalerRun(
             at=now,
@@ -114,13 +114,13 @@ class Autoscaler:
                 {job.uid: job.task for job in jobs if job.least < job.most},
             ),
         )
-        run = await self._decided(run)
+        run = await self._decide(run)
         await autoscaler_runs.write(self._db, self._leadership.lease, run)
         metrics.AUTOSCALER_RUNS.labels("failed" if run.error else "decided").inc()
         return run
 
-    async def _look_at_jobs(self) -> None:
-        """Manifests are read and planned once an intent version: annotations are settings, too."""
+    async def _load_jobs(self) -> None:
+        """Load the live jobs, and plan those with a new intent version, which counts edits of annotations too."""
         rows = await scaling_jobs.live(self._db, self._kinds, self._context.settings.served) if self._kinds else []
         self._known.rows = {str(row.uid): row for row in rows}
         kept = {
@@ -132,11 +132,11 @@ class Autoscaler:
                 kept[stored.uid, stored.intent_version] = self._shape(
                     self._known.rows[str(stored.uid)], stored.manifest
                 )
-                await asyncio.sleep(0)  # a plan may be large, and others wait
+                await asyncio.sleep(0)  # a plan can be large, and other tasks wait
         self._known.shapes = kept
 
     def _shape(self, row: LiveRow, manifest: Manifest) -> Shape | None:
-        """A job that cannot be understood is the reconciler's to report; here it is none."""
+        """Return the shape of a job, or None if its plan fails. The reconciler reports such a job."""
         try:
             return shape_of(self._read(row, manifest), partial(self._plan, row))
         except Exception:
@@ -157,7 +157,7 @@ class Autoscaler:
             if (shape := self._known.shape(row)) is not None
         )
 
-    async def _decided(self, run: AutoscalerRun) -> AutoscalerRun:
+    async def _decide(self, run: AutoscalerRun) -> AutoscalerRun:
         try:
             namespaces = self._context.settings.namespaces
             inventory = await read_inventory(self._context.api, namespaces=namespaces, jobs=run.jobs)
@@ -168,10 +168,10 @@ class Autoscaler:
         outcome = await asyncio.to_thread(
             dry_run, inventory, run.jobs, pending=bool(run.pending), max_load=run.max_load
         )
-        decisions = await self._carried_out(outcome.decisions) if run.enabled else outcome.decisions
+        decisions = await self._apply_all(outcome.decisions) if run.enabled else outcome.decisions
         return replace(run, inventory=inventory, decisions=decisions)
 
-    async def _carried_out(self, decisions: Iterable[ScalingDecision]) -> tuple[ScalingDecision, ...]:
+    async def _apply_all(self, decisions: Iterable[ScalingDecision]) -> tuple[ScalingDecision, ...]:
         return tuple([await self._apply(decision) if decision.changes else decision for decision in decisions])
 
     async def _apply(self, decision: ScalingDecision) -> ScalingDecision:
@@ -188,7 +188,7 @@ class Autoscaler:
     async def _edit(self, row: LiveRow, decision: ScalingDecision) -> None:
         found = await scaling_jobs.manifests(self._db, [row.uid])
         if not found or found[0].intent_version != row.intent_version:
-            raise PreconditionFailed("the job has been edited since it was looked at")
+            raise PreconditionFailed("the job was edited after it was read")
         before = self._read(row, found[0].manifest)
         after = before.dialect.resized(before, {decision.task: decision.to_replicas})
         change = ScaleChange(

@@ -129,6 +129,7 @@ class Creator:
         with suppress(KubeNotFound):
             found = await self._api.get(CONFIG_MAP, name, identity.namespace, codec=OBJECT, timeout=self._timeout)
             _remember_anchor(expectations, found.metadata.uid)
+        # The absence counts only if this cluster is the right one: another one has no anchor of the job.
         await self._verify()
         expectations.anchor_sought = True
 
@@ -175,6 +176,7 @@ class Creator:
             reached(FaultPoint.POD_CREATED)
             return POD_CODEC.decode(msgspec.json.encode(created.raw))
         except KubeAlreadyExists:
+            # An earlier create, whose answer was lost or after which the controller died, may have made this pod.
             metadata = manifest["metadata"]
             pod = await self._api.get(
                 POD, metadata["name"], metadata["namespace"], codec=POD_CODEC, timeout=self._timeout
@@ -196,6 +198,7 @@ class Creator:
 
     async def _create(self, manifest: Manifest) -> Object:
         async with self._limiter:
+            # Both checks come after the wait for the limiter, which can take longer than the lease lasts.
             await self._verify()
             self._leadership.guard(self._timeout)
             return await self._api.create(manifest, timeout=self._timeout)

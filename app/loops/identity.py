@@ -116,6 +116,7 @@ class Identity:
         return self._clock.monotonic() - self._verified_at < VERIFY_EVERY
 
     async def _verify(self) -> None:
+        # Both are read before the request, so that a connection opened meanwhile makes the answer outdated.
         now, connections = self._clock.monotonic(), self._api.connections
         uid = await self._uid()
         if self._cluster_uid is not None and uid != self._cluster_uid:
@@ -150,6 +151,7 @@ class Identity:
             return
         data = recorded.raw.get("data") or {}
         self._compare(data, epoch, position)
+        # The resourceVersion is a precondition: of two controllers that write at the same time, one gets a conflict.
         patch = {
             "metadata": {"resourceVersion": recorded.metadata.resource_version},
             "data": {"epoch": str(epoch), "position": str(position)},

@@ -86,7 +86,7 @@ class Leadership:
             await asyncio.sleep(self._renew_every)
 
     async def _try_to_acquire(self) -> bool:
-        before = self._clock.monotonic()
+        before = self._clock.monotonic()  # before the request: the lease begins at the earliest now
         try:
             lease = await leases.acquire(self._db, LEASE_NAME, self.holder, self._ttl)
         except DatabaseUnavailable as error:
@@ -124,7 +124,7 @@ class Leadership:
                 await leases.renew(self._db, self.lease)
         except (DatabaseUnavailable, TimeoutError) as error:
             log.warning("lease.renewal_failed", error=str(error))
-            self.guard(0.0)
+            self.guard(0.0)  # a failed renewal is harmless until the deadline
             return False
         self.answered_at = self._clock.monotonic()
         self._deadline = before + self._ttl

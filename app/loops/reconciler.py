@@ -97,7 +97,7 @@ class Reconciler:
         self._budget = MemoryBudget(ACTING_BYTES)
 
     async def run(self) -> None:
-        """Take batches until cancelled."""
+        """Reconcile batches of queued jobs until cancelled."""
         async with TaskGroup() as group:
             for _ in rounds():
                 keys = await self._queue.get_batch(BATCH)
@@ -108,7 +108,7 @@ class Reconciler:
                     continue
                 for key in keys:
                     if UUID(key) not in found:
-                        self._finish(key)
+                        self._queue.done(key)
                 for uids in batches([uid for key in keys if (uid := UUID(key)) in found], found):
                     await self._reconcile(uids, found, group)
 
@@ -126,7 +126,7 @@ class Reconciler:
                 group.create_task(self._act(task))
             else:
                 self._queue.add_after(task.key, BUDGET_PAUSE)
-                self._finish(task.key)
+                self._queue.done(task.key)
 
     async def _pause(self, keys: Sequence[str], error: DatabaseUnavailable) -> None:
         log.warning("reconcile.database_unavailable", error=str(error))
@@ -135,6 +135,7 @@ class Reconciler:
 
     def _retry(self, keys: Sequence[str]) -> None:
         for key in keys:
+            # `add` before `done`: the queue still counts the key as in work, so it becomes ready only once.
             self._queue.add(key)
             self._queue.done(key)
 
@@ -145,14 +146,16 @@ class Reconciler:
         jobs = await controller.load(self._db, uids, self._served)
         for uid in uids:
             if uid not in jobs:
-                self._finish(str(uid))
+                self._queue.done(str(uid))
         gang_available = await self._creator.has_gang_api() if jobs else False
         known = [job for job in jobs.values() if await self._knows_owner(job)]
         decided = [self._decide(job, gang_available=gang_available) for job in known]
         reached(FaultPoint.DECIDED)
+        # Invariant: no request is sent to the cluster before the decision that asks for it is stored.
         stored = await self._persist(decided)
         self._publisher.hint()
         reached(FaultPoint.PERSISTED)
+        # A job whose row changed since it was loaded has a newer intent or status, so its decision is outdated.
         for uid in {item.job.uid for item in decided} - {item.job.uid for item in stored}:
             metrics.REJECTED.inc()
             self._retry([str(uid)])
@@ -173,7 +176,7 @@ class Reconciler:
         except KubeError as error:
             log.warning("reconcile.anchor_unknown", job=key, error=str(error))
             self._queue.add_rate_limited(key)
-            self._finish(key)
+            self._queue.done(key)
             return False
         return True
 
@@ -238,13 +241,15 @@ class Reconciler:
             log.warning("act.database_unavailable", job=task.key, error=str(error))
             done = False
         finally:
+            # The memory is returned even if the term ends here with LeaseLost.
             self._budget.give_back(task.memory)
         if not done:
             self._queue.add_rate_limited(task.key)
         else:
             self._queue.forget(task.key)
             self._schedule(task)
-        self._finish(task.key)
+        self._queue.done(task.key)
+        # A quiet job is not reconciled again until its intent changes, so nothing about it needs to stay in memory.
         if task.quiet:
             self._expectations.forget(task.key)
 
@@ -258,9 +263,6 @@ class Reconciler:
         if task.wake_at is not None:
             wait = (task.wake_at - self._clock.now()) / timedelta(seconds=1)
             self._queue.add_after(task.key, min(max(wait, 0.0), LONGEST_SLEEP))
-
-    def _finish(self, key: str) -> None:
-        self._queue.done(key)
 
 
 def _must_be_written(item: Decided) -> bool:

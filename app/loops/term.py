@@ -119,8 +119,10 @@ class Term:
             group.create_task(self._identity.keep())
             group.create_task(self._repeat(self._settings.stale_after / 6, partial(self._probe, contact)))
             group.create_task(self._repeat(self._settings.heartbeat_every, partial(self._beat, contact)))
+            # Invariant: no loop below runs before every resource is listed. Until then a missing pod proves nothing.
             await self._mirror.wait_synced()
             await self._recount_pods()
+            # Every live job once: the former controller may have died between a decision and its actions.
             self._enqueue(await controller.live(self._context.db, self._settings.served))
             self._state.set("Running")
             group.create_task(self._queue.run())

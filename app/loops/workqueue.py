@@ -34,6 +34,7 @@ class WorkQueue:
         self._queued: set[str] = set()
         self._processing: set[str] = set()
         self._again: set[str] = set()
+        # `_due` has the time that counts for each key. Outdated entries of a key remain in `_heap` until their time.
         self._due: dict[str, float] = {}
         self._heap: list[tuple[float, str]] = []
         self._failures: dict[str, int] = {}
@@ -43,6 +44,10 @@ class WorkQueue:
     def __len__(self) -> int:
         """Return how many keys wait for a worker."""
         return len(self._queued)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether the key waits for a worker."""
+        return key in self._queued
 
     def add(self, key: str) -> None:
         """Make the key ready now."""

@@ -50,10 +50,18 @@ LONGEST_SLEEP: Final = 3600.0
 
 
 class SampleReconciler:
-    """Reconciles all SampleSets and SampleJobs. `verify` raises WrongCluster if the cluster is not the expected one."""
+    """Reconciles all SampleSets and SampleJobs. `verify` raises WrongCluster if the cluster is not the expected one.
+
+    `queue` replaces the work queue in which namespaces take turns.
+    """
 
     def __init__(
-        self, context: ControllerContext, leadership: Leadership, verify: Callable[[], Awaitable[None]]
+        self,
+        context: ControllerContext,
+        leadership: Leadership,
+        verify: Callable[[], Awaitable[None]],
+        *,
+        queue: WorkQueue | None = None,
     ) -> None:
         self._context = context
         self._db = context.db
@@ -62,7 +70,9 @@ class SampleReconciler:
         self._leadership = leadership
         self._verify = verify
         self._namespaces: dict[str, str] = {}
-        self._queue = WorkQueue(context.clock, group_of=lambda uid: self._namespaces.get(uid, ""))
+        if queue is None:
+            queue = WorkQueue(context.clock, group_of=lambda uid: self._namespaces.get(uid, ""))
+        self._queue = queue
         self._decider = SampleDecider(context)
         self._actuator = SampleActuator(
             context.api,

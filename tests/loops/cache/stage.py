@@ -16,7 +16,6 @@ from types import SimpleNamespace
 from typing import Any, Self
 from uuid import UUID, uuid4
 
-from app.clock import SystemClock
 from app.db import leases, samples
 from app.db.engine import Database
 from app.db.sample_rows import SampleRow
@@ -30,7 +29,9 @@ from app.k8s.connection import connect as connect_api
 from app.loops.cache.reconciler import SampleReconciler
 from app.loops.cache.runtime_servers import NoAnswer, Reply, RuntimeServers
 from app.loops.settings import ControllerSettings, SampleSettings
+from app.loops.workqueue import WorkQueue
 from app.services.samples import Samples
+from tests.loops.harness import SkippingClock
 from tests.support.kube import Cluster, KubeClient, connect
 
 KEY = b"k" * 32
@@ -114,6 +115,8 @@ class Stage:
     namespace: str
     servers: Servers
     sets: SampleReconciler
+    queue: WorkQueue
+    clock: SkippingClock
     samples: Samples
     nodes: list[str] = field(default_factory=list)
     installation: UUID = field(default_factory=uuid4)
@@ -249,7 +252,8 @@ async def a_stage(
     cluster: Cluster, database_url: str, *, image: str = IMAGE, namespaces: tuple[str, ...] = ()
 ) -> AsyncIterator[Stage]:
     db = await Database.open(database_url, pool_size=4)
-    clock = SystemClock()
+    clock = SkippingClock()
+    queue = WorkQueue(clock)
     lease = await leases.acquire(db, "controller", "test", ttl=600)
     assert lease is not None
     namespace = f"sets-{secrets.token_hex(4)}"
@@ -283,7 +287,9 @@ async def a_stage(
             kube=kube,
             namespace=namespace,
             servers=servers,
-            sets=SampleReconciler(context, leadership, verify),
+            sets=SampleReconciler(context, leadership, verify, queue=queue),
+            queue=queue,
+            clock=clock,
             samples=Samples(db, clock, lambda: None, limits, random.Random(1)),
             installation=installation,
         )

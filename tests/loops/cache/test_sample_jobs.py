@@ -9,6 +9,7 @@ import pytest_asyncio
 from app.db.sample_rows import SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.cache.reconcile.values import JobRecord
+from app.loops.cache.reconciler import FRESH_SECONDS
 from tests.loops.cache.stage import KEYS, QUIET_CLUSTER, Stage, a_stage
 from tests.support.cluster import running_embedded_cluster
 from tests.support.kube import Cluster
@@ -149,7 +150,7 @@ async def test_a_job_whose_set_is_gone_is_not_posted_to_a_later_set(stage: Stage
     await stage.until(uid, lambda row: row.phase == "Running")
     await stage.delete()
     await stage.until(of, lambda row: row.gone_at is not None)
-    assert str(uid) in stage.sets._queue._queued, "the end of a set wakes its jobs"
+    assert str(uid) in stage.queue, "the end of a set wakes its jobs"
     row = await stage.reconcile(uid)
     assert (row.phase, row.message) == ("Failed", "the SampleSet imagenet that the job was posted to is gone")
     stage.servers.told.clear()
@@ -160,14 +161,14 @@ async def test_a_job_whose_set_is_gone_is_not_posted_to_a_later_set(stage: Stage
 
 async def test_the_set_is_reconciled_often_after_a_job(stage: Stage) -> None:
     of = await stage.ready()
-    stage.sets._fresh_until[str(of)] = 0.0
+    stage.clock.skip(FRESH_SECONDS)
     dues = [await _due(stage, await stage.reconcile(of)) for _ in range(4)]
     assert dues == sorted(dues), "a set that has just become Ready is looked at soon, and less and less often"
     assert (dues[0] < 30, dues[-1] > 60) == (True, True)
     stage.servers.cached = 10
     uid = await stage.a_job("j", "clear")
     await stage.until(uid, lambda row: row.phase == "Succeeded")
-    assert str(of) in stage.sets._queue._queued
+    assert str(of) in stage.queue
     row = await stage.reconcile(of)
     assert row.record.cache.cached_bytes == 10  # type: ignore[union-attr]
     stage.servers.cached = 100
