@@ -1,6 +1,6 @@
-"""Everything that can be set, with its unit and the reason for its default. Each is an environment variable JOBGATE_….
+"""All settings, each an environment variable JOBGATE_…, with unit and reason for its default.
 
-Nothing below the composition root reads settings: values arrive as arguments.
+Only `app.bootstrap` reads settings. All other code receives values as arguments.
 """
 
 from collections.abc import Mapping
@@ -31,24 +31,24 @@ _DIRECTORY = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
 
 
 class Settings(ServingSettings):
-    """Of one process. Times are seconds and sizes bytes unless the text says otherwise."""
+    """The settings of one process. Times are in seconds and sizes in bytes, unless a description says otherwise."""
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True)
 
     database_url: Annotated[str | None, Field(description="postgresql://user:password@host/database")] = None
-    database_pool_size: Annotated[int, Field(ge=2, description="connections for requests, of a process, at most")] = 10
+    database_pool_size: Annotated[int, Field(ge=2, description="most connections of a process for requests")] = 10
     database_timeout: Annotated[
         float,
-        Field(gt=0, description="longest statement; a server silent for half as long again is taken for dead"),
+        Field(gt=0, description="longest time of a statement; a connection silent for 1.5 times as long is closed"),
     ] = 10.0
     controller_pool_size: Annotated[
-        int, Field(ge=2, description="connections for the controller, at most; requests cannot hold them up")
+        int, Field(ge=2, description="most connections for the controller; separate, so requests cannot delay it")
     ] = 6
 
     kubeconfig: Annotated[
-        str | None, Field(description="path; without it $KUBECONFIG, ~/.kube/config, then in-cluster credentials")
+        str | None, Field(description="path; by default $KUBECONFIG, ~/.kube/config, then in-cluster credentials")
     ] = None
-    kube_context: Annotated[str | None, Field(description="context of the kubeconfig; its current one by default")] = (
+    kube_context: Annotated[str | None, Field(description="context of the kubeconfig; by default its current one")] = (
         None
     )
     namespaces: Annotated[
@@ -56,21 +56,21 @@ class Settings(ServingSettings):
         Field(description="comma-separated namespaces to serve and watch; empty for the whole cluster"),
     ] = ()
     system_namespace: Annotated[
-        str, Field(description="where this installation keeps its ConfigMap, by which it knows its cluster again")
+        str, Field(description="namespace of this installation's ConfigMap, which identifies its cluster")
     ] = "jobgate-system"
     reserved_namespaces: Annotated[
         Names,
         Field(description="comma-separated namespaces never served, besides kube-* and the system namespace"),
     ] = ()
     scheduler_names: Annotated[
-        str, Field(description="upstream=cluster pairs, comma-separated, for schedulers that have another name here")
+        str, Field(description="comma-separated pairs upstream=cluster, for schedulers with another name here")
     ] = ""
     accelerators_file: Annotated[
-        str | None, Field(description="YAML: what containers get that ask for a resource, in mxnet-operator's format")
+        str | None, Field(description="YAML in mxnet-operator's format: additions to containers that use a resource")
     ] = None
 
     runtime_image: Annotated[
-        str, Field(description="image of SampleSets' runtime servers: any with jobgate and juicefs in it")
+        str, Field(description="image of SampleSets' runtime servers, with jobgate and juicefs in it")
     ] = ""
     runtime_access: Annotated[
         Literal["pod-proxy", "pod-address"],
@@ -85,32 +85,33 @@ class Settings(ServingSettings):
         ),
     ] = 1.0
     cache_mount_path: Annotated[
-        str, Field(pattern=_DIRECTORY, description="where a runtime server has its cache directories")
+        str, Field(pattern=_DIRECTORY, description="directory of the cache in runtime servers")
     ] = CACHE_MOUNT_PATH
     data_mount_path: Annotated[
-        str, Field(pattern=_DIRECTORY, description="where a runtime server has its set's data")
+        str, Field(pattern=_DIRECTORY, description="directory of the data in runtime servers")
     ] = DATA_MOUNT_PATH
 
     role: Annotated[
-        Literal["api", "controller", "all"], Field(description="what this process does: serve, control, or both")
+        Literal["api", "controller", "all"],
+        Field(description="role of this process: serve the API, run the controller, or both"),
     ] = "all"
 
     max_replicas: Annotated[int, Field(ge=1, description="largest number of replicas of a job")] = 10_000
     max_live_pods: Annotated[
-        int, Field(ge=1, description="most pods of all jobs that have not ended; Kubernetes is tested with 150 000")
+        int, Field(ge=1, description="most pods of all live jobs; Kubernetes is tested with 150 000")
     ] = 100_000
     max_live_pods_per_namespace: Annotated[
-        int, Field(ge=1, description="most pods of the jobs of a namespace that have not ended: half of all")
+        int, Field(ge=1, description="most pods of the live jobs of one namespace: half of all")
     ] = 50_000
     max_list_replicas: Annotated[
         int, Field(ge=1, description="largest number of replicas of all jobs of one List; twice that of one job")
     ] = 20_000
     max_job_bytes: Annotated[
-        int, Field(ge=1024, description="largest size of all pods of a job as JSON: an eighth of etcd's default quota")
+        int, Field(ge=1024, description="largest total size of a job's pods as JSON: an eighth of etcd's quota")
     ] = 256 * 1024 * 1024
-    max_rendered_pod_bytes: Annotated[int, Field(ge=1024, description="largest pod; etcd refuses 1.5 MiB")] = (
-        1024 * 1024
-    )
+    max_rendered_pod_bytes: Annotated[
+        int, Field(ge=1024, description="largest size of a pod as JSON; etcd refuses 1.5 MiB")
+    ] = 1024 * 1024
 
     pod_policy: Annotated[
         Level, Field(description="level of the Pod Security Standards that pod templates must meet")
@@ -120,11 +121,11 @@ class Settings(ServingSettings):
     ] = ()
     pod_policy_user_namespaces: Annotated[
         bool,
-        Field(description="whether hostUsers: false lifts controls; off, as a cluster without support drops the field"),
+        Field(description="whether hostUsers: false lifts controls; off, as clusters without support drop it"),
     ] = False
     service_accounts: Annotated[
         Names,
-        Field(description="comma-separated service accounts that pods may name besides default; * is any"),
+        Field(description="comma-separated service accounts that pods may use besides default; * is all"),
     ] = ()
     cache_roots: Annotated[
         Names,
@@ -135,16 +136,18 @@ class Settings(ServingSettings):
         Field(description="comma-separated namespaces whose Secrets SampleSets of any namespace may name"),
     ] = ()
 
-    lease_seconds: Annotated[float, Field(gt=0, description="how long a controller's lease lasts unrenewed")] = 15.0
-    request_timeout: Annotated[float, Field(gt=0, description="for one call of the cluster by the controller")] = 5.0
+    lease_seconds: Annotated[float, Field(gt=0, description="time after which an unrenewed lease expires")] = 15.0
+    request_timeout: Annotated[
+        float, Field(gt=0, description="longest time of one call to the cluster by the controller")
+    ] = 5.0
     lease_grace: Annotated[
         float,
-        Field(gt=0, description="how long work may go on ending after its lease ran out, before the process exits"),
+        Field(gt=0, description="time in which work must end after its lease expires; then the process exits"),
     ] = 10.0
     stale_after: Annotated[
         float,
         Field(
-            gt=0, description="silence of the cluster after which status is called stale; probes come six times in it"
+            gt=0, description="time without contact to the cluster after which status is stale; six probes fit in it"
         ),
     ] = 30.0
     restart_backoff: Annotated[
@@ -152,42 +155,50 @@ class Settings(ServingSettings):
     ] = 10.0
     restart_backoff_max: Annotated[float, Field(ge=0, description="longest wait before a restart")] = 360.0
     pserver_restart_limit: Annotated[
-        int, Field(ge=1, description="exits of one parameter server that fail a TrainingJob")
+        int, Field(ge=1, description="exits of one parameter server after which a TrainingJob fails")
     ] = 5
     auto_clean: Annotated[
         bool, Field(description="delete all pods of a TrainingJob that has ended, not only those that still run")
     ] = False
     disruption_limit: Annotated[
-        int, Field(ge=0, description="replacements of a replica that the cluster took away, before it counts as failed")
+        int, Field(ge=0, description="replacements of a disrupted replica before it counts as failed")
     ] = 10
     pending_deadline: Annotated[
         str,
         Field(
             pattern=r"^(never|[0-9]+(\.[0-9]+)?)$",
-            description="longest wait in one stretch, after which a job has failed; 0 or never: no limit",
+            description="longest uninterrupted time pending, then the job fails; 0 or never: no limit",
         ),
     ] = "86400"
     node_lost_after: Annotated[
-        str, Field(pattern=r"^(never|[0-9]+(\.[0-9]+)?)$", description="past a pod's grace on a lost node; or never")
+        str,
+        Field(
+            pattern=r"^(never|[0-9]+(\.[0-9]+)?)$",
+            description="time beyond its grace until a pod on a lost node is deleted by force; or never",
+        ),
     ] = "300"
-    evidence_log_bytes: Annotated[int, Field(ge=0, description="tail kept of each container's log")] = 64 * 1024
-    evidence_deadline: Annotated[float, Field(ge=0, description="for reading the logs of an ended attempt")] = 60.0
-    events_after: Annotated[float, Field(ge=0, description="pending time after which a pod's Events are read")] = 5.0
+    evidence_log_bytes: Annotated[
+        int, Field(ge=0, description="bytes at the end of each container's log that are stored")
+    ] = 64 * 1024
+    evidence_deadline: Annotated[
+        float, Field(ge=0, description="longest time for reading the logs of an ended attempt")
+    ] = 60.0
+    events_after: Annotated[float, Field(ge=0, description="time pending after which a pod's Events are read")] = 5.0
 
     autoscaler: Annotated[
-        Literal["on", "off"], Field(description="whether it resizes jobs; off, it only tells what it would do")
+        Literal["on", "off"], Field(description="whether it resizes jobs; if off, it only records decisions")
     ] = "off"
-    autoscaler_period: Annotated[float, Field(gt=0, description="from one look at cluster and jobs to the next")] = 30.0
+    autoscaler_period: Annotated[float, Field(gt=0, description="time between two runs of the autoscaler")] = 30.0
     autoscaler_freeze: Annotated[
-        float, Field(ge=0, description="how long a job is left alone after a change of its size by anybody")
+        float, Field(ge=0, description="time without autoscaling after any change of a job's size")
     ] = 60.0
     autoscaler_max_load: Annotated[
         float, Field(gt=0, le=1, description="share of the cluster's CPU and memory that pods may request")
     ] = 0.97
 
-    log_format: Annotated[Literal["json", "text"], Field(description="lines for machines or for people")] = "json"
+    log_format: Annotated[Literal["json", "text"], Field(description="json for programs, text for people")] = "json"
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Field(description="least severity that is written")
+        Literal["debug", "info", "warning", "error"], Field(description="lowest severity that is logged")
     ] = "info"
 
     @field_validator("accelerators_file")
@@ -205,7 +216,7 @@ class Settings(ServingSettings):
 
     @model_validator(mode="after")
     def _name_no_reserved_namespace(self) -> Self:
-        """A Secret of the system namespace holds the database's password, so no other setting may open it."""
+        """Reject settings that open a reserved namespace: a Secret there holds the database's password."""
         open_to_tenants = NamespaceSet(never=self.controller().served.never)
         for setting in ("namespaces", "secret_namespaces"):
             wrong = [name for name in getattr(self, setting) if name not in open_to_tenants]
@@ -216,7 +227,7 @@ class Settings(ServingSettings):
         return self
 
     def served_namespaces(self) -> NamespaceSet:
-        """The namespaces that are served, whoever asks."""
+        """Return the namespaces that jobgate serves, for every caller."""
         return self.controller().served
 
     def policy(self) -> PodPolicy:
@@ -231,7 +242,7 @@ class Settings(ServingSettings):
         return DatabaseTimeouts.of(self.database_timeout)
 
     def controller_database_timeouts(self) -> DatabaseTimeouts:
-        """What a statement of the controller would write after the lease has run out is refused anyway."""
+        """Bound statements by the lease: the fence rejects what the controller writes after its lease has expired."""
         return DatabaseTimeouts.of(min(self.database_timeout, self.lease_seconds * 2 / 3))
 
     def limits(self) -> Limits:
@@ -247,7 +258,7 @@ class Settings(ServingSettings):
         return PodLimits(installation=self.max_live_pods, namespace=self.max_live_pods_per_namespace)
 
     def cache_limits(self) -> CacheLimits:
-        """For a manifest of no namespace yet."""
+        """Return the limits without a namespace; the caller adds that of the manifest."""
         roots = self.cache_roots
         return CacheLimits(namespace="", secret_namespaces=frozenset(self.secret_namespaces), cache_roots=roots)
 

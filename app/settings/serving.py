@@ -1,4 +1,4 @@
-"""Settings of what serves HTTP: addresses, limits of bodies, connections and open answers, the order of a shutdown."""
+"""Settings of the HTTP server: addresses, limits on bodies, connections and open answers, and shutdown."""
 
 from typing import Annotated, TypeAlias
 from urllib.parse import urlsplit
@@ -21,73 +21,74 @@ Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 
 
 class ServingSettings(BaseSettings):
-    """Times are seconds and sizes bytes unless the text says otherwise."""
+    """The settings of the HTTP server. Times are in seconds and sizes in bytes, unless a description says otherwise."""
 
     host: Annotated[str, Field(description="address to serve on")] = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535, description="port to serve on; 0 takes a free one")] = 8080
+    port: Annotated[int, Field(ge=0, le=65535, description="port to serve on; 0 chooses a free one")] = 8080
     server_url: Annotated[
         str | None,
-        Field(description="where pods reach this gateway; by default the address that this process serves on"),
+        Field(description="URL at which pods reach this gateway; by default the address of this process"),
     ] = None
     shutdown_timeout: Annotated[
         float,
-        Field(gt=0, description="from SIGTERM until the process ends, whatever hangs; Kubernetes kills it after 30 s"),
+        Field(gt=0, description="longest time from SIGTERM to the end of the process; Kubernetes kills it after 30 s"),
     ] = 25.0
-    cors_origins: Annotated[Names, Field(description="comma-separated origins that browsers may call from")] = ()
+    cors_origins: Annotated[Names, Field(description="comma-separated origins from which browsers may call")] = ()
     open_access: Annotated[
-        bool, Field(description="serve without tokens, as an admin; refused on anything but a loopback address")
+        bool, Field(description="serve without tokens, each caller as admin; only on a loopback address")
     ] = False
     allowed_hosts: Annotated[
         Names,
-        Field(description="comma-separated host names, beside loopback's, that open access answers to"),
+        Field(description="comma-separated host names that open access accepts, besides those of loopback"),
     ] = ()
     max_body_bytes: Annotated[int, Field(ge=1024, description="largest request body")] = 3 * 1024 * 1024
     max_bodies_bytes: Annotated[
         int,
         Field(
             ge=1024,
-            description="request bodies over 16 KiB held at once: 8 of the largest, which decoded take 600 MiB at most",
+            description="bodies over 16 KiB held at once: 8 of the largest, which need 600 MiB when decoded",
         ),
     ] = 24 * 1024 * 1024
     max_open: Annotated[
         int,
-        Field(ge=1, description="streams, long polls and logs that a process holds open; each is a socket and 100 KiB"),
+        Field(ge=1, description="most open streams, long polls and logs of a process; each needs 100 KiB"),
     ] = 5000
     max_open_per_token: Annotated[
-        int, Field(ge=1, description="of these those of one token: half, so that no token keeps others out")
+        int, Field(ge=1, description="most of these for one token: half, so that no token excludes the others")
     ] = 2500
     max_open_logs: Annotated[
-        int, Field(ge=1, description="of these logs: each holds one of 100 connections to the API server")
+        int, Field(ge=1, description="most of these that are logs: each uses one of 100 connections to the API server")
     ] = 50
     max_header_bytes: Annotated[
-        int, Field(ge=8192, description="largest request line with headers; proxies commonly send 8 to 32 KiB at most")
+        int, Field(ge=8192, description="largest request line with headers; common proxies send at most 8 to 32 KiB")
     ] = 64 * 1024
     max_connections: Annotated[
         int,
-        Field(ge=8, description="connections served at once: all that MAX_OPEN allows, and 1000 for other requests"),
+        Field(ge=8, description="most open connections: those of MAX_OPEN, and 1000 for other requests"),
     ] = 6000
     max_connections_per_address: Annotated[
-        int, Field(ge=1, description="connections of one client address: half; behind a proxy, as many as in total")
+        int,
+        Field(ge=1, description="most connections of one client address: half; behind a proxy, set it to the total"),
     ] = 3000
     header_timeout: Annotated[
-        float, Field(gt=0, description="for a request's headers; a working client sends them in one packet")
+        float, Field(gt=0, description="longest time for headers; a working client sends them in one packet")
     ] = 10.0
     body_timeout: Annotated[
-        float, Field(gt=0, description="for a request's body; the largest one then needs 0.5 Mbit/s")
+        float, Field(gt=0, description="longest time for a body; the largest one then needs 0.5 Mbit/s")
     ] = 60.0
     idle_timeout: Annotated[
-        float, Field(gt=0, description="between two requests of a connection; longer than proxies keep them, 60 s")
+        float, Field(gt=0, description="longest time between two requests; longer than the 60 s of common proxies")
     ] = 75.0
     send_timeout: Annotated[
         float,
-        Field(gt=0, description="for a client to take the next 16 KiB of an answer: 273 B/s, which any link can do"),
+        Field(gt=0, description="longest time for a client to take 16 KiB of an answer: 273 B/s, slower than any link"),
     ] = 60.0
     max_stall: Annotated[
         float,
-        Field(ge=0, description="CPU time of one callback that is logged with its stack as loop.stalled; 0 for never"),
+        Field(ge=0, description="CPU time of a callback above which it is logged as loop.stalled; 0 disables this"),
     ] = 0.0
     drain_seconds: Annotated[
-        float, Field(ge=0, description="served on after SIGTERM, not ready, until load balancers know")
+        float, Field(ge=0, description="time of serving after SIGTERM, not ready, so that load balancers learn of it")
     ] = 5.0
 
     def lasting(self) -> LastingLimits:
@@ -102,7 +103,7 @@ class ServingSettings(BaseSettings):
         )
 
     def _hosts(self) -> tuple[str, ...]:
-        """With open access, the names of this gateway: any other one in a Host header is a web page's trick."""
+        """Return the accepted Host names of open access: another name can come from a web page (DNS rebinding)."""
         if not self.open_access:
             return ()
         bound = f"[{self.host}]" if ":" in self.host else self.host
