@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from devcluster import clock
-from devcluster.errors import StatusError, bad_request, precondition_failed
+from devcluster.errors import bad_request, precondition_failed
 from devcluster.objects import Object, is_terminal, is_terminating, meta, spec, uid
 from devcluster.resources import NAMESPACES, PODS, ApiResource
 
@@ -63,18 +63,14 @@ def check_preconditions(resource: ApiResource, obj: Object, options: DeleteOptio
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid(obj)}). "
             "The object might have been deleted and then recreated"
         )
-        raise _failed(resource, name, why)
+        raise precondition_failed(resource.kind, name, why)
     version = meta(obj)["resourceVersion"]
     if options.version is not None and options.version != version:
         why = (
             f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in "
             f"record ({version}). The object might have been modified"
         )
-        raise _failed(resource, name, why)
-
-
-def _failed(resource: ApiResource, name: str, why: str) -> StatusError:
-    return precondition_failed(resource.kind, name, why)
+        raise precondition_failed(resource.kind, name, why)
 
 
 def decide(resource: ApiResource, obj: Object, options: DeleteOptions) -> DeletionOutcome:

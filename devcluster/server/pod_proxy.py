@@ -39,9 +39,11 @@ class PodPortProxy:
             name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP | _CONSUMED
         }
         body = request.content if request.can_read_body else None
+        # The pod must receive the path exactly as the client sent it, so the URL is not normalized.
+        exact = URL(url, encoded=True)
         try:
             answer = await self._client().request(
-                request.method, _verbatim(url), headers=headers, data=body, allow_redirects=False
+                request.method, exact, headers=headers, data=body, allow_redirects=False
             )
         except (aiohttp.ClientError, OSError) as error:
             raise StatusError(503, "ServiceUnavailable", f"error trying to reach service: {_words(error)}") from error
@@ -73,11 +75,6 @@ def _words(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"dial tcp {error.host}:{error.port}: connect: {(error.os_error.strerror or str(error)).lower()}"
     return str(error)
-
-
-def _verbatim(url: str) -> URL:
-    """Return the URL without normalization: the pod must receive the path exactly as the client sent it."""
-    return URL(url, encoded=True)
 
 
 def _host(pod: Object) -> str:

@@ -132,9 +132,6 @@ class KubeClient:
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return await self.request("POST", path, body=body)
 
-    async def put(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        return await self.request("PUT", path, body=body)
-
     async def patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return await self.request("PATCH", path, body=body, content_type=MERGE_PATCH)
 
