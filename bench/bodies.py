@@ -1,4 +1,4 @@
-"""What is submitted: the same pods as a GenericJob and as a batch/v1 Job, in bodies of equal size."""
+"""Request bodies of equal size: the same pods as a GenericJob and as a batch/v1 Job."""
 
 import json
 from typing import Any

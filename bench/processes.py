@@ -1,4 +1,4 @@
-"""What the kernel knows of processes, and ports that nobody uses."""
+"""Read CPU time and memory of processes from the kernel, and find free ports."""
 
 import os
 import socket

@@ -1,1 +1,1 @@
-"""What keeps the repository itself in order: lock files, generated files, the cluster suites."""
+"""Tools for the repository itself: lock files, generated files, the suites on a real cluster."""

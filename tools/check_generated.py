@@ -1,4 +1,4 @@
-"""What is made from something else is current, and what a file names exists; `make check`. One sentence a failure."""
+"""Check that generated files are current and that named files exist (`make check`); print one line per failure."""
 
 import asyncio
 import re
