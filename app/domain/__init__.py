@@ -1,5 +1,6 @@
-"""What a job means. Values in, values out: no I/O, no clock, no randomness.
+"""The pure core of jobgate: functions of values, without I/O, clock or randomness.
 
-dialects (user spec -> plan) and manifests (plan -> plain dicts) meet only in the plan; status turns raw
-pods into conclusions; `reconcile` holds plan, intent and observation together and says what to do next.
+`dialects` turn manifests into plans, and `manifests` turns plans into Kubernetes objects; they meet only in the plan.
+`planning` serves both to the API and to the controller. `status` turns raw pods into observations, and `reconcile`
+compares plan, intent, record and observed pods, and decides what to do next.
 """

@@ -1,4 +1,4 @@
-"""Sets of namespaces, which may be infinite: what a token reaches, and what an installation serves."""
+"""Sets of namespaces, which may be infinite: those of a token, and those that an installation serves."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -33,12 +33,12 @@ class NamespaceSet:
 
     @property
     def names(self) -> list[str] | None:
-        """The members in alphabetical order; None if the set has no end."""
+        """The members in alphabetical order; None if the set is infinite."""
         return None if self.only is None else sorted(name for name in self.only if name in self)
 
     @property
     def excluded(self) -> list[str]:
-        """Every namespace that is not a member of a set without an end, except those that begin with kube-."""
+        """The namespaces that an infinite set excludes, except those that begin with kube-."""
         return sorted(self.never)
 
 

@@ -26,7 +26,7 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _SUFFIX_OF_POWER = {power: suffix for suffix, power in _DECIMAL.items()}
 _SUFFIX_OF_KIBI = {power: suffix for suffix, power in _BINARY.items()} | {0: ""}
-# 64 digits times 2^60 or 10^100, and nanos: nothing is ever rounded by the context itself.
+# Enough digits for 64 digits times 2^60 or 10^100, and nanos: the context itself never rounds.
 _EXACT = Context(prec=300)
 
 

@@ -1,4 +1,4 @@
-"""What a token allows."""
+"""The roles of API tokens."""
 
 from enum import StrEnum
 

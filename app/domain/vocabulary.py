@@ -71,12 +71,12 @@ class Outcome(SpelledAnew):
 
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
-    DISRUPTED = "Disrupted"  # the cluster took the pod away: not charged to the restart budget
-    STOPPED = "Stopped"  # jobgate took it away: pause, cancel, scale-down or clean-up; fires no rule
+    DISRUPTED = "Disrupted"  # the cluster ended the pod: not charged to the restart budget
+    STOPPED = "Stopped"  # jobgate stopped the pod: pause, cancel, scale down or clean-up; fires no rule
 
 
 class StopReason(StrEnum):
-    """Why jobgate asked a running attempt to go. Persisted before the pod is deleted."""
+    """Why jobgate stops a running attempt. It is stored before the pod is deleted."""
 
     PAUSE = "Paused"
     CANCEL = "Cancelled"
@@ -86,9 +86,9 @@ class StopReason(StrEnum):
 
 
 class ScaleOutcome(StrEnum):
-    """What became of a request for another size."""
+    """The outcome of a request for another size."""
 
-    REACHED = "Reached"  # the replicas asked for are running or done, and those that had to leave are gone
+    REACHED = "Reached"  # the requested replicas run or have succeeded, and the others are gone
     REFUSED = "Refused"  # by the cluster
     REPLACED = "Replaced"  # by a newer request for the same task
     JOB_ENDED = "JobEnded"
@@ -109,8 +109,9 @@ class RestartPolicy(StrEnum):
 
 
 class BudgetScope(StrEnum):
-    """What is counted against the limit: restarts of the replica, or of the job, where replicas that fail while the job
-    restarts belong to that one restart.
+    """What a restart limit counts: the restarts of each replica, or those of the job.
+
+    Replicas that fail while the job restarts belong to that restart.
     """
 
     REPLICA = "replica"
@@ -126,7 +127,7 @@ class CleanUpPolicy(StrEnum):
 
 
 class RuleOutcome(StrEnum):
-    """What replicas come to by which a rule ends the job: well by their success, badly by their failure or any end."""
+    """The end of replicas that a rule waits for. `success` ends the job well; `failure` and `end` (any end) badly."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -140,7 +141,7 @@ class Quantifier(StrEnum):
 
 
 class ConditionType(StrEnum):
-    """Uniform conditions; a dialect renders them under its kind's names."""
+    """The uniform conditions of a job. A dialect shows them under the names of its kind."""
 
     INITIALIZED = "Initialized"
     RUNNING = "Running"
@@ -154,13 +155,13 @@ class ConditionType(StrEnum):
 class PendingCode(StrEnum):
     """Why a job is not running yet: a stable contract, explained in docs/status.md."""
 
-    QUEUED = "Queued"  # stored; the controller has not looked at it yet
+    QUEUED = "Queued"  # stored; the controller has not reconciled it yet
     PREVIOUS_OBJECTS = "PreviousObjects"  # a finished job of the same name still has objects
-    NAME_TERMINATING = "NameTerminating"  # the previous attempt's pod is still going
+    NAME_TERMINATING = "NameTerminating"  # the pod of the previous attempt is still being deleted
     BACK_OFF = "BackOff"  # waiting before the next attempt
     UNSCHEDULABLE = "Unschedulable"
     SCHEDULING_GATED = "SchedulingGated"
-    NOT_SCHEDULED = "NotScheduled"  # no scheduler has spoken yet
+    NOT_SCHEDULED = "NotScheduled"  # no scheduler has reported a result yet
     IMAGE_PULL = "ImagePull"
     INVALID_IMAGE_NAME = "InvalidImageName"
     CONTAINER_CONFIG = "ContainerConfig"  # a ConfigMap, Secret or key that the containers need is missing
@@ -181,12 +182,12 @@ class PendingCode(StrEnum):
     CLUSTER_ERROR = "ClusterError"
 
 
-# Codes that say no more than that a pod waits; its Events may tell why.
+# Codes that do not name the cause of the wait; the Events of the pod may name it.
 VAGUE = frozenset({PendingCode.NOT_SCHEDULED, PendingCode.CONTAINER_CREATING, PendingCode.INITIALIZING})
 
 
 class Reason(StrEnum):
-    """Reasons of job phases, replicas and history rows that jobgate itself concludes."""
+    """The reasons of job phases, replicas and history rows that jobgate itself sets."""
 
     SUBMITTED = "Submitted"
     CREATING = "CreatingPods"

@@ -1,4 +1,4 @@
-"""The Kubernetes objects of a plan as JSON, page by page: no request renders a whole job at once."""
+"""Renders the Kubernetes objects of a plan as JSON, page by page, so that no request renders a whole job at once."""
 
 import asyncio
 from collections.abc import Iterable
@@ -10,14 +10,14 @@ import msgspec
 from app.domain.manifests.rendered import count_objects, objects_of, sample_objects
 from app.domain.plan import JobPlan, Manifest
 
-# A page ends early rather than growing beyond this; a pod may be a megabyte.
+# The largest page; a single pod may have a megabyte.
 PAGE_BYTES: Final = 4 * 1024 * 1024
 SAMPLE: Final = 100  # objects that a dry run shows of a job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestPage:
-    """Objects as JSON. `more` says that further ones exist."""
+    """Objects as JSON. `more` says that there are further objects."""
 
     items: list[bytes]
     more: bool
@@ -26,18 +26,18 @@ class ManifestPage:
 async def page_of(
     plan: JobPlan, *, start: int, size: int, task: str | None, max_bytes: int = PAGE_BYTES
 ) -> ManifestPage:
-    """At most `size` objects from place `start` on, at least one if there is one."""
+    """At most `size` objects from index `start` on, and at least one if there is one."""
     return await _taken(objects_of(plan, start=start, task=task), size, max_bytes, least=1)
 
 
 class Sampler:
-    """Shows some objects of each job of a request, within one bound for the whole answer."""
+    """Renders some objects of each job of a dry run, within one limit for the whole answer."""
 
     def __init__(self, max_bytes: int = PAGE_BYTES) -> None:
         self._left = max_bytes
 
     async def sample(self, plan: JobPlan) -> tuple[list[bytes], int]:
-        """Objects of the job and of the first replicas of each task, and how many objects are left out."""
+        """The objects of the job and of the first replicas of each task, and the number of omitted objects."""
         page = await _taken(sample_objects(plan, SAMPLE), count_objects(plan), self._left, least=0)
         self._left -= sum(map(len, page.items))
         return page.items, count_objects(plan) - len(page.items)
@@ -52,5 +52,5 @@ async def _taken(manifests: Iterable[Manifest], size: int, max_bytes: int, least
             return ManifestPage(items=items, more=True)
         items.append(encoded)
         taken += len(encoded)
-        await asyncio.sleep(0)  # rendering a large pod takes milliseconds, and others wait
+        await asyncio.sleep(0)  # rendering a large pod takes milliseconds; other requests run in between
     return ManifestPage(items=items, more=False)

@@ -1,4 +1,4 @@
-"""What a request for another size means for a job, and what an edit that changes sizes has to record. Pure."""
+"""Computes the sizes that a request asks for, and what an edit that changes sizes must record. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from app.domain.planning import Planner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizesWanted:
-    """Sizes by task, or `replicas` of one `task`, which may be left out where only one can be scaled."""
+    """The requested sizes by task, or `replicas` of one `task`, which may be omitted if only one can be scaled."""
 
     replicas: int | None = None
     task: str | None = None
@@ -23,7 +23,7 @@ class SizesWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """Which tasks get another size by an edit, which names the job may use from then on, and how many pods it adds."""
+    """The tasks that an edit resizes, the names that the job may use in addition, and the number of added pods."""
 
     scales: Sequence[ScaleChange]
     names: Sequence[NameRange]
@@ -56,7 +56,7 @@ def wanted_sizes(scaling: Scaling, wanted: SizesWanted) -> Mapping[str, int]:
     """Sizes by task.
 
     Raises:
-        InvalidManifest: the request is unclear, or goes beyond what the job allows; with every error of it.
+        InvalidManifest: the request is ambiguous or exceeds the bounds of the job; with every error.
     """
     problems = Problems()
     if wanted.tasks is not None:
@@ -68,10 +68,10 @@ def wanted_sizes(scaling: Scaling, wanted: SizesWanted) -> Mapping[str, int]:
 
 
 def shifted_sizes(scaling: Scaling, deltas: Mapping[str, int]) -> Mapping[str, int]:
-    """Sizes by task after so many more, or fewer.
+    """The sizes by task after these changes.
 
     Raises:
-        InvalidManifest: that is beyond what the job allows; with every error of it.
+        InvalidManifest: the sizes exceed the bounds of the job; with every error.
     """
     asked = [
         _Asked(task, scaling.sizes.get(task, 0) + delta, pointer_to("/tasks", task)) for task, delta in deltas.items()

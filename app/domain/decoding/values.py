@@ -1,4 +1,4 @@
-"""What both readers share: the values they may return, the limits, and how a refusal is worded."""
+"""What the JSON and YAML decoders share: their values, their limits and the wording of their errors."""
 
 import re
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingLimits:
-    """Bounds on a document's shape: keys of all objects together, values altogether, nesting, documents.
+    """Limits on the shape of a document: keys of all objects together, all values together, nesting, documents.
 
     `max_repeated` bounds the characters that YAML aliases copy, so that a small body cannot become a large document.
     """

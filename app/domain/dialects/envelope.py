@@ -1,4 +1,4 @@
-"""apiVersion, kind and metadata: what manifests of all kinds have in common, and jobgate's own annotations."""
+"""The envelope that manifests of all kinds share: apiVersion, kind, metadata, and the annotations of jobgate."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, TypedDict
@@ -9,10 +9,10 @@ from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.plan import Manifest
 from app.domain.policy.table import NAMES
 
-ASSIGNED: Final = "assigned"  # where an accepted manifest keeps what its dialect has decided once
+ASSIGNED: Final = "assigned"  # the field of an accepted manifest with what its dialect assigned
 _TOP: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 _KEPT: Final = ("name", "generateName", "namespace", "labels", "annotations")
-# What a cluster writes into an object that it exports: accepted, and of no meaning here.
+# The fields that a cluster writes into exported objects. They are accepted and ignored.
 _CLUSTERS_OWN: Final = (
     "uid",
     "resourceVersion",
@@ -34,7 +34,7 @@ _MAX_SECONDS: Final = 10 * 366 * 86_400
 
 
 class ClientDeadlines(TypedDict):
-    """A plan's durations that clients may set."""
+    """The durations of a plan that clients may set, in seconds."""
 
     active_deadline: int | None
     pending_deadline: int | None
@@ -42,7 +42,7 @@ class ClientDeadlines(TypedDict):
 
 
 def read_envelope(manifest: Manifest, problems: Problems) -> Manifest:
-    """The manifest without spec, status and what only a cluster writes; whatever is wrong goes to the problems."""
+    """The manifest without spec, status and the fields that a cluster writes. Every error of these is reported."""
     for name in manifest:
         if name not in _TOP:
             add_unknown_field(problems, pointer_to("", name), name, _TOP)
@@ -66,13 +66,13 @@ def as_posted(manifest: Manifest) -> Manifest:
 
 
 def usable_name(manifest: Manifest) -> str:
-    """The job's name, or an empty one where it is missing or wrong."""
+    """The name of the job; empty if it is missing or not valid."""
     name = manifest["metadata"].get("name")
     return name if isinstance(name, str) and _name_problem(name) is None else ""
 
 
 def client_seconds(annotations: Mapping[str, str], key: str) -> int | None:
-    """A duration that the client has set by annotation, of an accepted manifest."""
+    """The duration of an annotation of an accepted manifest; None if it is absent."""
     return int(annotations[key]) if key in annotations else None
 
 
@@ -97,7 +97,7 @@ def client_deadlines(manifest: Manifest) -> ClientDeadlines:
 
 
 def _check_name(metadata: Manifest, problems: Problems) -> None:
-    """Names are checked for what every kind makes of them: a label's value and the beginning of other names."""
+    """Check the name for its uses in every kind: as the value of a label and as the beginning of other names."""
     name = metadata.get("name")
     if name is None:
         problems.add("/metadata/name", "Required", "the job needs a name", "a lowercase RFC 1123 name")
@@ -153,7 +153,7 @@ def _check_annotations(metadata: Manifest, problems: Problems) -> None:
 
 
 def _texts(metadata: Manifest, field: str, problems: Problems) -> Iterator[tuple[str, str]]:
-    """The entries of labels or annotations, which are all texts."""
+    """The entries of labels or annotations; values that are no strings are reported."""
     entries = metadata.get(field, {})
     if not isinstance(entries, dict):
         problems.add(pointer_to("/metadata", field), "InvalidType", "must be an object", "an object of strings")

@@ -1,7 +1,7 @@
-"""The base of every kind's spec model, and its errors in our words.
+"""The base class of all spec models, and the translation of their errors.
 
-Pydantic declares shape and defaults and yields the JSON schema; what it finds wrong is told as `FieldError`s with
-exact pointers, and a misspelt field gets the nearest name that exists.
+Pydantic models declare the shape and the defaults of a spec and generate its JSON schema. Their errors become
+`FieldError`s with exact pointers, and an unknown field gets a suggestion of the nearest known name.
 """
 
 import types
@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from app.domain.errors import Problems, pointer_to, shorten
 
-# Longer names are nobody's typo, and comparing them costs time.
+# A longer name is no typo, and its comparison takes long.
 _MAX_COMPARED: Final = 64
 _WRONG_TYPE: Final = {
     "int_type": "an integer",
@@ -49,9 +49,9 @@ class SpecModel(BaseModel):
 
 
 def read_spec(model: type[_Model], value: Any, pointer: str, problems: Problems) -> _Model | None:
-    """The value as a model, or None when its shape is wrong. Every error is added to the problems.
+    """The value as a model, or None if its shape is wrong. Every error is reported.
 
-    Unknown fields are told and left out, so that what else is wrong can be told with them.
+    A value whose only errors are unknown fields is read without them, so that its other errors are reported too.
     """
     try:
         return model.model_validate(value)
@@ -68,9 +68,9 @@ def read_spec(model: type[_Model], value: Any, pointer: str, problems: Problems)
 
 
 def read_in_part(model: type[_Model], value: Any) -> tuple[_Model, Sequence[tuple[str | int, ...]]] | None:
-    """What can be understood of a value whose shape is wrong, and the places that were left out for it.
+    """The readable part of a value whose shape is wrong, and the places that were left out.
 
-    Left out are the smallest optional fields that hold what is wrong; None, when some of it is in none.
+    The smallest optional fields that contain an error are left out; None if an error is in a required field only.
     """
     try:
         return model.model_validate(value), ()
@@ -111,7 +111,7 @@ def _without(value: Any, locations: Sequence[tuple[str | int, ...]]) -> Any:
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that this one was probably meant to be."""
+    """The known name that is most similar to a misspelt one; None if none is similar."""
     if len(name) > _MAX_COMPARED:
         return None
     folded = {candidate.lower(): candidate for candidate in known}

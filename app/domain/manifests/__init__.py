@@ -1,5 +1,4 @@
-"""A plan as plain Kubernetes objects, as the API server takes them.
+"""Renders plans as Kubernetes objects in plain dicts.
 
-Pure functions from plan to dict; nothing here knows a kind. Every object but the anchor is owned by the anchor, so
-deleting that one deletes all.
+Nothing here knows kinds. The anchor owns every other object of a job, so its deletion deletes all.
 """

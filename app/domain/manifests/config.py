@@ -1,6 +1,6 @@
-"""A job's ConfigMaps: the anchor and, where the job is elastic, its list of hosts.
+"""Renders the ConfigMaps of a job: the anchor and, if the job is elastic, its list of hosts.
 
-The anchor owns everything else of a job, and outlives a database that forgot it. It never holds the manifest, whose
+The anchor owns all other objects of a job and remains if the database is lost. It never contains the manifest, whose
 env may be secret.
 """
 
@@ -49,7 +49,7 @@ def hosts_manifest(plan: JobPlan, hosts: HostsPlan, anchor_uid: str | None) -> M
 
 
 def hosts_data(plan: JobPlan, hosts: HostsPlan) -> dict[str, str]:
-    """One file for programs, and one a task for shells: a host a line, below the generation as a comment."""
+    """A JSON file for programs, and a text file for each task: a comment with the generation, then one host a line."""
     generation = plan.identity.generation
     whole = msgspec.json.encode({"generation": generation, "hosts": hosts.hosts}).decode()
     lines = {

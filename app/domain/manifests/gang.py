@@ -1,4 +1,4 @@
-"""The PodGroup by which a gang scheduler starts all replicas or none."""
+"""Renders the PodGroup with which a gang scheduler starts all replicas of a job or none."""
 
 from app.domain.manifests.metadata import owned_metadata
 from app.domain.plan import GangPlan, JobPlan, Manifest

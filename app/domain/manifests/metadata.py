@@ -1,4 +1,4 @@
-"""What every object of a job carries: who it belongs to, and what deletes it."""
+"""The metadata of all objects of a job: labels of its identity, and the owner reference."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from app.domain.plan import JobIdentity, Manifest
 
 
 def job_labels(identity: JobIdentity) -> dict[str, str]:
-    """Labels by which the objects of a job, and of this installation, are found again."""
+    """The labels by which jobgate finds the objects of a job and of an installation."""
     return {
         labels.INSTALLATION: identity.installation,
         labels.JOB_UID: identity.uid,
@@ -19,9 +19,10 @@ def job_labels(identity: JobIdentity) -> dict[str, str]:
 
 
 def owned_metadata(identity: JobIdentity, name: str, own_labels: Mapping[str, str], anchor_uid: str | None) -> Manifest:
-    """Metadata of an object under the anchor; without the anchor's uid (a dry run) under nothing.
+    """The metadata of an object that the anchor owns; without the uid of the anchor (a dry run) it has no owner.
 
-    `controller: true`, because otherwise a ReplicaSet may adopt our pods and a drain refuses to evict them.
+    The owner is a controller (`controller: true`): otherwise a ReplicaSet may adopt the pods, and a drain refuses to
+    evict them.
     """
     metadata: Manifest = {
         "name": name,

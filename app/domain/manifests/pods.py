@@ -1,4 +1,4 @@
-"""One attempt of one replica as a Pod."""
+"""Renders one attempt of a replica as a Pod."""
 
 from app.domain import labels
 from app.domain.manifests.metadata import owned_metadata
@@ -6,7 +6,7 @@ from app.domain.plan import JobPlan, Manifest, ReplicaPlan
 
 
 def pod_manifest(plan: JobPlan, replica: ReplicaPlan, attempt: int, anchor_uid: str | None) -> Manifest:
-    """The pod holds our finalizer until its end is recorded, so that nobody can take the truth away first."""
+    """The pod of an attempt. Its finalizer keeps it until its end is recorded, whoever deletes it."""
     template = replica.template
     own = template.get("metadata") or {}
     pod_labels = {**(own.get("labels") or {}), **replica.labels, **_labels(replica, attempt)}

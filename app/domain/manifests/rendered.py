@@ -1,4 +1,4 @@
-"""A whole plan as objects, for dry runs and for people who want to see what would be made; and what that takes."""
+"""Renders whole plans for dry runs and for the manifests of a job, and computes their sizes and reserved names."""
 
 from collections.abc import Iterator
 
@@ -72,7 +72,7 @@ def _shared_objects(plan: JobPlan, anchor_uid: str | None) -> list[Manifest]:
 
 
 def pod_bytes(plan: JobPlan) -> dict[str, int]:
-    """Size of the largest pod of each task that has replicas: the last rank's, whose numbers are the longest."""
+    """The size of the largest pod of each task with replicas: that of the last rank, whose numbers are the longest."""
     no_uid = "00000000-0000-0000-0000-000000000000"
     return {
         task.name: len(msgspec.json.encode(pod_manifest(plan, task.render(task.size - 1), 1, no_uid)))
@@ -82,7 +82,7 @@ def pod_bytes(plan: JobPlan) -> dict[str, int]:
 
 
 def reserved_names(plan: JobPlan) -> list[NameRange]:
-    """What no other live job of the namespace may use, the job's own name among it."""
+    """The names that no other live job of the namespace may use, including the name of the job."""
     reserved = [NameRange(NameKind.JOB, plan.identity.name), *plan.spare_pods]
     reserved += [NameRange(NameKind.SERVICE, service.name) for service in plan.services]
     for task in plan.tasks:
@@ -93,12 +93,12 @@ def reserved_names(plan: JobPlan) -> list[NameRange]:
 
 
 def names_added(before: JobPlan, after: JobPlan) -> list[NameRange]:
-    """What a job that is edited has to reserve beside what it has."""
+    """The names that an edited job must reserve in addition."""
     return without(reserved_names(after), reserved_names(before))
 
 
 def _names_of_task(task: TaskPlan) -> list[NameRange]:
-    """Names of replicas end in their rank, so the first and the last one tell all of them."""
+    """The names of the replicas of a task. They end in the rank, so the first and the last name determine the range."""
     if not task.size:
         return []
     kinds = (NameKind.POD, NameKind.SERVICE) if task.own_services else (NameKind.POD,)

@@ -1,4 +1,4 @@
-"""Services by which replicas find one another."""
+"""Renders the Services by which replicas find one another."""
 
 from app.domain import labels
 from app.domain.manifests.metadata import owned_metadata
@@ -6,7 +6,7 @@ from app.domain.plan import JobPlan, Manifest, ServicePlan
 
 
 def service_manifest(plan: JobPlan, service: ServicePlan, anchor_uid: str | None) -> Manifest:
-    """Replicas look for one another before they are ready, so addresses that are not ready are published."""
+    """A Service. It publishes addresses that are not ready: replicas connect to one another before they are ready."""
     spec: Manifest = {
         "publishNotReadyAddresses": True,
         "selector": {**service.selector, labels.JOB_UID: plan.identity.uid},

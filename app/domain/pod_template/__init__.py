@@ -1,7 +1,7 @@
-"""What a pod template may say, found out before anything is stored.
+"""Validates pod templates before a job is stored.
 
-First the closed schema of Kubernetes' own definitions (names and types), then what the API server checks in code, then
-what a job's pod may not carry because jobgate sets it. Details name fields and rules, never what an env value holds.
+The checks are, in order: the closed schema of the definitions of Kubernetes (names and types), the validation code of
+the API server, and the fields that jobgate sets itself. Error details never quote the value of an env variable.
 """
 
 from app.domain.decoding import JsonValue
@@ -14,7 +14,7 @@ __all__ = ["validate_pod_template"]
 
 
 def validate_pod_template(template: JsonValue, pointer: str, problems: Problems) -> None:
-    """Add to `problems` all that Kubernetes, or jobgate, would refuse in a PodTemplateSpec."""
+    """Report every field of a PodTemplateSpec that Kubernetes or jobgate would refuse."""
     if not isinstance(template, dict):
         problems.add(pointer, "Invalid", "a pod template must be an object", "an object with metadata and spec")
         return

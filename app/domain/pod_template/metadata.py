@@ -1,12 +1,12 @@
-"""Labels and annotations of a template, and what else its metadata may not hold."""
+"""Rules on the metadata of a template: its labels, its annotations, and the fields that it may not set."""
 
 from app.domain import labels, names
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.pod_template.reading import Mapping, mapping
 
-# Each is decided by jobgate or by the cluster; ignoring what somebody wrote there would be a lie. name and generateName
-# are not here: Kubernetes accepts and ignores them in a template, and generators of manifests write them.
+# jobgate or the cluster sets these fields, so a value of the user must not be ignored silently. name and generateName
+# are not listed: Kubernetes accepts and ignores them in a template, and generators of manifests write them.
 _NOT_A_TEMPLATES = {
     "namespace": "pods are created in the namespace of their job",
     "ownerReferences": "pods are owned by their job",

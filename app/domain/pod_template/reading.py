@@ -1,4 +1,4 @@
-"""Reading a value that may be of any type: what has the wrong one reads as absent, for the schema reports it."""
+"""Reads values of unknown type. A value of the wrong type reads as absent, because the schema reports it."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
-"""The closed schema of a PodTemplateSpec, and its errors in words for the person who wrote the template.
+"""Validates a PodTemplateSpec with the closed schema of Kubernetes, and words the errors for users.
 
-The schema is made from an API server's own description by tools/pod_template_schema.py. A null is no value, as it is to
-Kubernetes; since that is rare, nulls are only taken out when a template did not pass as it was.
+tools/pod_template_schema.py generates the schema from the OpenAPI document of an API server. A null is an absent value,
+as in Kubernetes. Nulls are rare, so they are removed only if a template is not valid with them.
 """
 
 import difflib
@@ -141,7 +141,7 @@ def _accepted_by(error: jsonschema_rs.ValidationError, name: str) -> str:
 
 
 def _schema_at(path: list[str | int]) -> dict[str, Any]:
-    """Follow an instance's path through the schema; an unknown place has the empty schema."""
+    """The schema at the path of an instance; empty if the path is unknown."""
     schema = _resolved(_SCHEMA)
     for step in path:
         if isinstance(step, int):

@@ -1,4 +1,4 @@
-"""Elasticity decided: what the cluster has, what jobs ask for, and the sizes that follow. Pure.
+"""Computes the sizes of elastic jobs from the capacity of the cluster and the requests of its pods.
 
 nodes, pods ─▶ inventory ─┐
 manifests ─▶ candidates ──┴─▶ dry run ─▶ a decision for each job, with its reason

@@ -1,4 +1,4 @@
-"""Which jobs the dry run is about, and which of those it leaves alone."""
+"""Selects the jobs of a dry run, and those among them that it must not resize."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _SETTLING = (JobPhase.CREATING, JobPhase.SCALING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a job's manifest says of its elastic task: the same until somebody edits it."""
+    """The elastic task of a job as its manifest describes it. It changes only with an edit."""
 
     task: str
     size: int
@@ -30,8 +30,10 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """A job's present state. `seen` says that the controller knows the present generation; `scaled_at` is when anybody
-    last asked for another size.
+    """The present state of a job.
+
+    `seen` says that the controller has observed the present generation. `scaled_at` is the time of the last request for
+    another size.
     """
 
     uid: str
@@ -44,7 +46,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskWaits:
-    """A task of a job that has unschedulable replicas; `wholly`: those are of it, and none of it has a node."""
+    """A task of a job with unschedulable replicas. `wholly` says that no replica of the task has a node."""
 
     job: WaitingJob
     task: str
@@ -52,7 +54,7 @@ class TaskWaits:
 
 
 def can_scale(dialect: Dialect[Any]) -> bool:
-    """Whether jobs of this kind may have something to resize at all."""
+    """Whether jobs of this kind can be resized."""
     return type(dialect).scaling is not Dialect.scaling
 
 
@@ -114,9 +116,9 @@ def _excuse(shape: Shape, live: Live, now: datetime, freeze: timedelta) -> Excus
 
 
 def waiting(tasks: Iterable[TaskWaits], elastic: Mapping[str, str]) -> list[WaitingJob]:
-    """Jobs that cannot begin for want of room: all replicas of a task that they need are unschedulable.
+    """The jobs that cannot start because all replicas of a task that they need are unschedulable.
 
-    `elastic` names, by uid, a job's task that may shrink. The others are needed; that one where it is the only one.
+    `elastic` maps the uid of a job to its elastic task. A job needs its other tasks; if it has none, it needs that one.
     """
     by_job: dict[WaitingJob, list[TaskWaits]] = {}
     for task in tasks:

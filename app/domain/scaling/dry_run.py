@@ -1,10 +1,10 @@
-"""The sizes that jobs should have, found by small steps until none changes anything.
+"""Finds the sizes that jobs should have, in steps of one replica, until no step changes anything.
 
 Each round first lets every job grow by one, the least fulfilled first, then lets every job shrink by one, the most
 fulfilled first. Each step is charged at once: to the totals, and growth to the node that it was planned on.
 
-It ends: a step up leaves nothing that the job asks for over its limit, and a step down is taken only because of
-something that is. So what is over its limit falls until it is not, and never is again.
+The search terminates. A step up never brings a resource that the job requests over its limit, and a step down happens
+only because a resource is over its limit. So a resource over its limit falls below it and never exceeds it again.
 """
 
 from collections.abc import Sequence
@@ -22,22 +22,22 @@ from app.domain.scaling.values import (
 )
 from app.domain.vocabulary import JobPhase
 
-_PARTS = 1_000_000  # a load is used to a millionth, so that sums are exact
+_PARTS = 1_000_000  # loads are integers of millionths, so that sums are exact
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Why a step is not taken, or for a step down why it is."""
+    """Why a job does not grow by one, or why it shrinks by one."""
 
     verdict: Verdict
     message: str
 
 
 def dry_run(inventory: Inventory, jobs: Sequence[ScalableJob], *, pending: bool, max_load: float) -> DryRunResult:
-    """A decision for every job, in their order.
+    """A decision for every job, in the given order.
 
-    Where nothing is `pending`, only running jobs are resized. CPU and memory are used up to `max_load` of the total,
-    GPUs wholly.
+    If nothing is `pending`, only running jobs are resized. CPU and memory are used up to `max_load` of the total, GPUs
+    completely.
     """
     excused = {job.uid: held for job in jobs if (held := _excused(job, pending=pending))}
     run = _DryRun(inventory, [job for job in jobs if job.uid not in excused], max_load)
@@ -110,7 +110,7 @@ class _DryRun:
         return replace(self._inventory, nodes=self._rooms.nodes, requested=self._requested)
 
     def _least_fulfilled_first(self) -> list[ScalableJob]:
-        """By what is planned by now; of equals those that ask for less GPU, then CPU, then memory."""
+        """The jobs by fulfillment; of equals those that request less GPU, then CPU, then memory."""
 
         def rank(job: ScalableJob) -> tuple[object, ...]:
             need = job.need
@@ -129,7 +129,7 @@ class _DryRun:
         return True
 
     def _shrink(self, job: ScalableJob) -> bool:
-        """Frees no node: which one a pod leaves is known when it has left."""
+        """Plan one replica less. It frees no node: which node the pod leaves is unknown until it has left."""
         held = self._step_down(job)
         if held is None:
             return False

@@ -1,4 +1,4 @@
-"""What a cluster has and what is asked of it, gathered from its nodes and, page by page, from its pods."""
+"""Sums the capacity of a cluster from its nodes, and the requests from its pods, page by page."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -11,7 +11,7 @@ from app.domain.ownership import names_anchor
 from app.domain.scaling.requests import PodDemand, allocatable_of, request_of, slots_of
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob
 
-MANY_SLOTS = 1_000_000  # of a node that does not say how many pods it takes
+MANY_SLOTS = 1_000_000  # for a node without allocatable pods
 _OVER = ("Succeeded", "Failed")
 _REPELS = ("NoSchedule", "NoExecute")
 
@@ -21,7 +21,7 @@ class PodPhase(msgspec.Struct, frozen=True, gc=False):
 
 
 class CountedPod(msgspec.Struct, frozen=True, gc=False):
-    """Any pod of the cluster, by what it asks for. The controller's own pods are read in full elsewhere."""
+    """The fields of any pod of the cluster that its requests and its node depend on."""
 
     metadata: Metadata = Metadata()
     spec: PodDemand = PodDemand()
@@ -29,7 +29,7 @@ class CountedPod(msgspec.Struct, frozen=True, gc=False):
 
 
 class Census:
-    """Counts a cluster. `label_keys` are the node labels worth keeping; no `namespaces` is all of them."""
+    """Counts the nodes and pods of a cluster. `label_keys` are the node labels to keep; no `namespaces` means all."""
 
     def __init__(
         self, nodes: Iterable[Node], *, label_keys: Collection[str] = (), namespaces: Sequence[str] = ()
@@ -45,7 +45,7 @@ class Census:
         self._of_task: Counter[tuple[str, str, str]] = Counter()
 
     def count(self, pods: Iterable[CountedPod]) -> None:
-        """Pods of nodes that take none are no burden on those that do; pods that are going still fill their node."""
+        """Add the requests of pods. Pods of closed nodes do not count; pods being deleted still fill their node."""
         for pod in pods:
             if pod.status.phase in _OVER:
                 continue
@@ -64,8 +64,9 @@ class Census:
                     self._of_task[pod.metadata.namespace, job, marks.get(labels.TASK, "")] += 1
 
     def inventory(self, jobs: Iterable[ScalableJob] = ()) -> Inventory:
-        """As it will be when these jobs have their sizes: else others would shrink again for what is going, or grow
-        into what is given away.
+        """The inventory once these jobs have their sizes.
+
+        Without this, other jobs would shrink for pods that are already leaving, or grow into capacity that is taken.
         """
         total, requested = ResourceAmount(), self._requested
         for name, node in self._nodes.items():
@@ -96,7 +97,7 @@ class Census:
 
 
 def _closed(node: Node) -> str:
-    """Why no pod of ours would be put there; empty where one would."""
+    """Why the node takes no further pods; empty if it does."""
     if not node.ready:
         return "it is not ready"
     if node.spec.unschedulable:

@@ -1,4 +1,4 @@
-"""What a pod asks of its node, counted as the scheduler counts it.
+"""Computes the resource requests of a pod as the scheduler does.
 
 Containers run together, and sidecars (init containers that are restarted always) beside them: those add up. An init
 container runs alone with the sidecars started before it: of those the largest counts, if it is larger than the sum.
@@ -18,7 +18,7 @@ from app.domain.scaling.values import ResourceAmount
 Quantities: TypeAlias = Mapping[str, str | int | float | None]
 
 _MEGA = 1_000_000
-_MOST = 2**53  # what every reader of JSON can hold
+_MOST = 2**53  # the largest integer that every JSON reader represents exactly
 _SIDECAR = "Always"
 _GPU = "gpu"
 
@@ -34,7 +34,7 @@ class ContainerDemand(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodDemand(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The part of a pod's spec that says what it asks for, and of which node."""
+    """The fields of a pod spec with its requests and its node selector."""
 
     node_name: str | None = None
     node_selector: dict[str, str] | None = None
@@ -45,12 +45,12 @@ class PodDemand(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 def demand_of(pod_spec: Mapping[str, Any]) -> PodDemand:
-    """Of an accepted pod template."""
+    """The demand of the pod spec of an accepted pod template."""
     return msgspec.convert(pod_spec, PodDemand, strict=False)
 
 
 def request_of(pod: PodDemand) -> ResourceAmount:
-    """What one such pod takes from its node."""
+    """The resources that the pod takes from its node."""
     together = _sum(_of_container(item) for item in pod.containers or ())
     peak = sidecars = ResourceAmount()
     for item in pod.init_containers or ():
@@ -64,7 +64,7 @@ def request_of(pod: PodDemand) -> ResourceAmount:
 
 
 def allocatable_of(quantities: Quantities) -> ResourceAmount:
-    """What a node can give. Pods' requests are rounded up, so this is rounded down."""
+    """The allocatable resources of a node, rounded down; the requests of pods are rounded up."""
     return ResourceAmount(
         cpu=_value(quantities.get("cpu"), 1000, up=False),
         memory=_value(quantities.get("memory"), 1, up=False) // _MEGA,
@@ -73,12 +73,12 @@ def allocatable_of(quantities: Quantities) -> ResourceAmount:
 
 
 def slots_of(quantities: Quantities) -> int | None:
-    """How many pods a node takes; None where it does not say."""
+    """How many pods the node takes; None if it has no such limit."""
     return _value(quantities["pods"], 1, up=False) if quantities.get("pods") is not None else None
 
 
 def _of_container(item: ContainerDemand) -> ResourceAmount:
-    """A limit without a request is a request too, as the API server makes it. GPUs are counted by their limits."""
+    """The requests of a container. The API server makes a limit without a request a request; GPUs count by limit."""
     if item.resources is None:
         return ResourceAmount()
     limits = item.resources.limits or {}
@@ -86,7 +86,7 @@ def _of_container(item: ContainerDemand) -> ResourceAmount:
 
 
 def _as_whole(pod: PodDemand, found: ResourceAmount) -> ResourceAmount:
-    """Requests of the pod as a whole take the place of its containers'."""
+    """The requests with those of the pod as a whole, which replace the sums of its containers."""
     stated = (pod.resources.requests or {}) if pod.resources else {}
     whole = _plain(stated)
     return ResourceAmount(
@@ -127,5 +127,5 @@ def _parsed(text: str, unit: int, up: bool) -> int:  # noqa: FBT001  part of the
     try:
         amount = parse_quantity(text) * unit
     except InvalidManifest:
-        return 0  # the API server lets none of these in
+        return 0  # the API server refuses such a quantity
     return min(ceil(amount) if up else floor(amount), _MOST)

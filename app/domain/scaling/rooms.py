@@ -1,7 +1,6 @@
-"""Which node a replica is planned onto: the one with the most free CPU, then memory, that takes it.
+"""Plans a replica onto the node with the most free CPU, then memory, that has room for it.
 
-That is the one that the default scheduler likes best. Nodes are held in this order, so that of thousands the first or
-second usually does.
+The default scheduler prefers the same node. The nodes are sorted in this order, so that one of the first usually fits.
 """
 
 from bisect import bisect_left, insort
@@ -21,11 +20,11 @@ class Rooms:
 
     @property
     def nodes(self) -> tuple[NodeCapacity, ...]:
-        """As they are by now, in the order in which they were given."""
+        """The nodes with their remaining capacity, in the given order."""
         return tuple(self._nodes.values())
 
     def find(self, job: ScalableJob) -> NodeCapacity | None:
-        """The node for one more replica."""
+        """The node for one more replica; None if it fits on none."""
         for free_cpu, _, name in reversed(self._order):
             if job.need.cpu and free_cpu < job.need.cpu:
                 return None  # and so have all that follow

@@ -1,4 +1,4 @@
-"""What the dry run takes and gives: amounts, nodes, jobs, decisions. Kept as they are in a run's record."""
+"""The inputs and results of the dry run. The record of a run of the autoscaler stores them unchanged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from app.domain.vocabulary import JobPhase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceAmount:
-    """`cpu` in thousandths, `memory` in 10^6 bytes, `gpu` in pieces of whatever make."""
+    """An amount of resources: `cpu` in thousandths, `memory` in 10^6 bytes, `gpu` in devices of any vendor."""
 
     cpu: int = 0
     memory: int = 0
@@ -26,7 +26,7 @@ class ResourceAmount:
         return ResourceAmount(cpu=self.cpu * count, memory=self.memory * count, gpu=self.gpu * count)
 
     def covers(self, need: "ResourceAmount") -> bool:
-        """Whether it has what is needed; being short of what is not needed does not matter."""
+        """Whether the amount has every resource that is needed. Resources that are not needed may be short."""
         return (
             (not need.cpu or self.cpu >= need.cpu)
             and (not need.memory or self.memory >= need.memory)
@@ -36,8 +36,10 @@ class ResourceAmount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCapacity:
-    """`free` is allocatable less requests, `slots` how many more pods it takes. A node that is not `open` takes none:
-    `closed` says why. `labels` are those that some job selects nodes by.
+    """The capacity of a node.
+
+    `free` is allocatable minus requests, `slots` the number of further pods. A node that is not `open` takes no pods,
+    and `closed` says why. `labels` are those by which some job selects nodes.
     """
 
     name: str
@@ -53,9 +55,10 @@ class NodeCapacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """`total` is what the open nodes can allocate, `requested` what their pods and the unbound ones ask for.
+    """The capacity of a cluster and the requests of its pods.
 
-    `namespaces` are those whose pods were seen; empty is all.
+    `total` is allocatable on the open nodes, `requested` the requests of their pods and of unbound pods. `namespaces`
+    are those whose pods were read; empty means all.
     """
 
     nodes: tuple[NodeCapacity, ...] = ()
@@ -84,7 +87,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excuse:
-    """Why a job is left alone, whatever room there is."""
+    """Why the autoscaler does not resize a job, whatever capacity is free."""
 
     verdict: Verdict
     message: str
@@ -92,9 +95,10 @@ class Excuse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalableJob:
-    """`size` is what the manifest asks for of `task`, `least` and `most` its bounds, `need` what a replica requests.
+    """A job that may be resized.
 
-    `settling`: its pods do not follow its size yet; those that it lacks are about to be made.
+    `size` is the size of `task` in the manifest, `least` and `most` are its bounds, `need` is the request of a replica.
+    `settling` says that the pods do not match the size yet.
     """
 
     uid: str
@@ -111,13 +115,13 @@ class ScalableJob:
     excuse: Excuse | None = None
 
     def fulfillment(self, size: int) -> Fraction:
-        """How much of its elastic part a job has at this size: 0 at its least, 1 at its most; not clamped."""
+        """The share of its elastic range that a job has at this size: 0 at its least, 1 at its most; not clamped."""
         return Fraction(1) if self.least == self.most else Fraction(size - self.least, self.most - self.least)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJob:
-    """A job that cannot begin for want of room."""
+    """A job that cannot start because its pods are unschedulable."""
 
     uid: str
     namespace: str
@@ -126,7 +130,7 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingDecision:
-    """`applied` says that the job was edited; `refusal` why an edit that was wanted did not take place."""
+    """The decision on one job. `applied` says that the job was edited, `refusal` why a wanted edit failed."""
 
     uid: str
     namespace: str
@@ -146,7 +150,7 @@ class ScalingDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunResult:
-    """What a dry run ends with; `inventory` is the one that its decisions would leave behind."""
+    """The decisions of a dry run, and the inventory after they are carried out."""
 
     decisions: tuple[ScalingDecision, ...]
     inventory: Inventory
