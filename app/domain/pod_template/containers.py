@@ -24,7 +24,7 @@ _HOOK_HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodContext:
+class PodScope:
     """What the containers of one pod share; `host_ports` fills as they are checked."""
 
     volumes: frozenset[str]
@@ -35,7 +35,7 @@ class PodContext:
 
 
 def check_container(
-    container: Mapping, here: str, problems: Problems, facts: PodContext, *, runs_to_completion: bool
+    container: Mapping, here: str, problems: Problems, facts: PodScope, *, runs_to_completion: bool
 ) -> None:
     """Check one container; an init container that is no sidecar has neither probes nor hooks."""
     _check_image(container, here, problems)
@@ -146,7 +146,7 @@ def _check_privileges(container: Mapping, here: str, problems: Problems) -> None
         problems.add(pointer, "Invalid", "a privileged container can always escalate", "true, or leave it out")
 
 
-def _check_ports(container: Mapping, here: str, problems: Problems, facts: PodContext) -> None:
+def _check_ports(container: Mapping, here: str, problems: Problems, facts: PodScope) -> None:
     seen: set[str] = set()
     for port, pointer in items(container, "ports", here):
         if name := text(port, "name"):
@@ -160,7 +160,7 @@ def _check_ports(container: Mapping, here: str, problems: Problems, facts: PodCo
         _check_host_port(port, pointer, problems, facts)
 
 
-def _check_host_port(port: Mapping, pointer: str, problems: Problems, facts: PodContext) -> None:
+def _check_host_port(port: Mapping, pointer: str, problems: Problems, facts: PodScope) -> None:
     number = port.get("hostPort")
     if not isinstance(number, int) or isinstance(number, bool) or number == 0:
         return

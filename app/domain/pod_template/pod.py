@@ -5,7 +5,7 @@ import ipaddress
 from app.domain import names
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
-from app.domain.pod_template.containers import DEFAULT_GRACE, RELATIVE, PodContext, check_container
+from app.domain.pod_template.containers import DEFAULT_GRACE, RELATIVE, PodScope, check_container
 from app.domain.pod_template.metadata import check_labels
 from app.domain.pod_template.placement import check_placement
 from app.domain.pod_template.reading import Mapping, given, items, mapping, text
@@ -91,7 +91,7 @@ def _check_name(owner: Mapping, here: str, seen: set[str], problems: Problems, *
 
 
 def _check_containers(pod: Mapping, pointer: str, problems: Problems, volumes: frozenset[str]) -> None:
-    facts = PodContext(
+    facts = PodScope(
         volumes=volumes,
         claims=frozenset(text(claim, "name") for claim, _ in items(pod, "resourceClaims", pointer)),
         host_network=pod.get("hostNetwork") is True,
