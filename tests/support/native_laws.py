@@ -56,7 +56,7 @@ def _generic_job(world: KindWorld, told: Native) -> None:
     sizes = _sizes(world)
     assert {task["type"]: len(task["replicas"]) for task in told["tasks"]} == sizes
     aggregate = world.recorded.status.aggregate
-    assert told["aggregate"] == {str(phase): aggregate.get(phase, 0) for phase in ReplicaPhase}
+    assert told["aggregate"] == {phase.counter: aggregate.get(phase, 0) for phase in ReplicaPhase}
     held = {condition["type"] for condition in told["conditions"] if condition["status"] == "True"}
     assert len(told["conditions"]) == 6
     assert len(held & {"Completed", "Failed"}) == world.recorded.status.phase.is_terminal

@@ -73,7 +73,7 @@ def _replica(name: str, replica: Replica | None) -> dict[str, Any]:
     return {
         "name": name,
         "uid": replica.attempt.pod_uid or "",
-        "phase": replica.phase.capitalize(),
+        "phase": str(replica.phase),
         "containers": [_container(item) for item in replica.attempt.containers if not item.init],
     }
 
