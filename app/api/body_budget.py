@@ -82,6 +82,8 @@ class Receipt:
                 message = await receive()
             finally:
                 self._waiting = None
+        if self.is_evicted:
+            raise TimeoutError  # the message came in the same turn of the event loop
         self._is_incomplete = message.get("more_body", False)
         return message
 

@@ -94,7 +94,8 @@ class Planner:
     def read(self, manifest: Manifest, uid: UUID, generation: int) -> Accepted[Any]:
         """The typed form of a job's stored manifest. Its spec is validated once a generation."""
         known = self._specs.get((uid, generation))
-        if known is not None:
+        # A database that was restored from a backup may reach the same generation with another spec.
+        if known is not None and known.manifest.get("spec") == manifest.get("spec"):
             # The metadata may have been edited since, which makes no other generation.
             return replace(known, manifest=manifest)
         accepted = registry.find(manifest["apiVersion"], manifest["kind"]).read(manifest)

@@ -17,6 +17,7 @@ from app.cancellation import TaskGroup, rounds
 from app.db import controller
 from app.db.controller import StoredJob
 from app.db.errors import DatabaseUnavailable, NotStorable
+from app.domain.reconcile.actions import DeletePod
 from app.domain.reconcile.decision import Decision
 from app.domain.reconcile.inputs import Inputs
 from app.domain.reconcile.reconcile import reconcile
@@ -224,7 +225,8 @@ class Reconciler:
     async def _store_alone(self, item: Decided) -> list[Decided]:
         """Store one decision. If Postgres cannot hold it, store the phase Unknown with the error, and drop its actions.
 
-        An action whose decision is not stored must not run: after a crash nobody would know of it.
+        An action whose decision is not stored must not run: after a crash nobody would know of it. Only the pods of a
+        job that somebody cancels or deletes are deleted all the same, because that intent is stored.
         """
         try:
             return await self._store([item])
@@ -232,7 +234,9 @@ class Reconciler:
             log.error("reconcile.not_storable", job=str(item.job.uid), error=str(error))  # noqa: TRY400 - no trace needed
             metrics.UNWRITABLE.inc()
             unknown = _unwritable(item, str(error), self._clock.now())
-            return await self._store([replace(item, decision=unknown, work=replace(item.work, actions=()))])
+            is_to_end = item.job.intent.cancel or item.job.intent.remove
+            kept = tuple(action for action in item.work.actions if is_to_end and isinstance(action, DeletePod))
+            return await self._store([replace(item, decision=unknown, work=replace(item.work, actions=kept))])
 
     async def _act(self, task: StoredWork) -> None:
         try:

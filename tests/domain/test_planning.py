@@ -8,6 +8,7 @@ import pytest
 from app.domain.dialects.generic_job import GenericJobDialect
 from app.domain.plan import Manifest
 from app.domain.planning import Draft, Planner
+from app.domain.vocabulary import CleanUpPolicy
 from tests.support.gateway import manifest
 
 DEADLINE = "jobgate.dev/active-deadline-seconds"
@@ -39,6 +40,15 @@ def test_edited_annotations_of_the_same_generation_are_planned() -> None:
     planner.read(stored, uid, 1)
     edited = {**stored, "metadata": {**stored["metadata"], "annotations": {DEADLINE: "60"}}}
     assert planner.plan(planner.read(edited, uid, 1), str(uid)).active_deadline == 60
+
+
+def test_a_generation_that_a_restored_database_reaches_again_is_read_anew() -> None:
+    planner, uid = Planner(installation="i"), uuid4()
+    stored = drafted(planner, manifest("train")).manifest
+    planner.read(stored, uid, 1)
+    edited = deepcopy(stored)
+    edited["spec"]["cleanUpPolicy"] = "All"
+    assert planner.plan(planner.read(edited, uid, 1), str(uid)).clean_up is CleanUpPolicy.ALL
 
 
 def test_another_generation_and_another_job_have_specs_of_their_own() -> None:

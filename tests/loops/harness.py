@@ -188,7 +188,7 @@ class Harness:
         return {labels.INSTALLATION: self.installation, labels.JOB_UID: str(uid)} | more
 
     async def inject(self, **rule: Any) -> None:
-        """Add a fault rule for this namespace; see devcluster/server/faults.py."""
+        """Add a fault rule for this namespace; see devcluster/testing/faults.py."""
         (await self.kube.post("/devcluster/faults", {"namespace": self.namespace} | rule)).ok()
 
     async def hits(self, wanted: int = 1) -> None:

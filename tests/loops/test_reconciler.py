@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -124,14 +125,7 @@ async def test_a_pod_that_vanishes_unseen_ends_its_attempt(harness: Harness) -> 
 async def test_a_job_that_postgres_cannot_store_does_not_hold_up_the_others_of_its_batch(harness: Harness) -> None:
     good = await harness.submit("good", replicas=1)
     bad = await harness.submit("bad", replicas=1)
-    # The error that Postgres raises for a value that it cannot hold, for one job and for all phases but Unknown.
-    await execute(
-        harness.db,
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        " RAISE EXCEPTION 'a number is out of range' USING ERRCODE = 'numeric_value_out_of_range'; END $$",
-        "CREATE TRIGGER refuse BEFORE UPDATE ON jobs FOR EACH ROW"
-        f" WHEN (NEW.uid = '{bad}' AND NEW.phase <> 'Unknown') EXECUTE FUNCTION refuse()",
-    )
+    await refuse_decisions_on(harness.db, bad)
     async with harness.reconciling():
         await harness.pods_until(lambda found: found == ["good-worker-0"])
         job = await harness.phase(bad, JobPhase.UNKNOWN)
@@ -139,6 +133,34 @@ async def test_a_job_that_postgres_cannot_store_does_not_hold_up_the_others_of_i
     assert "a number is out of range" in job.recorded.status.message
     assert list(await harness.pods()) == ["good-worker-0"], "a decision that is not stored is not acted upon"
     assert (await stored(harness.db, good)).recorded.status.phase != JobPhase.UNKNOWN
+
+
+async def test_a_job_that_postgres_cannot_store_is_stopped_once_it_is_cancelled(harness: Harness) -> None:
+    async with harness.reconciling():
+        uid = await started(harness, replicas=1)
+        (name,) = await harness.pods()
+        await refuse_decisions_on(harness.db, uid)
+        await jobs.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
+        harness.queue.add(str(uid))
+        pod = f"{harness.path}/pods/{name}"
+        await harness.kube.eventually(pod, lambda found: found["metadata"].get("deletionTimestamp"))
+        job = await harness.phase(uid, JobPhase.UNKNOWN)
+    assert job.recorded.status.reason == Reason.NOT_WRITABLE
+
+
+async def refuse_decisions_on(db: Database, uid: UUID) -> None:
+    """Let Postgres refuse what the controller concludes of a job, except the phase Unknown.
+
+    The error is the one that Postgres raises for a value that it cannot hold.
+    """
+    await execute(
+        db,
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION 'a number is out of range' USING ERRCODE = 'numeric_value_out_of_range'; END $$",
+        "CREATE TRIGGER refuse BEFORE UPDATE ON jobs FOR EACH ROW"
+        f" WHEN (NEW.uid = '{uid}' AND NEW.phase <> 'Unknown' AND NEW.status_version > OLD.status_version)"
+        " EXECUTE FUNCTION refuse()",
+    )
 
 
 async def execute(db: Database, *statements: str) -> None:
