@@ -17,7 +17,7 @@ from app.db.job_rows import JobRow
 from app.db.submissions import GroupCommit
 from app.db.submit import Answer, NewJob, Submitted, submit
 from app.domain.decoding import decode_json
-from app.domain.manifests.rendered import largest_pod_bytes
+from app.domain.manifests.rendered import pod_bytes
 from app.domain.planning import Planner
 from app.services.reading import Address, Reading
 from app.services.submitting import Submitter
@@ -79,7 +79,7 @@ async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
         "decode": await cost_of_call(lambda: decode_json(body)),
         "validate, defaults": await cost_of_call(lambda: planner.draft(document, _NAMESPACE, submitter.suffix)),
         "plan": await cost_of_call(lambda: planner.plan(accepted, str(job.uid))),
-        "size of the pods": await cost_of_call(lambda: largest_pod_bytes(plan)),
+        "size of the pods": await cost_of_call(lambda: pod_bytes(plan)),
     }
     stages["rest of the service"] = max(0.0, whole_service - sum(list(stages.values())[1:]))
     stages["render the answer"] = await cost_of_call(lambda: job_bytes(planner, rows[0]))

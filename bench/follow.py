@@ -115,7 +115,7 @@ async def poll(target: Target, number: int, counts: dict[str, int]) -> None:
             tag = headers.get("etag", "")
     counts["ready"] += 1
     while True:
-        status, headers, _ = await connection.ask("GET", path, **{"If-None-Match": tag, "Prefer": "wait=60"})
+        status, headers, _ = await connection.ask("GET", path, b"", **{"If-None-Match": tag, "Prefer": "wait=60"})
         counts["told"] += status == 200
         tag = headers.get("etag", tag)
 
