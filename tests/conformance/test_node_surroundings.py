@@ -218,6 +218,7 @@ async def test_a_killed_agent_leaves_nothing_that_its_next_start_does_not_settle
         assert condition(pod, "DisruptionTarget")["reason"] == "TerminationByKubelet"
         again = await held.until("always", lambda pod: "running" in state(pod) and status_of(pod)["restartCount"] == 1)
         assert again["status"]["phase"] == "Running"
+        await held.logged("always", "kept")  # a container runs before its first words are in its log
         assert await held.log("always") == "kept\n"
         async with asyncio.timeout(120):
             while commands_of(tmp_path).count("sleep 1000") != 2:
