@@ -45,7 +45,7 @@ def confined(arguments: list[str], *, reads: Iterable[str], writes: Iterable[str
 
 
 def restrict(reads: Iterable[str], writes: Iterable[str]) -> None:
-    """Confine this thread, irrevocably and across exec, to these paths.
+    """Restrict this thread, and every program that it executes, to these paths (Landlock). This cannot be undone.
 
     Raises:
         OSError: the kernel refuses.

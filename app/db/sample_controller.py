@@ -1,7 +1,7 @@
-"""What the controller reads of SampleSets and SampleJobs, and the only statement that writes what it concluded.
+"""Queries of the controller for SampleSets and SampleJobs, and the only statement that writes its decisions.
 
-As of jobs: what people ask for raises `intent_version` and sets `intent_at`; a pass that was decided on that version
-sets it to null. A notification on `notifications.INTENT` only says "look now".
+A request of a client increases `intent_version` and sets `intent_at`. The write of a decision on that version sets
+`intent_at` to null. A notification on `notifications.INTENT` makes the controller query at once, and may be lost.
 """
 
 from collections.abc import Sequence

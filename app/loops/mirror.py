@@ -57,7 +57,7 @@ class GuardedSource:
 
 
 class NodeSource(ResourceSource[Node]):
-    """The nodes. If this installation may not read nodes there are none, and node loss is never concluded."""
+    """The nodes of the cluster. Without the RBAC right to list nodes it is empty, and no node is considered lost."""
 
     @override
     async def list_page(self, continue_token: str, limit: int) -> ListPage[Node]:

@@ -23,7 +23,7 @@ from app.domain.status.records import Attempt, Replica
 from app.main import create_app
 from app.services.lasting import LastingLimits
 from app.services.logs import LogReader, LogRequest
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway, until_followed, until_open
 from tests.support.postgres import fresh_database
 from tests.support.samples import JOBS, SETS, path, sample
 
@@ -118,27 +118,8 @@ async def world(postgres_server_url: str, database_template: str) -> AsyncIterat
         uid = (await gateway.client.get(jobs_path(NAMESPACE, "hello"), headers=admin)).json()["uid"]
         attempt = Attempt(number=1, pod_uid="pod", containers=(ObservedContainer(name="main", state="running"),))
         await gateway.conclude(uid, {}, replicas=[Replica(key=Rank("worker", 0), attempt=attempt)])
-        await settled(gateway)
+        await until_followed(gateway)
         yield gateway, uid
-
-
-async def settled(gateway: Gateway) -> None:
-    """The feed has been followed to its end: nothing that has happened yet ends a poll."""
-    async with asyncio.timeout(60):
-        while True:
-            async with gateway.db.read() as connection:
-                left = await connection.fetchval("SELECT count(*) FROM job_events WHERE seq IS NULL")
-                last = await connection.fetchval("SELECT last FROM feed")
-            position = gateway.services.watcher.position
-            if not left and position is not None and position.seq == last:
-                return
-            await asyncio.sleep(0.02)
-
-
-async def until_open(gateway: Gateway, count: int) -> None:
-    async with asyncio.timeout(60):
-        while gateway.services.lasting.count != count:
-            await asyncio.sleep(0.01)
 
 
 @dataclass

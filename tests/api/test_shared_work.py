@@ -23,7 +23,7 @@ from app.domain.vocabulary import JobPhase
 from app.services import watching
 from app.services.watching import Interest, Waiter, Waker
 from tests.api.test_watch import Event, stream, take
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path, until_followed, until_open
 
 STREAMS = 30
 
@@ -40,25 +40,6 @@ class Spy:
             return await real(*arguments)
 
         monkeypatch.setattr(owner, name, counted)
-
-
-async def until_open(gateway: Gateway, count: int) -> None:
-    async with asyncio.timeout(60):
-        while gateway.services.lasting.count != count:
-            await asyncio.sleep(0.01)
-
-
-async def until_followed(gateway: Gateway) -> None:
-    """What has been written so far has been told to everybody."""
-    async with asyncio.timeout(60):
-        while True:
-            async with gateway.db.read() as connection:
-                left = await connection.fetchval("SELECT count(*) FROM job_events WHERE seq IS NULL")
-                last = await connection.fetchval("SELECT last FROM feed")
-            position = gateway.services.watcher.position
-            if not left and position is not None and position.seq == last:
-                return
-            await asyncio.sleep(0.01)
 
 
 async def test_streams_share_each_rendered_event(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:

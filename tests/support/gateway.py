@@ -186,3 +186,23 @@ async def _publish(db: Database) -> None:
         with suppress(DatabaseUnavailable):  # on a machine under load for a moment; the real one repeats it, too
             await feed.publish(db)
         await asyncio.sleep(0.02)
+
+
+async def until_open(gateway: Gateway, count: int) -> None:
+    """Wait until this many long-lasting requests (streams, long polls, logs) are open."""
+    async with asyncio.timeout(60):
+        while gateway.services.lasting.count != count:
+            await asyncio.sleep(0.01)
+
+
+async def until_followed(gateway: Gateway) -> None:
+    """Wait until the gateway has read the feed to its end: no earlier change ends a poll that begins now."""
+    async with asyncio.timeout(60):
+        while True:
+            async with gateway.db.read() as connection:
+                left = await connection.fetchval("SELECT count(*) FROM job_events WHERE seq IS NULL")
+                last = await connection.fetchval("SELECT last FROM feed")
+            position = gateway.services.watcher.position
+            if not left and position is not None and position.seq == last:
+                return
+            await asyncio.sleep(0.01)

@@ -14,7 +14,7 @@ _Spec = TypeVar("_Spec", bound=SpecModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecChecks(Generic[_Spec]):
-    """The rules of a kind that its spec model cannot express.
+    """Checks of a job kind that go beyond the types of its spec model, such as rules between two fields.
 
     `complete` fills in what the model leaves open. `check` reports the errors of a completed spec. `is_consequence`
     says whether an error may exist only because fields at these places were left out. `check_unreadable` checks what

@@ -55,7 +55,7 @@ class NodeCapacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """The capacity of a cluster and the requests of its pods.
+    """The capacity of a cluster, and the resources that its pods request.
 
     `total` is allocatable on the open nodes, `requested` the requests of their pods and of unbound pods. `namespaces`
     are those whose pods were read; empty means all.

@@ -1,1 +1,1 @@
-"""Local processes: started in mount namespaces of their own, awaited, and killed with all their descendants."""
+"""Starts the processes of containers in mount namespaces, waits for them, and kills them with all descendants."""

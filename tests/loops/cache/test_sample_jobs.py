@@ -1,32 +1,16 @@
 """Reconciles of SampleJobs on a real API server with simulated runtime servers."""
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from app.db.sample_rows import SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.cache.reconcile.values import JobRecord
 from app.loops.cache.reconciler import FRESH_SECONDS
-from tests.loops.cache.stage import KEYS, QUIET_CLUSTER, Stage, a_stage
-from tests.support.cluster import running_embedded_cluster
-from tests.support.kube import Cluster
+from tests.loops.cache.stage import KEYS, Stage
 
 TERMINATE = "upload/clearOptions"
-
-
-@pytest.fixture(scope="module")
-def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with running_embedded_cluster(tmp_path_factory.mktemp("jobs"), *QUIET_CLUSTER) as cluster:
-        yield cluster
-
-
-@pytest_asyncio.fixture
-async def stage(own_cluster: Cluster, database_url: str) -> AsyncIterator[Stage]:
-    async with a_stage(own_cluster, database_url) as made:
-        yield made
 
 
 def record_of(row: Any) -> JobRecord:

@@ -1,29 +1,14 @@
 """Reconciles of SampleSets, from the first object to the last, on a real API server with simulated runtime servers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from app.domain.cache.reconcile.values import SetRecord
 from app.domain.cache.vocabulary import RemovalStage
-from tests.loops.cache.stage import KEYS, QUIET_CLUSTER, Stage, a_stage
-from tests.support.cluster import running_embedded_cluster
+from tests.loops.cache.stage import KEYS, Stage, a_stage
 from tests.support.kube import Cluster
-
-
-@pytest.fixture(scope="module")
-def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with running_embedded_cluster(tmp_path_factory.mktemp("sets"), *QUIET_CLUSTER) as cluster:
-        yield cluster
-
-
-@pytest_asyncio.fixture
-async def stage(own_cluster: Cluster, database_url: str) -> AsyncIterator[Stage]:
-    async with a_stage(own_cluster, database_url) as made:
-        yield made
 
 
 def record_of(row: Any) -> SetRecord:
