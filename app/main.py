@@ -1,8 +1,9 @@
 """Builds the ASGI application: routes, middleware and error handlers around given services."""
 
+from collections.abc import Iterator
 from typing import Final
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 
@@ -13,46 +14,55 @@ from app.api.browsers import BrowserGuard
 from app.api.dependencies import Api
 from app.api.envelope import Enveloped
 from app.api.fast_path import HotPaths
+from app.api.jobs import JOBS_RESOURCE
 from app.api.metrics import HttpMetrics, Measured
 from app.api.middleware import BodyLimit, RequestIds
-from app.api.openapi import TAGS, Documented
+from app.api.openapi import Documented, tags
+from app.api.podless import PodlessResource
 from app.api.polling import Poller
 from app.api.rendering import RenderCache
+from app.api.resources import Resource
 from app.api.routes import (
     actions,
     autoscaler,
-    details,
+    dependents,
     di_server,
-    jobs,
+    edits,
+    job_details,
     listing,
     logs,
-    samples,
-    samples_listing,
-    samples_reading,
-    samples_watch,
+    reading,
+    submission,
     system,
     watch,
 )
 from app.api.settings import HttpSettings
 from app.api.shared_polls import SharedPolls
+from app.domain.kinds import PODLESS_KINDS
 from app.offload import offloaded
 from app.services.gateway import Services
 
 OPENAPI_PATH: Final = "/openapi.json"
-_ROUTERS: Final = (
-    listing.router,
-    jobs.router,
-    actions.router,
-    *details.routers(),
-    *logs.routers(),
-    watch.router,
-    *samples_listing.routers(),
-    *samples_watch.routers(),
-    *samples_reading.routers(),
-    *samples.routers(),
-    autoscaler.router,
-    di_server.router,
-)
+
+
+def resources() -> list[Resource]:
+    """Every resource of the API."""
+    return [JOBS_RESOURCE, *(PodlessResource(kind) for kind in PODLESS_KINDS.values())]
+
+
+def _routers() -> Iterator[APIRouter]:
+    for resource in resources():
+        yield listing.router_of(resource)
+        yield submission.router_of(resource)
+        yield edits.router_of(resource)
+        yield watch.router_of(resource)
+        yield reading.router_of(resource)
+    yield actions.router
+    yield job_details.router()
+    yield logs.router()
+    yield dependents.router()
+    yield autoscaler.router
+    yield di_server.router
 
 
 def create_app(
@@ -65,12 +75,13 @@ def create_app(
     """
     settings = settings or HttpSettings()
     app = Documented(
+        resources(),
         title="jobgate",
         version="1",
         openapi_url=None,  # served below
         docs_url=None,
         redoc_url=None,
-        openapi_tags=TAGS,
+        openapi_tags=tags(resources()),
         generate_unique_id_function=_operation_id,
         separate_input_output_schemas=False,
         redirect_slashes=False,
@@ -79,7 +90,7 @@ def create_app(
     app.state.metrics = HttpMetrics()
     errors.install(app)
     if serves_jobs:
-        for router in _ROUTERS:
+        for router in _routers():
             app.include_router(router)
     app.include_router(system.router)
     app.add_route(OPENAPI_PATH, _openapi_document, methods=["GET"], include_in_schema=False)

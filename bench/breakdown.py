@@ -20,7 +20,7 @@ from app.domain.decoding import decode_json
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.planning import Planner
 from app.services.reading import Address, Reading
-from app.services.submitting import Submitter
+from app.services.submitting_jobs import JobSubmitter
 from bench.bodies import encode, generic_job
 from bench.client import Measured
 
@@ -60,7 +60,7 @@ async def cost_of_call(work: Callable[[], object]) -> float:
 async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
     """CPU seconds a submission, by stage."""
     planner, kept, rows = Planner(installation=str(uuid4())), _Kept(), list[JobRow]()
-    submitter = Submitter(cast(GroupCommit, kept), planner, SystemClock(), lambda: None, random.SystemRandom())
+    submitter = JobSubmitter(cast(GroupCommit, kept), planner, SystemClock(), lambda: None, random.SystemRandom())
     body = encode(generic_job("breakdown"))
     document = cast(dict[str, Any], decode_json(body))
 
@@ -87,7 +87,7 @@ async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
     return _with_the_rest(stages, under_load)
 
 
-async def _commit_cost(db: Database, submitter: Submitter, kept: _Kept, render: Callable[[JobRow], bytes]) -> float:
+async def _commit_cost(db: Database, submitter: JobSubmitter, kept: _Kept, render: Callable[[JobRow], bytes]) -> float:
     """CPU of one transaction with a batch of new jobs, in this process."""
     kept.jobs.clear()
     rounds = 40
@@ -119,7 +119,7 @@ async def render_of_status(db: Database, address: Address) -> float:
     reading = Reading(db, Planner(installation=str(uuid4())))
 
     async def read_and_render() -> object:
-        return status_bytes(await reading.job(address))
+        return status_bytes(await reading.row(address))
 
     return await cost(read_and_render)
 

@@ -97,7 +97,7 @@ class Connection:
 
 async def stream(target: Target, counts: dict[str, int]) -> None:
     connection = await Connection(target).open()
-    connection.writer.write(target.request("GET", "/api/v1/watch"))
+    connection.writer.write(target.request("GET", "/api/v1/jobs/watch"))
     while piece := await connection.reader.read(65536):
         counts["ready"] += piece.count(b"event: ready")
         counts["told"] += piece.count(b"event: job")

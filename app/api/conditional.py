@@ -11,12 +11,11 @@ from app.domain.errors import PreconditionFailed
 
 MAX_WAIT: Final = 60
 _TAG: Final = re.compile(r'\s*(?:(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e\x80-\xff]*)"\s*(?:,|$))')
-_COMPANY: Final = re.compile(r'\.[0-9a-f]+"$')
 _WAIT: Final = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])', re.IGNORECASE)
 
 
-def job_tag(uid: UUID, version: int) -> str:
-    """Every change of a job, whatever it concerns, makes another version, so the tag is strong."""
+def whole_tag(uid: UUID, version: int) -> str:
+    """Every change of an object, whatever it concerns, makes another version, so the tag is strong."""
     return f'"{uid.hex}-{version}"'
 
 
@@ -24,14 +23,8 @@ def status_tag(uid: UUID, version: int) -> str:
     return f'"{uid.hex}-{version}-s"'
 
 
-def company_tag(uid: UUID, version: int, company: Iterable[object]) -> str:
-    """The tag of something that is shown with others, whose changes make no version of it."""
-    shown = hashlib.blake2b(repr(tuple(company)).encode(), digest_size=9).hexdigest()
-    return f'"{uid.hex}-{version}.{shown}"'
-
-
 def list_tag(items: Iterable[tuple[UUID, int]], request: str) -> str:
-    """The tag of a list: which versions of which jobs it shows, and what was asked for."""
+    """The tag of a list: which versions of which objects it shows, and what was asked for."""
     digest = hashlib.blake2b(request.encode(), digest_size=16)
     for uid, version in items:
         digest.update(uid.bytes + version.to_bytes(8, "big"))
@@ -47,17 +40,15 @@ def unchanged(if_none_match: str | None, tag: str) -> bool:
     return any(known.removeprefix("W/") == tag for known in _tags(if_none_match, "If-None-Match"))
 
 
-def check_if_match(if_match: str | None, tag: str, what: str = "job") -> None:
+def check_if_match(if_match: str | None, tag: str, what: str) -> None:
     """Hold an edit to the version that it was decided on. If-Match compares strongly: a weak tag never matches.
 
-    In what company something was shown makes no difference.
-
     Raises:
-        PreconditionFailed: the job has changed since.
+        PreconditionFailed: it has changed since.
     """
     if if_match is None or if_match.strip() == "*":
         return
-    if tag in (_COMPANY.sub('"', known) for known in _tags(if_match, "If-Match")):
+    if tag in _tags(if_match, "If-Match"):
         return
     raise PreconditionFailed(f"the {what} has changed since you read it: read it again and decide on that version")
 

@@ -59,9 +59,9 @@ class Caller:
         require(self.principal, verb, namespace)
 
     def require_seen(self, namespace: str) -> None:
-        """For a job that was asked for by uid: where it is not to be seen, it does not exist."""
+        """For an object that was asked for by uid: where it is not to be seen, it does not exist."""
         if namespace not in self.visible:
-            raise NotFound("there is no such job")
+            raise NotFound("there is no such object")
 
     @property
     def visible(self) -> NamespaceSet:

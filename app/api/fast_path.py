@@ -18,9 +18,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.api.conditional import wait_seconds
 from app.api.dependencies import Api, Caller
 from app.api.errors import problem_of
+from app.api.jobs import JOBS_RESOURCE
 from app.api.polling import Shown
-from app.api.routes.details import NAMED, Located, poll
-from app.api.routes.jobs import COLLECTION, submit
+from app.api.routes.reading import Located, poll
+from app.api.routes.submission import submit
 from app.domain.errors import DomainError
 from app.services.access import Verb
 from app.services.reading import Address
@@ -40,9 +41,9 @@ class _Template:
     path: str
 
 
-_JOB: Final = _Template(NAMED)
-_STATUS: Final = _Template(f"{NAMED}/status")
-_JOBS: Final = _Template(COLLECTION)
+_JOB: Final = _Template(JOBS_RESOURCE.one)
+_STATUS: Final = _Template(f"{JOBS_RESOURCE.one}/status")
+_JOBS: Final = _Template(JOBS_RESOURCE.collection)
 
 
 class HotPaths:
@@ -73,14 +74,14 @@ class HotPaths:
         if name is None:
             return self._submission(scope, namespace)
         scope["route"] = _STATUS if match["status"] else _JOB
-        shown = Shown.STATUS if match["status"] else Shown.JOB
+        shown = Shown.STATUS if match["status"] else Shown.WHOLE
 
         async def read(request: Request) -> Response:
             caller = await self._caller(request)
             caller.require(Verb.READ, namespace)
             headers = request.headers
             wait = wait_seconds(headers.getlist("prefer"))
-            where = Located(caller, Address(namespace=namespace, name=name))
+            where = Located(caller, JOBS_RESOURCE, Address(namespace=namespace, name=name))
             return await poll(where, shown, headers.get("if-none-match"), wait)
 
         return read
@@ -92,7 +93,7 @@ class HotPaths:
         scope["route"] = _JOBS
 
         async def create(request: Request) -> Response:
-            return await submit(await self._caller(request), namespace, key)
+            return await submit(JOBS_RESOURCE, await self._caller(request), namespace, key)
 
         return create
 

@@ -1,6 +1,7 @@
 """The OpenAPI document: what FastAPI derives from the routes, made true and fit for generators."""
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -9,29 +10,32 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from typing_extensions import override
 
-from app.api import openapi_samples
-from app.api.bodies import JSON, MERGE_PATCH, YAML_TYPES
+from app.api import openapi_manifests
+from app.api.bodies import JSON
 from app.api.errors import PROBLEM_TYPE
-from app.api.openapi_examples import MANIFEST, PROBLEM, SCALES
+from app.api.openapi_examples import PROBLEM, SCALES
+from app.api.openapi_manifests import Bodies
+from app.api.resources import Resource
 from app.api.routes import di_server
-from app.api.sample_views import SampleJobWatchEventView, SampleSetWatchEventView
-from app.api.views import ProblemView, WatchEventView
-from app.domain.decoding.lists import LIST_KIND, MAX_ITEMS
+from app.api.views import ProblemView
 
-TAGS: Final = [
-    {"name": "jobs", "description": "Submit, list, read and edit jobs."},
-    {"name": "actions", "description": "Scale, pause, resume, cancel and retry."},
-    {"name": "logs", "description": "What containers wrote."},
-    *openapi_samples.TAGS,
-    {"name": "watch", "description": "Server-sent events."},
-    {"name": "autoscaler", "description": "What it decided, and what it would do."},
-    {"name": "system", "description": "Kinds, health and metrics."},
-    {
-        "name": di_server.TAG,
-        "description": "The in-cluster API of DIJobs, for their own pods: DI-orchestrator's paths and its envelope. "
-        "Each job takes the token that its pods find as DI_SERVER_TOKEN, and no other.",
-    },
-]
+
+def tags(resources: Sequence[Resource]) -> list[dict[str, str]]:
+    """The groups of operations, in the order in which documentation shows them."""
+    return [
+        *({"name": resource.name, "description": resource.about} for resource in resources),
+        {"name": "actions", "description": "Scale, pause, resume, cancel and retry jobs."},
+        {"name": "logs", "description": "What containers wrote."},
+        {"name": "watch", "description": "Server-sent events."},
+        {"name": "autoscaler", "description": "What it decided, and what it would do."},
+        {"name": "system", "description": "Kinds, health and metrics."},
+        {
+            "name": di_server.TAG,
+            "description": "The in-cluster API of DIJobs, for their own pods: DI-orchestrator's paths and its "
+            "envelope. Each job takes the token that its pods find as DI_SERVER_TOKEN, and no other.",
+        },
+    ]
+
 
 _METHODS: Final = ("get", "put", "post", "patch", "delete")
 _OPEN: Final = frozenset({"/livez", "/readyz", "/metrics"})
@@ -41,7 +45,6 @@ _DESCRIPTIONS: Final = {
     "403": "The token's role, or the pod policy, does not allow it.",
     "404": "There is no such thing, or none that the token may see.",
     "409": "A name is in use, or the phase does not allow it.",
-    "410": "It has been deleted, and nothing of it is left.",
     "412": "It has changed since it was read.",
     "413": "The body is too large.",
     "415": "The body's format is not read here.",
@@ -64,7 +67,6 @@ _POLLED_HEADERS: Final = {
     "Jobgate-Observed-At": _text_header("When the controller last had contact with the cluster."),
     "Jobgate-Stale": _text_header("true when that is too long ago, or the controller says that it is out of touch."),
 }
-_TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 _SIZE: Final = {"type": "integer", "minimum": 0}
 _SCALE: Final = {
     "type": "object",
@@ -85,12 +87,15 @@ _SCALE: Final = {
 class Documented(FastAPI):
     """An app whose document is the one below."""
 
-    _bytes: bytes | None = None
+    def __init__(self, resources: Sequence[Resource], **given: Any) -> None:
+        super().__init__(**given)
+        self._resources = resources
+        self._bytes: bytes | None = None
 
     @override
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            self.openapi_schema = _finished(super().openapi())
+            self.openapi_schema = _finished(super().openapi(), self._resources)
         return self.openapi_schema
 
     def document_bytes(self) -> bytes:
@@ -109,7 +114,7 @@ def text(app: FastAPI) -> str:
     return json.dumps(document(app), indent=2, ensure_ascii=False) + "\n"
 
 
-def _finished(found: dict[str, Any]) -> dict[str, Any]:
+def _finished(found: dict[str, Any], resources: Sequence[Resource]) -> dict[str, Any]:
     found["info"]["description"] = (
         "Submit distributed jobs in the formats of five systems, and follow them to their end."
     )
@@ -124,14 +129,13 @@ def _finished(found: dict[str, Any]) -> dict[str, Any]:
     schemas = components.setdefault("schemas", {})
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
-    schemas.update(_schemas(ProblemView, WatchEventView, SampleSetWatchEventView, SampleJobWatchEventView))
-    schemas.update(openapi_samples.manifest_schemas())
-    schemas["Manifest"] = _manifest_schema()
-    schemas["Submission"] = _submission_schema()
+    schemas.update(_schemas(ProblemView, *(resource.models.watch for resource in resources)))
+    schemas.update(openapi_manifests.schemas(resources))
+    bodies = openapi_manifests.request_bodies(resources)
     for path, item in found["paths"].items():
         for method in _METHODS:
             if method in item:
-                _finish_operation(path, method, item[method])
+                _finish_operation(path, method, item[method], bodies)
     _name_schemas(found)
     return found
 
@@ -144,7 +148,7 @@ def _schemas(*models: type[BaseModel]) -> dict[str, Any]:
     return defined
 
 
-def _finish_operation(path: str, method: str, operation: dict[str, Any]) -> None:
+def _finish_operation(path: str, method: str, operation: dict[str, Any], bodies: Bodies) -> None:
     if path in _OPEN:
         operation["security"] = []
         operation["responses"].pop("422", None)
@@ -153,17 +157,15 @@ def _finish_operation(path: str, method: str, operation: dict[str, Any]) -> None
     if path.startswith(di_server.BASE):
         operation["responses"].pop("422", None)
         return
-    if (body := openapi_samples.request_body(path, method)) is not None:
+    if (body := bodies.get((path, method))) is not None:
         operation["requestBody"] = body
-    elif method in ("put", "patch") or (path.endswith(("/jobs", "/jobs/batch")) and method == "post"):
-        operation["requestBody"] = _request_body(method, "Submission" if method == "post" else "Manifest")
     elif method == "post" and "requestBody" not in operation:
         operation["requestBody"] = _action_body(path)
     responses = operation["responses"]
     responses.pop("422", None)
     codes = _ALWAYS if method == "get" else (*_ALWAYS, *_WITH_CHANGE)
     lasting = ("403", "429") if _lasts(operation) else ()
-    for code in (*codes, *lasting, *(code for code in responses if code == "410")):
+    for code in (*codes, *lasting):
         responses[code] = _problem_response(code)
     if method == "get" and any(name["name"] == "If-None-Match" for name in operation.get("parameters", ())):
         responses["200"]["headers"] = _POLLED_HEADERS
@@ -187,16 +189,6 @@ def _problem_response(code: str) -> dict[str, Any]:
     return {"description": _DESCRIPTIONS[code], "content": {PROBLEM_TYPE: content}}
 
 
-def _request_body(method: str, model: str) -> dict[str, Any]:
-    if method == "patch":
-        patch = {"schema": {"type": "object"}, "example": {"metadata": {"labels": {"team": "vision"}}}}
-        return {"required": True, "content": {MERGE_PATCH: patch}}
-    schema = {"$ref": f"#/components/schemas/{model}"}
-    content: dict[str, Any] = {JSON: {"schema": schema, "example": MANIFEST}}
-    content |= {media_type: {"schema": schema} for media_type in YAML_TYPES[:1]}
-    return {"required": True, "content": content}
-
-
 def _action_body(path: str) -> dict[str, Any]:
     if path.endswith("/scale"):
         return {"required": True, "content": {JSON: {"schema": _SCALE, "examples": SCALES}}}
@@ -205,47 +197,6 @@ def _action_body(path: str) -> dict[str, Any]:
     properties = {name: {"type": "string", "description": about}}
     schema = {"type": "object", "additionalProperties": False, "properties": properties}
     return {"required": False, "content": {JSON: {"schema": schema}}}
-
-
-def _manifest_schema() -> dict[str, Any]:
-    metadata = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string"},
-            "generateName": {"type": "string"},
-            "namespace": {"type": "string"},
-            "labels": _TEXTS,
-            "annotations": _TEXTS,
-        },
-    }
-    return {
-        "title": "Manifest",
-        "description": "A job as its own system takes it; GET /api/v1/kinds has the schema of each kind.",
-        "type": "object",
-        "required": ["apiVersion", "kind", "metadata", "spec"],
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": metadata,
-            "spec": {"type": "object", "additionalProperties": True},
-        },
-    }
-
-
-def _submission_schema() -> dict[str, Any]:
-    manifest = {"$ref": "#/components/schemas/Manifest"}
-    several = {
-        "title": "Manifests",
-        "type": "object",
-        "required": ["apiVersion", "kind", "items"],
-        "properties": {
-            "apiVersion": {"type": "string", "const": "v1"},
-            "kind": {"type": "string", "const": LIST_KIND},
-            "items": {"type": "array", "items": manifest, "minItems": 1, "maxItems": MAX_ITEMS},
-        },
-    }
-    about = "One job, or a List of several that are stored together or not at all; YAML may have several documents."
-    return {"title": "Submission", "description": about, "anyOf": [manifest, several]}
 
 
 def _name_schemas(found: dict[str, Any]) -> None:

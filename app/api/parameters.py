@@ -18,10 +18,7 @@ _NO_NUL: Final = r"^[^\x00]+$"
 Namespace = Annotated[str, Path(description="The namespace of the cluster.", max_length=63)]
 Name = Annotated[
     str,
-    Path(description="The job's name: the live job of that name, else the newest.", max_length=253, pattern=_NO_NUL),
-]
-SampleName = Annotated[
-    str, Path(description="Its name: what has the name, else the newest that had it.", max_length=253, pattern=_NO_NUL)
+    Path(description="Its name: what has the name, else the newest that had it.", max_length=253, pattern=_NO_NUL),
 ]
 NamespaceFilter = Annotated[list[str] | None, Query(description="Only these namespaces.", max_length=100)]
 PageSize = Annotated[int | None, Query(alias="pageSize", ge=1, description="At most this many items; 500 at most.")]

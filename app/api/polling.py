@@ -12,29 +12,29 @@ from uuid import UUID
 
 from fastapi import Response
 
-from app.api.conditional import job_tag, status_tag, unchanged
+from app.api.conditional import status_tag, unchanged, whole_tag
 from app.api.rendering import RenderCache, job_bytes, status_bytes
 from app.db.job_rows import JobRow
 from app.offload import is_large, offloaded
 from app.services.freshness import Freshness
 from app.services.gateway import Services
 from app.services.reading import Address, Belongings
-from app.services.submitting import LARGE_JOB
+from app.services.submitting_jobs import LARGE_JOB
 
 JSON: Final = "application/json"
 _MAX_KNOWN: Final = 100_000
 
 
 class Shown(StrEnum):
-    """Which view of a job."""
+    """Which view of an object."""
 
-    JOB = "job"
+    WHOLE = "whole"
     STATUS = "status"
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A view of a job at one version."""
+    """A view of an object at one version."""
 
     namespace: str
     uid: UUID
@@ -74,10 +74,10 @@ class Poller:
             body = await offloaded(job_bytes, self._services.planner, row, belongings)
         else:
             body = job_bytes(self._services.planner, row, belongings)
-        return self._keep(Shown.JOB, row, job_tag(row.uid, row.version), body)
+        return self._keep(Shown.WHOLE, row, whole_tag(row.uid, row.version), body)
 
     def kept(self, row: JobRow) -> Rendered | None:
-        return self._cache.get((Shown.JOB, row.uid, row.version))
+        return self._cache.get((Shown.WHOLE, row.uid, row.version))
 
     async def of_job(self, row: JobRow) -> Rendered:
         """The whole job for a row just read or written; its belongings are read unless it was rendered before."""
@@ -88,7 +88,7 @@ class Poller:
 
     async def _render(self, address: Address, shown: Shown) -> Rendered:
         if shown is Shown.STATUS:
-            row = await self._services.reading.job(address)
+            row = await self._services.reading.row(address)
             return self._keep(shown, row, status_tag(row.uid, row.version), status_bytes(row))
         uid = address.uid or (await self._services.reading.version(address)).uid
         return await self.of_row(*await self._services.reading.whole(uid))

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -25,12 +25,13 @@ from app.api.views import (
 )
 from app.db.history import HistoryRow
 from app.db.job_rows import JobRow, JobSummary
+from app.db.sample_rows import SampleRow
 from app.domain.dialects.base import Scaling, StatusFacts
 from app.domain.planning import Planner
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Condition, JobStatus, ScaleRecord
-from app.services.reading import Belongings, PodEvent, ReplicaStory
-from app.services.submitting import Prepared
+from app.services.reading import Belongings, Event, ReplicaStory
+from app.services.submitting_jobs import PreparedJob
 
 CACHE_BYTES: Final = 64 * 1024 * 1024
 # What an entry costs beside its bytes.
@@ -74,41 +75,50 @@ class RenderCache(Generic[_T]):
 
 def job_bytes(planner: Planner, job: JobRow, belongings: Belongings = _NONE_YET) -> bytes:
     """The whole job; its native status is made of its belongings."""
-    metadata = job.manifest["metadata"]
     accepted = planner.read(job.manifest, job.uid, job.generation)
     dialect = accepted.dialect
     view = JobView(
-        uid=job.uid,
-        namespace=job.namespace,
-        name=job.name,
-        kind=job.kind,
-        api_version=job.api_version,
-        labels=metadata.get("labels", {}),
-        annotations=metadata.get("annotations", {}),
-        generation=job.generation,
-        created_at=job.created_at,
-        created_by=job.created_by,
+        **identity(job),
+        **as_submitted(job),
         retry_of=job.retry_of,
-        deleted_at=job.deleted_at,
-        spec=job.manifest["spec"],
         scaling=_scaling(dialect.scaling(accepted)),
         status=_status(job.status),
         native_status=dialect.native_status(accepted, _facts(job, belongings)),
-        conditions=[_condition(condition) for condition in job.status.conditions],
+        conditions=[condition_view(condition) for condition in job.status.conditions],
     )
     return view.model_dump_json(by_alias=True).encode()
 
 
+def identity(row: JobSummary | SampleRow) -> dict[str, Any]:
+    """The fields that tell which object it is, and which version of it."""
+    return {
+        "uid": row.uid,
+        "namespace": row.namespace,
+        "name": row.name,
+        "kind": row.kind,
+        "generation": row.generation,
+        "deleted_at": row.deleted_at,
+    }
+
+
+def as_submitted(row: JobRow | SampleRow) -> dict[str, Any]:
+    """The fields that tell what was submitted, when and by whom."""
+    metadata = row.manifest["metadata"]
+    return {
+        "api_version": row.api_version,
+        "labels": metadata.get("labels", {}),
+        "annotations": metadata.get("annotations", {}),
+        "created_at": row.created_at,
+        "created_by": row.created_by,
+        "spec": row.manifest["spec"],
+    }
+
+
 def status_view(job: JobSummary) -> JobStatusView:
     return JobStatusView(
-        uid=job.uid,
-        namespace=job.namespace,
-        name=job.name,
-        kind=job.kind,
-        generation=job.generation,
-        deleted_at=job.deleted_at,
+        **identity(job),
         status=_status(job.status),
-        conditions=[_condition(condition) for condition in job.status.conditions],
+        conditions=[condition_view(condition) for condition in job.status.conditions],
     )
 
 
@@ -121,9 +131,9 @@ def list_bytes(items: Iterable[bytes], next_page_token: str | None) -> bytes:
     return b'{"items":[' + b",".join(items) + b'],"nextPageToken":' + msgspec.json.encode(next_page_token) + b"}"
 
 
-def jobs_bytes(jobs: Iterable[bytes]) -> bytes:
-    """New jobs, as a list shows them."""
-    return list_bytes(jobs, None)
+def joined_bytes(items: Iterable[bytes]) -> bytes:
+    """New objects, as a list shows them."""
+    return list_bytes(items, None)
 
 
 def replica_view(story: ReplicaStory) -> ReplicaView:
@@ -182,7 +192,7 @@ def scale_record_view(record: ScaleRecord) -> ScaleRecordView:
     )
 
 
-def event_view(event: PodEvent) -> EventView:
+def event_view(event: Event) -> EventView:
     task, rank = event.key or (None, None)
     return EventView(
         source=event.source,
@@ -242,7 +252,7 @@ def _status(status: JobStatus) -> StatusView:
     )
 
 
-def _condition(condition: Condition) -> ConditionView:
+def condition_view(condition: Condition) -> ConditionView:
     return ConditionView(
         type=condition.type,
         status=condition.status,
@@ -290,7 +300,7 @@ def _container(container: ObservedContainer) -> ContainerView:
     )
 
 
-def dry_run_bytes(run: Prepared, manifests: Sequence[bytes], left_out: int) -> bytes:
+def dry_run_bytes(run: PreparedJob, manifests: Sequence[bytes], left_out: int) -> bytes:
     """A DryRunView, of parts that are JSON already: checking objects that jobgate made itself would take too long."""
     plan = run.plan
     tasks = [

@@ -52,16 +52,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poll:
-    """A question and how to look. With `criteria` it is about a list, else about the one thing of the interest.
-
-    `tag_holds_more`: than what changes of the things themselves tell, so that it is looked at when the time is over.
-    """
+    """A question and how to look. With `criteria` it is about a list, else about the one thing of the interest."""
 
     question: Hashable
     interest: Interest
     see: Callable[[], Awaitable[Seen]]
     criteria: Criteria | None = None
-    tag_holds_more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,18 +42,25 @@ class PendingReasonView(View):
     count: int
 
 
-class StatusView(View):
+class CommonStatusView(View):
+    """The part of a status that every kind has."""
+
+    phase: str
+    reason: str
+    message: str
+    observed_generation: int
+    """The generation that this status is about: wait until it reaches the object's own after an edit."""
+    started_at: datetime | None
+    finished_at: datetime | None
+    observed_at: datetime | None
+
+
+class StatusView(CommonStatusView):
     """The uniform status of a job of any kind."""
 
     phase: JobPhase
-    reason: str
-    message: str
     aggregate: AggregateView
     pending_reasons: list[PendingReasonView]
-    observed_generation: int
-    """The generation that this status is about: wait until it reaches the job's own after an edit."""
-    started_at: datetime | None
-    finished_at: datetime | None
     observed_at: datetime | None
     """When the cluster last showed a change of this job."""
 
@@ -68,17 +75,39 @@ class ConditionView(View):
     observed_generation: int
 
 
-class JobStatusView(View):
-    """A job without its spec and native status: what changes, and is cheap to poll."""
+class ResourceStatusView(View):
+    """What changes of an object, and is cheap to poll: all but its spec and native status."""
 
     uid: UUID
     namespace: str
     name: str
     kind: str
     generation: int
+    """Rises with every edit of the spec, not with those of labels and annotations."""
     deleted_at: datetime | None
-    status: StatusView
+    """When its deletion was asked for. The record stays readable."""
+    status: CommonStatusView
     conditions: list[ConditionView]
+
+
+class JobStatusView(ResourceStatusView):
+    """A job without its spec and native status: what changes, and is cheap to poll."""
+
+    status: StatusView
+
+
+class ResourceView(ResourceStatusView):
+    """What every object has, of whatever kind."""
+
+    api_version: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    created_at: datetime
+    created_by: str
+    spec: dict[str, Any]
+    """The manifest's spec in the names of its own system, defaults filled in."""
+    native_status: dict[str, Any]
+    """The status as the kind's own system shows it."""
 
 
 class TaskScalingView(View):
@@ -90,29 +119,12 @@ class TaskScalingView(View):
     max: int
 
 
-class JobView(View):
-    uid: UUID
-    namespace: str
-    name: str
-    kind: str
-    api_version: str
-    labels: dict[str, str]
-    annotations: dict[str, str]
-    generation: int
-    """Rises with every edit of the spec, not with those of labels and annotations."""
-    created_at: datetime
-    created_by: str
+class JobView(ResourceView):
     retry_of: UUID | None
     """The job that this one repeats."""
-    deleted_at: datetime | None
-    spec: dict[str, Any]
-    """The manifest's spec in the names of its own system, defaults filled in."""
     scaling: dict[str, TaskScalingView]
     """The tasks that can be scaled, by name; their sum may be bounded too. Empty where nothing can."""
     status: StatusView
-    native_status: dict[str, Any]
-    """The status as the kind's own system shows it."""
-    conditions: list[ConditionView]
 
 
 class JobPage(View):
@@ -190,11 +202,11 @@ class ReplicaPage(View):
 
 
 class HistoryView(View):
-    """One line of a job's story, or of one replica's where task and rank are set."""
+    """One line of an object's history, or of one replica's where task and rank are set."""
 
     seq: int
     at: datetime
-    phase: JobPhase
+    phase: str
     reason: str
     message: str
     actor: str
@@ -232,10 +244,14 @@ class ScaleRecordPage(View):
 
 
 class EventView(View):
-    """What the cluster said about a pod: its last events when an attempt ended, or why it is pending now."""
+    """What happened to an object.
+
+    Of a job it is what the cluster said about a pod: its last events when an attempt ended, or why it is pending now.
+    Of other kinds it is what their controller did and what stood in the way.
+    """
 
     source: str
-    """evidence or pending."""
+    """evidence or pending; controller for a kind without pods."""
     task: str | None
     rank: int | None
     attempt: int | None
@@ -275,15 +291,20 @@ class PlanView(View):
     ttl_seconds_after_finished: int | None
 
 
-class DryRunView(View):
+class ResourceDryRunView(View):
+    """What a submission would store. Nothing was stored."""
+
+    dry_run: bool
+    manifest: dict[str, Any]
+
+
+class DryRunView(ResourceDryRunView):
     """What a submission would store and make. Nothing was stored.
 
     `manifests` are the objects of the job itself and of the first replicas of each task, at most about a hundred and
     4 MiB. `manifestsOmitted` objects are not shown.
     """
 
-    dry_run: bool
-    manifest: dict[str, Any]
     plan: PlanView
     manifests: list[dict[str, Any]]
     manifests_omitted: int
@@ -332,24 +353,36 @@ class ProblemView(View):
     """All that is wrong, at most 20 entries."""
 
 
-class BatchItemView(View):
-    """A job that was stored, or why it was not."""
+class ResourceBatchItemView(View):
+    """An object that was stored, or why it was not."""
 
     status: int
-    """What a request for this job alone would have been answered with."""
-    job: JobView | None
+    """What a request for this object alone would have been answered with."""
+    object: ResourceView | None
     problem: ProblemView | None
+
+
+class BatchItemView(ResourceBatchItemView):
+    """A job that was stored, or why it was not."""
+
+    object: JobView | None
 
 
 class BatchView(View):
     items: list[BatchItemView]
 
 
-class WatchEventView(View):
-    """The data of an SSE event `job`."""
+class ResourceWatchEventView(View):
+    """The data of a server-sent event."""
 
     type: str
     """created, edited, cancelled, removed, deleted or status."""
     at: datetime
-    job: JobStatusView
-    """The job as it is when the event is sent, which may be newer than the event."""
+    object: ResourceStatusView
+    """The object as it is when the event is sent, which may be newer than the event."""
+
+
+class WatchEventView(ResourceWatchEventView):
+    """The data of an SSE event `job`."""
+
+    object: JobStatusView

@@ -4,7 +4,7 @@ from app.api.conditional import unchanged
 from app.api.dependencies import Caller
 from app.api.lasting import attended
 from app.api.shared_polls import Look, Poll
-from app.services.lasting import DENIED, Ending, Kind, refusal
+from app.services.lasting import DENIED, Kind, refusal
 
 
 async def latest(caller: Caller, poll: Poll, if_none_match: str | None, wait: int) -> Look:
@@ -27,8 +27,6 @@ async def latest(caller: Caller, poll: Poll, if_none_match: str | None, wait: in
                     look = await question.after_news(if_none_match)
             if held.ended in DENIED:
                 raise refusal(held.ended)
-            if held.ended is Ending.TIME_OVER and poll.tag_holds_more:
-                look = await question.look(if_none_match)
         return look if unchanged(if_none_match, look.tag) else await question.body(look)
 
 

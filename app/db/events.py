@@ -15,8 +15,6 @@ CANCELLED = "cancelled"
 REMOVED = "removed"
 DELETED = "deleted"
 STATUS = "status"
-GONE = "gone"
-"""Of a sample whose deletion was asked for: nothing is left of it."""
 
 JOBS = "jobs"
 """The resource that is meant where none is named; a sample's is that of its kind."""

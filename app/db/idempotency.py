@@ -1,10 +1,48 @@
-"""Answers that are kept for repeated requests. `submit` writes them, in the transaction of the job itself."""
+"""Answers that are kept for repeated requests, written in the transaction of what the request stores."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final, TypeAlias
 from uuid import UUID
 
-from app.db.engine import Database
+from app.db import codec
+from app.db.engine import Connection, Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdempotencyKey:
+    """`answer` is the body that a repetition with the same fingerprint gets."""
+
+    scope: str
+    key: str
+    fingerprint: str
+    answer: bytes
+
+    @property
+    def place(self) -> "KeyPlace":
+        return self.scope, self.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """The same request has succeeded before; this is what it was answered."""
+
+    uid: UUID
+    answer: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyConflict:
+    """The key has been used for another request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyInFlight:
+    """A request with this key has not been decided yet."""
+
+
+KeyPlace: TypeAlias = tuple[str, str]  # scope, key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,8 +51,27 @@ class StoredAnswer:
     uid: UUID
     answer: bytes
 
+    def to(self, key: IdempotencyKey) -> Replayed | KeyConflict:
+        """What a request with this key is answered."""
+        if self.fingerprint != key.fingerprint:
+            return KeyConflict()
+        return Replayed(uid=self.uid, answer=self.answer)
+
 
 _FIND = "SELECT fingerprint, job_uid AS uid, answer FROM idempotency_keys WHERE scope = $1 AND key = $2"
+_CLAIM: Final = """
+INSERT INTO idempotency_keys (scope, key, fingerprint, job_uid, answer, created_at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::bytea[], $6::timestamptz[])
+  AS k(scope, key, fingerprint, job_uid, answer, created_at) ORDER BY scope, key
+ON CONFLICT DO NOTHING RETURNING scope, key
+"""
+_READ: Final = """
+SELECT k.scope, k.key, k.fingerprint, k.job_uid AS uid, k.answer
+FROM unnest($1::text[], $2::text[]) AS w(scope, key) JOIN idempotency_keys AS k USING (scope, key)
+"""
+_GIVE_BACK: Final = (
+    "DELETE FROM idempotency_keys USING unnest($1::text[], $2::text[]) AS w(s, k) WHERE scope = s AND key = k"
+)
 _FORGET = """
 DELETE FROM idempotency_keys WHERE (scope, key) IN (
     SELECT scope, key FROM idempotency_keys WHERE created_at < $1 ORDER BY created_at LIMIT $2)
@@ -26,6 +83,34 @@ async def find(db: Database, scope: str, key: str) -> StoredAnswer | None:
     async with db.read() as connection:
         row = await connection.fetchrow(_FIND, scope, key)
     return None if row is None else StoredAnswer(**row)
+
+
+async def claim(
+    connection: Connection, keys: Sequence[tuple[IdempotencyKey, UUID, datetime]]
+) -> Mapping[KeyPlace, StoredAnswer | None]:
+    """Take the keys, each for the row with the uid that is submitted at the moment.
+
+    Returns those that somebody else has, with the answer that is kept under each; None where it has just been given
+    back.
+    """
+    if not keys:
+        return {}
+    rows = [(key.scope, key.key, key.fingerprint, uid, key.answer, at) for key, uid, at in keys]
+    taken = {(row["scope"], row["key"]) for row in await connection.fetch(_CLAIM, *codec.columns(rows))}
+    refused = [key.place for key, _, _ in keys if key.place not in taken]
+    if not refused:
+        return {}
+    found = {
+        (row["scope"], row["key"]): StoredAnswer(fingerprint=row["fingerprint"], uid=row["uid"], answer=row["answer"])
+        for row in await connection.fetch(_READ, *codec.columns(refused))
+    }
+    return {place: found.get(place) for place in refused}
+
+
+async def give_back(connection: Connection, keys: Sequence[IdempotencyKey]) -> None:
+    """Free the keys of what is not stored."""
+    if keys:
+        await connection.execute(_GIVE_BACK, *codec.columns([key.place for key in keys]))
 
 
 async def forget(db: Database, before: datetime, limit: int) -> int:

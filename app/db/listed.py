@@ -10,12 +10,12 @@ from app.domain.listing import ListItem
 
 _JOBS: Final = """
 SELECT uid, namespace, name, kind, phase, labels, created_at, finished_at, '' AS set_name,
-       deleted_at IS NOT NULL AS hidden
+       deleted_at IS NOT NULL AS deleted
 FROM jobs WHERE uid = ANY($1::uuid[])
 """
 _SAMPLES: Final = """
-SELECT uid, namespace, name, kind, phase, labels, created_at, NULL::timestamptz AS finished_at, set_name,
-       gone_at IS NOT NULL AS hidden
+SELECT uid, namespace, name, kind, phase, labels, created_at, finished_at, set_name,
+       delete_requested_at IS NOT NULL AS deleted
 FROM samples WHERE uid = ANY($1::uuid[])
 """
 

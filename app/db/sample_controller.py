@@ -13,12 +13,13 @@ from uuid import UUID
 from app.db import codec, events, leases
 from app.db.engine import Connection, Database
 from app.db.leases import Lease
-from app.db.sample_rows import COLUMNS, SampleRecord, SampleRow, record_document, sample_row
+from app.db.sample_rows import COLUMNS, SampleRow, record_document, sample_row
 from app.db.served import in_namespaces, namespace_arguments
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import SampleEvent
 from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
+from app.domain.outcome import concluded
 from app.domain.status.records import ACTOR_CONTROLLER
 from app.domain.vocabulary import TERMINAL_PHASES
 
@@ -49,7 +50,7 @@ class SamplePass:
     intent_version: int
     generation: int
     phase: str
-    record: SampleRecord
+    record: Any
     reason: str = ""
     message: str = ""
     events: Sequence[SampleEvent] = ()
@@ -95,7 +96,8 @@ _WRITE: Final = f"""
 UPDATE samples AS s
 SET phase = $2, reason = $3, message = $4, record = $5, observed_generation = $6, wake_at = $7, intent_at = NULL,
     observed_at = COALESCE($8, observed_at), cache_observed_at = COALESCE($9, cache_observed_at), gone_at = $10,
-    version = version + $11::int, history_count = history_count + $12::int, event_count = event_count + $13::int
+    version = version + $11::int, history_count = history_count + $12::int, event_count = event_count + $13::int,
+    conditions = $14, started_at = $15, finished_at = $16
 WHERE uid = $1 RETURNING {COLUMNS}
 """  # noqa: S608  columns of our own
 _HISTORY: Final = """
@@ -175,13 +177,17 @@ async def persist(db: Database, lease: Lease, done: SamplePass, now: datetime) -
 
 async def _write(connection: Connection, before: SampleRow, done: SamplePass, now: datetime) -> None:
     is_line = done.gone or (before.phase, before.reason, before.message) != (done.phase, done.reason, done.message)
+    outcome = concluded(before.of_kind, before.outcome, done.record, done.generation, now)
     is_news = (
-        is_line or bool(done.events) or before.record != done.record or before.observed_generation != done.generation
+        is_line
+        or bool(done.events)
+        or (before.record, before.outcome, before.observed_generation) != (done.record, outcome, done.generation)
     )
     values: tuple[Any, ...] = (
         *(done.phase, done.reason, done.message, record_document(done.record), done.generation),
         *(None if done.gone else done.wake_at, done.observed_at, done.cache_observed_at, now if done.gone else None),
         *(int(is_news), int(is_line), len(done.events)),
+        *(codec.dump(outcome.conditions), outcome.started_at, outcome.finished_at),
     )
     after = sample_row(await connection.fetchrow(_WRITE, done.uid, *values))
     if is_line:
@@ -191,6 +197,5 @@ async def _write(connection: Connection, before: SampleRow, done: SamplePass, no
         told = codec.columns([(event.type, event.reason, event.message) for event in done.events])
         await connection.execute(_EVENTS, after.uid, before.event_count, now, *told)
     if is_news:
-        what = events.GONE if done.gone else events.STATUS
         version = (after.namespace, after.uid, after.version)
-        await events.announce(connection, what, [version], resource=after.cache_kind.resource)
+        await events.announce(connection, events.STATUS, [version], resource=after.of_kind.resource)

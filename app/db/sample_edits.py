@@ -4,19 +4,22 @@ Uniqueness is decided by indexes, never by looking first: who comes second waits
 sees its outcome. Every change raises `version` and `intent_version` and adds a history row and a row in the feed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from uuid import UUID
 
-from app.db import events
+from app.db import events, idempotency
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseContended
+from app.db.idempotency import IdempotencyKey, KeyInFlight
 from app.db.reasons import DELETE_REQUESTED, EDITED
 from app.db.sample_rows import COLUMNS, SampleRow, first_record, record_document, sample_row
-from app.db.submit import IdempotencyKey, KeyConflict, KeyInFlight, Replayed, Submitted
+from app.db.submit import Answer, NameTaken
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.name_ranges import NameKind
+from app.domain.outcome import Outcome
 from app.domain.plan import Manifest
 from app.faultpoints import FaultPoint, reached
 
@@ -35,16 +38,7 @@ class NewSample:
     created_at: datetime
     created_by: str
     labels: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleTaken:
-    """This one has the name; it may be on its way out."""
-
-    row: SampleRow
-
-
-SampleAnswer: TypeAlias = Submitted | SampleTaken | Replayed | KeyConflict | KeyInFlight
+    idempotency: IdempotencyKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +57,6 @@ class SampleEdit:
     expected_version: int | None = None
 
 
-_CLAIM_KEY: Final = """
-INSERT INTO idempotency_keys (scope, key, fingerprint, job_uid, answer, created_at) VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT DO NOTHING RETURNING true
-"""
-_READ_KEY: Final = "SELECT fingerprint, job_uid, answer FROM idempotency_keys WHERE scope = $1 AND key = $2"
-_GIVE_KEY_BACK: Final = "DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2"
 _INSERT: Final = """
 INSERT INTO samples (uid, kind, namespace, name, api_version, labels, manifest, set_name, created_at, created_by,
                      phase, reason, message, record, history_count, intent_at)
@@ -100,50 +88,74 @@ INSERT INTO sample_history (uid, seq, at, phase, reason, message, actor) VALUES 
 _MAX_TRIES: Final = 5
 
 
-async def insert(db: Database, new: NewSample, key: IdempotencyKey | None = None) -> SampleAnswer:
-    """Store it, durably, unless the name is in use or the key has been.
+async def submit(db: Database, news: Sequence[NewSample]) -> Mapping[int, Answer]:
+    """Store all of them in one transaction, durably, or none: then by place why not, and nothing if all are stored.
+
+    The key of the first one stands for all; no two of them have the same name.
 
     Raises:
-        NotStorable: it cannot be stored.
-        DatabaseContended: the name is in the hands of a transaction that does not end; nothing was stored.
+        NotStorable: one of them cannot be stored.
+        DatabaseContended: a name is in the hands of a transaction that does not end; nothing was stored.
     """
     try:
         async with db.begin() as connection:
-            answer = await _insert_once(connection, new, key)
+            await _insert_all(connection, news)
+    except _RolledBack as rolled_back:
+        return rolled_back.refused
     except DatabaseContended:
-        if key is None:
+        if news[0].idempotency is None:
             raise
-        return KeyInFlight()
-    if isinstance(answer, Submitted):
-        reached(FaultPoint.SAMPLE_STORED)
-    return answer
+        return {0: KeyInFlight()}
+    reached(FaultPoint.SAMPLE_STORED)
+    return {}
 
 
-async def _insert_once(connection: Connection, new: NewSample, key: IdempotencyKey | None) -> SampleAnswer:
-    if key is not None:
-        claimed = (key.scope, key.key, key.fingerprint, new.uid, key.answer, new.created_at)
-        if not await connection.fetchval(_CLAIM_KEY, *claimed):
-            return await _replayed(connection, key)
+class _RolledBack(Exception):  # noqa: N818 - the way out of a transaction that is not to be
+    """Nothing of it stays. `refused` says by place why not."""
+
+    def __init__(self, refused: Mapping[int, Answer]) -> None:
+        super().__init__()
+        self.refused = refused
+
+
+async def _insert_all(connection: Connection, news: Sequence[NewSample]) -> None:
+    """Names are taken in sorted order, so that two transactions do not wait for each other; the feed has the order of
+    the request. Raises _RolledBack if any is refused.
+    """
+    first = news[0]
+    if (key := first.idempotency) is not None:
+        known = await idempotency.claim(connection, [(key, first.uid, first.created_at)])
+        if key.place in known:
+            answer = known[key.place]
+            raise _RolledBack({0: KeyInFlight() if answer is None else answer.to(key)})
+    refused: dict[int, Answer] = {}
+    for place in sorted(range(len(news)), key=lambda place: news[place].name):
+        taken = await _insert(connection, news[place])
+        if taken is not None:
+            refused[place] = taken
+    if refused:
+        raise _RolledBack(refused)
+    for new in news:
+        await _told(connection, first_row(new), events.CREATED, (new.created_at, "", "", new.created_by))
+
+
+async def _insert(connection: Connection, new: NewSample) -> NameTaken | None:
     for _ in range(_MAX_TRIES):
         if await connection.fetchval(_INSERT, *_row_of(new)):
-            entry = (new.created_at, "", "", new.created_by)
-            await _told(connection, first_row(new), events.CREATED, entry)
-            return Submitted(uid=new.uid)
-        holder = await connection.fetchrow(_HOLDER, new.kind, new.namespace, new.name)
-        if holder is not None:
-            if key is not None:
-                await connection.execute(_GIVE_KEY_BACK, key.scope, key.key)
-            return SampleTaken(row=sample_row(holder))
+            return None
+        found = await connection.fetchrow(_HOLDER, new.kind, new.namespace, new.name)
+        if found is not None:
+            holder = sample_row(found)
+            leaving = holder.delete_requested_at is not None
+            return NameTaken(
+                job_name=holder.name,
+                job_uid=holder.uid,
+                kind=NameKind.JOB,
+                name=new.name,
+                holder=holder.kind,
+                leaving=leaving,
+            )
     raise DatabaseContended("this name changes hands too fast")
-
-
-async def _replayed(connection: Connection, key: IdempotencyKey) -> SampleAnswer:
-    known = await connection.fetchrow(_READ_KEY, key.scope, key.key)
-    if known is None:
-        return KeyInFlight()  # whoever had it has just given it back
-    if known["fingerprint"] != key.fingerprint:
-        return KeyConflict()
-    return Replayed(uid=known["job_uid"], answer=known["answer"])
 
 
 def _row_of(new: NewSample) -> tuple[Any, ...]:
@@ -181,6 +193,7 @@ def first_row(new: NewSample) -> SampleRow:
         reason="",
         message="",
         record=record,
+        outcome=Outcome(),
         observed_at=None,
         cache_observed_at=None,
     )
@@ -207,10 +220,8 @@ async def edit(db: Database, uid: UUID, change: SampleEdit) -> SampleRow:
 
 def refuse_leaving(row: SampleRow) -> None:
     """Raises Conflict for one that is being deleted or has been."""
-    if row.gone_at is not None:
-        raise Conflict(f"the {row.kind} has been deleted", code="Deleted")
     if row.delete_requested_at is not None:
-        raise Conflict(f"the {row.kind} is being deleted and cannot be edited", code="BeingDeleted")
+        raise Conflict(f"the {row.kind} has been deleted", code="Deleted")
 
 
 async def request_deletion(
@@ -227,7 +238,7 @@ async def request_deletion(
             return row
         if expected_version not in (None, row.version):
             raise PreconditionFailed(f"the {row.kind} has changed since it was read: read it again")
-        after = sample_row(await connection.fetchrow(_DELETE, uid, at, actor, not row.cache_kind.has_objects))
+        after = sample_row(await connection.fetchrow(_DELETE, uid, at, actor, not row.of_kind.has_objects))
         await _told(connection, after, events.DELETED, (at, DELETE_REQUESTED, reason, actor))
     reached(FaultPoint.SAMPLE_STORED)
     return after
@@ -236,7 +247,7 @@ async def request_deletion(
 async def _locked(connection: Connection, uid: UUID) -> SampleRow:
     row = await connection.fetchrow(_LOCK, uid)
     if row is None:
-        raise NotFound("there is no such SampleSet or SampleJob")
+        raise NotFound("there is no such object")
     return sample_row(row)
 
 
@@ -245,4 +256,4 @@ async def _told(connection: Connection, after: SampleRow, what: str, entry: tupl
     at, reason, message, actor = entry
     await connection.execute(_HISTORY, after.uid, after.history_count, at, after.phase, reason, message, actor)
     version = (after.namespace, after.uid, after.version)
-    await events.announce(connection, what, [version], resource=after.cache_kind.resource)
+    await events.announce(connection, what, [version], resource=after.of_kind.resource)

@@ -3,25 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from uuid import UUID
 
 from app.db import codec
-from app.domain.cache.kinds import CACHE_KINDS, SAMPLE_JOB, SAMPLE_SET, CacheKind
-from app.domain.cache.reconcile.values import JobRecord, SetRecord
+from app.db.resources import Stored
+from app.domain.kind import PodlessKind
+from app.domain.kinds import PODLESS_KINDS
+from app.domain.outcome import Outcome
 from app.domain.plan import Manifest
-
-SampleRecord: TypeAlias = SetRecord | JobRecord
-
-_RECORDS: Final[Mapping[str, type[SetRecord] | type[JobRecord]]] = MappingProxyType(
-    {SAMPLE_SET.kind: SetRecord, SAMPLE_JOB.kind: JobRecord}
-)
+from app.domain.status.records import Condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRow:
-    """One SampleSet or SampleJob. `version` changes with everything that can be read of it but the two moments of
+    """One object without pods. `version` changes with everything that can be read of it but the two moments of
     observation. `set_name` is the set that it is about.
     """
 
@@ -47,25 +43,18 @@ class SampleRow:
     phase: str
     reason: str
     message: str
-    record: SampleRecord
+    record: Any
+    outcome: Outcome
     observed_at: datetime | None
     cache_observed_at: datetime | None
 
     @property
-    def cache_kind(self) -> CacheKind:
-        return CACHE_KINDS[self.kind]
+    def of_kind(self) -> PodlessKind:
+        return PODLESS_KINDS[self.kind]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleHistoryRow:
-    """`seq` counts from 1 without gaps."""
-
-    seq: int
-    at: datetime
-    phase: str
-    reason: str
-    message: str
-    actor: str
+    @property
+    def deleted_at(self) -> datetime | None:
+        return self.delete_requested_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,26 +74,51 @@ _PLAIN: Final = (
     *("delete_requested_at", "delete_requested_by", "gone_at", "phase", "reason", "message", "observed_at"),
     "cache_observed_at",
 )
-COLUMNS: Final = ", ".join(f"s.{name}" for name in (*_PLAIN, "record"))
+_DECODED: Final = ("record", "conditions", "started_at", "finished_at")
+COLUMNS: Final = ", ".join(f"s.{name}" for name in (*_PLAIN, *_DECODED))
 """What to select, or to return, of `samples AS s` for `sample_row`."""
 
 
 def sample_row(row: Mapping[str, Any]) -> SampleRow:
-    return SampleRow(record=record_from(row["kind"], row["record"]), **{name: row[name] for name in _PLAIN})
+    outcome = Outcome(
+        conditions=codec.load(row["conditions"], tuple[Condition, ...]),
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+    )
+    plain = {name: row[name] for name in _PLAIN}
+    return SampleRow(record=record_from(row["kind"], row["record"]), outcome=outcome, **plain)
 
 
-def record_document(record: SampleRecord) -> dict[str, Any]:
-    """What JSON can say of a record, always in the same words."""
+def record_document(record: Any) -> dict[str, Any]:
+    """What JSON can say of a record, always in the same words: sets are sorted."""
     document: dict[str, Any] = codec.dump(record)
-    if isinstance(record, SetRecord):
-        document["made"] = sorted(document["made"])
+    for name, value in document.items():
+        if isinstance(getattr(record, name), frozenset):
+            document[name] = sorted(value)
     return document
 
 
-def record_from(kind: str, document: Mapping[str, Any]) -> SampleRecord:
+def record_from(kind: str, document: Mapping[str, Any]) -> Any:
     """A field that an older version did not write has its default."""
-    return codec.load(document, _RECORDS[kind])
+    return codec.load(document, PODLESS_KINDS[kind].record)
 
 
-def first_record(kind: str) -> SampleRecord:
-    return _RECORDS[kind]()
+def first_record(kind: str) -> Any:
+    return PODLESS_KINDS[kind].record()
+
+
+def stored_as(kind: PodlessKind) -> Stored[SampleRow]:
+    """Where the objects of the kind are stored."""
+    only = f"s.kind = '{kind.kind}'"
+    return Stored(
+        resource=kind.resource,
+        table="samples",
+        alias="s",
+        columns=COLUMNS,
+        row=sample_row,
+        holder=f"SELECT uid FROM samples AS s WHERE {only} AND namespace = $1 AND name = $2 AND gone_at IS NULL",  # noqa: S608
+        deleted="delete_requested_at",
+        only=only,
+        history="sample_history",
+        history_key="uid",
+    )

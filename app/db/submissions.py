@@ -12,7 +12,8 @@ from typing import Any
 from app.cancellation import rounds
 from app.db.engine import Database
 from app.db.errors import DatabaseContended, DatabaseUnavailable
-from app.db.submit import Answer, KeyInFlight, NewJob, submit, submit_together
+from app.db.idempotency import KeyInFlight
+from app.db.submit import Answer, NewJob, submit, submit_together
 from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.faultpoints import FaultPoint, reached
 

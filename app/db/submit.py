@@ -16,9 +16,10 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from app.db import codec
+from app.db import codec, idempotency
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseContended
+from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, KeyPlace, Replayed, StoredAnswer
 from app.db.names import Holder, clear_the_way, holders, reserve
 from app.db.pod_room import with_room
 from app.domain.name_ranges import NameKind, NameRange, merged
@@ -28,16 +29,6 @@ from app.domain.status.records import JobStatus
 
 # Characters of manifests in a statement after which the next one begins: about five milliseconds.
 _STATEMENT_LENGTH: Final = 512 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdempotencyKey:
-    """`answer` is the body that a repetition with the same fingerprint gets."""
-
-    scope: str
-    key: str
-    fingerprint: str
-    answer: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,49 +60,18 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameTaken:
-    """A live job uses the name `name` of this `kind` (a NameKind)."""
+    """A live job uses the name `name` of this `kind` (a NameKind); or another `holder`, which may be `leaving`."""
 
     job_name: str
     job_uid: UUID
     kind: str
     name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
-    """The same request has succeeded before; this is what it was answered."""
-
-    uid: UUID
-    answer: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyConflict:
-    """The key has been used for another request."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyInFlight:
-    """A request with this key has not been decided yet."""
+    holder: str = "live job"
+    leaving: bool = False
 
 
 Answer: TypeAlias = Submitted | NameTaken | OverLimit | Replayed | KeyConflict | KeyInFlight
 
-_Key: TypeAlias = tuple[str, str]  # scope, key
-
-_CLAIM_KEYS = """
-INSERT INTO idempotency_keys (scope, key, fingerprint, job_uid, answer, created_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::bytea[], $6::timestamptz[])
-  AS k(scope, key, fingerprint, job_uid, answer, created_at) ORDER BY scope, key
-ON CONFLICT DO NOTHING RETURNING scope, key
-"""
-_READ_KEYS = """
-SELECT k.scope, k.key, k.fingerprint, k.job_uid, k.answer
-FROM unnest($1::text[], $2::text[]) AS w(scope, key) JOIN idempotency_keys AS k USING (scope, key)
-"""
-_GIVE_KEYS_BACK = (
-    "DELETE FROM idempotency_keys USING unnest($1::text[], $2::text[]) AS w(s, k) WHERE scope = s AND key = k"
-)
 _GIVE_NAMES_BACK = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
 _JOBS = """
 WITH w AS (
@@ -221,7 +181,7 @@ class _Batch:
         self._room = room
         self._jobs = jobs
         self._names = [_names_of(job) for job in jobs]
-        self._known: dict[_Key, Mapping[str, Any]] = {}
+        self._known: dict[KeyPlace, StoredAnswer] = {}
         self.answers: dict[int, Answer] = {}
 
     async def attempt(self, places: Sequence[int]) -> list[int]:
@@ -243,37 +203,27 @@ class _Batch:
         unknown = []
         for place in places:
             key = self._jobs[place].idempotency
-            record = self._known.get((key.scope, key.key)) if key else None
-            if key is None or record is None:
+            known = self._known.get(key.place) if key else None
+            if key is None or known is None:
                 unknown.append(place)
-            elif record["fingerprint"] != key.fingerprint:
-                self.answers[place] = KeyConflict()
             else:
-                self.answers[place] = Replayed(uid=record["job_uid"], answer=record["answer"])
+                self.answers[place] = known.to(key)
         return unknown
 
     async def _claim_keys(self, places: Sequence[int]) -> list[int]:
         """Take the keys and return the places that may go on: without a key, or first with it."""
-        keyed = self._first_with_key(places)
         free = [place for place in places if self._jobs[place].idempotency is None]
-        if not keyed:
-            return free
-        rows = [_key_row(self._jobs[place]) for place in keyed.values()]
-        taken = {tuple(row) for row in await self._connection.fetch(_CLAIM_KEYS, *codec.columns(rows))}
-        refused = [key for key in keyed if key not in taken]
-        if refused:
-            for row in await self._connection.fetch(_READ_KEYS, *codec.columns(refused)):
-                self._known[row["scope"], row["key"]] = row
-            self._answer_known([keyed[key] for key in refused])
-        return free + [keyed[key] for key in keyed if key in taken]
-
-    def _first_with_key(self, places: Sequence[int]) -> dict[_Key, int]:
-        first: dict[_Key, int] = {}
+        first: dict[KeyPlace, int] = {}
+        keys = []
         for place in places:
-            key = self._jobs[place].idempotency
-            if key is not None:
-                first.setdefault((key.scope, key.key), place)
-        return first
+            job = self._jobs[place]
+            if job.idempotency is not None and job.idempotency.place not in first:
+                first[job.idempotency.place] = place
+                keys.append((job.idempotency, job.uid, job.created_at))
+        refused = await idempotency.claim(self._connection, keys)
+        self._known |= {key: answer for key, answer in refused.items() if answer is not None}
+        self._answer_known([first[key] for key in refused])
+        return free + [place for key, place in first.items() if key not in refused]
 
     async def _reserve_names(self, places: Sequence[int]) -> tuple[list[int], dict[int, list[NameRange]]]:
         """All names of a job or none. Returns the places that have theirs, and what the others lack."""
@@ -303,19 +253,15 @@ class _Batch:
     async def _give_back(self, places: Sequence[int]) -> None:
         """Free the names and keys of jobs that are not stored."""
         await self._connection.execute(_GIVE_NAMES_BACK, [self._jobs[place].uid for place in places])
-        keys = [(key.scope, key.key) for place in places if (key := self._jobs[place].idempotency)]
-        if keys:
-            await self._connection.execute(_GIVE_KEYS_BACK, *codec.columns(keys))
+        keys = [key for place in places if (key := self._jobs[place].idempotency)]
+        await idempotency.give_back(self._connection, keys)
 
     def _win(self, place: int) -> None:
         job = self._jobs[place]
         self.answers[place] = Submitted(uid=job.uid)
         if job.idempotency:
-            self._known[job.idempotency.scope, job.idempotency.key] = {
-                "fingerprint": job.idempotency.fingerprint,
-                "job_uid": job.uid,
-                "answer": job.idempotency.answer,
-            }
+            key = job.idempotency
+            self._known[key.place] = StoredAnswer(fingerprint=key.fingerprint, uid=job.uid, answer=key.answer)
 
     async def _name_the_holders(self, blocked: Mapping[int, Sequence[NameRange]]) -> None:
         """A name that was lost to another job of this batch that lost as well has no holder: that one is undecided."""
@@ -346,12 +292,6 @@ def _taken(namespace: str, names: Sequence[NameRange], found: Sequence[Holder]) 
             if name is not None:
                 return NameTaken(job_name=holder.job_name, job_uid=holder.job_uid, kind=one.kind, name=name)
     return None
-
-
-def _key_row(job: NewJob) -> tuple[Any, ...]:
-    key = job.idempotency
-    assert key is not None
-    return (key.scope, key.key, key.fingerprint, job.uid, key.answer, job.created_at)
 
 
 def _portions(jobs: Sequence[NewJob]) -> Iterator[list[tuple[Any, ...]]]:

@@ -74,16 +74,22 @@ def example(file: str, home: Path) -> Document:
 
 def figures(view: Mapping[str, Any]) -> str:
     """Return one line with the state and the figures of a sample set."""
-    runtime, cache = view["runtime"], view["cache"]
-    leaving = f"deleting: {view['deletion']['stage'] or 'asked for'}" if view["deletion"] else view["phase"] or "New"
+    status = view["status"]
+    runtime, cache = status["runtime"], status["cache"]
+    leaving = f"deleting: {status['removal'] or 'asked for'}" if view["deletedAt"] else status["phase"] or "New"
     words = f"{leaving:<22} servers {runtime['ready']}/{runtime['wanted']}"
     if cache is not None:
         total, cached = cache["totalBytes"], cache["cachedBytes"]
         share = min(cached / total, 1.0) if total else 0.0
         bar = "#" * round(share * 20)
         words += f"   {_mib(total)} of data   [{bar:<20}] {share:4.0%} cached, {_mib(cached)}"
-    why = f"   {view['reason']}: {view['message']}" if view["reason"] else ""
+    why = f"   {status['reason']}: {status['message']}" if status["reason"] else ""
     return words + why
+
+
+def _is_gone(view: Mapping[str, Any]) -> bool:
+    """Whether nothing is left of a deleted set or job; a deleted SampleJob has nothing in the cluster."""
+    return view["deletedAt"] is not None and view["status"].get("removal", GONE.lower()) == GONE.lower()
 
 
 def _mib(size: int) -> str:
@@ -145,12 +151,12 @@ class SampleStory:
         self._say(NAME, f"submitted: {STORY.shows}")
         async with asyncio.TaskGroup() as group:
             following = group.create_task(self._follow_set())
-            await self._until(lambda found: found["phase"] == "Ready" and bool(found["cache"]))
+            await self._until(lambda found: found["status"]["phase"] == "Ready" and bool(found["status"]["cache"]))
             group.create_task(self._read())
             await asyncio.gather(self._run("warm-up.yaml"), self._sync_after_correction())
-            await self._until(lambda found: bool(found["cache"]["whole"]))
+            await self._until(lambda found: bool(found["status"]["cache"]["whole"]))
             await asyncio.gather(self._run("clear.yaml"), self._run("rmr.yaml"))
-            await self._until(lambda found: found["cache"]["cachedBytes"] == 0)
+            await self._until(lambda found: found["status"]["cache"]["cachedBytes"] == 0)
             await self._call("DELETE", f"/samplesets/{NAME}")
             await following
 
@@ -198,7 +204,7 @@ class SampleStory:
 
     async def _tell_who_mounts(self) -> None:
         while True:
-            jobs = (await self._call("GET", f"/samplesets/{NAME}"))["jobs"]
+            jobs = (await self._call("GET", f"/samplesets/{NAME}/dependents"))["jobs"]
             if jobs:
                 self._say(NAME, "is mounted by " + ", ".join(f"{job['name']} ({job['kind']})" for job in jobs))
                 return
@@ -231,19 +237,20 @@ class SampleStory:
             if answer.status_code == httpx2.codes.NOT_MODIFIED:
                 continue
             etag, job = answer.headers["ETag"], checked(answer)
-            phase = job["phase"]
-            line = f"{phase or 'New':<10} {job['type']:<7} {job['message']}".rstrip()
+            status = job["status"]
+            phase = status["phase"]
+            line = f"{phase or 'New':<10} {status['type']:<7} {status['message']}".rstrip()
             if line != told:
                 self._say(name, line)
                 told = line
-            if phase in ENDED and phase != wanted and job["observedGeneration"] == job["generation"]:
-                raise DemoError(f"{name} ended {phase}: {job['message']}")
+            if phase in ENDED and phase != wanted and status["observedGeneration"] == job["generation"]:
+                raise DemoError(f"{name} ended {phase}: {status['message']}")
 
     async def _poll(self, resource: str, name: str, etag: str) -> httpx2.Response | None:
-        """Return the answer to a long poll, or None if the resource is gone."""
+        """Return the answer to a long poll, or None if nothing is left of the object."""
         headers = {"If-None-Match": etag, "Prefer": f"wait={POLL}"} if etag else {}
         answer = await self._client.get(f"{self._base}/{resource}/{name}", headers=headers)
-        return None if answer.status_code in (httpx2.codes.GONE, httpx2.codes.NOT_FOUND) else answer
+        return None if answer.status_code == httpx2.codes.OK and _is_gone(answer.json()) else answer
 
     async def _call(self, method: str, path: str, **given: Any) -> Document:
         return checked(await self._client.request(method, self._base + path, **given))

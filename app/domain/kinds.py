@@ -1,55 +1,21 @@
-"""All kinds of manifest that the gateway accepts, and the resource under which the API serves each of them."""
+"""The registry: every kind of manifest that the gateway accepts."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Final
 
-from app.domain.cache.kinds import CACHE_KINDS
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.dialects.registry import DIALECTS
 from app.domain.errors import FieldError, InvalidManifest
+from app.domain.kind import Kind, PodlessKind
 from app.domain.plan import Manifest
 
-JOBS: Final = "jobs"
-"""The resource of all kinds whose manifests become pods."""
-
-
-class Kind(Protocol):
-    """What every kind provides. A job kind (`Dialect`) adds its plan, a cache kind (`CacheKind`) its own rules."""
-
-    @property
-    def kind(self) -> str:
-        """The manifest's `kind`."""
-        ...
-
-    @property
-    def api_versions(self) -> tuple[str, ...]:
-        """The values of `apiVersion` that are accepted, the canonical one first."""
-        ...
-
-    @property
-    def mutable_fields(self) -> tuple[str, ...]:
-        """JSON pointers below the manifest that PUT and PATCH may change; the step * stands for any one step."""
-        ...
-
-    @property
-    def supports_pause(self) -> bool: ...
-
-    @property
-    def resource(self) -> str:
-        """The collection under which the API serves it."""
-        ...
-
-    def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
-        """Errors for what differs between two accepted manifests and may not."""
-        ...
-
-    def json_schema(self) -> dict[str, Any]:
-        """JSON schema of the manifest."""
-        ...
+PODLESS_KINDS: Final[dict[str, PodlessKind]] = {kind.kind: kind for kind in (SAMPLE_SET, SAMPLE_JOB)}
+"""The kinds whose manifests do not become pods. Each has a resource of its own in the API."""
 
 
 def registered() -> Mapping[str, Kind]:
     """Every kind by its name."""
-    kinds: list[Kind] = [*DIALECTS.values(), *CACHE_KINDS.values()]
+    kinds: list[Kind] = [*DIALECTS.values(), *PODLESS_KINDS.values()]
     return {kind.kind: kind for kind in kinds}
 
 

@@ -16,7 +16,7 @@ from app.domain.selectors import Requirement, matches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListItem:
-    """The fields of a job or sample that the filters of lists use. Lists show hidden items only on request."""
+    """What the filters of lists look at. A thing that was deleted is shown only to those who ask for deleted ones."""
 
     uid: UUID
     namespace: str
@@ -27,7 +27,7 @@ class ListItem:
     created_at: datetime
     finished_at: datetime | None = None
     set_name: str = ""
-    hidden: bool = False
+    deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Criteria:
     set_name: str | None = None
     finished_after: datetime | None = None
     finished_before: datetime | None = None
-    with_hidden: bool = False
+    deleted: bool = False
 
     def can_match(self, thing: ListItem) -> bool:
         """Whether the item matches in every field that never changes."""
@@ -64,7 +64,7 @@ class Criteria:
     def matches(self, thing: ListItem) -> bool:
         return (
             self.can_match(thing)
-            and (self.with_hidden or bool(self.uids) or not thing.hidden)
+            and (self.deleted or bool(self.uids) or not thing.deleted)
             and (not self.phases or thing.phase in self.phases)
             and (self.set_name is None or thing.set_name == self.set_name)
             and _within(thing.finished_at, self.finished_after, self.finished_before)

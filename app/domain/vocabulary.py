@@ -150,6 +150,8 @@ class ConditionType(StrEnum):
     COMPLETED = "Completed"
     FAILED = "Failed"
     SCHEDULER_UNAVAILABLE = "SchedulerUnavailable"  # the asked-for scheduler is unknown to this cluster
+    READY = "Ready"  # of a SampleSet
+    SYNCED = "Synced"  # of a SampleSet
 
 
 class PendingCode(StrEnum):

@@ -1,7 +1,8 @@
 """A sample: one SampleSet or one SampleJob, with what was asked for, what has been asked since, and its record.
 
 The columns mean what those of a job mean. `set_name` is the set that a SampleJob is for, of a set its own name. The
-name is free again when nothing of the sample is left (`gone_at`). `observed_at` is when a pass last could look at the
+name is free again when nothing of the sample is left (`gone_at`). `delete_requested_at` is the deletedAt of the API,
+`started_at` and `finished_at` are those of the present try. `observed_at` is when a pass last could look at the
 cluster, `cache_observed_at` when the runtime servers last told how much is cached.
 """
 
@@ -46,6 +47,9 @@ samples = Table(
     text_column("reason"),
     text_column("message"),
     json_column("record", "{}"),
+    json_column("conditions", "[]"),
+    time_column("started_at", nullable=True),
+    time_column("finished_at", nullable=True),
     time_column("observed_at", nullable=True),
     time_column("cache_observed_at", nullable=True),
     time_column("wake_at", nullable=True),

@@ -7,9 +7,10 @@ Each of the jobs is known by the token in its own pods' environment; nobody else
 from collections.abc import Mapping
 from typing import Any, Final
 
-from app.db import jobs, replicas
+from app.db import jobs, replicas, resources
 from app.db.engine import Database
 from app.db.job_rows import JobRow
+from app.db.resources import StoredRow
 from app.domain.dialects.di_job import DIJobDialect, members
 from app.domain.errors import Conflict, InvalidManifest, NotFound, Unauthenticated
 from app.services.access import bearer
@@ -35,7 +36,7 @@ class DiServer:
             NotFound: it opens one of another kind.
         """
         token = bearer(authorization)
-        job = await jobs.find(self._db, namespace, name)
+        job = await resources.find(self._db, jobs.STORED, namespace, name)
         if job is None or not self._credentials.opens(job.uid, token):
             raise Unauthenticated("there is no such job, or the token is not its own", code="InvalidToken")
         if job.api_version not in DIJobDialect.api_versions:
@@ -45,7 +46,7 @@ class DiServer:
     async def addresses(self, job: JobRow) -> list[str]:
         """host:port of the job's replicas by global rank."""
         found = await replicas.of(self._db, job.uid)
-        return members.addresses(job.manifest, [stored.replica for stored in found])
+        return members.addresses(job.manifest, [one.replica for one in found])
 
     async def resize(self, job: JobRow, by: int, asked: str | None) -> None:
         """Let the task have so many more, or fewer, replicas than it shall have now.
@@ -56,7 +57,7 @@ class DiServer:
         """
         task = members.task_to_resize(job.manifest, asked)
 
-        def the_same(found: JobRow) -> None:
+        def the_same(found: StoredRow) -> None:
             if found.uid != job.uid:
                 raise Conflict("the job has ended and another one has its name", code="AlreadyFinished")
 

@@ -1,7 +1,7 @@
 """All services of one process, put together, and what of them runs in the background."""
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -11,6 +11,8 @@ from app.clock import Clock
 from app.db.engine import Database
 from app.db.submissions import GroupCommit
 from app.domain.cache.specs.limits import CacheLimits
+from app.domain.kind import PodlessKind
+from app.domain.kinds import PODLESS_KINDS
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.planning import Planner
 from app.services.access import Access
@@ -22,9 +24,9 @@ from app.services.freshness import FreshnessReader
 from app.services.lasting import Lasting, LastingLimits
 from app.services.logs import LogReader, Logs
 from app.services.reading import Reading
-from app.services.samples import Samples
-from app.services.submitting import Hint, Submitter
-from app.services.submitting_together import TogetherSubmitter
+from app.services.samples import SampleEditor, SampleReader, SampleSubmitter
+from app.services.submitting import Hint
+from app.services.submitting_jobs import JobSubmitter
 from app.services.watching import Watcher
 
 
@@ -41,19 +43,27 @@ Readiness = Callable[[], Awaitable[Sequence[Check]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodlessServices:
+    """What a resource without pods is served by."""
+
+    reading: SampleReader
+    submitter: SampleSubmitter
+    editor: SampleEditor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """`namespaces` are those that are served here, whoever asks."""
+    """`namespaces` are those that are served here, whoever asks. `podless` has the other resources by name."""
 
     access: Access
     planner: Planner
-    submitter: Submitter
-    together: TogetherSubmitter
+    submitter: JobSubmitter
     control: JobControl
     credentials: JobCredentials
     di_server: DiServer
     autoscaling: Autoscaling
     reading: Reading
-    samples: Samples
+    podless: Mapping[str, PodlessServices]
     watcher: Watcher
     lasting: Lasting
     logs: Logs
@@ -110,7 +120,7 @@ class Assembly:
 
     def build(self) -> Services:
         commit = GroupCommit(self.db, self.planner.limits.pods)
-        submitter = Submitter(commit, self.planner, self.clock, self.hints.intent, self.randomness)
+        submitter = JobSubmitter(commit, self.planner, self.clock, self.hints.intent, self.randomness)
         reading = Reading(self.db, self.planner)
         control = JobControl(self.db, self.planner, self.clock, self.hints.intent)
         credentials = JobCredentials(self.installation_key)
@@ -118,15 +128,12 @@ class Assembly:
             access=self.access,
             planner=self.planner,
             submitter=submitter,
-            together=TogetherSubmitter(
-                submitter, commit, self.clock, self.hints.intent, max_replicas=self.planner.limits.max_list_replicas
-            ),
             control=control,
             credentials=credentials,
             di_server=DiServer(self.db, control, credentials),
             autoscaling=Autoscaling(self.db, self.clock),
             reading=reading,
-            samples=Samples(self.db, self.clock, self.hints.intent, self.cache_limits, self.randomness),
+            podless={kind.resource: self._podless(kind) for kind in PODLESS_KINDS.values()},
             watcher=Watcher(self.db, self.hints.feed),
             lasting=Lasting(self.access, self.clock, self.lasting_limits),
             logs=Logs(self.db, self.log_reader),
@@ -135,4 +142,11 @@ class Assembly:
             readiness=self.readiness,
             clock=self.clock,
             namespaces=self.namespaces,
+        )
+
+    def _podless(self, kind: PodlessKind) -> PodlessServices:
+        return PodlessServices(
+            reading=SampleReader(kind, self.db),
+            submitter=SampleSubmitter(kind, self.db, self.clock, self.hints.intent, self.cache_limits, self.randomness),
+            editor=SampleEditor(kind, self.db, self.clock, self.hints.intent, self.cache_limits),
         )

@@ -1,20 +1,25 @@
-"""What is stored of jobs, for those who may see it."""
+"""What is stored of the objects of any resource, for those who may see it."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from app.db import attempts, evidence, history, jobs, replicas, scale_records
+from typing_extensions import override
+
+from app.db import attempts, evidence, jobs, replicas, resources, scale_records
 from app.db.engine import Database
 from app.db.history import HistoryRow
 from app.db.job_rows import JobRow, JobSummary
-from app.db.jobs import Cursor, JobFilter, JobPage, JobVersion
+from app.db.queries import Cursor
 from app.db.replicas import ReplicaFilter
+from app.db.resources import Page, Row, RowVersion, Stored
 from app.db.rows import StoredReplica
 from app.domain.errors import NotFound
+from app.domain.listing import Criteria
 from app.domain.plan import JobPlan, Rank
 from app.domain.planning import Planner
 from app.domain.status.records import Attempt, JobPendingReason, Replica, ScaleRecord
@@ -26,7 +31,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """A job by its uid, or by namespace and name: then the live one, else the newest."""
+    """An object by its uid, or by namespace and name: then the one that has the name, else the newest that had it."""
 
     uid: UUID | None = None
     namespace: str = ""
@@ -54,8 +59,8 @@ class ReplicaStory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodEvent:
-    """What the cluster said about a pod."""
+class Event:
+    """What happened to an object: what the cluster said about a pod, or what its controller did."""
 
     source: str
     reason: str
@@ -68,35 +73,54 @@ class PodEvent:
     last_seen_at: datetime | None = None
 
 
-class Reading:
-    """Reads only; a few statements each, none of them in a transaction of its own but where it says so."""
+class Reader(ABC, Generic[Row]):
+    """Reads the objects of one resource. `what` names one of them."""
 
-    def __init__(self, db: Database, planner: Planner) -> None:
+    def __init__(self, db: Database, where: Stored[Row], what: str) -> None:
         self._db = db
-        self._planner = planner
+        self._where = where
+        self._what = what
 
-    async def job(self, address: Address) -> JobRow:
-        """The job.
+    async def row(self, address: Address) -> Row:
+        """The object.
 
         Raises:
             NotFound: there is none.
         """
         if address.uid is not None:
-            found = await jobs.get(self._db, address.uid)
-        else:
-            found = await jobs.find(self._db, address.namespace, address.name)
-        return _present(found)
+            return self._present(await resources.get(self._db, self._where, address.uid))
+        return self._present(await resources.find(self._db, self._where, address.namespace, address.name))
 
-    async def version(self, address: Address) -> JobVersion:
-        """Which version of which job it is now: one small statement."""
+    async def version(self, address: Address) -> RowVersion:
+        """Which version of which object it is now: one small statement. Raises NotFound."""
         if address.uid is not None:
-            found = await jobs.get_version(self._db, address.uid)
-        else:
-            found = await jobs.find_version(self._db, address.namespace, address.name)
-        return _present(found)
+            return self._present(await resources.get_version(self._db, self._where, address.uid))
+        return self._present(await resources.find_version(self._db, self._where, address.namespace, address.name))
 
-    async def page(self, where: JobFilter, after: Cursor | None, limit: int) -> JobPage:
-        return await jobs.page(self._db, where, after=after, limit=limit)
+    async def page(self, where: Criteria, after: Cursor | None, limit: int) -> Page[Row]:
+        """At most `limit` objects that come after the cursor, the newest first."""
+        return await resources.page(self._db, self._where, where, after=after, limit=limit)
+
+    async def history(self, uid: UUID, after: int, limit: int) -> list[HistoryRow]:
+        """The lines of the history that come after a number, the oldest first."""
+        return await resources.history(self._db, self._where, uid, after_seq=after, limit=limit)
+
+    @abstractmethod
+    async def events(self, row: Row, start: int, limit: int) -> list[Event]:
+        """What happened to the object, from a place on."""
+
+    def _present(self, found: _T | None) -> _T:
+        if found is None:
+            raise NotFound(f"there is no such {self._what}")
+        return found
+
+
+class Reading(Reader[JobRow]):
+    """Adds to the reads of every resource those that only jobs have; a few statements each."""
+
+    def __init__(self, db: Database, planner: Planner) -> None:
+        super().__init__(db, jobs.STORED, "job")
+        self._planner = planner
 
     async def summaries(self, uids: Collection[UUID]) -> Mapping[UUID, JobSummary]:
         """Those of the jobs that exist, in one statement and without their manifests."""
@@ -104,7 +128,7 @@ class Reading:
 
     async def whole(self, uid: UUID) -> tuple[JobRow, Belongings]:
         """A job with its belongings, of one moment."""
-        found = _present(await jobs.whole(self._db, uid))
+        found = self._present(await jobs.whole(self._db, uid))
         return found.row, Belongings(
             replicas=[stored.replica for stored in found.replicas],
             attempts=found.attempts,
@@ -133,7 +157,7 @@ class Reading:
         """Replicas with their stories, in order of task and rank, from the given place on."""
         found = await replicas.page(self._db, uid, where, start=start, limit=limit)
         if not found:
-            _present(await jobs.get_version(self._db, uid))
+            await self.version(Address(uid=uid))
         ended: dict[Rank, list[Attempt]] = {}
         for task, rank, attempt in await attempts.of_replicas(self._db, uid, [one.replica.key for one in found]):
             ended.setdefault(Rank(task, rank), []).append(attempt)
@@ -143,21 +167,19 @@ class Reading:
         """The tasks of which replicas are stored, in order of name."""
         return await replicas.tasks(self._db, uid)
 
-    async def history(self, uid: UUID, after: int, limit: int) -> list[HistoryRow]:
-        return await history.page(self._db, uid, after_seq=after, limit=limit)
-
     async def scale_records(self, uid: UUID, after: int, limit: int) -> list[ScaleRecord]:
         return await scale_records.page(self._db, uid, after_seq=after, limit=limit)
 
-    async def events(self, job: JobRow) -> list[PodEvent]:
+    @override
+    async def events(self, row: JobRow, start: int, limit: int) -> list[Event]:
         """Why replicas are pending now, then what was kept of ended attempts, the newest attempt first."""
-        found = [_pending_event(reason) for reason in job.status.pending_reasons]
-        ended = [item for item in await attempts.of(self._db, job.uid) if item[2].evidence is Evidence.CAPTURED]
+        found = [_pending_event(reason) for reason in row.status.pending_reasons]
+        ended = [item for item in await attempts.of(self._db, row.uid) if item[2].evidence is Evidence.CAPTURED]
         for task, rank, attempt in sorted(ended, key=lambda item: (-item[2].number, item[0], item[1])):
             key = Rank(task, rank)
-            kept = await evidence.pod_events(self._db, job.uid, key, attempt.number)
+            kept = await evidence.pod_events(self._db, row.uid, key, attempt.number)
             found += [_kept_event(event, key, attempt.number) for event in kept]
-        return found
+        return found[start : start + limit]
 
     async def manifests(self, job: JobRow, *, start: int, size: int, task: str | None) -> ManifestPage:
         """The objects of a first attempt, as the manifest stands now."""
@@ -170,14 +192,8 @@ class Reading:
         return self._planner.plan(accepted, str(job.uid), generation=job.generation, resumed=resumed)
 
 
-def _present(found: _T | None) -> _T:
-    if found is None:
-        raise NotFound("there is no such job")
-    return found
-
-
-def _pending_event(reason: JobPendingReason) -> PodEvent:
-    return PodEvent(
+def _pending_event(reason: JobPendingReason) -> Event:
+    return Event(
         source="pending",
         type="Warning",
         reason=reason.code,
@@ -188,8 +204,8 @@ def _pending_event(reason: JobPendingReason) -> PodEvent:
     )
 
 
-def _kept_event(event: Mapping[str, Any], key: Rank, attempt: int) -> PodEvent:
-    return PodEvent(
+def _kept_event(event: Mapping[str, Any], key: Rank, attempt: int) -> Event:
+    return Event(
         source="evidence",
         type=str(event.get("type") or "Normal"),
         reason=str(event.get("reason") or ""),

@@ -1,17 +1,15 @@
-"""From a decoded document to a SampleSet or SampleJob that can be stored. Pure."""
+"""From a decoded document to an object without pods that can be stored. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from app.db.sample_rows import SampleRow
-from app.domain.cache.edits import frozen_changes, require_editable
-from app.domain.cache.kinds import CacheKind
-from app.domain.cache.reconcile.values import SetRecord
 from app.domain.cache.specs.limits import CacheLimits
-from app.domain.cache.specs.mount_options import given_directories
-from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.errors import FieldError, InvalidManifest, shorten
 from app.domain.generated_names import Suffix, named, placed
+from app.domain.kind import PodlessKind
+from app.domain.kinds import refuse_wrong_route
+from app.domain.name_ranges import NameKind, NameRange
 from app.domain.plan import Manifest
 
 
@@ -19,13 +17,17 @@ from app.domain.plan import Manifest
 class SampleDraft:
     """A manifest as it would be stored. `generated` says that another name may be drawn if this one is taken."""
 
-    kind: CacheKind
+    kind: PodlessKind
     manifest: Manifest
     generated: bool = False
 
     @property
     def name(self) -> str:
         return str(self.manifest["metadata"]["name"])
+
+    @property
+    def names(self) -> Sequence[NameRange]:
+        return [NameRange(NameKind.JOB, self.name)]
 
     @property
     def set_name(self) -> str:
@@ -37,13 +39,14 @@ class SampleDraft:
         return labels
 
 
-def drafted(kind: CacheKind, document: Manifest, namespace: str, limits: CacheLimits, suffix: Suffix) -> SampleDraft:
+def drafted(kind: PodlessKind, document: Manifest, namespace: str, limits: CacheLimits, suffix: Suffix) -> SampleDraft:
     """The manifest with its defaults, its name and its namespace.
 
     Raises:
         InvalidManifest: with every error there is.
     """
-    refuse_other_kinds(kind, document)
+    refuse_wrong_route(document, kind.resource, namespace)
+    _refuse_other_kinds(kind, document)
     called, generated = named(document, suffix, kind.name_max)
     manifest = kind.accept(placed(called, namespace), replace(limits, namespace=namespace))
     manifest["metadata"].pop("generateName", None)
@@ -56,32 +59,16 @@ def redrafted(row: SampleRow, document: Manifest, limits: CacheLimits) -> Sample
 
     Raises:
         InvalidManifest: it is not valid, or changes what cannot be changed, or cannot be any more.
-        Conflict: nothing of it can be changed any more.
     """
-    kind = row.cache_kind
-    if not isinstance(row.record, SetRecord):
-        require_editable(row.record)
-    refuse_other_kinds(kind, document)
-    draft = drafted(kind, _called(document, row.name), row.namespace, _widened(limits, row), str)
-    errors = list(kind.changes(row.manifest, draft.manifest))
-    if isinstance(row.record, SetRecord):
-        stored, new = (SampleSetSpec.model_validate(manifest["spec"]) for manifest in (row.manifest, draft.manifest))
-        errors += frozen_changes(row.record, stored, new)
+    kind = row.of_kind
+    draft = drafted(kind, document, row.namespace, kind.limits_of_edit(row.manifest, limits), str)
+    errors = [*kind.changes(row.manifest, draft.manifest), *kind.frozen(row.record, row.manifest, draft.manifest)]
     if errors:
         raise InvalidManifest("the edit changes what cannot be changed", code="ImmutableField", errors=errors)
     return draft
 
 
-def _widened(limits: CacheLimits, row: SampleRow) -> CacheLimits:
-    """The limits for an edit: a set keeps its cache directories, also where new sets may not have them."""
-    if not isinstance(row.record, SetRecord):
-        return limits
-    spec = SampleSetSpec.model_validate(row.manifest["spec"])
-    own = given_directories(spec.mount_options, spec.levels)
-    return replace(limits, cache_roots=(*limits.cache_roots, *own))
-
-
-def refuse_other_kinds(kind: CacheKind, document: Manifest) -> None:
+def _refuse_other_kinds(kind: PodlessKind, document: Manifest) -> None:
     """Raises InvalidManifest for a document that is not of this kind in a version of it that is known."""
     errors = [
         _refusal(f"/{field}", document.get(field), accepted)
@@ -98,14 +85,3 @@ def _refusal(pointer: str, value: object, accepted: tuple[str, ...]) -> FieldErr
         return FieldError(pointer=pointer, code="Required", detail="the field is required", accepted=expected)
     text = f'"{shorten(value)}"' if isinstance(value, str) else "not a string"
     return FieldError(pointer=pointer, code="UnknownKind", detail=f"{text} has another route", accepted=expected)
-
-
-def _called(document: Manifest, name: str) -> Manifest:
-    """A document of an edit may leave its name out, but not give another."""
-    metadata: Any = document.get("metadata", {})
-    if not isinstance(metadata, dict):
-        return document
-    if metadata.get("name") not in (None, name):
-        error = FieldError(pointer="/metadata/name", code="Immutable", detail="may not be changed", accepted=name)
-        raise InvalidManifest("the edit is of another one", code="ImmutableField", errors=[error])
-    return {**document, "metadata": {**metadata, "name": name}}

@@ -1,263 +1,142 @@
-"""SampleSets and SampleJobs for those who may see and change them. Answers nothing before it is durable."""
+"""Objects without pods (SampleSets, SampleJobs): submission, edits and reads, where they differ from those of jobs."""
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
-import msgspec
+from typing_extensions import override
 
 from app.clock import Clock
 from app.db import sample_controller, samples
 from app.db.engine import Database
-from app.db.queries import Cursor
 from app.db.sample_controller import MountingJob
-from app.db.sample_rows import SampleEventRow, SampleHistoryRow, SampleRow
-from app.db.samples import NewSample, SampleAnswer, SampleEdit, SampleFilter, SamplePage, SampleTaken, SampleVersion
-from app.db.submit import KeyConflict, KeyInFlight, Replayed, Submitted
-from app.domain.cache.kinds import CacheKind
+from app.db.samples import NewSample, SampleEdit, SampleRow
+from app.db.submit import Answer
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.dialects.changes import is_respecified
-from app.domain.errors import Conflict, FieldError, NotFound, PreconditionFailed
-from app.domain.generated_names import SUFFIX_ALPHABET, SUFFIX_LENGTH
+from app.domain.kind import PodlessKind
 from app.domain.plan import Manifest
 from app.offload import offloaded_if_large
-from app.services.control import merge_patch
+from app.services.editing import Editor, EditRequest
+from app.services.reading import Event, Reader
 from app.services.sample_drafts import SampleDraft, drafted, redrafted
-from app.services.submitting import (
-    NAME_DRAWS,
-    Created,
-    Hint,
-    RequestKey,
-    decided,
-    kept_answer,
-    key_in_flight,
-    key_reused,
-)
-
-SampleRender: TypeAlias = Callable[[SampleRow], bytes]
-# Raises PreconditionFailed when it is not the version that the caller decided on.
-SamplePrecondition: TypeAlias = Callable[[SampleRow], None]
-
-_T = TypeVar("_T")
-# Without a precondition an edit that met another is decided again on what that one left.
-_MAX_TRIES: Final = 32
+from app.services.submitting import Hint, Submitter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleChanged:
-    """It afterwards; `pending` says that the cluster has yet to carry it out."""
+class SampleSubmitter(Submitter[SampleDraft, NewSample, SampleRow]):
+    """Submits the objects of one kind."""
 
-    row: SampleRow
-    pending: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """An edit: the document that the caller sent, and the manifest that it makes of the stored one."""
-
-    document: Manifest
-    change: Callable[[Manifest], Manifest]
-
-
-class Samples:
-    """One transaction each. The controller learns of a change by the intent that is left in the row."""
-
-    def __init__(self, db: Database, clock: Clock, hint: Hint, limits: CacheLimits, randomness: random.Random) -> None:
-        self._db = db
-        self._clock = clock
-        self._hint = hint
-        self._limits = limits
-        self._random = randomness
-
-    async def prepare(self, kind: CacheKind, document: Manifest, namespace: str) -> SampleDraft:
-        """All that can be said of a document without the database.
-
-        Raises:
-            InvalidManifest: with every error there is.
-        """
-        return await offloaded_if_large(document, drafted, kind, document, namespace, self._limits, self._suffix)
-
-    async def submit(
+    def __init__(
         self,
-        kind: CacheKind,
-        document: Manifest,
-        namespace: str,
-        *,
-        actor: str,
-        key: RequestKey | None,
-        render: SampleRender,
-    ) -> Created:
-        """Store it and answer with what `render` makes of it, or with what an earlier request was answered.
+        kind: PodlessKind,
+        db: Database,
+        clock: Clock,
+        hint: Hint,
+        limits: CacheLimits,
+        randomness: random.Random,
+    ) -> None:
+        super().__init__(kind.kind, clock, hint, randomness)
+        self._kind = kind
+        self._db = db
+        self._limits = limits
 
-        Raises:
-            InvalidManifest, NotStorable: nothing was stored.
-            Conflict: the name is in use (NameTaken, BeingDeleted), or the key is.
-        """
-        for draws_left in range(NAME_DRAWS - 1, -1, -1):
-            draft = await self.prepare(kind, document, namespace)
-            new = self._new(draft, namespace, actor)
-            body = await offloaded_if_large(new.manifest, render, samples.first_row(new))
-            keyed = None if key is None else kept_answer(key, body)
-            answer = await decided(self._clock, partial(samples.insert, self._db, new, keyed), _is_in_flight)
-            if isinstance(answer, SampleTaken) and draft.generated and draws_left:
-                continue
-            return self._answered(answer, new, body)
-        raise AssertionError("the last draw is answered")
+    @override
+    async def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> SampleDraft:
+        return await offloaded_if_large(document, drafted, self._kind, document, namespace, self._limits, self.suffix)
 
-    async def replace(
-        self, kind: CacheKind, namespace: str, name: str, document: Manifest, *, actor: str,
-        precondition: SamplePrecondition,
-    ) -> SampleChanged:  # fmt: skip
-        """The whole manifest anew, within what can be changed of it.
-
-        Raises:
-            InvalidManifest: it is not valid, or changes what cannot be changed.
-            Conflict: it is being deleted (BeingDeleted), has been (Deleted), or has succeeded (AlreadyFinished).
-        """
-        asked = _Asked(document=document, change=lambda _: document)
-        return await self._edit(kind, namespace, name, asked, actor, precondition)
-
-    async def merge(
-        self, kind: CacheKind, namespace: str, name: str, patch: dict[str, Any], *, actor: str,
-        precondition: SamplePrecondition,
-    ) -> SampleChanged:  # fmt: skip
-        """RFC 7396 on the stored manifest; raises what `replace` does."""
-
-        def merged(stored: Manifest) -> Manifest:
-            document: Manifest = merge_patch(stored, patch)
-            return document
-
-        asked = _Asked(document=patch, change=merged)
-        return await self._edit(kind, namespace, name, asked, actor, precondition)
-
-    async def delete(
-        self, kind: CacheKind, namespace: str, name: str, *, actor: str, reason: str = "",
-        precondition: SamplePrecondition,
-    ) -> SampleChanged:  # fmt: skip
-        """Have all of it taken away; its history stays. Asked again, nothing changes."""
-        row = await self.row(kind, namespace, name)
-        precondition(row)
-        if row.delete_requested_at is None:
-            now = self._clock.now()
-            row = await samples.request_deletion(self._db, row.uid, actor=actor, at=now, reason=reason)
-            self._hint()
-        return SampleChanged(row=row, pending=row.gone_at is None)
-
-    async def row(self, kind: CacheKind, namespace: str, name: str) -> SampleRow:
-        """The one that has the name, else the newest that had it.
-
-        Raises:
-            NotFound: there never was one.
-        """
-        return _present(await samples.find(self._db, kind.kind, namespace, name), kind)
-
-    async def version(self, kind: CacheKind, namespace: str, name: str) -> SampleVersion:
-        """Which version of which one it is now: one small statement. Raises what `row` does."""
-        return _present(await samples.find_version(self._db, kind.kind, namespace, name), kind)
-
-    async def page(self, where: SampleFilter, after: Cursor | None, limit: int) -> SamplePage:
-        return await samples.page(self._db, where, after=after, limit=limit)
-
-    async def history(self, uid: UUID, after: int, limit: int) -> list[SampleHistoryRow]:
-        return await samples.history(self._db, uid, after_seq=after, limit=limit)
-
-    async def events(self, uid: UUID, after: int, limit: int) -> list[SampleEventRow]:
-        return await samples.events(self._db, uid, after_seq=after, limit=limit)
-
-    async def mounting_jobs(self, namespace: str, set_name: str) -> list[MountingJob]:
-        """The live jobs that mount the set's claim, which has its name."""
-        return await sample_controller.jobs_mounting(self._db, namespace, set_name)
-
-    def _suffix(self) -> str:
-        return "".join(self._random.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
-
-    def _new(self, draft: SampleDraft, namespace: str, actor: str) -> NewSample:
+    @override
+    def new(self, prepared: SampleDraft, actor: str, retry_of: UUID | None = None) -> NewSample:
+        manifest = prepared.manifest
         return NewSample(
-            uid=UUID(int=self._random.getrandbits(128), version=4),
-            kind=draft.kind.kind,
-            namespace=namespace,
-            name=draft.name,
-            api_version=draft.manifest["apiVersion"],
-            manifest=draft.manifest,
-            set_name=draft.set_name,
-            labels=draft.labels,
+            uid=self.draw_uid(),
+            kind=prepared.kind.kind,
+            namespace=manifest["metadata"]["namespace"],
+            name=prepared.name,
+            api_version=manifest["apiVersion"],
+            manifest=manifest,
+            set_name=prepared.set_name,
+            labels=prepared.labels,
             created_at=self._clock.now(),
             created_by=actor,
         )
 
-    def _answered(self, answer: SampleAnswer, new: NewSample, body: bytes) -> Created:
-        match answer:
-            case Submitted():
-                self._hint()
-                return Created(uid=new.uid, name=new.name, version=1, body=body, replayed=False)
-            case Replayed(uid=uid, answer=first):
-                name = msgspec.json.decode(first)["name"]
-                return Created(uid=uid, name=name, version=1, body=first, replayed=True)
-            case SampleTaken(row=row):
-                raise _name_in_use(row)
-            case KeyConflict():
-                raise key_reused()
-            case KeyInFlight():
-                raise key_in_flight()
+    @override
+    def as_stored(self, new: NewSample) -> SampleRow:
+        return samples.first_row(new)
 
-    async def _edit(
-        self,
-        kind: CacheKind,
-        namespace: str,
-        name: str,
-        asked: _Asked,
-        actor: str,
-        precondition: SamplePrecondition,
-    ) -> SampleChanged:
-        for _ in range(_MAX_TRIES):
-            row = await self.row(kind, namespace, name)
-            precondition(row)
-            samples.refuse_leaving(row)
-            draft = await offloaded_if_large((row.manifest, asked.document), self._redrafted, row, asked)
-            if draft.manifest == row.manifest:
-                return SampleChanged(row=row, pending=row.observed_generation < row.generation)
-            try:
-                changed = await samples.edit(self._db, row.uid, self._edit_of(row, draft, actor))
-            except PreconditionFailed:
-                continue
-            self._hint()
-            return SampleChanged(row=changed, pending=True)
-        raise Conflict(f"the {kind.kind} changes faster than it can be edited: repeat it", code="Contended")
+    @override
+    async def store(self, news: Sequence[NewSample]) -> Mapping[int, Answer]:
+        return await samples.submit(self._db, news)
 
-    def _redrafted(self, row: SampleRow, asked: _Asked) -> SampleDraft:
-        return redrafted(row, asked.change(row.manifest), self._limits)
 
-    def _edit_of(self, row: SampleRow, draft: SampleDraft, actor: str) -> SampleEdit:
+class SampleEditor(Editor[SampleRow, SampleEdit]):
+    """Changes the objects of one kind."""
+
+    def __init__(self, kind: PodlessKind, db: Database, clock: Clock, hint: Hint, limits: CacheLimits) -> None:
+        super().__init__(db, samples.stored_as(kind), kind.kind, clock, hint)
+        self._limits = limits
+
+    @override
+    def require_editable(self, row: SampleRow) -> None:
+        samples.refuse_leaving(row)
+        row.of_kind.require_editable(row.record)
+
+    @override
+    def revised(self, row: SampleRow, document: Manifest, *, administers: bool) -> SampleDraft:
+        return redrafted(row, document, self._limits)
+
+    @override
+    def edit_of(self, row: SampleRow, edited: SampleDraft, request: EditRequest[SampleRow]) -> SampleEdit:
         return SampleEdit(
-            manifest=draft.manifest,
-            labels=draft.labels,
-            set_name=draft.set_name,
-            actor=actor,
+            manifest=edited.manifest,
+            labels=edited.labels,
+            set_name=edited.set_name,
+            actor=request.actor,
             at=self._clock.now(),
-            is_respecified=is_respecified(row.manifest, draft.manifest),
+            is_respecified=is_respecified(row.manifest, edited.manifest),
             expected_version=row.version,
         )
 
+    @override
+    async def store(self, row: SampleRow, edit: SampleEdit) -> SampleRow:
+        return await samples.edit(self._db, row.uid, edit)
 
-def _is_in_flight(answer: SampleAnswer) -> bool:
-    return isinstance(answer, KeyInFlight)
+    @override
+    async def remove(self, row: SampleRow, *, actor: str, at: datetime, reason: str) -> SampleRow:
+        """What has objects is gone when they are, all else at once."""
+        return await samples.request_deletion(self._db, row.uid, actor=actor, at=at, reason=reason)
+
+    @override
+    def is_carried_out(self, row: SampleRow) -> bool:
+        return row.observed_generation >= row.generation
+
+    @override
+    def is_gone(self, row: SampleRow) -> bool:
+        return row.gone_at is not None
 
 
-def _name_in_use(row: SampleRow) -> Conflict:
-    if row.delete_requested_at is None:
-        code, detail = "NameTaken", f"the {row.kind} {row.name} ({row.uid}) has this name"
-        accepted = "another name, or delete that one"
-    else:
-        code, detail = "BeingDeleted", f"the {row.kind} {row.name} ({row.uid}) of this name is being deleted"
-        accepted = "another name, or wait until nothing of that one is left"
-    error = FieldError(pointer="/metadata/name", code=code, detail=detail, accepted=accepted)
-    return Conflict("the name is in use", code=code, errors=[error])
+class SampleReader(Reader[SampleRow]):
+    """Reads the objects of one kind."""
 
+    def __init__(self, kind: PodlessKind, db: Database) -> None:
+        super().__init__(db, samples.stored_as(kind), kind.kind)
 
-def _present(found: _T | None, kind: CacheKind) -> _T:
-    if found is None:
-        raise NotFound(f"there is no such {kind.kind}")
-    return found
+    @override
+    async def events(self, row: SampleRow, start: int, limit: int) -> list[Event]:
+        """What the controller did and what stood in the way, the oldest first."""
+        return [
+            Event(
+                source="controller",
+                type=event.type,
+                reason=event.reason,
+                message=event.message,
+                first_seen_at=event.at,
+                last_seen_at=event.at,
+            )
+            for event in await samples.events(self._db, row.uid, after_seq=start, limit=limit)
+        ]
+
+    async def mounting_jobs(self, row: SampleRow) -> list[MountingJob]:
+        """The live jobs that mount the claim of a set, which has the set's name."""
+        return await sample_controller.jobs_mounting(self._db, row.namespace, row.name)

@@ -72,7 +72,7 @@ async def test_a_large_body_is_refused_while_others_are_under_way_and_a_small_on
 async def test_a_stream_does_not_hold_the_memory_of_its_body(bounded: Gateway) -> None:
     async with connected(bounded) as first, connected(bounded) as second, connected(bounded) as third:
         for connection in (first, second, third):
-            await connection.send(request("GET", "/api/v1/watch", body=LARGE))
+            await connection.send(request("GET", "/api/v1/jobs/watch", body=LARGE))
             async with asyncio.timeout(PATIENCE):
                 assert (await connection.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
         assert (await submitted(bounded, LARGE))[0] == 200

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from app.api.conditional import check_if_match, job_tag, list_tag, unchanged, wait_seconds
+from app.api.conditional import check_if_match, list_tag, unchanged, wait_seconds, whole_tag
 from app.api.errors import InvalidParameter
 from app.db import heartbeats, leases
 from app.domain.errors import PreconditionFailed
@@ -45,10 +45,10 @@ def test_if_none_match(header: str | None, *, expected: bool | None) -> None:
 )
 def test_if_match_compares_strongly(header: str | None, *, passes: bool) -> None:
     if passes:
-        check_if_match(header, TAG)
+        check_if_match(header, TAG, "job")
     else:
         with pytest.raises(PreconditionFailed):
-            check_if_match(header, TAG)
+            check_if_match(header, TAG, "job")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_prefer_wait(headers: list[str], seconds: int) -> None:
 
 def test_tags_tell_versions_and_questions_apart() -> None:
     a, b = UUID(int=1), UUID(int=2)
-    assert len({job_tag(a, 1), job_tag(a, 2), job_tag(b, 1)}) == 3
+    assert len({whole_tag(a, 1), whole_tag(a, 2), whole_tag(b, 1)}) == 3
     assert len({list_tag([(a, 1), (b, 1)], "x"), list_tag([(b, 1), (a, 1)], "x"), list_tag([(a, 1), (b, 1)], "y")}) == 3
 
 
@@ -176,17 +176,17 @@ async def test_a_poll_costs_one_small_read(gateway: Gateway) -> None:
     created = await gateway.submit("hello")
     reading = gateway.services.reading
     reads: list[str] = []
-    for name in ("version", "job", "whole"):
+    for name in ("version", "row", "whole"):
         _count(reading, name, reads)
     url = jobs_path(NAMESPACE, "hello", "status")
     tag = (await gateway.client.get(url)).headers["etag"]
-    assert reads == ["job"]
+    assert reads == ["row"]
     for headers in ({}, {"If-None-Match": tag}, {}):
         await gateway.client.get(url, headers=headers)
-    assert reads == ["job", "version", "version", "version"]
+    assert reads == ["row", "version", "version", "version"]
     await gateway.conclude(created["uid"], {"phase": JobPhase.RUNNING})
     assert (await gateway.client.get(url, headers={"If-None-Match": tag})).status_code == 200
-    assert reads[4:] == ["version", "job"]
+    assert reads[4:] == ["version", "row"]
 
 
 def _count(reading: Any, name: str, reads: list[str]) -> None:

@@ -6,10 +6,18 @@ from typing import Any
 import pytest
 
 from app.domain.kinds import registered
-from tests.support.every_kind import Collection
+from tests.api.test_watch import stream, take
+from tests.support.every_kind import Collection, list_of
 from tests.support.gateway import Gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+COMMON = {
+    *("uid", "namespace", "name", "kind", "apiVersion", "labels", "annotations", "generation", "createdAt"),
+    *("createdBy", "deletedAt", "spec", "status", "nativeStatus", "conditions"),
+}
+STATUS = {"uid", "namespace", "name", "kind", "generation", "deletedAt", "status", "conditions"}
+OUTCOME = {"phase", "reason", "message", "observedGeneration", "startedAt", "finishedAt", "observedAt"}
 
 
 @pytest.fixture(params=sorted(registered()))
@@ -29,6 +37,34 @@ async def test_it_is_listed_among_the_kinds(kind: str, hostile: Gateway) -> None
     assert item["resource"] == spoken.resource
     assert item["apiVersions"] == list(spoken.api_versions)
     assert {"/metadata/labels", "/metadata/annotations"} <= set(item["mutableFields"])
+
+
+async def test_it_is_shown_alike(of: Collection) -> None:
+    created = await of.submit(team="vision")
+    whole = (await of.get("one")).json()
+    assert whole["uid"] == created["uid"]
+    assert set(created) >= COMMON
+    assert set(whole) == set(created)
+    assert (whole["labels"], whole["generation"], whole["deletedAt"]) == ({"team": "vision"}, 1, None)
+    assert set(whole["status"]) >= OUTCOME
+    assert whole["conditions"] == []
+    status = (await of.get("one", "status")).json()
+    assert set(status) == STATUS
+    assert status["status"] == whole["status"]
+
+
+async def test_it_is_read_by_uid(of: Collection) -> None:
+    created = await of.submit()
+    client = of.gateway.client
+    for more in ((), ("status",), ("history",), ("events",)):
+        by_name, by_uid = await of.get("one", *more), await client.get(of.by_uid(created["uid"], *more))
+        assert (by_uid.status_code, by_uid.content) == (200, by_name.content), more
+        assert by_uid.headers.get("etag") == by_name.headers.get("etag")
+    missing = await client.get(of.by_uid("00000000-0000-4000-8000-000000000000"))
+    assert (missing.status_code, missing.json()["code"]) == (404, "NotFound")
+    other = "samplesets" if of.resource == "jobs" else "jobs"
+    elsewhere = await client.get(f"/api/v1/{other}/{created['uid']}")
+    assert elsewhere.status_code == 404
 
 
 async def test_labels_are_edited_and_selected_alike(of: Collection) -> None:
@@ -72,6 +108,26 @@ async def test_an_etag_and_a_long_poll_follow_a_change(more: tuple[str, ...], of
     assert poll.result().headers["etag"] != tag
 
 
+async def test_a_record_stays_readable_after_its_deletion(of: Collection) -> None:
+    created = await of.submit(team="vision")
+    deleted = await of.delete(query="?reason=old")
+    assert deleted.status_code in (200, 202), deleted.text
+    at = deleted.json()["deletedAt"]
+    assert at is not None
+    assert (await of.delete()).json()["deletedAt"] == at
+    for more in ((), ("status",)):
+        shown = await of.get("one", *more)
+        assert (shown.status_code, shown.json()["deletedAt"]) == (200, at)
+    history = (await of.get("one", "history")).json()["items"]
+    assert [(line["reason"], line["message"]) for line in history][-1] == ("DeleteRequested", "old")
+    assert set(history[0]) == {"seq", "at", "phase", "reason", "message", "actor", "task", "rank", "attempt"}
+    assert await of.names() == []
+    assert await of.names("?deleted=true") == ["one"]
+    assert await of.names(f"?uid={created['uid']}") == ["one"]
+    edited = await of.patch({"metadata": {"labels": {"a": "b"}}})
+    assert (edited.status_code, edited.json()["code"]) == (409, "Deleted")
+
+
 async def test_a_name_is_taken_alike(of: Collection) -> None:
     created = await of.submit()
     answer = await of.post(of.manifest())
@@ -79,6 +135,50 @@ async def test_a_name_is_taken_alike(of: Collection) -> None:
     (error,) = answer.json()["errors"]
     assert (error["pointer"], error["code"]) == ("/metadata/name", "NameTaken")
     assert created["uid"] in error["detail"]
+
+
+async def test_a_dry_run_stores_nothing(of: Collection) -> None:
+    answer = await of.post(of.manifest(), "?dryRun=All")
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["dryRun"], answer.json()["manifest"]["metadata"]["name"]) == (True, "one")
+    both = await of.post(list_of(of.manifest("a"), of.manifest("b")), "?dryRun=All")
+    assert [item["manifest"]["metadata"]["name"] for item in both.json()["items"]] == ["a", "b"]
+    assert await of.names() == []
+
+
+async def test_a_list_is_stored_as_a_whole_or_not_at_all(of: Collection) -> None:
+    key = {"Idempotency-Key": "k"}
+    first = await of.post(list_of(of.manifest("a"), of.manifest("b")), **key)
+    assert (first.status_code, [item["name"] for item in first.json()["items"]]) == (201, ["a", "b"]), first.text
+    again = await of.post(list_of(of.manifest("a"), of.manifest("b")), **key)
+    assert (again.status_code, again.headers["idempotency-replayed"], again.content) == (200, "true", first.content)
+    taken = await of.post(list_of(of.manifest("c"), of.manifest("a"), of.manifest("b")), **{"Idempotency-Key": "l"})
+    found = [(error["pointer"], error["code"]) for error in taken.json()["errors"]]
+    assert (taken.status_code, found) == (
+        409,
+        [("/items/1/metadata/name", "NameTaken"), ("/items/2/metadata/name", "NameTaken")],
+    )
+    twice = await of.post(list_of(of.manifest("c"), of.manifest("c")))
+    found = [(error["pointer"], error["code"]) for error in twice.json()["errors"]]
+    assert (twice.status_code, found) == (422, [("/items/1/metadata/name", "Duplicate")])
+    wrong = await of.post(list_of(of.manifest("c"), {**of.manifest("d"), "spec": 1}))
+    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/items/1/spec")
+    assert sorted(await of.names()) == ["a", "b"]
+    freed = await of.post(list_of(of.manifest("c"), of.manifest("d")), **{"Idempotency-Key": "l"})
+    assert freed.status_code == 201
+
+
+async def test_a_batch_answers_for_each(of: Collection) -> None:
+    await of.submit("b")
+    bodies = list_of(of.manifest("a"), of.manifest("b"), {**of.manifest("c"), "spec": 1})
+    for status in (201, 200):
+        answer = await of.gateway.client.post(of.path("batch"), json=bodies, headers={"Idempotency-Key": "k"})
+        assert answer.status_code == 200, answer.text
+        items = answer.json()["items"]
+        assert [item["status"] for item in items] == [status, 409, 422]
+        assert [item["object"] and item["object"]["name"] for item in items] == ["a", None, None]
+        assert [item["problem"] and item["problem"]["code"] for item in items][1:] == ["NameTaken", "InvalidManifest"]
+    assert sorted(await of.names()) == ["a", "b"]
 
 
 async def test_a_key_makes_a_repetition_harmless(of: Collection) -> None:
@@ -117,6 +217,18 @@ async def test_errors_are_told_alike(change: dict[str, Any], pointer: str, code:
     assert (pointer, code) in found
 
 
+async def test_an_edit_changes_no_identity(of: Collection) -> None:
+    await of.submit()
+    for patch, pointer in (
+        ({"metadata": {"name": "two"}}, "/metadata/name"),
+        ({"kind": "Other"}, "/kind"),
+        ({"apiVersion": "example.com/v0"}, "/apiVersion"),
+    ):
+        answer = await of.patch(patch)
+        assert (answer.status_code, answer.json()["code"]) == (422, "ImmutableField"), answer.text
+        assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
+
+
 @pytest.mark.parametrize(
     ("method", "url", "status", "code"),
     [
@@ -134,3 +246,60 @@ async def test_errors_are_told_alike(change: dict[str, Any], pointer: str, code:
 async def test_requests_are_refused_alike(method: str, url: str, status: int, code: str, of: Collection) -> None:
     answer = await of.gateway.client.request(method, of.path() + url)
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+
+
+async def test_lists_have_the_same_filters_and_pages(of: Collection) -> None:
+    created = [await of.submit(name) for name in ("train-a", "train-b", "eval")]
+    for query, expected in (
+        ("name=eval", ["eval"]),
+        ("prefix=train-", ["train-b", "train-a"]),
+        ("search=rain-b", ["train-b"]),
+        (f"kind={of.kind}", ["eval", "train-b", "train-a"]),
+        ("kind=Other", []),
+        (f"uid={created[1]['uid']}", ["train-b"]),
+        ("createdAfter=2200-01-01T00:00:00Z", []),
+        ("finishedAfter=2000-01-01T00:00:00Z", []),
+        (f"phase={created[0]['status']['phase']}", ["eval", "train-b", "train-a"]),
+    ):
+        assert await of.names(f"?{query}") == expected, query
+    page = (await of.get(query="?pageSize=2")).json()
+    rest = (await of.get(query=f"?pageSize=2&pageToken={page['nextPageToken']}")).json()
+    assert [item["name"] for item in (*page["items"], *rest["items"])] == ["eval", "train-b", "train-a"]
+    assert rest["nextPageToken"] is None
+
+
+async def test_the_streams_tell_the_same(of: Collection) -> None:
+    listed = await of.get()
+    created = await of.submit()
+    await of.patch({"metadata": {"labels": {"a": "b"}}})
+    await of.delete()
+    one, all_of_it = of.path("one", "watch"), f"/api/v1/{of.resource}/watch?namespace={of.namespace}"
+    for url in (one, all_of_it, of.by_uid(created["uid"], "watch")):
+        async with asyncio.timeout(60), stream(of.gateway, url, listed.headers["jobgate-feed-position"]) as source:
+            told = await take(source, 3)
+        assert [event.data["type"] for event in told] == ["created", "edited", "deleted"]
+        for event in told:
+            assert set(event.data) == {"type", "at", "object"}
+            assert set(event.data["object"]) == STATUS
+            assert event.data["object"]["name"] == "one"
+
+
+@pytest.mark.asyncio(loop_scope="function")
+async def test_roles_bound_it_alike(kind: str, closed_gateway: Gateway) -> None:
+    of = Collection(closed_gateway, kind)
+    submitter = await closed_gateway.token("submitter", of.namespace)
+    viewer = await closed_gateway.token("viewer", of.namespace)
+    stranger = await closed_gateway.token("submitter", "elsewhere")
+    created = await of.post(of.manifest(), **submitter)
+    assert created.status_code == 201
+    by_uid = of.by_uid(created.json()["uid"])
+    client = closed_gateway.client
+    assert [(await client.get(by_uid, headers=who)).status_code for who in (viewer, stranger)] == [200, 404]
+    assert [(await of.get("one", **who)).status_code for who in (viewer, stranger)] == [200, 404]
+    refused = [
+        await of.post(of.manifest("two"), **viewer),
+        await client.post(of.path("batch"), json=of.manifest("two"), headers=viewer),
+        await of.patch({}, **viewer),
+        await of.delete(**viewer),
+    ]
+    assert [answer.status_code for answer in refused] == [403] * 4

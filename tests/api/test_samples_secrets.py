@@ -10,13 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.errors import problem_of
-from app.api.sample_rendering import Company, sample_bytes, sample_status_view, sample_view
+from app.api.podless import PodlessResource
 from app.db.sample_rows import SampleRow
-from app.domain.cache.kinds import CACHE_KINDS, SAMPLE_JOB, SAMPLE_SET, CacheKind
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import Complaint, JobRecord, SetRecord
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 from app.domain.errors import InvalidManifest
+from app.domain.kind import PodlessKind
+from app.domain.outcome import Outcome
+from app.domain.reconcile.conditions import merged
 from app.services.sample_drafts import drafted
 from tests.domain.cache.made import a_job, a_set
 
@@ -36,7 +39,7 @@ def a_row(record: SetRecord | JobRecord, **changes: Any) -> SampleRow:
         "name": "imagenet",
         "api_version": manifest["apiVersion"],
         "labels": {},
-        "manifest": CACHE_KINDS[kind.kind].accept(manifest, CacheLimits(namespace="team")),
+        "manifest": kind.accept(manifest, CacheLimits(namespace="team")),
         "set_name": "imagenet",
         "generation": 1,
         "version": 1,
@@ -53,6 +56,7 @@ def a_row(record: SetRecord | JobRecord, **changes: Any) -> SampleRow:
         "reason": record.complaint.reason if record.complaint else "",
         "message": record.complaint.message if record.complaint else "",
         "record": record,
+        "outcome": Outcome(conditions=merged((), kind.conditions(record), NOW, 1)),
         "observed_at": NOW,
         "cache_observed_at": None,
     }
@@ -81,17 +85,22 @@ RECORDS = st.builds(
 @given(RECORDS)
 def test_what_a_record_has_for_itself_is_shown_nowhere(record: SetRecord | JobRecord) -> None:
     row = a_row(record)
-    views = (sample_bytes(row).decode(), sample_status_view(row).model_dump_json())
-    for shown in (*views, sample_view(row, Company()).model_dump_json()):
-        assert DIGEST not in shown
-        assert json.loads(shown)["phase"] == record.phase
+    resource = PodlessResource(row.of_kind)
     message = record.complaint.message if record.complaint else ""
-    assert json.loads(views[0])["message"] == message
+    for shown in (
+        resource.view_of(row).model_dump_json(by_alias=True),
+        resource.status_of(row).model_dump_json(by_alias=True),
+    ):
+        assert DIGEST not in shown
+        status = json.loads(shown)["status"]
+        assert (status["phase"], status["message"]) == (record.phase, message)
 
 
 @pytest.mark.parametrize("kind", [SAMPLE_SET, SAMPLE_JOB], ids=["SampleSet", "SampleJob"])
 @given(access=ACCESS_KEYS, secret=SECRET_KEYS, scheme=st.sampled_from(["s3", "oss", "minio", "redis"]))
-def test_keys_in_a_source_are_refused_and_not_repeated(kind: CacheKind, access: str, secret: str, scheme: str) -> None:
+def test_keys_in_a_source_are_refused_and_not_repeated(
+    kind: PodlessKind, access: str, secret: str, scheme: str
+) -> None:
     uri = f"{scheme}://{access}:{secret}@bucket.example.com/train"
     document = a_set(source={"uri": uri})
     if kind is SAMPLE_JOB:

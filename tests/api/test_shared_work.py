@@ -8,9 +8,10 @@ import httpx2
 import pytest
 from fastapi import Request
 
-from app.api import lasting, shared_polls
+from app.api import jobs, lasting, shared_polls
 from app.api.broadcast import Broadcast
 from app.api.dependencies import Api, Caller
+from app.api.jobs import JOBS_RESOURCE
 from app.api.polling import Poller
 from app.api.rendering import RenderCache, status_view
 from app.api.routes import watch
@@ -50,8 +51,8 @@ async def test_streams_share_each_rendered_event(gateway: Gateway, monkeypatch: 
         rendered.append(job.name)
         return status_view(job)
 
-    monkeypatch.setattr(watch, "status_view", counted)
-    everything, one_namespace = "/api/v1/watch", f"/api/v1/watch?namespace={NAMESPACE}"
+    monkeypatch.setattr(jobs, "status_view", counted)
+    everything, one_namespace = "/api/v1/jobs/watch", f"/api/v1/jobs/watch?namespace={NAMESPACE}"
 
     async def follow(number: int) -> list[Event]:
         async with stream(gateway, everything if number % 2 else one_namespace) as source:
@@ -64,7 +65,7 @@ async def test_streams_share_each_rendered_event(gateway: Gateway, monkeypatch: 
             await gateway.submit(f"job-{number}")
     told = [task.result() for task in following]
     assert all(events == told[0] for events in told)
-    assert [event.data["job"]["name"] for event in told[0]] == ["job-0", "job-1", "job-2"]
+    assert [event.data["object"]["name"] for event in told[0]] == ["job-0", "job-1", "job-2"]
     assert sorted(rendered) == ["job-0", "job-1", "job-2"]
     assert len(summaries.calls) <= 3
 
@@ -133,10 +134,10 @@ async def test_polls_of_one_job_read_its_new_version_once(gateway: Gateway, monk
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         polls = [group.create_task(waiting(gateway, url, tag)) for _ in range(STREAMS)]
         await until_open(gateway, STREAMS)
-        jobs = Spy(monkeypatch, gateway.services.reading, "job")
+        rows = Spy(monkeypatch, gateway.services.reading, "row")
         versions = Spy(monkeypatch, gateway.services.reading, "version")
         await gateway.conclude(created["uid"], {"phase": JobPhase.RUNNING})
-    assert (len(jobs.calls), len(versions.calls)) == (1, 1)
+    assert (len(rows.calls), len(versions.calls)) == (1, 1)
     assert {poll.result().json()["status"]["phase"] for poll in polls} == {"Running"}
 
 
@@ -190,7 +191,9 @@ async def events_of(gateway: Gateway) -> AsyncIterator[bytes]:
         polls=SharedPolls(services.watcher, services.clock),
     )
     caller = Caller(Request({"type": "http"}), api, await services.access.authenticate(None))
-    response: Any = await stream_response(caller, Interest(namespaces=NamespaceSet()), None, watch._tell)
+    response: Any = await stream_response(
+        caller, Interest(namespaces=NamespaceSet()), None, watch._telling(JOBS_RESOURCE)
+    )
     async for piece in await response.open():
         yield piece
 
@@ -224,7 +227,7 @@ async def test_a_stream_whose_client_does_not_read_is_dropped(
     with socket.socket() as lazy:
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         lazy.connect(("127.0.0.1", int(gateway.url.rpartition(":")[2])))
-        lazy.sendall(b"GET /api/v1/watch HTTP/1.1\r\nHost: x\r\n\r\n")
+        lazy.sendall(b"GET /api/v1/jobs/watch HTTP/1.1\r\nHost: x\r\n\r\n")
         await until_open(gateway, 1)
         async with asyncio.timeout(60):
             while gateway.services.lasting.count:

@@ -233,7 +233,7 @@ async def test_a_batch_stores_what_it_can_and_says_what_became_of_each(gateway: 
     wrong = manifest("c", cleanUpPolicy="Some")
     items = await batch(gateway, list_of(manifest("a"), manifest("b"), wrong, CONFIG_MAP, manifest("d")))
     assert [item["status"] for item in items] == [201, 409, 422, 422, 201]
-    assert [item["job"] and item["job"]["name"] for item in items] == ["a", None, None, None, "d"]
+    assert [item["object"] and item["object"]["name"] for item in items] == ["a", None, None, None, "d"]
     assert [item["problem"] and item["problem"]["code"] for item in items] == [
         None,
         "NameTaken",
@@ -254,7 +254,7 @@ async def test_a_repeated_batch_makes_up_for_what_was_refused_and_doubles_nothin
     again = await batch(gateway, body, **KEY)
     assert [item["status"] for item in first] == [201, 409, 201]
     assert [item["status"] for item in again][::2] == [200, 200]
-    assert [item["job"] for item in again][::2] == [item["job"] for item in first][::2]
+    assert [item["object"] for item in again][::2] == [item["object"] for item in first][::2]
     assert len([name for name in await stored(gateway) if name.startswith("run-")]) == 1
 
 

@@ -57,7 +57,7 @@ def test_a_position_reads_back() -> None:
 
 
 async def test_a_resumed_stream_has_no_gap(gateway: Gateway) -> None:
-    async with stream(gateway, "/api/v1/watch") as source:
+    async with stream(gateway, "/api/v1/jobs/watch") as source:
         (ready,) = await take(source, 1)
         assert ready.name == "ready"
         for number in range(5):
@@ -65,13 +65,13 @@ async def test_a_resumed_stream_has_no_gap(gateway: Gateway) -> None:
         first = await take(source, 3)
     for number in range(5, 10):
         await gateway.submit(f"job-{number}")
-    async with stream(gateway, "/api/v1/watch", first[-1].id) as source:
+    async with stream(gateway, "/api/v1/jobs/watch", first[-1].id) as source:
         rest = await take(source, 7)
-    seen = [event.data["job"]["name"] for event in (*first, *rest)]
+    seen = [event.data["object"]["name"] for event in (*first, *rest)]
     assert seen == [f"job-{number}" for number in range(10)]
     assert len({event.id for event in (*first, *rest)}) == 10
     assert first[0].data["type"] == "created"
-    async with stream(gateway, f"/api/v1/watch?lastEventId={ready.id}") as source:
+    async with stream(gateway, f"/api/v1/jobs/watch?lastEventId={ready.id}") as source:
         everything = await take(source, 10)
     assert [event.id for event in everything] == [event.id for event in (*first, *rest)]
 
@@ -84,16 +84,16 @@ async def test_a_list_says_from_where_to_watch(gateway: Gateway) -> None:
         ):
             await asyncio.sleep(0.02)
     await gateway.submit("after")
-    async with stream(gateway, "/api/v1/watch", position) as source:
+    async with stream(gateway, "/api/v1/jobs/watch", position) as source:
         (event,) = await take(source, 1)
-    assert event.data["job"]["name"] == "after"
+    assert event.data["object"]["name"] == "after"
 
 
 async def test_one_job_and_one_namespace(gateway: Gateway) -> None:
     await gateway.submit("watched")
     async with (
         stream(gateway, jobs_path(NAMESPACE, "watched", "watch")) as one,
-        stream(gateway, "/api/v1/watch?namespace=other") as other,
+        stream(gateway, "/api/v1/jobs/watch?namespace=other") as other,
     ):
         await take(one, 1)
         await take(other, 1)
@@ -101,40 +101,40 @@ async def test_one_job_and_one_namespace(gateway: Gateway) -> None:
         await gateway.submit("theirs", "other")
         await gateway.client.post(jobs_path(NAMESPACE, "watched", "cancel"))
         async for event in one:
-            assert event.data["job"]["name"] == "watched"
+            assert event.data["object"]["name"] == "watched"
             if event.data["type"] == "cancelled":
                 break
         (event,) = await take(other, 1)
-        assert event.data["job"]["namespace"] == "other"
+        assert event.data["object"]["namespace"] == "other"
 
 
 @pytest.mark.parametrize("last", ["nonsense", "999.1", "1.99999"])
 async def test_an_unknown_position_is_reset(last: str, gateway: Gateway) -> None:
-    async with stream(gateway, "/api/v1/watch", last) as source:
+    async with stream(gateway, "/api/v1/jobs/watch", last) as source:
         (reset,) = await take(source, 1)
         assert reset.name == "reset"
         await gateway.submit("next")
         (event,) = await take(source, 1)
-    assert event.data["job"]["name"] == "next"
+    assert event.data["object"]["name"] == "next"
 
 
 async def test_a_tokens_stream_shows_its_namespaces(closed_gateway: Gateway) -> None:
     gateway = closed_gateway
     mine, admin = await gateway.token("viewer", "mine"), await gateway.token("admin", "*")
-    async with stream(gateway, "/api/v1/watch", **mine) as source:
+    async with stream(gateway, "/api/v1/jobs/watch", **mine) as source:
         await take(source, 1)
         for namespace in ("theirs", "mine"):
             body = json.dumps(manifest("x"))
             headers = admin | {"Content-Type": "application/json"}
             assert (await gateway.client.post(jobs_path(namespace), content=body, headers=headers)).status_code == 201
         (event,) = await take(source, 1)
-    assert event.data["job"]["namespace"] == "mine"
-    refused = await gateway.client.get("/api/v1/watch?namespace=theirs", headers=mine)
+    assert event.data["object"]["namespace"] == "mine"
+    refused = await gateway.client.get("/api/v1/jobs/watch?namespace=theirs", headers=mine)
     assert refused.status_code == 404
 
 
 async def test_the_end_of_the_process_is_told(gateway: Gateway) -> None:
-    async with stream(gateway, "/api/v1/watch") as source:
+    async with stream(gateway, "/api/v1/jobs/watch") as source:
         await take(source, 1)
         gateway.services.close()
         (last,) = await take(source, 1)

@@ -24,7 +24,7 @@ async def test_what_nobody_foresaw_is_a_problem_that_tells_nothing(gateway: Gate
         raise RuntimeError("secret")
 
     gateway.services.reading.version = broken  # type: ignore[assignment, method-assign]
-    gateway.services.reading.job = broken  # type: ignore[assignment, method-assign]
+    gateway.services.reading.row = broken  # type: ignore[assignment, method-assign]
     answer = await gateway.client.get(jobs_path(NAMESPACE, "hello", "status"))
     assert (answer.status_code, answer.json()["code"]) == (500, "InternalError")
     assert answer.headers["x-request-id"]
@@ -35,7 +35,7 @@ async def test_a_database_that_is_away(gateway: Gateway) -> None:
     async def away(*_: object) -> None:
         raise DatabaseUnavailable("the database is not available")
 
-    gateway.services.reading.job = away  # type: ignore[assignment, method-assign]
+    gateway.services.reading.row = away  # type: ignore[assignment, method-assign]
     answer = await gateway.client.get(jobs_path(NAMESPACE, "hello", "status"))
     assert (answer.status_code, answer.json()["code"]) == (503, "DatabaseUnavailable")
     assert answer.headers["retry-after"]

@@ -161,7 +161,7 @@ async def test_without_descriptors_it_pauses_logs_once_and_goes_on(victim: Victi
     """The limit is lowered below what is open, as a leak in some library would use it up."""
     pid, log = victim.process.pid, victim.log_bytes()
     async with await victim.connect() as stream, await victim.connect() as late:
-        await stream.send(request("GET", "/api/v1/watch"))
+        await stream.send(request("GET", "/api/v1/jobs/watch"))
         assert b" 200 " in await stream.reader.readuntil(b"\r\n\r\n")
         await late.send(request("GET", "/livez"))
         assert (await late.answer())[0] == 200
@@ -190,7 +190,7 @@ async def test_without_descriptors_it_pauses_logs_once_and_goes_on(victim: Victi
 
 async def test_more_streams_than_an_address_may_hold_are_answered_503(victim: Victim, prove: Prove) -> None:
     allowed = (DESCRIPTORS - 96) // 2
-    stream = request("GET", "/api/v1/watch", host="127.0.0.1")
+    stream = request("GET", "/api/v1/jobs/watch", host="127.0.0.1")
     async with victim.polled("streams", prove) as bystander:
         held = [await victim.connect("127.0.0.2") for _ in range(allowed)]
         for connection in held:

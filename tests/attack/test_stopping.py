@@ -20,7 +20,7 @@ async def test_requests_are_served_while_load_balancers_learn(
         async with await victim.connect() as kept, await victim.connect() as stream:
             await kept.send(request("GET", "/livez"))
             assert (await kept.answer())[0] == 200
-            await stream.send(request("GET", "/api/v1/watch"))
+            await stream.send(request("GET", "/api/v1/jobs/watch"))
             assert b" 200 " in await stream.reader.readuntil(b"\r\n\r\n")
             os.kill(victim.process.pid, signal.SIGTERM)
             async with asyncio.timeout(PATIENCE):

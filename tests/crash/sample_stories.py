@@ -56,8 +56,8 @@ class SampleClient:
         answer = await insist(self.http, "DELETE", path)
         assert answer.status_code < 300, answer.text
         async with asyncio.timeout(DEADLINE):
-            while (answer := await insist(self.http, "GET", path)).status_code != 410:
-                assert answer.status_code == 200, answer.text
+            while (answer := await insist(self.http, "DELETE", path)).status_code != 200:
+                assert answer.status_code == 202, answer.text
                 await asyncio.sleep(0.2)
 
     async def until(self, resource: str, name: str, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -74,11 +74,14 @@ class SampleClient:
         await self.until(
             "samplesets",
             name,
-            lambda shown: shown["phase"] == "Ready" and shown["runtime"] == {"ready": servers, "wanted": servers},
+            lambda shown: (
+                shown["status"]["phase"] == "Ready"
+                and shown["status"]["runtime"] == {"ready": servers, "wanted": servers}
+            ),
         )
 
     async def has_ended(self, name: str, phase: str) -> dict[str, Any]:
-        return await self.until("samplejobs", name, lambda shown: shown["phase"] == phase)
+        return await self.until("samplejobs", name, lambda shown: shown["status"]["phase"] == phase)
 
     def sample_set(self, name: str, uri: str, partitions: int = 1) -> dict[str, Any]:
         spec = {
@@ -140,7 +143,7 @@ def mends(name: str) -> SampleStory:
 
     async def drive(client: SampleClient, story: SampleStory) -> None:
         await story.begin(client, BROKEN)
-        await client.until("samplesets", name, lambda shown: shown["phase"] == "SyncFailed")
+        await client.until("samplesets", name, lambda shown: shown["status"]["phase"] == "SyncFailed")
         await client.edit("samplesets", name, source={"uri": "s3://good.example.com/train"})
         await client.is_ready(name, 1)
         ref = {"secretRef": {"name": client.secret}}
@@ -162,7 +165,7 @@ def is_dropped(name: str) -> SampleStory:
 
     async def drive(client: SampleClient, story: SampleStory) -> None:
         await story.begin(client, partitions=2)
-        await client.until("samplesets", name, lambda shown: shown["phase"] not in ("", "Bound"))
+        await client.until("samplesets", name, lambda shown: shown["status"]["phase"] not in ("", "Bound"))
         await client.delete("samplesets", name)
 
     return SampleStory(name=name, drive=drive, syncs=-1)

@@ -5,17 +5,21 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
-from app.db import samples
+from app.db import resources, samples
 from app.db.engine import Database
+from app.db.idempotency import IdempotencyKey
 from app.db.sample_controller import SamplePass
 from app.db.sample_rows import SampleRow
-from app.db.samples import NewSample
-from app.db.submit import Submitted
-from app.domain.cache.kinds import CACHE_KINDS, SAMPLE_JOB, SAMPLE_SET
+from app.db.samples import NewSample, stored_as
+from app.db.submit import Answer
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.specs.sample_set import API_VERSION
+from app.domain.kinds import PODLESS_KINDS
 from tests.db.factories import NOW
 
 NAMESPACE = "team-a"
+SETS = stored_as(SAMPLE_SET)
+JOBS = stored_as(SAMPLE_JOB)
 
 
 def new_set(name: str = "imagenet", **changes: Any) -> NewSample:
@@ -43,20 +47,25 @@ def _new(kind: str, name: str, spec: Mapping[str, Any], changes: Mapping[str, An
         api_version=API_VERSION,
         labels={"app": "demo"},
         manifest=manifest,
-        set_name=CACHE_KINDS[kind].set_name(manifest),
+        set_name=PODLESS_KINDS[kind].set_name(manifest),
         created_at=NOW,
         created_by="alice",
     )
     return replace(new, **changes)
 
 
+async def insert(db: Database, new: NewSample, key: IdempotencyKey | None = None) -> Answer | None:
+    """Why it is not stored; None if it is."""
+    return (await samples.submit(db, [replace(new, idempotency=key)])).get(0)
+
+
 async def stored(db: Database, new: NewSample) -> SampleRow:
-    assert await samples.insert(db, new) == Submitted(uid=new.uid)
+    assert await insert(db, new) is None
     return await there(db, new.uid)
 
 
 async def there(db: Database, uid: UUID) -> SampleRow:
-    row = await samples.get(db, uid)
+    row = await resources.get(db, SETS, uid) or await resources.get(db, JOBS, uid)
     assert row is not None
     return row
 

@@ -5,13 +5,15 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.db import attempts, controller, history, jobs, replicas, scale_records
+from app.db import attempts, controller, jobs, replicas, resources, scale_records
 from app.db import listed as changed_things
 from app.db.engine import Database
 from app.db.events import JOBS
-from app.db.jobs import Cursor, Edit, JobFilter, ScaleChange
+from app.db.jobs import Edit, ScaleChange
 from app.db.leases import Lease
+from app.db.queries import Cursor
 from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed
+from app.domain.listing import Criteria
 from app.domain.namespaces import NamespaceSet
 from app.domain.plan import Rank
 from app.domain.selectors import parse_selector
@@ -24,12 +26,12 @@ async def test_a_job_is_read_as_it_was_submitted(db: Database) -> None:
     parent = uuid4()
     job = new_job(retry_of=parent)
     await submitted(db, job)
-    row = await jobs.get(db, job.uid)
+    row = await resources.get(db, jobs.STORED, job.uid)
     assert row is not None
     assert (row.namespace, row.name, row.kind, row.api_version) == (job.namespace, job.name, job.kind, job.api_version)
     assert (row.labels, row.manifest, row.retry_of, row.created_by) == (job.labels, job.manifest, parent, "alice")
     assert (row.version, row.generation, row.status, row.finished) == (1, 1, JobStatus(), False)
-    assert await jobs.get(db, uuid4()) is None
+    assert await resources.get(db, jobs.STORED, uuid4()) is None
 
 
 async def test_by_name_means_the_live_job_else_the_newest(db: Database, lease: Lease) -> None:
@@ -38,15 +40,15 @@ async def test_by_name_means_the_live_job_else_the_newest(db: Database, lease: L
     await move(db, lease, old.uid, JobPhase.FAILED)
     await submitted(db, new)
     for expected in (new.uid, old.uid):
-        found = await jobs.find(db, "team-a", "train")
+        found = await resources.find(db, jobs.STORED, "team-a", "train")
         assert found is not None
         assert found.uid == expected
-        assert await jobs.find_version(db, "team-a", "train") == (expected, found.version)
-        assert await jobs.get_version(db, expected) == (expected, found.version)
+        assert await resources.find_version(db, jobs.STORED, "team-a", "train") == (expected, found.version)
+        assert await resources.get_version(db, jobs.STORED, expected) == (expected, found.version)
         if not found.finished:
             await move(db, lease, new.uid, JobPhase.SUCCEEDED)
-    assert await jobs.find(db, "team-b", "train") is None
-    assert await jobs.find_version(db, "team-b", "train") is None
+    assert await resources.find(db, jobs.STORED, "team-b", "train") is None
+    assert await resources.find_version(db, jobs.STORED, "team-b", "train") is None
 
 
 async def test_the_whole_job_has_conditions_replicas_and_attempts(db: Database, lease: Lease) -> None:
@@ -75,8 +77,8 @@ async def test_the_whole_job_has_conditions_replicas_and_attempts(db: Database, 
     assert await jobs.whole(db, uuid4()) is None
 
 
-async def listed(db: Database, where: JobFilter) -> set[str]:
-    return {row.name for row in (await jobs.page(db, where, limit=100)).rows}
+async def listed(db: Database, where: Criteria) -> set[str]:
+    return {row.name for row in (await resources.page(db, jobs.STORED, where, limit=100)).rows}
 
 
 async def test_pages_follow_each_other_without_gap_or_repeat(db: Database) -> None:
@@ -85,7 +87,7 @@ async def test_pages_follow_each_other_without_gap_or_repeat(db: Database) -> No
     seen: list[UUID] = []
     cursor: Cursor | None = None
     for _ in range(5):
-        page = await jobs.page(db, JobFilter(), after=cursor, limit=2)
+        page = await resources.page(db, jobs.STORED, Criteria(), after=cursor, limit=2)
         seen += [row.uid for row in page.rows]
         await submitted(db, new_job(f"newer-{len(seen)}", names=(), created_at=later(100)))
         cursor = page.next
@@ -109,27 +111,27 @@ async def test_filters(db: Database, lease: Lease) -> None:
     await move(db, lease, made[1].uid, JobPhase.FAILED, finished_at=later(50))
     await jobs.request_remove(db, made[3].uid, actor="a", at=NOW, delete=True)
     cases = [
-        (JobFilter(), {"alpha", "beta", "alphabet"}),
-        (JobFilter(deleted=True), {"alpha", "beta", "alphabet", "deleted"}),
-        (JobFilter(namespaces=NamespaceSet.of("team-b")), {"alphabet"}),
-        (JobFilter(namespaces=NamespaceSet.of("team-b", "team-a")), {"alpha", "beta", "alphabet"}),
-        (JobFilter(namespaces=NamespaceSet.of()), set()),
-        (JobFilter(namespaces=NamespaceSet(never=frozenset({"team-b"}))), {"alpha", "beta"}),
-        (JobFilter(phases=[JobPhase.FAILED, JobPhase.RUNNING]), {"beta"}),
-        (JobFilter(kinds=["MxJob"]), {"beta"}),
-        (JobFilter(search="et"), {"beta", "alphabet"}),
-        (JobFilter(search="%"), set()),
-        (JobFilter(created_after=later(2)), {"beta", "alphabet"}),
-        (JobFilter(created_before=later(2)), {"alpha"}),
-        (JobFilter(finished_after=later(50)), {"beta"}),
-        (JobFilter(finished_before=later(50)), set()),
-        (JobFilter(uids=[made[0].uid, made[3].uid, uuid4()]), {"alpha", "deleted"}),
-        (JobFilter(namespaces=NamespaceSet.of("team-b"), uids=[made[0].uid]), set()),
+        (Criteria(), {"alpha", "beta", "alphabet"}),
+        (Criteria(deleted=True), {"alpha", "beta", "alphabet", "deleted"}),
+        (Criteria(namespaces=NamespaceSet.of("team-b")), {"alphabet"}),
+        (Criteria(namespaces=NamespaceSet.of("team-b", "team-a")), {"alpha", "beta", "alphabet"}),
+        (Criteria(namespaces=NamespaceSet.of()), set()),
+        (Criteria(namespaces=NamespaceSet(never=frozenset({"team-b"}))), {"alpha", "beta"}),
+        (Criteria(phases=[JobPhase.FAILED, JobPhase.RUNNING]), {"beta"}),
+        (Criteria(kinds=["MxJob"]), {"beta"}),
+        (Criteria(search="et"), {"beta", "alphabet"}),
+        (Criteria(search="%"), set()),
+        (Criteria(created_after=later(2)), {"beta", "alphabet"}),
+        (Criteria(created_before=later(2)), {"alpha"}),
+        (Criteria(finished_after=later(50)), {"beta"}),
+        (Criteria(finished_before=later(50)), set()),
+        (Criteria(uids=[made[0].uid, made[3].uid, uuid4()]), {"alpha", "deleted"}),
+        (Criteria(namespaces=NamespaceSet.of("team-b"), uids=[made[0].uid]), set()),
     ]
     things = await changed_things.listed(db, JOBS, [job.uid for job in made])
     for where, expected in cases:
         assert await listed(db, where) == expected, where
-        criteria = where.criteria()
+        criteria = where
         assert {thing.name for thing in things.values() if criteria.matches(thing)} == expected, where
 
 
@@ -155,7 +157,7 @@ async def test_the_database_selects_as_the_domain_does(db: Database, selector: s
     except Exception:  # noqa: BLE001  what the parser refuses never comes here
         return
     expected = {f"job-{n}" for n, one in enumerate(labels) if all(r.matches(one) for r in requirements)}
-    assert await listed(db, JobFilter(labels=requirements)) == expected
+    assert await listed(db, Criteria(labels=requirements)) == expected
 
 
 def edit(**changes: object) -> Edit:
@@ -186,8 +188,8 @@ async def test_an_edit_raises_generation_and_version_and_says_who(db: Database) 
     scale = ScaleChange(task="worker", from_replicas=2, to_replicas=5, reason="more")
     row = await jobs.edit(db, uid, edit(expected_version=1, scales=[scale, replace(scale, task="ps")], message="m"))
     assert (row.generation, row.version, row.manifest, row.labels) == (2, 2, {"spec": 2}, {"b": "c"})
-    assert row == await jobs.get(db, uid)
-    line = (await history.page(db, uid, after_seq=1, limit=10))[0]
+    assert row == await resources.get(db, jobs.STORED, uid)
+    line = (await resources.history(db, jobs.STORED, uid, after_seq=1, limit=10))[0]
     assert (line.seq, line.entry.reason, line.entry.actor, line.entry.message) == (2, "Edited", "bob", "m")
     again = await jobs.edit(db, uid, edit(manifest={"spec": 3}, expected_intent_version=2, scales=[scale]))
     assert again.generation == 3
@@ -213,11 +215,11 @@ async def test_an_edit_that_may_not_be_changes_nothing(
 ) -> None:
     (uid,) = await submitted(db, new_job())
     await move(db, lease, uid, phase)
-    before = await jobs.get(db, uid)
+    before = await resources.get(db, jobs.STORED, uid)
     with pytest.raises(refusal) as refused:
         await jobs.edit(db, uid, edit(**changes))
     assert refused.value.code == code
-    assert await jobs.get(db, uid) == before
+    assert await resources.get(db, jobs.STORED, uid) == before
 
 
 async def test_unknown_jobs_are_not_found(db: Database) -> None:
@@ -251,7 +253,7 @@ async def test_delete_cancels_removes_and_hides(db: Database) -> None:
     assert refused.value.code == "Deleted"
     intent = (await stored(db, uid)).intent
     assert (intent.cancel, intent.remove) == (True, True)
-    lines = await history.page(db, uid, limit=10)
+    lines = await resources.history(db, jobs.STORED, uid, limit=10)
     assert [(line.seq, line.entry.reason) for line in lines] == [(1, "Submitted"), (2, "DeleteRequested")]
 
 

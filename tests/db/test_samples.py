@@ -8,19 +8,21 @@ from typing import Any
 
 import pytest
 
-from app.db import feed, samples
+from app.db import feed, resources, samples
 from app.db.engine import Database
 from app.db.errors import NotStorable
+from app.db.idempotency import IdempotencyKey, KeyConflict, Replayed
 from app.db.listed import listed
 from app.db.queries import Cursor
-from app.db.samples import SampleEdit, SampleFilter, SampleTaken
-from app.db.submit import IdempotencyKey, KeyConflict, Replayed, Submitted
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.db.samples import SampleEdit
+from app.db.submit import NameTaken
+from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.listing import Criteria
 from app.domain.namespaces import NamespaceSet
 from app.domain.selectors import parse_selector
 from tests.db.factories import NOW, later
-from tests.db.samples_made import NAMESPACE, new_job, new_set, stored, there
+from tests.db.samples_made import JOBS, NAMESPACE, SETS, insert, new_job, new_set, stored, there
 
 KEY = IdempotencyKey(scope="s", key="k", fingerprint="f", answer=b"first")
 
@@ -41,11 +43,13 @@ def edit_of(row: Any, **changes: Any) -> SampleEdit:
 async def test_what_is_stored_is_what_was_told_at_once(db: Database, new: Any) -> None:
     row = await stored(db, new)
     assert row == samples.first_row(new)
-    assert await samples.find(db, new.kind, NAMESPACE, new.name) == row
-    assert await samples.find_version(db, new.kind, NAMESPACE, new.name) == (new.uid, 1)
-    assert await samples.get_version(db, new.uid) == (new.uid, 1)
-    (line,) = await samples.history(db, new.uid, limit=10)
-    assert (line.seq, line.at, line.phase, line.reason, line.actor) == (1, NOW, "", "", "alice")
+    where = samples.stored_as(row.of_kind)
+    assert await resources.find(db, where, NAMESPACE, new.name) == row
+    assert await resources.find_version(db, where, NAMESPACE, new.name) == (new.uid, 1)
+    assert await resources.get_version(db, where, new.uid) == (new.uid, 1)
+    (line,) = await resources.history(db, where, new.uid, limit=10)
+    entry = line.entry
+    assert (line.seq, entry.at, entry.phase, entry.reason, entry.actor) == (1, NOW, "", "", "alice")
 
 
 async def test_a_set_a_job_and_another_namespace_may_share_a_name(db: Database) -> None:
@@ -55,38 +59,48 @@ async def test_a_set_a_job_and_another_namespace_may_share_a_name(db: Database) 
 
 async def test_a_name_is_taken_while_its_holder_is_there(db: Database) -> None:
     first = await stored(db, new_set())
-    assert await samples.insert(db, new_set()) == SampleTaken(row=first)
-    leaving = await samples.request_deletion(db, first.uid, actor="bob", at=later(1))
-    assert await samples.insert(db, new_set()) == SampleTaken(row=leaving)
+    taken = NameTaken(job_name="imagenet", job_uid=first.uid, kind="job", name="imagenet", holder="SampleSet")
+    assert await insert(db, new_set()) == taken
+    await samples.request_deletion(db, first.uid, actor="bob", at=later(1))
+    assert await insert(db, new_set()) == replace(taken, leaving=True)
 
 
 async def test_of_many_that_want_one_name_together_one_gets_it(db: Database) -> None:
-    answers = await asyncio.gather(*(samples.insert(db, new_set()) for _ in range(12)))
-    assert Counter(type(answer) for answer in answers) == {Submitted: 1, SampleTaken: 11}
-    (winner,) = (answer for answer in answers if isinstance(answer, Submitted))
-    assert {answer.row.uid for answer in answers if isinstance(answer, SampleTaken)} == {winner.uid}
+    news = [new_set() for _ in range(12)]
+    answers = await asyncio.gather(*(insert(db, new) for new in news))
+    (winner,) = (new for new, answer in zip(news, answers, strict=True) if answer is None)
+    taken = [answer for answer in answers if isinstance(answer, NameTaken)]
+    assert [answer.job_uid for answer in taken] == [winner.uid] * 11
+
+
+async def test_several_are_stored_together_or_not_at_all(db: Database) -> None:
+    await stored(db, new_set("b"))
+    refused = await samples.submit(db, [new_set("c"), new_set("b"), new_set("a")])
+    assert {place: type(answer) for place, answer in refused.items()} == {1: NameTaken}
+    assert await samples.submit(db, [new_set("c"), new_set("a")]) == {}
+    page = await resources.page(db, SETS, Criteria(), limit=9)
+    assert sorted(row.name for row in page.rows) == ["a", "b", "c"]
 
 
 async def test_a_repeated_key_is_answered_as_before(db: Database) -> None:
-    first = new_set()
-    answers = await asyncio.gather(*(samples.insert(db, new, KEY) for new in (first, new_set("b"), new_set("c"))))
-    (won,) = (answer for answer in answers if isinstance(answer, Submitted))
-    assert [answer for answer in answers if answer != won] == [Replayed(uid=won.uid, answer=b"first")] * 2
-    assert await samples.insert(db, new_set("d"), replace(KEY, fingerprint="other")) == KeyConflict()
-    assert len((await samples.page(db, SampleFilter(kind=SAMPLE_SET.kind), limit=9)).rows) == 1
+    news = [new_set(), new_set("b"), new_set("c")]
+    answers = await asyncio.gather(*(insert(db, new, KEY) for new in news))
+    (won,) = (new for new, answer in zip(news, answers, strict=True) if answer is None)
+    assert [answer for answer in answers if answer is not None] == [Replayed(uid=won.uid, answer=b"first")] * 2
+    assert await insert(db, new_set("d"), replace(KEY, fingerprint="other")) == KeyConflict()
+    assert len((await resources.page(db, SETS, Criteria(), limit=9)).rows) == 1
 
 
 async def test_a_key_whose_name_was_taken_can_be_used_again(db: Database) -> None:
     await stored(db, new_set())
-    assert isinstance(await samples.insert(db, new_set(), KEY), SampleTaken)
-    again = new_set("another")
-    assert await samples.insert(db, again, KEY) == Submitted(uid=again.uid)
+    assert isinstance(await insert(db, new_set(), KEY), NameTaken)
+    assert await insert(db, new_set("another"), KEY) is None
 
 
 async def test_what_cannot_be_stored_is_refused(db: Database) -> None:
     with pytest.raises(NotStorable):
-        await samples.insert(db, new_set(created_by="a\0b"), KEY)
-    assert isinstance(await samples.insert(db, new_set(), KEY), Submitted)
+        await insert(db, new_set(created_by="a\0b"), KEY)
+    assert await insert(db, new_set(), KEY) is None
 
 
 async def test_an_edit_raises_the_versions_and_is_told(db: Database) -> None:
@@ -95,7 +109,7 @@ async def test_an_edit_raises_the_versions_and_is_told(db: Database) -> None:
     assert (after.generation, after.version, after.intent_version, after.history_count) == (2, 2, 2, 2)
     assert (after.manifest["spec"]["partitions"], after.labels) == (2, {"app": "other"})
     assert after == await there(db, row.uid)
-    assert [line.reason for line in await samples.history(db, row.uid, limit=9)] == ["", "Edited"]
+    assert [line.entry.reason for line in await resources.history(db, SETS, row.uid, limit=9)] == ["", "Edited"]
     relabelled = await samples.edit(db, row.uid, edit_of(row, is_respecified=False))
     assert (relabelled.generation, relabelled.version, relabelled.intent_version) == (2, 3, 3)
 
@@ -109,7 +123,7 @@ async def test_an_edit_of_what_has_changed_or_leaves_is_refused(db: Database) ->
     await samples.request_deletion(db, row.uid, actor="bob", at=later(1))
     with pytest.raises(Conflict) as refused:
         await samples.edit(db, row.uid, edit_of(row))
-    assert refused.value.code == "BeingDeleted"
+    assert refused.value.code == "Deleted"
     job = await stored(db, new_job())
     await samples.request_deletion(db, job.uid, actor="bob", at=later(1))
     with pytest.raises(Conflict) as refused:
@@ -122,7 +136,7 @@ async def test_edits_that_meet_are_done_one_after_another(db: Database) -> None:
     edits = (samples.edit(db, row.uid, edit_of(row, expected_version=1)) for _ in range(8))
     done = await asyncio.gather(*edits, return_exceptions=True)
     assert Counter(type(one) for one in done) == {samples.SampleRow: 1, PreconditionFailed: 7}
-    assert [line.seq for line in await samples.history(db, row.uid, limit=99)] == [1, 2]
+    assert [line.seq for line in await resources.history(db, SETS, row.uid, limit=99)] == [1, 2]
 
 
 async def test_a_set_leaves_when_its_objects_have_and_a_job_at_once(db: Database) -> None:
@@ -130,12 +144,12 @@ async def test_a_set_leaves_when_its_objects_have_and_a_job_at_once(db: Database
     leaving = await samples.request_deletion(db, row.uid, actor="bob", at=later(1), reason="enough")
     assert (leaving.delete_requested_at, leaving.delete_requested_by, leaving.gone_at) == (later(1), "bob", None)
     assert (leaving.version, leaving.intent_version, leaving.generation) == (2, 2, 1)
-    assert (await samples.history(db, row.uid, after_seq=1, limit=9))[0].message == "enough"
+    assert (await resources.history(db, SETS, row.uid, after_seq=1, limit=9))[0].entry.message == "enough"
     assert await samples.request_deletion(db, row.uid, actor="carol", at=later(2)) == leaving
     gone = await samples.request_deletion(db, job.uid, actor="bob", at=later(1))
     assert gone.gone_at == later(1)
     newer = await stored(db, new_job(created_at=later(-5)))
-    assert await samples.find(db, SAMPLE_JOB.kind, NAMESPACE, "warm") == newer
+    assert await resources.find(db, JOBS, NAMESPACE, "warm") == newer
     with pytest.raises(PreconditionFailed):
         await samples.request_deletion(db, newer.uid, actor="bob", at=later(1), expected_version=7)
 
@@ -145,10 +159,10 @@ async def test_of_those_that_are_gone_the_newest_is_found(db: Database) -> None:
     for one in (new, old):
         await stored(db, one)
         await samples.request_deletion(db, one.uid, actor="bob", at=later(20))
-    found = await samples.find(db, SAMPLE_JOB.kind, NAMESPACE, "warm")
+    found = await resources.find(db, JOBS, NAMESPACE, "warm")
     assert found is not None
     assert found.uid == new.uid
-    assert await samples.find(db, SAMPLE_SET.kind, NAMESPACE, "warm") is None
+    assert await resources.find(db, SETS, NAMESPACE, "warm") is None
 
 
 @pytest.mark.parametrize(
@@ -167,7 +181,7 @@ async def test_of_those_that_are_gone_the_newest_is_found(db: Database) -> None:
         ({"labels": parse_selector("tier notin (x)")}, ["c", "a"]),
         ({"labels": parse_selector("!tier")}, ["c", "a"]),
         ({"created_after": later(1)}, ["c", "b"]),
-        ({"created_before": later(2), "gone": True}, ["b", "z", "a"]),
+        ({"created_before": later(2), "deleted": True}, ["b", "z", "a"]),
     ],
     ids=map(str, count()),
 )
@@ -178,12 +192,12 @@ async def test_lists_show_what_was_asked_for(db: Database, where: dict[str, Any]
     await samples.request_deletion(db, gone.uid, actor="bob", at=later(1))
     await stored(db, new_job("b", namespace="team-b", created_at=later(1), labels={"tier": "x"}))
     await stored(db, new_job("c", "other", created_at=later(2)))
-    wanted = SampleFilter(kind=SAMPLE_JOB.kind, **where)
-    page = await samples.page(db, wanted, limit=9)
+    wanted = Criteria(**where)
+    page = await resources.page(db, JOBS, wanted, limit=9)
     assert ([row.name for row in page.rows], page.next) == (expected, None)
-    everything = await samples.page(db, SampleFilter(kind=SAMPLE_JOB.kind, gone=True), limit=9)
+    everything = await resources.page(db, JOBS, Criteria(deleted=True), limit=9)
     things = await listed(db, SAMPLE_JOB.resource, [row.uid for row in everything.rows])
-    assert sorted(thing.name for thing in things.values() if wanted.criteria().matches(thing)) == sorted(expected)
+    assert sorted(thing.name for thing in things.values() if wanted.matches(thing)) == sorted(expected)
 
 
 async def test_pages_follow_each_other(db: Database) -> None:
@@ -192,7 +206,7 @@ async def test_pages_follow_each_other(db: Database) -> None:
     seen: list[str] = []
     after: Cursor | None = None
     for _ in range(3):
-        page = await samples.page(db, SampleFilter(kind=SAMPLE_JOB.kind), after=after, limit=2)
+        page = await resources.page(db, JOBS, Criteria(), after=after, limit=2)
         seen += [row.name for row in page.rows]
         after = page.next
     assert after is None

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.db import controller, feed, jobs, scale_records
+from app.db import controller, feed, jobs, resources, scale_records
 from app.db.engine import Database
 from app.db.errors import NotStorable
 from app.db.job_edits import Edit, ScaleChange, set_reported
@@ -107,14 +107,14 @@ async def test_growth_reserves_the_names_it_may_use(db: Database) -> None:
 async def test_a_name_of_another_live_job_refuses_the_edit_whole(db: Database) -> None:
     job, holder = new_job(), new_job("holder", names=(NameRange("pod", "train-worker-7"),))
     await submitted(db, job, holder)
-    before, held = await jobs.get(db, job.uid), await names(db, job.uid)
+    before, held = await resources.get(db, jobs.STORED, job.uid), await names(db, job.uid)
     with pytest.raises(Conflict) as refused:
         await jobs.edit(
             db, job.uid, edit(MORE, names=[NameRange("pod", "train-worker-6"), NameRange("pod", "train-worker-7")])
         )
     assert refused.value.code == "NameTaken"
     assert f"holder ({holder.uid})" in refused.value.errors[0].detail
-    assert (await jobs.get(db, job.uid), await names(db, job.uid)) == (before, held)
+    assert (await resources.get(db, jobs.STORED, job.uid), await names(db, job.uid)) == (before, held)
     assert await scale_records.page(db, job.uid, limit=10) == []
 
 
@@ -150,7 +150,7 @@ async def test_what_a_finished_job_left_under_a_name_is_asked_to_go(db: Database
     await submitted(db, old, grows)
     await move(db, lease, old.uid, JobPhase.SUCCEEDED)
     await jobs.edit(db, grows.uid, edit(MORE, names=[NameRange("pod", "train-worker-2")]))
-    row = await jobs.get(db, old.uid)
+    row = await resources.get(db, jobs.STORED, old.uid)
     assert row is not None
     assert row.remove_requested_at is not None
 
@@ -159,7 +159,7 @@ async def test_what_pods_report_is_kept_and_told_once(db: Database) -> None:
     (uid,) = await submitted(db, new_job())
     assert [await set_reported(db, uid, value) for value in ({"gpu": 1}, {"gpu": 1}, {})] == [True, False, True]
     await feed.publish(db)
-    row = await jobs.get(db, uid)
+    row = await resources.get(db, jobs.STORED, uid)
     assert row is not None
     assert (row.reported, row.version) == ({}, 3)
     seen = [(event.type, event.version) for event in (await feed.read(db, 0, 10)).events]

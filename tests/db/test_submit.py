@@ -9,22 +9,13 @@ from uuid import uuid4
 
 import pytest
 
-from app.db import controller, history, idempotency
+from app.db import controller, idempotency, jobs, resources
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable, NotStorable
+from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
 from app.db.leases import Lease
 from app.db.submissions import GroupCommit
-from app.db.submit import (
-    Answer,
-    IdempotencyKey,
-    KeyConflict,
-    KeyInFlight,
-    NameTaken,
-    NewJob,
-    Replayed,
-    Submitted,
-    submit,
-)
+from app.db.submit import Answer, NameTaken, NewJob, Submitted, submit
 from app.domain.name_ranges import NameRange
 from app.domain.vocabulary import JobPhase
 from app.http_server.stalls import Stall, watched
@@ -43,7 +34,7 @@ async def rows(db: Database, table: str) -> int:
 async def test_a_submission_writes_job_history_feed_names_and_key(db: Database) -> None:
     job = new_job(idempotency=key(answer=b"\x00answer"))
     assert await submit(db, [job]) == [Submitted(uid=job.uid)]
-    (line,) = await history.page(db, job.uid, limit=10)
+    (line,) = await resources.history(db, jobs.STORED, job.uid, limit=10)
     assert (line.seq, line.entry.phase, line.entry.actor, line.entry.at) == (1, JobPhase.QUEUED, "alice", NOW)
     assert (await rows(db, "job_events"), len(await names_held(db))) == (1, 4)
     kept = await idempotency.find(db, "token POST /jobs", "k")
@@ -148,7 +139,7 @@ async def test_a_successor_has_the_leftovers_of_finished_jobs_removed(db: Databa
         after = await stored(db, job.uid)
         assert (after.intent.remove, after.intent_is_new) == (removed, removed), job.name
     assert (await stored(db, finished.uid)).version == before.version + 1
-    line = (await history.page(db, finished.uid, limit=10))[-1]
+    line = (await resources.history(db, jobs.STORED, finished.uid, limit=10))[-1]
     assert (line.seq, line.entry.reason, line.entry.phase) == (3, "RemoveRequested", JobPhase.FAILED)
     assert await controller.persist(db, lease, []) == []
 

@@ -31,6 +31,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     **{str(page.relative_to(ROOT)): ("Kubernetes",) for page in KINDS},
 }
 _OF_KUBERNETES: Final = "a field of a Kubernetes object; fields of the API begin with the same name"
+_EARLIER: Final = "a field of an earlier version"
 _RULE: Final = "the name of a rule of the plan, which plans show as a value"
 # What is a field of a document without a schema, or looks like a field and is none, with the reason.
 EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
@@ -48,6 +49,10 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/kinds/training-job.md", "pserverRestartLimit"): _RULE,
     ("docs/kinds/training-job.md", "trainersDone"): _RULE,
     ("docs/kinds/training-job.md", "trainersFailed"): _RULE,
+    **{
+        ("docs/migration.md", name): _EARLIER
+        for name in ("cacheObservedAt", "deletion.by", "deletion.requestedAt", "deletion.stage", "sampleJob")
+    },
     ("docs/status.md", "metadata.ownerReferences"): _OF_KUBERNETES,
 }
 

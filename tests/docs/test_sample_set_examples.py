@@ -7,13 +7,14 @@ import pytest
 import yaml
 
 from app.demo.sample_story import CACHE, HOME, NAME
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET, CacheKind
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.specs.limits import CacheLimits
+from app.domain.kind import PodlessKind
 from app.domain.planning import Planner
 from tests.docs.test_docs import read
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "sample-set"
-KINDS: dict[str, CacheKind] = {"SampleSet": SAMPLE_SET, "SampleJob": SAMPLE_JOB}
+KINDS: dict[str, PodlessKind] = {"SampleSet": SAMPLE_SET, "SampleJob": SAMPLE_JOB}
 FILES = sorted(path.name for path in EXAMPLES.iterdir())
 
 

@@ -60,7 +60,7 @@ MUTABLE = st.fixed_dictionaries(
         "labels": st.sampled_from([{}, {"team": "x"}, {"team": "y"}]),
         "finished_at": st.sampled_from([None, at(3), at(9)]),
         "set_name": st.sampled_from(["", "one"]),
-        "hidden": st.booleans(),
+        "deleted": st.booleans(),
     }
 )
 FIXED = st.fixed_dictionaries(
@@ -86,7 +86,7 @@ CRITERIA = st.builds(
     set_name=st.sampled_from([None, "one"]),
     finished_after=st.sampled_from([None, at(3)]),
     finished_before=st.sampled_from([None, at(9)]),
-    with_hidden=st.booleans(),
+    deleted=st.booleans(),
 )
 
 

@@ -38,7 +38,7 @@ async def test_nothing_but_health_is_open(closed: httpx2.AsyncClient, namespace:
         refused = await stranger.call(method, path, 401)
         assert refused.headers["WWW-Authenticate"].startswith("Bearer")
         assert refused.json()["status"] == 401
-    for path in ("/api/v1/jobs", "/api/v1/watch", "/api/v1/kinds"):
+    for path in ("/api/v1/jobs", "/api/v1/jobs/watch", "/api/v1/kinds"):
         assert (await closed.get(path)).status_code == 401, path
     wrong = User(closed, namespace, {"Authorization": "Bearer jg_wrong"})
     assert (await wrong.call("GET", "", 401)).json()["code"] == "InvalidToken"

@@ -94,7 +94,7 @@ class Sets:
         """Until nothing is left that its name leads to."""
         await self._user.http.delete(f"{self.base}/samplesets/{name}")
         async with asyncio.timeout(WITHIN):
-            while (await self._user.http.get(f"{self.base}/samplesets/{name}")).status_code != 410:
+            while (await self._user.http.delete(f"{self.base}/samplesets/{name}")).status_code != 200:
                 await asyncio.sleep(0.2)
 
     async def nothing_is_left(self) -> None:
@@ -164,14 +164,16 @@ async def test_a_sync_with_a_wrong_key_fails_and_recovers_by_an_edit(
         storage.keys = (ACCESS, SECRET)
         uri = f"minio://{storage.address}/bucket/"
         await sets.post("keyed", source={"uri": uri, "secretRef": {"name": "wrong"}}, **placed)
-        await sets.until("keyed", lambda view: view["phase"] == "SyncFailed")
+        await sets.until("keyed", lambda view: view["status"]["phase"] == "SyncFailed")
         events = (await sets.read("keyed/events"))["items"]
         failed = next(event for event in events if event["reason"] == "ErrorDoSyncJob")
         assert (failed["type"], "SignatureDoesNotMatch" in failed["message"]) == ("Warning", True)
         await sets.patch("keyed", {"source": {"secretRef": {"name": "right"}}})
-        await sets.until("keyed", lambda view: view["phase"] == "Ready")
+        await sets.until("keyed", lambda view: view["status"]["phase"] == "Ready")
         # What servers tell of a volume is up to half a minute old.
-        view = await sets.until("keyed", lambda view: bool(view["cache"]) and view["cache"]["totalBytes"] == 10_000)
+        view = await sets.until(
+            "keyed", lambda view: bool(view["status"]["cache"]) and view["status"]["cache"]["totalBytes"] == 10_000
+        )
         history = (await sets.read("keyed/history"))["items"]
         told = f"{view}{history}{await sets.read('keyed/events')}"
         assert [key for key in (wrong, SECRET, ACCESS) if key in told] == []
@@ -188,10 +190,10 @@ async def test_a_set_says_why_its_node_cannot_mount_it(sets: Sets, placed: dict[
     """No /dev/fuse, no root, no program: the Event of the node is in the set's status."""
     await sets.secret(volume(tmp_path))
     await sets.post("bare", noSync=True, **placed)
-    view = await sets.until("bare", lambda view: view["reason"] == "FailedMount")
-    assert view["phase"] == "Bound"
-    assert (why_no_fuse() or "this node has no juicefs command") in view["message"]
+    view = await sets.until("bare", lambda view: view["status"]["reason"] == "FailedMount")
+    assert view["status"]["phase"] == "Bound"
+    assert (why_no_fuse() or "this node has no juicefs command") in view["status"]["message"]
     told = (await sets.read("bare/events"))["items"][-1]
-    assert (told["type"], told["reason"], told["message"]) == ("Warning", "FailedMount", view["message"])
+    assert (told["type"], told["reason"], told["message"]) == ("Warning", "FailedMount", view["status"]["message"])
     await sets.delete("bare")
     await sets.nothing_is_left()

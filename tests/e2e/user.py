@@ -87,7 +87,7 @@ class Event:
 
     @property
     def phase(self) -> str:
-        return str(self.data["job"]["status"]["phase"])
+        return str(self.data["object"]["status"]["phase"])
 
     @property
     def is_end(self) -> bool:
@@ -96,11 +96,11 @@ class Event:
 
 @asynccontextmanager
 async def watching(
-    user: User, path: str = "/api/v1/watch", after: str | None = None
+    user: User, path: str = "/api/v1/jobs/watch", after: str | None = None
 ) -> AsyncIterator[AsyncIterator[Event]]:
     """An open stream of server-sent events."""
     headers = user.headers | ({"Last-Event-ID": after} if after else {})
-    params = {"namespace": user.namespace} if path == "/api/v1/watch" else None
+    params = {"namespace": user.namespace} if path == "/api/v1/jobs/watch" else None
     async with user.http.stream("GET", path, headers=headers, params=params) as response:
         assert response.status_code == 200
         yield _events(response)

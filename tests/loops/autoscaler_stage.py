@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.db import jobs, leases
+from app.db import jobs, leases, resources
 from app.db.engine import Database
 from app.domain.name_ranges import NameRange
 from app.domain.objects import Node
@@ -89,7 +89,7 @@ class Stage:
         await factories.move(self.db, self.lease, uid, phase, observed_generation=job.generation)
 
     async def size(self, uid: UUID) -> int:
-        job = await jobs.get(self.db, uid)
+        job = await resources.get(self.db, jobs.STORED, uid)
         assert job is not None
         size: int = job.manifest["spec"]["size"]
         return size

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from app.cancellation import TaskGroup
-from app.db import autoscaler_runs, job_edits, jobs, leases
+from app.db import autoscaler_runs, job_edits, jobs, leases, resources
 from app.db.engine import Database
 from app.domain.objects import Node
 from app.domain.pod_limits import DEFAULT_LIMITS, PodRoom
@@ -127,7 +127,7 @@ async def test_an_edit_of_labels_during_a_run_is_kept_and_the_next_run_resizes(
 
 async def labels_and_size(stage: Stage, uid: UUID) -> tuple[Any, Any, int]:
     """The labels by which the job is listed, those of its manifest, and its size."""
-    job = await jobs.get(stage.db, uid)
+    job = await resources.get(stage.db, jobs.STORED, uid)
     assert job is not None
     return job.labels, job.manifest["metadata"]["labels"], job.manifest["spec"]["size"]
 

@@ -10,18 +10,21 @@ import pytest
 import pytest_asyncio
 
 from app.clock import SystemClock
-from app.db import leases, sample_controller, samples
+from app.db import leases, sample_controller
 from app.db.engine import Database
-from app.db.sample_rows import SampleRecord, SampleRow
-from app.db.samples import SampleFilter
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET, CacheKind
+from app.db.resources import StoredRow
+from app.db.sample_rows import SampleRow
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.sample_set import API_VERSION
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
 from app.domain.generated_names import SUFFIX_LENGTH
-from app.services.samples import Samples
+from app.domain.kind import PodlessKind
+from app.domain.listing import Criteria
+from app.services.reading import Address
+from app.services.samples import SampleEditor, SampleReader, SampleSubmitter
 from app.services.submitting import Created, RequestKey
 
 TEAM = "team"
@@ -37,18 +40,29 @@ class Service:
     randomness: random.Random = field(default_factory=lambda: random.Random(7))
 
     def __post_init__(self) -> None:
-        limits = CacheLimits(
+        self.limits = CacheLimits(
             namespace="", secret_namespaces=frozenset({"shared"}), cache_roots=("/mnt", "/dev/shm/jobgate")
         )
-        self.samples = Samples(self.db, SystemClock(), lambda: self.hints.append("look"), limits, self.randomness)
 
-    async def submit(self, document: Any, key: RequestKey | None = None, kind: CacheKind = SAMPLE_SET) -> Created:
-        return await self.samples.submit(kind, document, TEAM, actor="me", key=key, render=name_of)
+    def submitter(self, kind: PodlessKind = SAMPLE_SET) -> SampleSubmitter:
+        return SampleSubmitter(kind, self.db, SystemClock(), self._hint, self.limits, self.randomness)
 
-    async def row(self, name: str = "imagenet", kind: CacheKind = SAMPLE_SET) -> SampleRow:
-        return await self.samples.row(kind, TEAM, name)
+    def editor(self, kind: PodlessKind = SAMPLE_SET) -> SampleEditor:
+        return SampleEditor(kind, self.db, SystemClock(), self._hint, self.limits)
 
-    async def conclude(self, row: SampleRow, record: SampleRecord) -> None:
+    def reader(self, kind: PodlessKind = SAMPLE_SET) -> SampleReader:
+        return SampleReader(kind, self.db)
+
+    def _hint(self) -> None:
+        self.hints.append("look")
+
+    async def submit(self, document: Any, key: RequestKey | None = None, kind: PodlessKind = SAMPLE_SET) -> Created:
+        return await self.submitter(kind).submit(document, TEAM, actor="me", key=key, render=name_of)
+
+    async def row(self, name: str = "imagenet", kind: PodlessKind = SAMPLE_SET) -> SampleRow:
+        return await self.reader(kind).row(Address(namespace=TEAM, name=name))
+
+    async def conclude(self, row: SampleRow, record: SetRecord | JobRecord) -> None:
         lease = await leases.acquire(self.db, "controller", "a test", ttl=600)
         assert lease is not None
         done = sample_controller.SamplePass(
@@ -91,7 +105,7 @@ def a_job(name: str = "warm", **spec: Any) -> dict[str, Any]:
     }
 
 
-def anything(_: SampleRow) -> None:
+def anything(_: StoredRow) -> None:
     """Every version will do."""
 
 
@@ -130,10 +144,10 @@ async def test_a_taken_name_is_refused_with_its_holder(service: Service) -> None
         await service.submit(a_set())
     assert (refused.value.code, refused.value.errors[0].pointer) == ("NameTaken", "/metadata/name")
     assert str(first.uid) in refused.value.errors[0].detail
-    await service.samples.delete(SAMPLE_SET, TEAM, "imagenet", actor="me", precondition=anything)
+    await service.editor().delete(TEAM, "imagenet", actor="me", precondition=anything)
     with pytest.raises(Conflict) as refused:
         await service.submit(a_set())
-    assert (refused.value.code, refused.value.errors[0].code) == ("BeingDeleted", "BeingDeleted")
+    assert (refused.value.code, refused.value.errors[0].code) == ("NameTaken", "NameTaken")
     assert service.hints == ["look", "look"]
 
 
@@ -169,13 +183,13 @@ async def test_what_is_wrong_is_told_with_all_its_places(
     with pytest.raises(InvalidManifest) as refused:
         await service.submit(document)
     assert {error.pointer for error in refused.value.errors} == pointers
-    assert (await service.samples.page(SampleFilter(kind="SampleSet"), None, 9)).rows == []
+    assert (await service.reader().page(Criteria(), None, 9)).rows == []
     assert service.hints == []
 
 
 @pytest.mark.parametrize("namespace", ["", TEAM, "shared"])
 async def test_secrets_of_the_own_and_of_shared_namespaces_may_be_named(service: Service, namespace: str) -> None:
-    draft = await service.samples.prepare(SAMPLE_SET, a_set(secretRef={"name": "s", "namespace": namespace}), TEAM)
+    draft = await service.submitter().prepare(a_set(secretRef={"name": "s", "namespace": namespace}), TEAM)
     assert (draft.name, draft.set_name, draft.generated) == ("imagenet", "imagenet", False)
     with pytest.raises(NotFound):
         await service.row()
@@ -183,21 +197,23 @@ async def test_secrets_of_the_own_and_of_shared_namespaces_may_be_named(service:
 
 async def test_edits_change_what_may_be_changed(service: Service) -> None:
     await service.submit(a_set())
-    samples_ = service.samples
-    changed = await samples_.replace(
-        SAMPLE_SET, TEAM, "imagenet", a_set(partitions=3), actor="you", precondition=anything
-    )
+    editor = service.editor()
+    changed = await editor.replace(TEAM, "imagenet", a_set(partitions=3), actor="you", precondition=anything)
     assert (changed.row.generation, changed.row.version, changed.pending) == (2, 2, True)
     patch = {"metadata": {"labels": {"a": "b"}}}
-    labelled = await samples_.merge(SAMPLE_SET, TEAM, "imagenet", patch, actor="you", precondition=anything)
+    labelled = await editor.merge(TEAM, "imagenet", patch, actor="you", precondition=anything)
     assert (labelled.row.generation, labelled.row.version) == (2, 3)
     assert labelled.row.labels == {"a": "b"}
     assert labelled.row.manifest["spec"]["partitions"] == 3
     assert len(service.hints) == 3
-    same = await samples_.merge(SAMPLE_SET, TEAM, "imagenet", patch, actor="you", precondition=anything)
+    same = await editor.merge(TEAM, "imagenet", patch, actor="you", precondition=anything)
     assert (same.row, same.pending, len(service.hints)) == (labelled.row, True, 3)
-    story = await samples_.history(labelled.row.uid, 0, 9)
-    assert [(line.reason, line.actor) for line in story] == [("", "me"), ("Edited", "you"), ("Edited", "you")]
+    story = await service.reader().history(labelled.row.uid, 0, 9)
+    assert [(line.entry.reason, line.entry.actor) for line in story] == [
+        ("", "me"),
+        ("Edited", "you"),
+        ("Edited", "you"),
+    ]
 
 
 SYNCED = SetRecord(phase=SetPhase.MOUNT, synced=True)
@@ -222,7 +238,7 @@ async def test_an_edit_of_what_cannot_be_changed_is_refused(
     await service.conclude(await service.row(), record)
     before = await service.row()
     with pytest.raises(InvalidManifest) as refused:
-        await service.samples.merge(SAMPLE_SET, TEAM, "imagenet", patch, actor="you", precondition=anything)
+        await service.editor().merge(TEAM, "imagenet", patch, actor="you", precondition=anything)
     assert {error.pointer for error in refused.value.errors} == pointers
     assert await service.row() == before
 
@@ -231,10 +247,10 @@ async def test_a_job_that_has_succeeded_stays_as_it_is(service: Service) -> None
     await service.submit(a_job(), kind=SAMPLE_JOB)
     row = await service.row("warm", SAMPLE_JOB)
     patch = {"spec": {"warmupOptions": {"paths": ["a"]}}}
-    edited = await service.samples.merge(SAMPLE_JOB, TEAM, "warm", patch, actor="you", precondition=anything)
+    edited = await service.editor(SAMPLE_JOB).merge(TEAM, "warm", patch, actor="you", precondition=anything)
     await service.conclude(edited.row, JobRecord(phase=SampleJobPhase.SUCCEEDED))
     with pytest.raises(Conflict) as refused:
-        await service.samples.merge(SAMPLE_JOB, TEAM, "warm", {"spec": None}, actor="you", precondition=anything)
+        await service.editor(SAMPLE_JOB).merge(TEAM, "warm", {"spec": None}, actor="you", precondition=anything)
     assert refused.value.code == "AlreadyFinished"
     assert (await service.row("warm", SAMPLE_JOB)).uid == row.uid
 
@@ -243,8 +259,8 @@ async def test_edits_without_a_precondition_that_meet_are_all_done(service: Serv
     await service.submit(a_set())
     names = [f"k{number}" for number in range(6)]
     edits = (
-        service.samples.merge(
-            SAMPLE_SET, TEAM, "imagenet", {"metadata": {"labels": {name: "x"}}}, actor="you", precondition=anything
+        service.editor().merge(
+            TEAM, "imagenet", {"metadata": {"labels": {name: "x"}}}, actor="you", precondition=anything
         )
         for name in names
     )
@@ -256,14 +272,14 @@ async def test_edits_without_a_precondition_that_meet_are_all_done(service: Serv
 async def test_who_decided_on_another_version_changes_nothing(service: Service) -> None:
     await service.submit(a_set())
 
-    def only_the_second(row: SampleRow) -> None:
+    def only_the_second(row: StoredRow) -> None:
         if row.version != 2:
             raise PreconditionFailed("read it again")
 
     for refused in (
-        service.samples.replace(SAMPLE_SET, TEAM, "imagenet", a_set(), actor="you", precondition=only_the_second),
-        service.samples.merge(SAMPLE_SET, TEAM, "imagenet", {}, actor="you", precondition=only_the_second),
-        service.samples.delete(SAMPLE_SET, TEAM, "imagenet", actor="you", precondition=only_the_second),
+        service.editor().replace(TEAM, "imagenet", a_set(), actor="you", precondition=only_the_second),
+        service.editor().merge(TEAM, "imagenet", {}, actor="you", precondition=only_the_second),
+        service.editor().delete(TEAM, "imagenet", actor="you", precondition=only_the_second),
     ):
         with pytest.raises(PreconditionFailed):
             await refused
@@ -273,38 +289,37 @@ async def test_who_decided_on_another_version_changes_nothing(service: Service) 
 async def test_a_deletion_is_asked_for_once(service: Service) -> None:
     await service.submit(a_set())
     await service.submit(a_job(), kind=SAMPLE_JOB)
-    first = await service.samples.delete(SAMPLE_SET, TEAM, "imagenet", actor="you", precondition=anything)
-    again = await service.samples.delete(SAMPLE_SET, TEAM, "imagenet", actor="me", precondition=anything)
+    first = await service.editor().delete(TEAM, "imagenet", actor="you", precondition=anything)
+    again = await service.editor().delete(TEAM, "imagenet", actor="me", precondition=anything)
     assert (first.pending, first.row.delete_requested_by, first.row.gone_at) == (True, "you", None)
     assert again == first
     with pytest.raises(Conflict) as refused:
-        await service.samples.merge(SAMPLE_SET, TEAM, "imagenet", {}, actor="you", precondition=anything)
-    assert refused.value.code == "BeingDeleted"
-    gone = await service.samples.delete(SAMPLE_JOB, TEAM, "warm", actor="you", precondition=anything)
+        await service.editor().merge(TEAM, "imagenet", {}, actor="you", precondition=anything)
+    assert refused.value.code == "Deleted"
+    gone = await service.editor(SAMPLE_JOB).delete(TEAM, "warm", actor="you", precondition=anything)
     assert (gone.pending, gone.row.gone_at) == (False, gone.row.delete_requested_at)
     assert len(service.hints) == 4
     with pytest.raises(NotFound):
-        await service.samples.delete(SAMPLE_JOB, TEAM, "other", actor="you", precondition=anything)
+        await service.editor(SAMPLE_JOB).delete(TEAM, "other", actor="you", precondition=anything)
 
 
 async def test_a_deletion_that_meets_a_deletion_is_one(service: Service) -> None:
     await service.submit(a_set())
     done = await asyncio.gather(
-        *(service.samples.delete(SAMPLE_SET, TEAM, "imagenet", actor=f"a{n}", precondition=anything) for n in range(6))
+        *(service.editor().delete(TEAM, "imagenet", actor=f"a{n}", precondition=anything) for n in range(6))
     )
     assert len({one.row.delete_requested_by for one in done}) == 1
     row = await service.row()
-    assert (row.version, row.history_count) == (2, len(await samples.history(service.db, row.uid, limit=9))) == (2, 2)
+    assert (row.version, row.history_count) == (2, len(await service.reader().history(row.uid, 0, 9))) == (2, 2)
 
 
 async def test_a_set_may_be_edited_where_new_ones_may_not_have_its_directories(service: Service) -> None:
     """A set of `/mnt` is scaled on an installation whose caches have moved, which accepts no other set like it."""
     document = a_set(cache={"levels": [{"mediumType": "SSD", "path": "/mnt/a", "cacheSize": 1}]})
     await service.submit(document)
-    moved = CacheLimits(namespace="", cache_roots=("/ssd",))
-    service.samples = Samples(service.db, SystemClock(), lambda: None, moved, service.randomness)
+    service.limits = CacheLimits(namespace="", cache_roots=("/ssd",))
     with pytest.raises(InvalidManifest):
         await service.submit({**document, "metadata": {"name": "another"}})
     patch = {"spec": {"partitions": 5}}
-    changed = await service.samples.merge(SAMPLE_SET, TEAM, "imagenet", patch, actor="me", precondition=lambda _: None)
+    changed = await service.editor().merge(TEAM, "imagenet", patch, actor="me", precondition=lambda _: None)
     assert changed.row.manifest["spec"]["partitions"] == 5

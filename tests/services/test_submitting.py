@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
+from app.db.idempotency import KeyConflict, KeyInFlight, Replayed
 from app.db.job_rows import JobRow
 from app.db.submissions import GroupCommit
-from app.db.submit import Answer, KeyConflict, KeyInFlight, NameTaken, NewJob, Replayed, Submitted
+from app.db.submit import Answer, NameTaken, NewJob, Submitted
 from app.domain.dialects.base import Limits
 from app.domain.errors import Conflict, InvalidManifest
 from app.domain.generated_names import SUFFIX_ALPHABET, SUFFIX_LENGTH, generated_name
@@ -20,7 +21,8 @@ from app.domain.name_ranges import NameRange
 from app.domain.planning import Planner
 from app.domain.vocabulary import ReplicaPhase
 from app.services import submitting
-from app.services.submitting import RequestKey, Submitter, fingerprint
+from app.services.submitting import RequestKey, fingerprint
+from app.services.submitting_jobs import JobSubmitter
 from tests.support.gateway import manifest
 
 KEY = RequestKey(scope="s", key="k", fingerprint="f")
@@ -54,10 +56,10 @@ class Scripted(GroupCommit):
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-def submitter(commit: GroupCommit, limits: Limits | None = None) -> tuple[Submitter, list[str]]:
+def submitter(commit: GroupCommit, limits: Limits | None = None) -> tuple[JobSubmitter, list[str]]:
     hints: list[str] = []
     planner = Planner(installation="i", limits=limits or Limits())
-    return Submitter(commit, planner, Clock(), lambda: hints.append("look"), random.Random(7)), hints
+    return JobSubmitter(commit, planner, Clock(), lambda: hints.append("look"), random.Random(7)), hints
 
 
 def name_of(row: JobRow) -> bytes:

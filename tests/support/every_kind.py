@@ -42,6 +42,9 @@ class Collection:
     def path(self, *more: str) -> str:
         return "/".join([f"/api/v1/namespaces/{self.namespace}/{self.resource}", *more])
 
+    def by_uid(self, uid: str, *more: str) -> str:
+        return "/".join([f"/api/v1/{self.resource}/{uid}", *more])
+
     async def post(self, body: Any, query: str = "", **headers: str) -> Any:
         return await self.gateway.client.post(self.path() + query, json=body, headers=headers)
 
@@ -64,3 +67,7 @@ class Collection:
 
     async def delete(self, name: str = "one", query: str = "", **headers: str) -> Any:
         return await self.gateway.client.delete(self.path(name) + query, headers=headers)
+
+
+def list_of(*items: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": list(items)}

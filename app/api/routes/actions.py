@@ -1,16 +1,18 @@
 """Verbs: shorthands of edits, and a retry, which makes a new job."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from app.api.bodies import read_options
 from app.api.dependencies import CallerDep
+from app.api.jobs import JOBS_RESOURCE
 from app.api.parameters import IdempotencyKeyHeader, IfMatch, Name, Namespace
 from app.api.rendering import job_bytes
-from app.api.routes.jobs import changed_response, created_response, precondition, request_key
+from app.api.routes.edits import changed_response, changed_responses
+from app.api.routes.submission import created_response, request_key
 from app.api.views import JobView
 from app.domain.dialects.spec_model import SpecModel
 from app.services.access import Verb
@@ -18,11 +20,8 @@ from app.services.scaling import SizesWanted
 
 router = APIRouter(tags=["actions"])
 
-_JOB = "/api/v1/namespaces/{namespace}/jobs/{name}"
-_CHANGED: dict[int | str, dict[str, Any]] = {
-    200: {"model": JobView, "description": "It is so already."},
-    202: {"model": JobView, "description": "Stored; the cluster has yet to carry it out."},
-}
+_JOB = JOBS_RESOURCE.one
+_CHANGED = changed_responses(JOBS_RESOURCE, "It is so already.")
 _Reason = Annotated[str, Field(max_length=1024)]
 
 
@@ -61,9 +60,14 @@ async def pause_job(
     caller.require(Verb.CONTROL, namespace)
     options = await read_options(request, ActionOptions)
     changed = await caller.services.control.pause(
-        namespace, name, paused=True, actor=caller.name, message=options.reason, precondition=precondition(if_match)
+        namespace,
+        name,
+        paused=True,
+        actor=caller.name,
+        message=options.reason,
+        precondition=JOBS_RESOURCE.precondition(if_match),
     )
-    return await changed_response(caller, changed)
+    return await changed_response(JOBS_RESOURCE, caller, changed)
 
 
 @router.post(f"{_JOB}/resume", response_model=None, responses=_CHANGED)
@@ -74,9 +78,14 @@ async def resume_job(
     caller.require(Verb.CONTROL, namespace)
     options = await read_options(request, ActionOptions)
     changed = await caller.services.control.pause(
-        namespace, name, paused=False, actor=caller.name, message=options.reason, precondition=precondition(if_match)
+        namespace,
+        name,
+        paused=False,
+        actor=caller.name,
+        message=options.reason,
+        precondition=JOBS_RESOURCE.precondition(if_match),
     )
-    return await changed_response(caller, changed)
+    return await changed_response(JOBS_RESOURCE, caller, changed)
 
 
 @router.post(f"{_JOB}/scale", response_model=None, responses=_CHANGED)
@@ -95,9 +104,9 @@ async def scale_job(
         SizesWanted(replicas=options.replicas, task=options.task, tasks=options.tasks),
         actor=caller.name,
         reason=options.reason,
-        precondition=precondition(if_match),
+        precondition=JOBS_RESOURCE.precondition(if_match),
     )
-    return await changed_response(caller, changed)
+    return await changed_response(JOBS_RESOURCE, caller, changed)
 
 
 @router.post(f"{_JOB}/cancel", response_model=None, responses=_CHANGED)
@@ -108,9 +117,9 @@ async def cancel_job(
     caller.require(Verb.CONTROL, namespace)
     options = await read_options(request, ActionOptions)
     changed = await caller.services.control.cancel(
-        namespace, name, actor=caller.name, reason=options.reason, precondition=precondition(if_match)
+        namespace, name, actor=caller.name, reason=options.reason, precondition=JOBS_RESOURCE.precondition(if_match)
     )
-    return await changed_response(caller, changed)
+    return await changed_response(JOBS_RESOURCE, caller, changed)
 
 
 @router.post(
@@ -144,4 +153,4 @@ async def retry_job(
         retry_of=job.uid,
         administers=caller.administers,
     )
-    return created_response(created, namespace)
+    return created_response(JOBS_RESOURCE, created, namespace)

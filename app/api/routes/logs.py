@@ -9,8 +9,9 @@ from typing_extensions import override
 
 from app.api.dependencies import Caller
 from app.api.errors import refuse_parameter
+from app.api.jobs import JOBS_RESOURCE
 from app.api.lasting import LastingResponse
-from app.api.routes.details import BY_UID, NAMED, Locate, Located, by_name, by_uid
+from app.api.routes.reading import Locate, Located, places
 from app.db.job_rows import JobRow
 from app.db.replicas import ReplicaFilter
 from app.domain.errors import DomainError, NotFound
@@ -36,13 +37,14 @@ _DOCUMENTED: dict[int | str, dict[str, Any]] = {
 }
 
 
-def routers() -> list[APIRouter]:
-    return [_router(NAMED, by_name, ""), _router(BY_UID, by_uid, "_by_uid")]
+def router() -> APIRouter:
+    found = APIRouter(tags=["logs"])
+    for prefix, locate, suffix in places(JOBS_RESOURCE):
+        _add_logs(found, prefix, locate, suffix)
+    return found
 
 
-def _router(prefix: str, locate: Locate, suffix: str) -> APIRouter:
-    router = APIRouter(tags=["logs"])
-
+def _add_logs(router: APIRouter, prefix: str, locate: Locate, suffix: str) -> None:
     @router.get(f"{prefix}/logs", name=f"read_job_log{suffix}", response_model=None, responses=_DOCUMENTED)
     async def read_job_log(  # noqa: PLR0913 - one argument a query parameter
         where: Annotated[Located, Depends(locate)],
@@ -57,7 +59,7 @@ def _router(prefix: str, locate: Locate, suffix: str) -> APIRouter:
         timestamps: Annotated[bool, Query(description="Begin each line with its time; live logs only.")] = False,
     ) -> Response:
         """Read a container's log: live while its pod is there, the kept end of it afterwards."""
-        row = await where.row()
+        row: JobRow = await where.row()
         services = where.caller.services
         story = await _replica(services.reading, row, task, rank)
         number = _attempt(story, attempt)
@@ -72,8 +74,6 @@ def _router(prefix: str, locate: Locate, suffix: str) -> APIRouter:
             timestamps=timestamps,
         )
         return _LogResponse(where.caller, lambda: services.logs.open(row.uid, story, number, request))
-
-    return router
 
 
 class _LogResponse(LastingResponse):

@@ -1,22 +1,31 @@
-"""Both kinds' manifests as they are accepted, compared and described."""
+"""Both kinds of the data cache: their manifests as they are accepted, compared and described, and their status."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, Final
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+from typing_extensions import override
 
 from app.domain import labels
+from app.domain.cache.conditions import Wanted, job_conditions, set_conditions
+from app.domain.cache.edits import frozen_changes, require_editable
+from app.domain.cache.figures import SampleJobFigures, SampleSetFigures, job_figures, set_figures
 from app.domain.cache.naming import NAME_MAX
+from app.domain.cache.native import native_job_status, native_set_status
+from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.cache.specs import sample_job, sample_set
 from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.specs.mount_options import given_directories
 from app.domain.cache.specs.sample_job import SampleJobSpec, check_sample_job
 from app.domain.cache.specs.sample_set import API_VERSION, SampleSetSpec, check_sample_set
+from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.dialects.changes import immutable_changes
 from app.domain.dialects.envelope import read_envelope
 from app.domain.dialects.schema import manifest_schema
 from app.domain.dialects.spec_model import SpecModel, read_in_part, read_spec
 from app.domain.errors import FieldError, Problems, pointer_to
-from app.domain.names import DNS_LABEL_MAX
+from app.domain.kind import Facts, PodlessKind
 from app.domain.plan import Manifest
 
 _SPEC: Final = "/spec"
@@ -35,57 +44,41 @@ _FOLLOWS: Final = {
     "paths": {"RmrPathsEmpty"},
 }
 
-Check = Callable[[Any, Mapping[str, Any], str, CacheLimits, Problems], None]
 
+class _CacheKind(PodlessKind):
+    """A kind of the data cache."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheKind:
-    """A kind of the data cache: no job, so it has neither pods nor ranks, only a spec and its rules.
+    spec: ClassVar[type[SpecModel]]
 
-    `resource` is what its routes and the feed call it. What `has_objects` in the cluster keeps its name until they are
-    gone. `set_name` is the set that an accepted manifest is about.
-    """
-
-    kind: str
-    resource: str
-    name_max: int
-    has_objects: bool
-    set_name: Callable[[Manifest], str]
-    api_versions: tuple[str, ...]
-    mutable_fields: tuple[str, ...]
-    spec: type[SpecModel]
-    check: Check
-    supports_pause: bool = False
-
+    @override
     def accept(self, manifest: Manifest, limits: CacheLimits) -> Manifest:
-        """The manifest as it is stored, defaults filled in.
-
-        Raises:
-            InvalidManifest: with every error of the manifest.
-        """
         problems = Problems()
         envelope = read_envelope(manifest, problems)
         _refuse_settings(envelope, problems)
         given = manifest.get("spec")
         spec = read_spec(self.spec, given, _SPEC, problems)
         if spec is not None:
-            self.check(spec, envelope["metadata"], _SPEC, limits, problems)
+            self.check(spec, envelope["metadata"], limits, problems)
         elif (part := read_in_part(self.spec, given)) is not None:
             understood, left_out = part
             follows = {code for place in left_out for code in _follows(place)}
             found = Problems()
-            self.check(understood, envelope["metadata"], _SPEC, limits, found)
+            self.check(understood, envelope["metadata"], limits, found)
             problems.extend(error for error in found.errors if error.code not in follows)
         problems.raise_if_any(f"the {self.kind} is not valid")
         assert spec is not None, "without a problem there is a spec"
         return {**envelope, "spec": spec.model_dump(by_alias=True, exclude_none=True)}
 
+    @abstractmethod
+    def check(self, spec: Any, metadata: Mapping[str, Any], limits: CacheLimits, problems: Problems) -> None:
+        """Report everything that is wrong with a spec of the right shape."""
+
+    @override
     def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
-        """Errors for what differs between two accepted manifests and may not."""
         return immutable_changes(stored, new, self.mutable_fields)
 
+    @override
     def json_schema(self) -> dict[str, Any]:
-        """JSON schema of the manifest."""
         return manifest_schema(self, self.spec)
 
 
@@ -103,26 +96,112 @@ def _refuse_settings(envelope: Manifest, problems: Problems) -> None:
             problems.add(at, "NotSupported", "this is a setting of jobs", "leave it out")
 
 
-SAMPLE_SET: Final = CacheKind(
-    kind=sample_set.KIND,
-    resource="samplesets",
-    name_max=NAME_MAX,
-    has_objects=True,
-    set_name=lambda manifest: str(manifest["metadata"]["name"]),
-    api_versions=(API_VERSION,),
-    mutable_fields=sample_set.MUTABLE_FIELDS,
-    spec=SampleSetSpec,
-    check=check_sample_set,
-)
-SAMPLE_JOB: Final = CacheKind(
-    kind=sample_job.KIND,
-    resource="samplejobs",
-    name_max=DNS_LABEL_MAX,
-    has_objects=False,
-    set_name=lambda manifest: str(manifest["spec"]["sampleSetRef"]["name"]),
-    api_versions=(API_VERSION,),
-    mutable_fields=sample_job.MUTABLE_FIELDS,
-    spec=SampleJobSpec,
-    check=check_sample_job,
-)
-CACHE_KINDS: Final[Mapping[str, CacheKind]] = MappingProxyType({one.kind: one for one in (SAMPLE_SET, SAMPLE_JOB)})
+class SampleSetKind(_CacheKind):
+    """A data cache: a volume and the servers next to it."""
+
+    kind = sample_set.KIND
+    resource = "samplesets"
+    word = "sample_set"
+    api_versions = (API_VERSION,)
+    mutable_fields = sample_set.MUTABLE_FIELDS
+    spec = SampleSetSpec
+    name_max = NAME_MAX
+    has_objects = True
+    record = SetRecord
+    phases = SetPhase
+    figures = SampleSetFigures
+    example: ClassVar[Manifest] = {
+        "apiVersion": API_VERSION,
+        "kind": sample_set.KIND,
+        "metadata": {"name": "imagenet"},
+        "spec": {
+            "partitions": 2,
+            "source": {"uri": "s3://imagenet.s3.eu-west-1.amazonaws.com/train/"},
+            "secretRef": {"name": "imagenet-volume"},
+            "cache": {"levels": [{"mediumType": "SSD", "path": "/mnt/disk1/cache", "cacheSize": 200_000}]},
+        },
+    }
+    example_patch: ClassVar[Manifest] = {"spec": {"partitions": 3}}
+
+    @override
+    def check(self, spec: Any, metadata: Mapping[str, Any], limits: CacheLimits, problems: Problems) -> None:
+        check_sample_set(spec, metadata, _SPEC, limits, problems)
+
+    @override
+    def limits_of_edit(self, stored: Manifest, limits: CacheLimits) -> CacheLimits:
+        """A set keeps its cache directories, also where new sets may not have them."""
+        spec = SampleSetSpec.model_validate(stored["spec"])
+        own = given_directories(spec.mount_options, spec.levels)
+        return replace(limits, cache_roots=(*limits.cache_roots, *own))
+
+    @override
+    def frozen(self, record: Any, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
+        before, after = (SampleSetSpec.model_validate(manifest["spec"]) for manifest in (stored, new))
+        return frozen_changes(record, before, after)
+
+    @override
+    def shown(self, facts: Facts) -> SampleSetFigures:
+        return set_figures(facts)
+
+    @override
+    def native_status(self, record: Any) -> dict[str, Any]:
+        return native_set_status(record)
+
+    @override
+    def conditions(self, record: Any) -> Wanted:
+        return set_conditions(record)
+
+
+class SampleJobKind(_CacheKind):
+    """A sync, warm-up, removal or clearing of the data of a SampleSet."""
+
+    kind = sample_job.KIND
+    resource = "samplejobs"
+    word = "sample_job"
+    api_versions = (API_VERSION,)
+    mutable_fields = sample_job.MUTABLE_FIELDS
+    spec = SampleJobSpec
+    is_about_set = True
+    record = JobRecord
+    phases = SampleJobPhase
+    ended: ClassVar[frozenset[str]] = frozenset({SampleJobPhase.SUCCEEDED, SampleJobPhase.FAILED})
+    figures = SampleJobFigures
+    example: ClassVar[Manifest] = {
+        "apiVersion": API_VERSION,
+        "kind": sample_job.KIND,
+        "metadata": {"name": "warm-imagenet"},
+        "spec": {
+            "type": "warmup",
+            "sampleSetRef": {"name": "imagenet"},
+            "warmupOptions": {"paths": ["n01440764"], "threads": 50},
+        },
+    }
+    example_patch: ClassVar[Manifest] = {"spec": {"warmupOptions": {"threads": 100}}}
+
+    @override
+    def check(self, spec: Any, metadata: Mapping[str, Any], limits: CacheLimits, problems: Problems) -> None:
+        check_sample_job(spec, metadata, _SPEC, limits, problems)
+
+    @override
+    def set_name(self, manifest: Manifest) -> str:
+        return str(manifest["spec"]["sampleSetRef"]["name"])
+
+    @override
+    def require_editable(self, record: Any) -> None:
+        require_editable(record)
+
+    @override
+    def shown(self, facts: Facts) -> SampleJobFigures:
+        return job_figures(facts)
+
+    @override
+    def native_status(self, record: Any) -> dict[str, Any]:
+        return native_job_status(record)
+
+    @override
+    def conditions(self, record: Any) -> Wanted:
+        return job_conditions(record)
+
+
+SAMPLE_SET: Final = SampleSetKind()
+SAMPLE_JOB: Final = SampleJobKind()

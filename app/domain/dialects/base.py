@@ -1,10 +1,12 @@
 """The interface of a dialect, and the values that its methods take and return."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from typing_extensions import override
 
 from app.domain.dialects.changes import immutable_changes
 from app.domain.dialects.checking import Place, SpecChecks, read_and_check
@@ -13,6 +15,7 @@ from app.domain.dialects.schema import manifest_schema
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.dialects.spelling import Spelling
 from app.domain.errors import Conflict, FieldError, Problems
+from app.domain.kind import JOBS, Kind
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.domain.policy.declared import DeclaredTemplate
@@ -127,21 +130,14 @@ class Context:
     given: Given
 
 
-class Dialect(ABC, Generic[SpecT]):
+class Dialect(Kind, Generic[SpecT]):
     """The rules of one kind of job: validation, defaults, plan and native status.
 
     Implementations have no state; one instance serves all jobs. What a dialect decides once and the kind's own spec has
     no field for is kept in the accepted manifest under `assigned`, beside the spec. Clients cannot post it.
     """
 
-    kind: ClassVar[str]
-    api_versions: ClassVar[tuple[str, ...]]
-    """The accepted values of `apiVersion`, the canonical one first."""
-    mutable_fields: ClassVar[tuple[str, ...]]
-    """JSON pointers that PUT and PATCH may change; the step * stands for any one step."""
-    supports_pause: ClassVar[bool] = False
-    resource: ClassVar[str] = "jobs"
-    """The collection of the API that serves jobs of this kind."""
+    resource = JOBS
     spec_model: type[SpecT]
 
     def accept(self, manifest: Manifest, limits: Limits, given: Given) -> Accepted[SpecT]:
@@ -172,10 +168,12 @@ class Dialect(ABC, Generic[SpecT]):
         """The typed form of a manifest that has been accepted before."""
         return Accepted(dialect=self, manifest=manifest, spec=self.spec_model.model_validate(manifest["spec"]))
 
+    @override
     def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
         """An error for each immutable field in which two accepted manifests differ."""
         return immutable_changes(stored, new, self.mutable_fields)
 
+    @override
     def json_schema(self) -> dict[str, Any]:
         """JSON schema of the manifest, for `GET /api/v1/kinds`."""
         return manifest_schema(self, self.spec_model)

@@ -1,6 +1,6 @@
 """Computes the uniform conditions of a job. A dialect shows them under the names of its kind."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,6 +10,7 @@ from app.domain.status.records import Condition, JobStatus, Replica
 from app.domain.vocabulary import ConditionType, JobPhase
 
 ENDED_BADLY = (JobPhase.FAILED, JobPhase.TIMED_OUT)
+_FOLLOWED = frozenset({ConditionType.SCHEDULER_UNAVAILABLE, ConditionType.READY, ConditionType.SYNCED})
 FOUND = ("SchedulerFound", "this cluster has the scheduler that was asked for")
 
 
@@ -39,7 +40,7 @@ def conclude(
     elif plan.missing_scheduler is not None:
         message = f"no scheduler here is known as {plan.missing_scheduler}: the default one places the replicas"
         wanted[ConditionType.SCHEDULER_UNAVAILABLE] = (True, "NoScheduler", message)
-    return _merge(status, wanted, now)
+    return merged(status.conditions, wanted, now, status.observed_generation)
 
 
 def _scheduler_lacks(gang: GangPlan, *, gang_available: bool) -> tuple[str, str] | None:
@@ -54,30 +55,30 @@ def _scheduler_lacks(gang: GangPlan, *, gang_available: bool) -> tuple[str, str]
     return "NoSuchApi", f"this cluster has no {api}: the default scheduler places each replica by itself"
 
 
-def _merge(
-    status: JobStatus, wanted: Mapping[ConditionType, tuple[bool, str, str]], now: datetime
+def merged(
+    before: Sequence[Condition], wanted: Mapping[ConditionType, tuple[bool, str, str]], now: datetime, generation: int
 ) -> tuple[Condition, ...]:
-    """The condition with its former time, reason and message, unless its status changes.
+    """The wanted conditions. A condition keeps its time, reason and message until its status changes.
 
-    The message of SchedulerUnavailable may change while its status stays True; its time then stays too.
+    What stands in the way of a condition of `_FOLLOWED` may change while it does; then the words follow, and the time
+    stays.
     """
-    before = {condition.type: condition for condition in status.conditions}
-    merged: list[Condition] = []
+    known = {condition.type: condition for condition in before}
+    conditions: list[Condition] = []
     for type_, (holds, reason, message) in wanted.items():
         word = str(holds)
-        old = before.get(type_)
+        old = known.get(type_)
         if old is not None and old.status == word:
-            follows = type_ is ConditionType.SCHEDULER_UNAVAILABLE
-            merged.append(replace(old, reason=reason, message=message) if follows else old)
+            conditions.append(replace(old, reason=reason, message=message) if type_ in _FOLLOWED else old)
             continue
-        merged.append(
+        conditions.append(
             Condition(
                 type=type_,
                 status=word,
                 reason=reason,
                 message=message,
                 last_transition_at=now,
-                observed_generation=status.observed_generation,
+                observed_generation=generation,
             )
         )
-    return tuple(merged)
+    return tuple(conditions)

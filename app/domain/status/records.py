@@ -218,10 +218,10 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One entry of the history of a job, or of a replica if `key` is set."""
+    """One line of the history of a job or of another object; of a replica's when `key` is set."""
 
     at: datetime
-    phase: JobPhase
+    phase: str
     reason: str
     message: str
     actor: str = ACTOR_CONTROLLER

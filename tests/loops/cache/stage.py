@@ -16,21 +16,23 @@ from types import SimpleNamespace
 from typing import Any, Self
 from uuid import UUID, uuid4
 
-from app.db import leases, samples
+from app.db import leases, resources, samples
 from app.db.engine import Database
+from app.db.resources import StoredRow
 from app.db.sample_rows import SampleRow
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET, CacheKind
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.sample_set import API_VERSION
 from app.domain.cache.values import CacheSite
 from app.domain.credentials import runtime_token_of
+from app.domain.kind import PodlessKind
 from app.k8s.api import KubeApi, PodRequest
 from app.k8s.connection import connect as connect_api
 from app.loops.cache.reconciler import SampleReconciler
 from app.loops.cache.runtime_servers import NoAnswer, Reply, RuntimeServers
 from app.loops.settings import ControllerSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
-from app.services.samples import Samples
+from app.services.samples import SampleEditor, SampleSubmitter
 from tests.loops.harness import SkippingClock
 from tests.support.kube import Cluster, KubeClient, connect
 
@@ -117,7 +119,8 @@ class Stage:
     sets: SampleReconciler
     queue: WorkQueue
     clock: SkippingClock
-    samples: Samples
+    submitter: Callable[[PodlessKind], SampleSubmitter]
+    editor: Callable[[PodlessKind], SampleEditor]
     nodes: list[str] = field(default_factory=list)
     installation: UUID = field(default_factory=uuid4)
 
@@ -140,7 +143,7 @@ class Stage:
     async def a_job(self, name: str, kind: str, **spec: Any) -> UUID:
         return await self._submit(SAMPLE_JOB, name, {"type": kind, "sampleSetRef": {"name": "imagenet"}, **spec})
 
-    async def _submit(self, kind: CacheKind, name: str, spec: Mapping[str, Any]) -> UUID:
+    async def _submit(self, kind: PodlessKind, name: str, spec: Mapping[str, Any]) -> UUID:
         document = {"apiVersion": API_VERSION, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
         rows: list[SampleRow] = []
 
@@ -148,19 +151,21 @@ class Stage:
             rows.append(row)
             return b"{}"
 
-        await self.samples.submit(kind, document, self.namespace, actor="alice", key=None, render=render)
+        await self.submitter(kind).submit(document, self.namespace, actor="alice", key=None, render=render)
         return rows[-1].uid
 
-    async def edit(self, name: str, spec: Mapping[str, Any], kind: CacheKind = SAMPLE_SET) -> None:
-        await self.samples.merge(kind, self.namespace, name, {"spec": dict(spec)}, actor="alice", precondition=_any)
+    async def edit(self, name: str, spec: Mapping[str, Any], kind: PodlessKind = SAMPLE_SET) -> None:
+        await self.editor(kind).merge(self.namespace, name, {"spec": dict(spec)}, actor="alice", precondition=_any)
 
-    async def delete(self, name: str = "imagenet", kind: CacheKind = SAMPLE_SET) -> None:
-        await self.samples.delete(kind, self.namespace, name, actor="alice", precondition=_any)
+    async def delete(self, name: str = "imagenet", kind: PodlessKind = SAMPLE_SET) -> None:
+        await self.editor(kind).delete(self.namespace, name, actor="alice", precondition=_any)
 
     async def row(self, uid: UUID) -> SampleRow:
-        found = await samples.get(self.db, uid)
-        assert found is not None
-        return found
+        for kind in (SAMPLE_SET, SAMPLE_JOB):
+            found = await resources.get(self.db, samples.stored_as(kind), uid)
+            if found is not None:
+                return found
+        raise LookupError(uid)
 
     async def reasons(self, uid: UUID) -> list[str]:
         return [event.reason for event in await samples.events(self.db, uid, limit=100)]
@@ -243,7 +248,7 @@ def _ready(status: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((found for found in status.get("conditions") or () if found["type"] == "Ready"), {})
 
 
-def _any(_: SampleRow) -> None:
+def _any(_: StoredRow) -> None:
     """No precondition."""
 
 
@@ -290,7 +295,8 @@ async def a_stage(
             sets=SampleReconciler(context, leadership, verify, queue=queue),
             queue=queue,
             clock=clock,
-            samples=Samples(db, clock, lambda: None, limits, random.Random(1)),
+            submitter=lambda kind: SampleSubmitter(kind, db, clock, lambda: None, limits, random.Random(1)),
+            editor=lambda kind: SampleEditor(kind, db, clock, lambda: None, limits),
             installation=installation,
         )
         await kube.delete(f"/api/v1/namespaces/{namespace}")

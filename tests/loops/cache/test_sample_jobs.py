@@ -122,7 +122,7 @@ async def test_a_job_does_not_wait_for_a_removed_server(stage: Stage) -> None:
     uid = await stage.a_job("j", "clear")
     await stage.until(uid, lambda row: row.phase == "Running")
     await stage.edit("imagenet", {"partitions": 1})
-    await stage.until(of, lambda row: row.record.runtime.ready == "1/1")  # type: ignore[union-attr]
+    await stage.until(of, lambda row: row.record.runtime.ready == "1/1")
     stage.servers.outcome = {"status": "success", "message": ""}
     await stage.until(uid, lambda row: row.phase == "Succeeded")
 
@@ -154,7 +154,7 @@ async def test_the_set_is_reconciled_often_after_a_job(stage: Stage) -> None:
     await stage.until(uid, lambda row: row.phase == "Succeeded")
     assert str(of) in stage.queue
     row = await stage.reconcile(of)
-    assert row.record.cache.cached_bytes == 10  # type: ignore[union-attr]
+    assert row.record.cache.cached_bytes == 10
     stage.servers.cached = 100
     row = await stage.reconcile(of)
     assert await _due(stage, row) < 60, "for a while it is looked at although all is cached"

@@ -1,0 +1,163 @@
+"""The resources of kinds without pods. Views, routes and documentation follow from the kind."""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from types import GenericAlias
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, create_model
+from typing_extensions import override
+
+from app.api.conditional import status_tag, whole_tag
+from app.api.dependencies import Api
+from app.api.polling import Rendered, Shown
+from app.api.rendering import as_submitted, condition_view, identity
+from app.api.resources import Examples, Model, Models, Resource
+from app.api.views import (
+    CommonStatusView,
+    ResourceBatchItemView,
+    ResourceDryRunView,
+    ResourceStatusView,
+    ResourceView,
+    ResourceWatchEventView,
+    View,
+)
+from app.db.sample_rows import SampleRow
+from app.domain.kind import Facts, PodlessKind
+from app.domain.listing import Criteria
+from app.services.gateway import Services
+from app.services.manifests import Sampler
+from app.services.reading import Address
+from app.services.sample_drafts import SampleDraft
+from app.services.samples import SampleEditor, SampleReader, SampleSubmitter
+
+
+class PodlessResource(Resource):
+    """The objects of one kind. They are few, so that every request renders what it shows."""
+
+    def __init__(self, kind: PodlessKind) -> None:
+        self.kind = kind
+        self.name = kind.resource
+        self.word = kind.word
+        self.what = kind.kind
+        self.event = kind.kind.lower()
+        self.about = f"Submit, list, read, edit and delete {kind.kind}s."
+        self.phases = kind.phases
+        self.is_about_set = kind.is_about_set
+        self.batch_operation = f"submit_{kind.word}_batch"
+        self.models = _models(kind)
+        self.examples = Examples(manifest=kind.example, patch=kind.example_patch)
+
+    @override
+    def reading(self, services: Services) -> SampleReader:
+        return services.podless[self.name].reading
+
+    @override
+    def submitter(self, services: Services) -> SampleSubmitter:
+        return services.podless[self.name].submitter
+
+    @override
+    def editor(self, services: Services) -> SampleEditor:
+        return services.podless[self.name].editor
+
+    @override
+    def new_bytes(self, services: Services, row: SampleRow) -> bytes:
+        return _json(self.view_of(row))
+
+    @override
+    async def read(self, api: Api, address: Address, shown: Shown) -> Rendered:
+        row = await self.reading(api.services).row(address)
+        if shown is Shown.WHOLE:
+            return await self.render(api, row)
+        tag = status_tag(row.uid, row.version)
+        return Rendered(row.namespace, row.uid, row.version, tag, _json(self.status_of(row)))
+
+    @override
+    async def render(self, api: Api, row: SampleRow) -> Rendered:
+        return Rendered(row.namespace, row.uid, row.version, whole_tag(row.uid, row.version), _json(self.view_of(row)))
+
+    @override
+    async def items(self, api: Api, rows: Sequence[SampleRow], max_bytes: int) -> list[bytes]:
+        items: list[bytes] = []
+        size = 0
+        for row in rows:
+            item = _json(self.view_of(row))
+            size += len(item)
+            if items and size > max_bytes:
+                break
+            items.append(item)
+        return items
+
+    @override
+    async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, BaseModel]:
+        page = await self.reading(services).page(Criteria(uids=sorted(uids)), None, len(uids))
+        return {row.uid: self.status_of(row) for row in page.rows}
+
+    @override
+    async def dry_run_bytes(self, prepared: SampleDraft, sampler: Sampler) -> bytes:
+        return _json(ResourceDryRunView(dry_run=True, manifest=prepared.manifest))
+
+    def view_of(self, row: SampleRow) -> BaseModel:
+        """All that is shown of an object."""
+        native = self.kind.native_status(row.record)
+        return self.models.view(**self._status(row), **as_submitted(row), native_status=native)
+
+    def status_of(self, row: SampleRow) -> BaseModel:
+        """An object without its spec and native status."""
+        return self.models.status(**self._status(row))
+
+    def _status(self, row: SampleRow) -> dict[str, Any]:
+        facts = Facts(
+            manifest=row.manifest,
+            record=row.record,
+            cache_observed_at=row.cache_observed_at,
+            deleted=row.deleted_at is not None,
+            gone=row.gone_at is not None,
+        )
+        figures = self.kind.shown(facts)
+        state = {
+            "phase": row.phase,
+            "reason": row.reason,
+            "message": row.message,
+            "observed_generation": row.observed_generation,
+            "started_at": row.outcome.started_at,
+            "finished_at": row.outcome.finished_at,
+            "observed_at": row.observed_at,
+            **{name: getattr(figures, name) for name in type(figures).model_fields},
+        }
+        conditions = [condition_view(condition) for condition in row.outcome.conditions]
+        return {**identity(row), "status": state, "conditions": conditions}
+
+
+def _json(view: BaseModel) -> bytes:
+    return view.model_dump_json(by_alias=True).encode()
+
+
+@cache
+def _models(kind: PodlessKind) -> Models:
+    """The shapes of the answers about the kind: those of every kind, with its own phases and figures."""
+    name = kind.kind
+    figures: dict[str, Any] = {key: (field.annotation, field) for key, field in kind.figures.model_fields.items()}
+    state = _derived(f"{name}StateView", CommonStatusView, phase=(kind.phases, ...), **figures)
+    status = _derived(f"{name}StatusView", ResourceStatusView, status=(state, ...))
+    view = _derived(f"{name}View", ResourceView, status=(state, ...))
+    item = _derived(f"{name}BatchItemView", ResourceBatchItemView, object=(view | None, ...))
+    listed: Any = GenericAlias(list, (view,))
+    return Models(
+        view=view,
+        status=status,
+        page=_derived(f"{name}Page", View, items=(listed, ...), next_page_token=(str | None, ...)),
+        dry_run=ResourceDryRunView,
+        dry_run_list=_DryRunList,
+        batch=_derived(f"{name}BatchView", View, items=(GenericAlias(list, (item,)), ...)),
+        watch=_derived(f"{name}WatchEventView", ResourceWatchEventView, object=(status, ...)),
+    )
+
+
+class _DryRunList(View):
+    items: list[ResourceDryRunView]
+
+
+def _derived(name: str, base: Model, /, **fields: Any) -> Any:
+    return create_model(name, __base__=base, **fields)

@@ -1,0 +1,189 @@
+"""What is stored of each resource of the API, behind one description, and the reads that all resources share."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+from app.db.engine import Connection, Database
+from app.db.history import HistoryRow, history_row
+from app.db.queries import Cursor, Query, restrict_after, restrict_labels, restrict_namespaces
+from app.domain.listing import Criteria
+from app.domain.plan import Manifest
+
+
+class StoredRow(Protocol):
+    """What the rows of all resources have."""
+
+    @property
+    def uid(self) -> UUID: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def generation(self) -> int: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def manifest(self) -> Manifest: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def deleted_at(self) -> datetime | None: ...
+
+
+Row = TypeVar("Row", bound=StoredRow)
+
+
+class RowVersion(NamedTuple):
+    """What a rendered row is cached by."""
+
+    uid: UUID
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[Row]):
+    """`next` is where the following page starts; None at the end."""
+
+    rows: list[Row]
+    next: Cursor | None
+
+
+_HISTORY_COLUMNS: Final = ("task", "rank", "attempt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored(Generic[Row]):
+    """Where the rows of a resource are. All text is SQL of ours.
+
+    `columns` are what `row` needs of `table AS alias`. `only` is the condition that makes a row of the table one of the
+    resource. `holder` selects the uid of the row that has the name $2 in the namespace $1. `deleted` is the column with
+    the time of the deletion. `history` and `history_key` are the table of its history and its column with the uid;
+    `has_ranks` says that its lines may be about one replica.
+    """
+
+    resource: str
+    table: str
+    alias: str
+    columns: str
+    row: Callable[[Mapping[str, Any]], Row]
+    holder: str
+    deleted: str = "deleted_at"
+    only: str = "true"
+    history: str
+    history_key: str
+    has_ranks: bool = False
+
+    @cached_property
+    def by_uid(self) -> str:
+        return f"SELECT {self.columns} FROM {self.table} AS {self.alias} WHERE {self.alias}.uid = $1 AND {self.only}"  # noqa: S608
+
+    @cached_property
+    def by_name(self) -> str:
+        return f"SELECT {self.columns} FROM {self.table} AS {self.alias} WHERE {self.alias}.uid = {self._named}"  # noqa: S608
+
+    @cached_property
+    def version_by_uid(self) -> str:
+        return f"SELECT uid, version FROM {self.table} AS {self.alias} WHERE uid = $1 AND {self.only}"  # noqa: S608
+
+    @cached_property
+    def version_by_name(self) -> str:
+        return f"SELECT uid, version FROM {self.table} AS {self.alias} WHERE uid = {self._named}"  # noqa: S608
+
+    @cached_property
+    def history_page(self) -> str:
+        ranks = ", ".join(_HISTORY_COLUMNS if self.has_ranks else (f"NULL AS {name}" for name in _HISTORY_COLUMNS))
+        lines = f"SELECT seq, at, phase, reason, message, actor, {ranks} FROM {self.history}"  # noqa: S608
+        return f"{lines} WHERE {self.history_key} = $1 AND seq > $2 ORDER BY seq LIMIT $3"
+
+    @property
+    def _named(self) -> str:
+        newest = f"""SELECT uid FROM {self.table} AS {self.alias}
+            WHERE namespace = $1 AND name = $2 AND {self.only} ORDER BY created_at DESC, uid DESC LIMIT 1"""  # noqa: S608
+        return f"COALESCE(({self.holder}), ({newest}))"
+
+
+async def find(db: Database, stored: Stored[Row], namespace: str, name: str) -> Row | None:
+    """The one that has the name, else the newest that had it."""
+    async with db.read() as connection:
+        row = await connection.fetchrow(stored.by_name, namespace, name)
+    return None if row is None else stored.row(row)
+
+
+async def get(db: Database, stored: Stored[Row], uid: UUID) -> Row | None:
+    async with db.read() as connection:
+        return await get_in(connection, stored, uid)
+
+
+async def get_in(connection: Connection, stored: Stored[Row], uid: UUID) -> Row | None:
+    row = await connection.fetchrow(stored.by_uid, uid)
+    return None if row is None else stored.row(row)
+
+
+async def find_version(db: Database, stored: Stored[Row], namespace: str, name: str) -> RowVersion | None:
+    """`find` without the row: enough to answer from a cache."""
+    async with db.read() as connection:
+        row = await connection.fetchrow(stored.version_by_name, namespace, name)
+    return None if row is None else RowVersion(*row)
+
+
+async def get_version(db: Database, stored: Stored[Row], uid: UUID) -> RowVersion | None:
+    async with db.read() as connection:
+        row = await connection.fetchrow(stored.version_by_uid, uid)
+    return None if row is None else RowVersion(*row)
+
+
+async def history(db: Database, stored: Stored[Row], uid: UUID, *, after_seq: int = 0, limit: int) -> list[HistoryRow]:
+    """The lines of one history, the oldest first."""
+    async with db.read() as connection:
+        return [history_row(row) for row in await connection.fetch(stored.history_page, uid, after_seq, limit)]
+
+
+async def page(
+    db: Database, stored: Stored[Row], where: Criteria, *, after: Cursor | None = None, limit: int
+) -> Page[Row]:
+    """At most `limit` rows that come after the cursor, the newest first; no page costs more than the one before it."""
+    if where.namespaces.names == []:
+        return Page(rows=[], next=None)
+    query = Query(f"SELECT {stored.columns} FROM {stored.table}", stored.alias)  # noqa: S608
+    if stored.only != "true":
+        query.add(stored.only)
+    restrict(query, stored.deleted, where)
+    restrict_after(query, after)
+    async with db.read() as connection:
+        rows = await connection.fetch(query.text(limit + 1), *query.arguments)
+    found = [stored.row(row) for row in rows[:limit]]
+    last = Cursor(found[-1].created_at, found[-1].uid) if len(rows) > limit and found else None
+    return Page(rows=found, next=last)
+
+
+def restrict(query: Query, deleted: str, where: Criteria) -> None:
+    """Hold a query to the criteria; `deleted` is the column with the time of the deletion."""
+    restrict_namespaces(query, where.namespaces)
+    at = query.alias
+    if not where.uids and not where.deleted:
+        query.add(f"{at}.{deleted} IS NULL")
+    for condition, value in (
+        ("uid = ANY({}::uuid[])", list(where.uids) or None),
+        ("phase = ANY({}::text[])", list(where.phases) or None),
+        ("kind = ANY({}::text[])", list(where.kinds) or None),
+        ("name = {}", where.name),
+        ("set_name = {}", where.set_name),
+        ("created_at >= {}", where.created_after),
+        ("created_at < {}", where.created_before),
+        ("finished_at >= {}", where.finished_after),
+        ("finished_at < {}", where.finished_before),
+    ):
+        if value is not None:
+            query.add(f"{at}.{condition}", value)
+    if where.prefix is not None:
+        query.add(f"starts_with({at}.name, {{}})", where.prefix)
+    if where.search is not None:
+        query.add(f"strpos({at}.name, {{}}) > 0", where.search)
+    restrict_labels(query, where.labels)

@@ -1,0 +1,152 @@
+"""New jobs: their plan, the names that they reserve, and the group commit that stores them."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from typing_extensions import override
+
+from app.clock import Clock
+from app.db.job_rows import JobRow
+from app.db.submissions import GroupCommit
+from app.db.submit import Answer, NewJob, Submitted
+from app.domain.errors import FieldError, InvalidManifest
+from app.domain.manifests.rendered import reserved_names
+from app.domain.name_ranges import NameRange
+from app.domain.plan import JobPlan, Manifest
+from app.domain.planning import Draft, Planner
+from app.domain.status.records import JobPendingReason, JobStatus
+from app.domain.vocabulary import PendingCode, ReplicaPhase
+from app.offload import is_large, offloaded_if_large
+from app.services.submitting import Hint, Submitter
+
+LARGE_JOB: Final = 500  # replicas; a native status of more takes longer to render than others should wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedJob:
+    """What a document would become."""
+
+    draft: Draft
+    uid: UUID
+    plan: JobPlan
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.draft.manifest
+
+    @property
+    def name(self) -> str:
+        return self.draft.name
+
+    @property
+    def generated(self) -> bool:
+        return self.draft.generated
+
+    @property
+    def names(self) -> list[NameRange]:
+        return reserved_names(self.plan)
+
+
+class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
+    """The jobs of one request have no more replicas together than the planner's limits say."""
+
+    def __init__(
+        self, commit: GroupCommit, planner: Planner, clock: Clock, hint: Hint, randomness: random.Random
+    ) -> None:
+        super().__init__("job", clock, hint, randomness)
+        self._commit = commit
+        self._planner = planner
+
+    @override
+    async def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> PreparedJob:
+        return await offloaded_if_large(document, self._prepare, document, namespace, administers=administers)
+
+    def _prepare(self, document: Manifest, namespace: str, *, administers: bool) -> PreparedJob:
+        draft = self._planner.draft(document, namespace, self.suffix, administers=administers)
+        uid = self.draw_uid()
+        return PreparedJob(draft=draft, uid=uid, plan=self._planner.checked_plan(draft.accepted, str(uid)))
+
+    @override
+    def new(self, prepared: PreparedJob, actor: str, retry_of: UUID | None = None) -> NewJob:
+        self._planner.keep(prepared.draft.accepted, prepared.uid, generation=1)  # for the answer and the controller
+        manifest, plan = prepared.manifest, prepared.plan
+        return NewJob(
+            uid=prepared.uid,
+            namespace=manifest["metadata"]["namespace"],
+            name=prepared.name,
+            kind=manifest["kind"],
+            api_version=manifest["apiVersion"],
+            manifest=manifest,
+            labels=manifest["metadata"].get("labels", {}),
+            created_at=self._clock.now(),
+            created_by=actor,
+            names=prepared.names,
+            retry_of=retry_of,
+            status=_first_status(plan),
+            pods=len(plan.replicas),
+        )
+
+    @override
+    def as_stored(self, new: NewJob) -> JobRow:
+        return JobRow(
+            uid=new.uid,
+            namespace=new.namespace,
+            name=new.name,
+            kind=new.kind,
+            api_version=new.api_version,
+            labels=new.labels,
+            manifest=new.manifest,
+            generation=1,
+            version=1,
+            created_at=new.created_at,
+            created_by=new.created_by,
+            retry_of=new.retry_of,
+            cancel_requested_at=None,
+            cancel_requested_by=None,
+            cancel_reason=None,
+            remove_requested_at=None,
+            deleted_at=None,
+            status=new.status,
+        )
+
+    @override
+    def is_slow(self, new: NewJob) -> bool:
+        return sum(new.status.aggregate.values()) > LARGE_JOB or is_large(new.manifest)
+
+    @override
+    async def store(self, news: Sequence[NewJob]) -> Mapping[int, Answer]:
+        """A single job shares its commit with others that arrive at the same time."""
+        if len(news) > 1:
+            return await self._commit.submit_together(news)
+        answer = await self._commit.submit(news[0])
+        return {} if isinstance(answer, Submitted) else {0: answer}
+
+    @override
+    def check_sum(self, prepared: Sequence[PreparedJob], count: int) -> None:
+        """Stop at the manifest that makes the list too large: those after it are not looked at."""
+        most = self._planner.limits.max_list_replicas
+        replicas = sum(task.size for one in prepared for task in one.plan.tasks)
+        if replicas <= most:
+            return
+        detail = f"the first {len(prepared)} valid ones of the {count} manifests have {replicas} replicas together"
+        error = FieldError(
+            pointer="/items", code="TooManyReplicas", detail=detail, accepted=f"{most} replicas or fewer in one List"
+        )
+        raise InvalidManifest("the List has too many replicas; none was stored", errors=[error])
+
+
+def _first_status(plan: JobPlan) -> JobStatus:
+    """What is true of a job before the controller has seen it."""
+    count = len(plan.replicas)
+    waiting = JobPendingReason(
+        code=PendingCode.QUEUED,
+        message="the controller has not looked at this job yet",
+        since=None,
+        replicas=(),
+        count=count,
+    )
+    aggregate = dict.fromkeys(ReplicaPhase, 0) | {ReplicaPhase.CREATING: count}
+    return JobStatus(aggregate=aggregate, pending_reasons=(waiting,))
