@@ -9,9 +9,10 @@ import asyncpg
 import pytest
 from sqlalchemy import text
 
-from app.db import migrations
+from app.db import codec, migrations
 from app.db.errors import DatabaseUnavailable
 from app.domain.errors import Conflict
+from app.domain.status.records import Condition
 
 INSERT_JOB = """
 INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, created_at, created_by,
@@ -101,6 +102,37 @@ async def test_stored_phases_are_spelled_as_kubernetes_spells_them(empty_databas
     migrations.downgrade(empty_database_url, "0004")
     assert json.loads(await connection.fetchval("SELECT status FROM jobs")) == status
     await connection.close()
+
+
+async def test_sample_jobs_that_have_ended_get_their_begin_end_and_conditions(empty_database_url: str) -> None:
+    migrations.migrate(empty_database_url, "0005")
+    connection = await asyncpg.connect(empty_database_url, timeout=60)
+    uid = uuid4()
+    await connection.execute(
+        """
+        INSERT INTO samples (uid, kind, namespace, name, api_version, manifest, set_name, created_at, created_by, phase,
+                             reason, message, observed_generation)
+        VALUES ($1, 'SampleJob', 'a', 'warm', 'v', '{}', 's', '2026-01-01Z', 'me', 'Succeeded', '', 'done', 1)
+        """,
+        uid,
+    )
+    lines = [(1, "", ""), (2, "Pending", ""), (3, "Succeeded", ""), (4, "Succeeded", "DeleteRequested")]
+    for seq, phase, reason in lines:
+        await connection.execute(
+            "INSERT INTO sample_history (uid, seq, at, phase, reason, message, actor)"
+            " VALUES ($1, $2::bigint, '2026-01-01Z'::timestamptz + $2::bigint * interval '1 hour', $3, $4, '', 'me')",
+            uid,
+            seq,
+            phase,
+            reason,
+        )
+    migrations.migrate(empty_database_url)
+    row = await connection.fetchrow("SELECT * FROM samples")
+    await connection.close()
+    assert (row["started_at"].hour, row["finished_at"].hour) == (2, 3)
+    conditions = codec.load(json.loads(row["conditions"]), tuple[Condition, ...])
+    found = {one.type: (one.status, one.last_transition_at.hour) for one in conditions}
+    assert found == {"Running": ("False", 3), "Completed": ("True", 3), "Failed": ("False", 3)}
 
 
 async def test_processes_that_start_together_migrate_once(empty_database_url: str) -> None:

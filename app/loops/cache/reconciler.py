@@ -9,7 +9,7 @@ installation without sets needs no permissions for them.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -24,6 +24,7 @@ from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.db.notifications import INTENT
 from app.db.sample_controller import LiveSample, SamplePass
 from app.db.sample_rows import SampleRow
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import JobDecision, SetDecision, SetRecord
 from app.domain.cache.vocabulary import SetPhase
 from app.faultpoints import FaultPoint, reached
@@ -74,6 +75,11 @@ class SampleReconciler:
             queue = WorkQueue(context.clock, group_of=lambda uid: self._namespaces.get(uid, ""))
         self._queue = queue
         self._decider = SampleDecider(context)
+        # The reconcile step of each kind that has one.
+        self._decisions: Mapping[str, Callable[[SampleRow, str], Awaitable[ReconcileResult]]] = {
+            SAMPLE_SET.kind: self._decider.decide_set,
+            SAMPLE_JOB.kind: self._decider.decide_job,
+        }
         self._actuator = SampleActuator(
             context.api,
             context.runtimes,
@@ -190,12 +196,10 @@ class SampleReconciler:
             self._forget(key)
             return True
         self._has_sets.set()
-        name = uuid4().hex
-        result = await (
-            self._decider.decide_set(row, name)
-            if isinstance(row.record, SetRecord)
-            else self._decider.decide_job(row, name)
-        )
+        decide = self._decisions.get(row.kind)
+        if decide is None:
+            return await self._acknowledge(row)
+        result = await decide(row, uuid4().hex)
         # The reads may have gone to a cluster that replaced ours under the same address. Nothing of it may be recorded.
         await self._verify()
         result = replace(result, decision=self._with_pause(key, row, result))
@@ -205,6 +209,20 @@ class SampleReconciler:
         done = result.work is None or await self._act(key, result.work)
         await self._schedule(key, row, result)
         return done
+
+    async def _acknowledge(self, row: SampleRow) -> bool | None:
+        """Record that the intent is known. A kind without a reconcile step has nothing in the cluster."""
+        write = SamplePass(
+            uid=row.uid,
+            intent_version=row.intent_version,
+            generation=row.generation,
+            phase=row.phase,
+            record=row.record,
+            gone=row.delete_requested_at is not None,
+        )
+        written = await sample_controller.persist(self._db, self._leadership.lease, write, self._clock.now())
+        self._context.publisher.hint()
+        return True if written else None
 
     def _with_pause(self, key: str, row: SampleRow, result: ReconcileResult) -> SetDecision | JobDecision:
         pause = self._pause(key, row, result.decision)

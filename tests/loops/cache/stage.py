@@ -284,6 +284,7 @@ async def a_stage(
             runtimes=RuntimeServers(servers, timeout=5.0),
         )
         leadership: Any = SimpleNamespace(lease=lease, guard=lambda _: None)
+        randomness = random.Random(1)
         limits = CacheLimits(namespace=namespace, secret_namespaces=frozenset({"vault"}))
         yield Stage(
             db=db,
@@ -295,7 +296,7 @@ async def a_stage(
             sets=SampleReconciler(context, leadership, verify, queue=queue),
             queue=queue,
             clock=clock,
-            submitter=lambda kind: SampleSubmitter(kind, db, clock, lambda: None, limits, random.Random(1)),
+            submitter=lambda kind: SampleSubmitter(kind, db, clock, lambda: None, limits, randomness),
             editor=lambda kind: SampleEditor(kind, db, clock, lambda: None, limits),
             installation=installation,
         )

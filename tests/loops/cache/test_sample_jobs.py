@@ -4,11 +4,15 @@ from typing import Any
 
 import pytest
 
+from app.db import resources, samples
 from app.db.sample_rows import SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.cache.reconcile.values import JobRecord
 from app.loops.cache.reconciler import FRESH_SECONDS
+from app.services.reading import Address
+from app.services.samples import SampleReader
 from tests.loops.cache.stage import KEYS, Stage
+from tests.support.made_up_kind import a_seventh_kind
 
 TERMINATE = "upload/clearOptions"
 
@@ -166,3 +170,21 @@ async def _due(stage: Stage, row: SampleRow) -> float:
         due = await connection.fetchval("SELECT wake_at FROM samples WHERE uid = $1", row.uid)
     assert row.observed_at is not None
     return float((due - row.observed_at).total_seconds())
+
+
+async def test_a_kind_without_a_reconcile_step_is_acknowledged(stage: Stage) -> None:
+    """The controller records that it knows the edit, and does nothing."""
+    with a_seventh_kind() as note:
+        created = await stage.submitter(note).submit(
+            dict(note.example), stage.namespace, actor="alice", key=None, render=lambda _: b"{}"
+        )
+        assert await stage.sets._reconcile(str(created.uid)) is True
+        row = await resources.get(stage.db, samples.stored_as(note), created.uid)
+        assert row is not None
+        assert (row.observed_generation, row.phase) == (1, "")
+        await stage.editor(note).merge(
+            stage.namespace, "hello", {"spec": {"text": "new"}}, actor="alice", precondition=lambda _: None
+        )
+        assert await stage.sets._reconcile(str(created.uid)) is True
+        again = await SampleReader(note, stage.db).row(Address(uid=created.uid))
+        assert (again.generation, again.observed_generation) == (2, 2)

@@ -1,0 +1,60 @@
+"""A kind that is registered, and nothing else, has the whole API: the suite of every kind holds for it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from app.main import create_app
+from tests.api import test_every_kind as suite
+from tests.support.every_kind import Collection
+from tests.support.gateway import Gateway
+from tests.support.made_up_kind import NoteKind, a_seventh_kind
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def note() -> Iterator[NoteKind]:
+    with a_seventh_kind() as registered:
+        yield registered
+
+
+@pytest.fixture
+def kind(note: NoteKind) -> str:
+    return note.kind
+
+
+@pytest.fixture
+def of(kind: str, hostile: Gateway) -> Collection:
+    return Collection(hostile, kind)
+
+
+# Collected here once more, with the fixtures above.
+for _name in [name for name in vars(suite) if name.startswith("test_")]:
+    globals()[_name] = vars(suite)[_name]
+
+
+async def test_its_status_has_its_own_figures(of: Collection) -> None:
+    await of.submit()
+    assert (await of.get("one", "status")).json()["status"]["words"] == 2
+    await of.patch({"spec": {"text": "one"}})
+    edited = (await of.get("one")).json()
+    assert (edited["generation"], edited["status"]["words"]) == (2, 1)
+
+
+async def test_its_schemas_and_operations_are_documented() -> None:
+    document = create_app().openapi()
+    assert {"Note", "NoteStatus", "NoteState", "NotePage", "NoteManifest", "NoteSubmission"} <= set(
+        document["components"]["schemas"]
+    )
+    operations = {one["operationId"] for path in document["paths"].values() for one in path.values()}
+    assert {
+        "submit_note",
+        "submit_note_batch",
+        "list_notes",
+        "get_note",
+        "get_note_by_uid",
+        "watch_notes",
+    } <= operations
+    paths = [path.replace("samplejobs", "notes") for path in document["paths"] if "samplejobs" in path]
+    assert set(paths) <= set(document["paths"]), "what a SampleJob has, a Note has"
