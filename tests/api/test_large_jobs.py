@@ -64,7 +64,7 @@ async def test_a_list_is_bounded_by_the_sum_of_its_replicas(gateway: Gateway) ->
         assert answer.status_code == 422
         (error,) = answer.json()["errors"]
         assert (error["pointer"], error["code"]) == ("/items", "TooManyReplicas")
-        assert "the first 3 of the 30 manifests have 30000 replicas" in error["detail"]
+        assert "the first 3 valid ones of the 30 manifests have 30000 replicas" in error["detail"]
         assert error["accepted"] == "20000 replicas or fewer in one List"
     assert (await gateway.client.get(jobs_path(NAMESPACE))).json()["items"] == []
 

@@ -53,6 +53,9 @@ class EndlessLog(LogReader):
 
 LOG = EndlessLog()
 
+Uids = dict[str, str]
+"""The uid of one object of each resource: `jobs`, `samplesets` and `samplejobs`."""
+
 
 @dataclass(frozen=True)
 class Route:
@@ -61,9 +64,11 @@ class Route:
     kind: str
     path: str
 
-    def url(self, uid: str) -> str:
-        name = "one" if "sample" in self.path else "hello"
-        return self.path.format(namespace=NAMESPACE, name=name, uid=uid)
+    def url(self, uids: Uids) -> str:
+        """The URL of the object that `world` made of this route's resource."""
+        (resource,) = re.findall(r"/(jobs|samplesets|samplejobs)\b", self.path)[:1]
+        name = "hello" if resource == "jobs" else "one"
+        return self.path.format(namespace=NAMESPACE, name=name, uid=uids.get(resource))
 
 
 def lasting_routes() -> list[Route]:
@@ -86,8 +91,8 @@ ROUTES = lasting_routes()
 
 async def test_the_document_tells_every_route_that_lasts() -> None:
     assert {kind: len([r for r in ROUTES if r.kind == kind]) for kind in ("stream", "poll", "log")} == {
-        "stream": 6,
-        "poll": 14,
+        "stream": 9,
+        "poll": 18,
         "log": 2,
     }
 
@@ -101,25 +106,26 @@ async def test_nothing_lasts_but_through_the_one_mechanism() -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(postgres_server_url: str, database_template: str) -> AsyncIterator[tuple[Gateway, str]]:
+async def world(postgres_server_url: str, database_template: str) -> AsyncIterator[tuple[Gateway, Uids]]:
     """A gateway that rechecks all the time, with a job `hello`, whose log goes on, and a set and job `one`."""
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
         running_gateway(url, closed=True, lasting=QUICK, log_reader=LOG) as gateway,
     ):
         admin = await gateway.token("admin", "*")
-        for where, body in (
-            (jobs_path(), manifest("hello", replicas=1)),
-            (path(SETS), sample(SETS)),
-            (path(JOBS), sample(JOBS)),
+        uids = {}
+        for resource, where, body in (
+            ("jobs", jobs_path(), manifest("hello", replicas=1)),
+            ("samplesets", path(SETS), sample(SETS)),
+            ("samplejobs", path(JOBS), sample(JOBS)),
         ):
             answer = await gateway.client.post(where, json=body, headers=admin)
             assert answer.status_code == 201, answer.text
-        uid = (await gateway.client.get(jobs_path(NAMESPACE, "hello"), headers=admin)).json()["uid"]
+            uids[resource] = answer.json()["uid"]
         attempt = Attempt(number=1, pod_uid="pod", containers=(ObservedContainer(name="main", state="running"),))
-        await gateway.conclude(uid, {}, replicas=[Replica(key=Rank("worker", 0), attempt=attempt)])
+        await gateway.conclude(uids["jobs"], {}, replicas=[Replica(key=Rank("worker", 0), attempt=attempt)])
         await until_followed(gateway)
-        yield gateway, uid
+        yield gateway, uids
 
 
 @dataclass
@@ -133,10 +139,10 @@ class Ended:
 
 @asynccontextmanager
 async def waiting_request(
-    gateway: Gateway, route: Route, uid: str, headers: dict[str, str]
+    gateway: Gateway, route: Route, uids: Uids, headers: dict[str, str]
 ) -> AsyncIterator["asyncio.Task[Ended]"]:
     """A request that waits within the block."""
-    url = route.url(uid)
+    url = route.url(uids)
     sent = dict(headers)
     if route.kind == "poll":
         first = await gateway.client.get(url, headers=headers)
@@ -181,25 +187,25 @@ def assert_denied(route: Route, ended: Ended, code: str, status: int) -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.path)
-async def test_a_revoked_token_ends_it(route: Route, world: tuple[Gateway, str]) -> None:
-    gateway, uid = world
+async def test_a_revoked_token_ends_it(route: Route, world: tuple[Gateway, Uids]) -> None:
+    gateway, uids = world
     token, text = await tokens.create(
         gateway.db, name="t", role="viewer", namespaces=[NAMESPACE], now=gateway.services.clock.now()
     )
-    async with waiting_request(gateway, route, uid, {"Authorization": f"Bearer {text}"}) as request:
+    async with waiting_request(gateway, route, uids, {"Authorization": f"Bearer {text}"}) as request:
         assert await tokens.revoke(gateway.db, token.id, gateway.services.clock.now())
     assert_denied(route, request.result(), "InvalidToken", 401)
     assert LOG.followers == 0
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.path)
-async def test_a_narrowed_token_ends_it(route: Route, world: tuple[Gateway, str]) -> None:
-    gateway, uid = world
+async def test_a_narrowed_token_ends_it(route: Route, world: tuple[Gateway, Uids]) -> None:
+    gateway, uids = world
     token, text = await tokens.create(
         gateway.db, name="t", role="viewer", namespaces=[NAMESPACE], now=gateway.services.clock.now()
     )
     async with (
-        waiting_request(gateway, route, uid, {"Authorization": f"Bearer {text}"}) as request,
+        waiting_request(gateway, route, uids, {"Authorization": f"Bearer {text}"}) as request,
         gateway.db.begin() as connection,
     ):
         await connection.execute("UPDATE api_tokens SET namespaces = '{other}' WHERE id = $1", token.id)
@@ -207,68 +213,68 @@ async def test_a_narrowed_token_ends_it(route: Route, world: tuple[Gateway, str]
 
 
 @pytest.mark.parametrize("kind", ["stream", "poll", "log"])
-async def test_a_client_that_leaves_is_not_held(kind: str, world: tuple[Gateway, str]) -> None:
-    gateway, uid = world
+async def test_a_client_that_leaves_is_not_held(kind: str, world: tuple[Gateway, Uids]) -> None:
+    gateway, uids = world
     headers = await gateway.token("viewer", NAMESPACE)
     route = next(route for route in ROUTES if route.kind == kind)
-    async with waiting_request(gateway, route, uid, headers) as request:
+    async with waiting_request(gateway, route, uids, headers) as request:
         request.cancel()
         await until_open(gateway, 0)
     assert LOG.followers == 0
 
 
-async def test_one_token_cannot_hold_more_than_its_share(world: tuple[Gateway, str]) -> None:
-    gateway, uid = world
+async def test_one_token_cannot_hold_more_than_its_share(world: tuple[Gateway, Uids]) -> None:
+    gateway, uids = world
     greedy, other = await gateway.token("viewer", NAMESPACE), await gateway.token("viewer", NAMESPACE)
     stream = next(route for route in ROUTES if route.kind == "stream")
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        held = [group.create_task(_hold(gateway, stream, uid, greedy)) for _ in range(QUICK.per_token)]
+        held = [group.create_task(_hold(gateway, stream, uids, greedy)) for _ in range(QUICK.per_token)]
         await until_open(gateway, QUICK.per_token)
         for route in ROUTES:
-            refused = await _ask(gateway, route, uid, greedy)
+            refused = await _ask(gateway, route, uids, greedy)
             assert (refused.status_code, refused.json()["code"]) == (429, "TooManyOpen"), route
             assert int(refused.headers["retry-after"]) >= 1
         assert gateway.services.lasting.count == QUICK.per_token
-        held += [group.create_task(_hold(gateway, stream, uid, other)) for _ in range(QUICK.total - QUICK.per_token)]
+        held += [group.create_task(_hold(gateway, stream, uids, other)) for _ in range(QUICK.total - QUICK.per_token)]
         await until_open(gateway, QUICK.total)
-        assert (await _ask(gateway, stream, uid, other)).status_code == 429
+        assert (await _ask(gateway, stream, uids, other)).status_code == 429
         assert (await gateway.client.get(jobs_path(), headers=greedy)).status_code == 200
         for task in held:
             task.cancel()
     await until_open(gateway, 0)
 
 
-async def test_logs_have_a_limit_of_their_own_and_one_token_may_have_half(world: tuple[Gateway, str]) -> None:
-    gateway, uid = world
+async def test_logs_have_a_limit_of_their_own_and_one_token_may_have_half(world: tuple[Gateway, Uids]) -> None:
+    gateway, uids = world
     first, second = [await gateway.token("viewer", NAMESPACE) for _ in range(2)]
     log, share = next(route for route in ROUTES if route.kind == "log"), QUICK.logs // 2
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        held = [group.create_task(_hold(gateway, log, uid, first)) for _ in range(share)]
+        held = [group.create_task(_hold(gateway, log, uids, first)) for _ in range(share)]
         await until_open(gateway, share)
-        assert (await _ask(gateway, log, uid, first)).status_code == 429
-        held += [group.create_task(_hold(gateway, log, uid, second)) for _ in range(share)]
+        assert (await _ask(gateway, log, uids, first)).status_code == 429
+        held += [group.create_task(_hold(gateway, log, uids, second)) for _ in range(share)]
         await until_open(gateway, 2 * share)
-        assert (await _ask(gateway, log, uid, second)).status_code == 429
+        assert (await _ask(gateway, log, uids, second)).status_code == 429
         for task in held:
             task.cancel()
     await until_open(gateway, 0)
     assert LOG.followers == 0
 
 
-async def _hold(gateway: Gateway, route: Route, uid: str, headers: dict[str, str]) -> None:
+async def _hold(gateway: Gateway, route: Route, uids: Uids, headers: dict[str, str]) -> None:
     suffix = "?follow=true" if route.kind == "log" else ""
-    async with gateway.client.stream("GET", route.url(uid) + suffix, headers=headers) as answer:
+    async with gateway.client.stream("GET", route.url(uids) + suffix, headers=headers) as answer:
         assert answer.status_code == 200
         await answer.aread()
 
 
-async def _ask(gateway: Gateway, route: Route, uid: str, headers: dict[str, str]) -> Any:
+async def _ask(gateway: Gateway, route: Route, uids: Uids, headers: dict[str, str]) -> Any:
     """As `_hold`, for one that is refused; a poll with the present tag."""
     if route.kind == "poll":
-        tag = (await gateway.client.get(route.url(uid), headers=headers)).headers["etag"]
+        tag = (await gateway.client.get(route.url(uids), headers=headers)).headers["etag"]
         headers = headers | {"If-None-Match": tag, "Prefer": "wait=60"}
     suffix = "?follow=true" if route.kind == "log" else ""
-    return await gateway.client.get(route.url(uid) + suffix, headers=headers)
+    return await gateway.client.get(route.url(uids) + suffix, headers=headers)
 
 
 async def test_the_end_of_the_process_ends_a_followed_log(database_url: str) -> None:
@@ -277,7 +283,7 @@ async def test_the_end_of_the_process_ends_a_followed_log(database_url: str) -> 
         attempt = Attempt(number=1, pod_uid="pod", containers=(ObservedContainer(name="main", state="running"),))
         await gateway.conclude(uid, {}, replicas=[Replica(key=Rank("worker", 0), attempt=attempt)])
         log = next(route for route in ROUTES if route.kind == "log")
-        async with waiting_request(gateway, log, uid, {}) as request:
+        async with waiting_request(gateway, log, {"jobs": uid}, {}) as request:
             gateway.services.close()
         ended = request.result()
         assert "the process is about to stop" in ended.text

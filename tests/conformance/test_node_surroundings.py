@@ -51,7 +51,7 @@ async def test_an_image_provides_its_commands_on_the_path(
         await pods.create("shell", shell(say, **image))
         await pods.create("own-path", shell(say, **image, env=[{"name": "PATH", "value": f"/nosuch:{programs}"}]))
         await pods.create("unknown", shell(say))
-        probe = {"exec": {"command": ["sh", "-c", "python3 -c pass"]}, "periodSeconds": 1}
+        probe = {"exec": {"command": ["sh", "-c", "python3 -c pass"]}, "periodSeconds": 1, "timeoutSeconds": 60}
         await pods.create("probe", shell("sleep 60", **image, readinessProbe=probe))
         for name in ("shell", "own-path"):
             assert (await pods.ended(name))["status"]["phase"] == "Succeeded", await pods.log(name)

@@ -43,7 +43,7 @@ async def until(client: httpx2.AsyncClient, path: str, phase: str) -> None:
     found: Any = None
     try:
         async with asyncio.timeout(120):
-            while (found := (await client.get(path)).json()).get("phase") != phase:
+            while (found := (await client.get(path)).json()).get("status", {}).get("phase") != phase:
                 await asyncio.sleep(0.2)
     except TimeoutError:
         raise AssertionError(f"{path} never was {phase}; last: {found}") from None
@@ -66,7 +66,7 @@ async def live(client: httpx2.AsyncClient, name: str, source: Path, secret: str,
         while not any(line.startswith(b"PATCH") and b"/scale" in line for line in proxy.requests):
             await asyncio.sleep(0.2)
         assert (await client.delete(f"{SETS}/{name}")).status_code < 300
-        while (await client.get(f"{SETS}/{name}")).status_code != 410:
+        while (await client.get(f"{SETS}/{name}")).json()["status"]["removal"] != "gone":
             await asyncio.sleep(0.2)
 
 
