@@ -22,8 +22,8 @@ from app import faultpoints
 from app.clock import Clock, SystemClock
 from app.db import installation, migrations
 from app.db.engine import Database
+from app.db.feed.publisher import Publisher
 from app.db.notifications import FEED, INTENT, Listener, Notifier
-from app.db.publisher import Publisher
 from app.domain.planning import Planner
 from app.http_server import server as http_server
 from app.http_server import stalls

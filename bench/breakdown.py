@@ -13,9 +13,9 @@ from uuid import uuid4
 from app.api.rendering import job_bytes, status_bytes
 from app.clock import SystemClock
 from app.db.engine import Database
-from app.db.job_rows import JobRow
-from app.db.submissions import GroupCommit
-from app.db.submit import Answer, NewJob, Submitted, submit
+from app.db.jobs.group_commit import GroupCommit
+from app.db.jobs.rows import JobRow
+from app.db.jobs.submit import Answer, NewJob, Submitted, submit
 from app.domain.decoding import decode_json
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.planning import Planner

@@ -22,8 +22,8 @@ from urllib.parse import quote
 
 import asyncpg
 
-from app.db import feed
 from app.db.engine import Database
+from app.db.feed import entries
 from app.embedded_postgres.server import EmbeddedPostgres
 from bench.client import MeasurementFailed, Target
 from bench.gateway import gateway, new_token
@@ -182,7 +182,7 @@ async def change(db: Database, side: Side, stop: asyncio.Event) -> None:
                 "INSERT INTO job_events (at, type, namespace, job_uid, version) VALUES (now(), 'status', $1, $2, $3)",
                 *(NAMESPACE, uid, version),
             )
-        await feed.publish(db)
+        await entries.publish(db)
         async with db.read() as connection:
             await connection.execute("SELECT pg_notify('jobgate_feed', '')")
         try:

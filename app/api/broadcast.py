@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from pydantic import BaseModel
 
 from app.api.rendering import RenderCache
-from app.db.feed import FeedEvent
+from app.db.feed.entries import FeedEvent
 from app.services.gateway import Services
 from app.services.watching import Interest, Position
 

@@ -22,7 +22,7 @@ from app.api.views import (
     JobView,
     WatchEventView,
 )
-from app.db.job_rows import JobRow
+from app.db.jobs.rows import JobRow
 from app.domain.kind import JOBS
 from app.domain.vocabulary import JobPhase
 from app.services.control import JobControl

@@ -23,7 +23,7 @@ from app.api.views import (
     ResourceWatchEventView,
     View,
 )
-from app.db.sample_rows import SampleRow
+from app.db.samples.rows import SampleRow
 from app.domain.kind import Facts, PodlessKind
 from app.domain.listing import Criteria
 from app.services.gateway import Services

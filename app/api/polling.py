@@ -14,7 +14,7 @@ from fastapi import Response
 
 from app.api.conditional import status_tag, unchanged, whole_tag
 from app.api.rendering import RenderCache, job_bytes, status_bytes
-from app.db.job_rows import JobRow
+from app.db.jobs.rows import JobRow
 from app.offload import is_large, offloaded
 from app.services.freshness import Freshness
 from app.services.gateway import Services

@@ -24,8 +24,8 @@ from app.api.views import (
     TaskScalingView,
 )
 from app.db.history import HistoryRow
-from app.db.job_rows import JobRow, JobSummary
-from app.db.sample_rows import SampleRow
+from app.db.jobs.rows import JobRow, JobSummary
+from app.db.samples.rows import SampleRow
 from app.domain.dialects.base import Scaling, StatusFacts
 from app.domain.planning import Planner
 from app.domain.status.observed import ObservedContainer

@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.db import codec, job_edits, leases
+from app.db import codec, leases
 from app.db.engine import Connection, Database
-from app.db.job_edits import Edit
+from app.db.jobs import edits
+from app.db.jobs.edits import Edit
+from app.db.jobs.pod_room import with_room
 from app.db.leases import Lease
-from app.db.pod_room import with_room
 from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
 from app.domain.scaling.values import Inventory, ScalableJob, ScalingDecision, WaitingJob
 from app.faultpoints import FaultPoint, reached
@@ -70,7 +71,7 @@ async def apply(db: Database, lease: Lease, uid: UUID, change: Edit, limits: Pod
 
     async def store(connection: Connection, room: PodRoom) -> None:
         await leases.fence(connection, lease)
-        await job_edits.edit_in(connection, room, uid, change)
+        await edits.edit_in(connection, room, uid, change)
 
     await with_room(db, {change.namespace: change.added_pods}, limits, store)
     reached(FaultPoint.RESIZE_STORED)

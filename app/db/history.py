@@ -6,6 +6,12 @@ from typing import Any
 from app.domain.plan import Rank
 from app.domain.status.records import HistoryEntry
 
+# Reasons of the rows that record a request of a client. Those of the controller are in the domain's vocabulary.
+EDITED = "Edited"
+CANCEL_REQUESTED = "CancelRequested"
+REMOVE_REQUESTED = "RemoveRequested"
+DELETE_REQUESTED = "DeleteRequested"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRow:

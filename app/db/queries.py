@@ -66,3 +66,15 @@ def restrict_labels(query: Query, requirements: Sequence[Requirement]) -> None:
             case Operator.NOT_IN:
                 values = list(requirement.values)
                 query.add(f"({labels} ->> {{}} = ANY({{}}::text[])) IS NOT TRUE", requirement.key, values)
+
+
+def in_namespaces(first: int, column: str = "namespace") -> str:
+    """The condition; `namespace_arguments` are its arguments, which are numbered from `first` on."""
+    return (
+        f"(${first}::text[] IS NULL OR {column} = ANY(${first})) AND {column} <> ALL(${first + 1}::text[])"
+        f" AND NOT starts_with({column}, 'kube-')"
+    )
+
+
+def namespace_arguments(namespaces: NamespaceSet) -> tuple[list[str] | None, list[str]]:
+    return namespaces.names, namespaces.excluded

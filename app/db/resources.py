@@ -1,6 +1,6 @@
 """What is stored of each resource of the API, behind one description, and the reads that all resources share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -8,9 +8,10 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from app.db.engine import Connection, Database
+from app.db.feed.changes import JOBS
 from app.db.history import HistoryRow, history_row
 from app.db.queries import Cursor, Query, restrict_after, restrict_labels, restrict_namespaces
-from app.domain.listing import Criteria
+from app.domain.listing import Criteria, ListItem
 from app.domain.plan import Manifest
 
 
@@ -56,6 +57,17 @@ class Page(Generic[Row]):
 
 
 _HISTORY_COLUMNS: Final = ("task", "rank", "attempt")
+
+_JOBS: Final = """
+SELECT uid, namespace, name, kind, phase, labels, created_at, finished_at, '' AS set_name,
+       deleted_at IS NOT NULL AS deleted
+FROM jobs WHERE uid = ANY($1::uuid[])
+"""
+_SAMPLES: Final = """
+SELECT uid, namespace, name, kind, phase, labels, created_at, finished_at, set_name,
+       delete_requested_at IS NOT NULL AS deleted
+FROM samples WHERE uid = ANY($1::uuid[])
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,3 +199,10 @@ def restrict(query: Query, deleted: str, where: Criteria) -> None:
     if where.search is not None:
         query.add(f"strpos({at}.name, {{}}) > 0", where.search)
     restrict_labels(query, where.labels)
+
+
+async def listed(db: Database, resource: str, uids: Collection[UUID]) -> Mapping[UUID, ListItem]:
+    """Those of the things that exist, as they are now."""
+    async with db.read() as connection:
+        rows = await connection.fetch(_JOBS if resource == JOBS else _SAMPLES, list(uids))
+    return {row["uid"]: ListItem(**row) for row in rows}

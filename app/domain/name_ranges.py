@@ -1,7 +1,7 @@
 """Sets of names in a namespace, with the names of replicas as ranges, such as `a-worker-0` and the 9 999 after it.
 
 A name is a stem and a number. The number is the decimal at the end of the name, as Kubernetes writes ordinals; a
-name without one (`train`, `a-007`) is only a stem. The database applies the same rule: see `app.models.name`.
+name without one (`train`, `a-007`) is only a stem. The database applies the same rule: see `app.models.reservations`.
 """
 
 import re

@@ -17,11 +17,12 @@ from uuid import UUID
 import structlog
 
 from app.cancellation import rounds
-from app.db import autoscaler_runs, scaling_jobs
+from app.db import autoscaler_runs
 from app.db.autoscaler_runs import AutoscalerRun
 from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
-from app.db.job_edits import Edit, ScaleChange
-from app.db.scaling_jobs import LiveRow
+from app.db.jobs import scaling_jobs
+from app.db.jobs.edits import Edit, ScaleChange
+from app.db.jobs.scaling_jobs import LiveRow
 from app.domain.dialects.base import Accepted, Dialect
 from app.domain.dialects.registry import DIALECTS
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed

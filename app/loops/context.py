@@ -5,8 +5,8 @@ from uuid import UUID
 
 from app.clock import Clock
 from app.db.engine import Database
+from app.db.feed.publisher import Publisher
 from app.db.notifications import Listener
-from app.db.publisher import Publisher
 from app.domain.planning import Planner
 from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi

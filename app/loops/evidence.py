@@ -17,9 +17,9 @@ import structlog
 
 from app.cancellation import TaskGroup
 from app.clock import Clock
-from app.db import evidence as store
 from app.db.engine import Database
-from app.db.evidence import Capture, Log
+from app.db.jobs import evidence as store
+from app.db.jobs.evidence import Capture, Log
 from app.domain.objects import Event
 from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import CaptureEvidence

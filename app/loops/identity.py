@@ -13,9 +13,10 @@ import structlog
 
 from app.cancellation import rounds
 from app.clock import Clock
-from app.db import feed, installation
+from app.db import installation
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
+from app.db.feed import entries
 from app.domain import labels
 from app.domain.objects import Object
 from app.k8s.api import KubeApi
@@ -143,7 +144,7 @@ class Identity:
 
     async def _record_epoch(self) -> None:
         epoch = self._leadership.lease.epoch
-        bounds = await feed.bounds(self._db)
+        bounds = await entries.bounds(self._db)
         position = bounds.last
         recorded = await self._recorded()
         if recorded is None:

@@ -7,9 +7,9 @@ from uuid import UUID
 import structlog
 
 from app.cancellation import rounds
-from app.db import controller
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
+from app.db.jobs import controller
 from app.domain import labels
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.objects import Pod

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from app.db.controller import JobSize
+from app.db.jobs.controller import JobSize
 
 MIB: Final = 1024 * 1024
 # Measured: row, record, decision and write of one replica whose pod has one container.

@@ -6,7 +6,7 @@ A plan is as large as its manifest, whatever the number of replicas, so the boun
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from app.db.controller import StoredJob
+from app.db.jobs.controller import StoredJob
 from app.domain.credentials import credential_of
 from app.domain.plan import JobPlan
 from app.domain.planning import Planner, stored_bytes

@@ -14,9 +14,10 @@ from uuid import UUID
 import structlog
 
 from app.cancellation import TaskGroup, rounds
-from app.db import controller
-from app.db.controller import StoredJob
 from app.db.errors import DatabaseUnavailable, NotStorable
+from app.db.jobs import controller
+from app.db.jobs.controller import StoredJob
+from app.db.jobs.controller_writes import JobWrite
 from app.domain.reconcile.actions import DeletePod
 from app.domain.reconcile.decision import Decision
 from app.domain.reconcile.inputs import Inputs
@@ -286,7 +287,7 @@ def _task(item: Decided, size: controller.JobSize) -> StoredWork:
     )
 
 
-def _write(item: Decided) -> controller.JobWrite:
+def _write(item: Decided) -> JobWrite:
     plan = item.work.plan
     changed = (replica.key for replica in item.decision.changed)
     names = {key: plan.pod_name(key) for key in changed if key in plan.replicas}

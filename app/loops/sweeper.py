@@ -8,9 +8,10 @@ import structlog
 
 from app.cancellation import rounds
 from app.clock import Clock
-from app.db import autoscaler_runs, feed, idempotency
+from app.db import autoscaler_runs, idempotency
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
+from app.db.feed import entries
 
 log = structlog.get_logger()
 
@@ -61,7 +62,7 @@ class Sweeper:
         return await idempotency.forget(self._db, now - IDEMPOTENCY_KEPT, self._batch)
 
     async def _feed(self, now: datetime) -> int:
-        return await feed.forget(self._db, before=now - FEED_KEPT, keep=FEED_ROWS_KEPT, limit=self._batch)
+        return await entries.forget(self._db, before=now - FEED_KEPT, keep=FEED_ROWS_KEPT, limit=self._batch)
 
     async def _runs(self, now: datetime) -> int:
         return await autoscaler_runs.forget(self._db, before=now - RUNS_KEPT_FOR, keep=RUNS_KEPT, limit=self._batch)

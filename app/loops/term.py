@@ -7,9 +7,10 @@ from datetime import timedelta
 from functools import partial
 
 from app.cancellation import TaskGroup, rounds
-from app.db import controller, heartbeats, pod_room
-from app.db.controller import LiveJob
+from app.db import heartbeats
 from app.db.errors import DatabaseContended, DatabaseUnavailable
+from app.db.jobs import controller, pod_room
+from app.db.jobs.controller import LiveJob
 from app.db.notifications import INTENT
 from app.k8s.errors import KubeError
 from app.k8s.reflector import Pace

@@ -1,8 +1,8 @@
-"""How far the feed has been numbered (`last`), and from where on it is kept (`first`). One row."""
+"""The feed of changes."""
 
-from sqlalchemy import Table
+from sqlalchemy import BigInteger, Column, Identity, Index, Table, Text, text
 
-from app.models.base import metadata, number_column, singleton_key
+from app.models.base import metadata, number_column, singleton_key, text_column, time_column, uid_column
 
 feed = Table(
     "feed",
@@ -12,3 +12,25 @@ feed = Table(
     number_column("first", default=1),
     number_column("last", default=0),
 )
+"""How far the feed has been numbered (`last`), and from where on it is kept (`first`). One row."""
+
+job_events = Table(
+    "job_events",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    number_column("seq", nullable=True),
+    time_column("at"),
+    text_column("type"),
+    text_column("namespace"),
+    uid_column("job_uid"),
+    number_column("version"),
+    Column("resource", Text, nullable=False, server_default=text("'jobs'")),
+    postgresql_with={"autovacuum_vacuum_scale_factor": "0.05"},
+)
+"""What happened to which job or sample. A row has no `seq` until the publisher has seen it committed.
+
+`resource` says what `job_uid` is the uid of, by the name that its routes have.
+"""
+
+Index("job_events_seq", job_events.c.seq, unique=True, postgresql_where=text("seq IS NOT NULL"))
+Index("job_events_unnumbered", job_events.c.id, postgresql_where=text("seq IS NULL"))

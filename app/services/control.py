@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 from typing_extensions import override
 
 from app.clock import Clock
-from app.db import jobs
 from app.db.engine import Database
-from app.db.job_rows import JobRow
+from app.db.jobs import edits
+from app.db.jobs.rows import STORED_JOBS, JobRow
 from app.domain.dialects.base import Accepted, Scaling
 from app.domain.dialects.envelope import as_posted
 from app.domain.errors import Conflict, InvalidManifest
@@ -23,11 +23,11 @@ from app.services.submitting import Hint
 _Sizes: TypeAlias = Callable[[Scaling], Mapping[str, int]]
 
 
-class JobControl(Editor[JobRow, jobs.Edit]):
+class JobControl(Editor[JobRow, edits.Edit]):
     """Adds to the edits of every resource those that only jobs have."""
 
     def __init__(self, db: Database, planner: Planner, clock: Clock, hint: Hint) -> None:
-        super().__init__(db, jobs.STORED, "job", clock, hint)
+        super().__init__(db, STORED_JOBS, "job", clock, hint)
         self._planner = planner
 
     @override
@@ -48,11 +48,11 @@ class JobControl(Editor[JobRow, jobs.Edit]):
     @override
     async def remove(self, row: JobRow, *, actor: str, at: datetime, reason: str) -> JobRow:
         """Cancel the job if it lives, and take its objects away."""
-        return await jobs.request_remove(self._db, row.uid, actor=actor, at=at, delete=True, reason=reason)
+        return await edits.request_remove(self._db, row.uid, actor=actor, at=at, delete=True, reason=reason)
 
     @override
-    async def store(self, row: JobRow, edit: jobs.Edit) -> JobRow:
-        return await jobs.edit(self._db, row.uid, edit, self._planner.limits.pods)
+    async def store(self, row: JobRow, edit: edits.Edit) -> JobRow:
+        return await edits.edit(self._db, row.uid, edit, self._planner.limits.pods)
 
     async def scale(
         self,
@@ -128,7 +128,7 @@ class JobControl(Editor[JobRow, jobs.Edit]):
         if job.status.phase is JobPhase.CANCELLED or job.cancel_requested_at is not None:
             return Changed(row=job, pending=not job.status.phase.is_terminal)
         self.require_editable(job)
-        changed = await jobs.request_cancel(self._db, job.uid, actor=actor, at=self._clock.now(), reason=reason)
+        changed = await edits.request_cancel(self._db, job.uid, actor=actor, at=self._clock.now(), reason=reason)
         self._hint()
         return Changed(row=changed, pending=True)
 
@@ -145,13 +145,13 @@ class JobControl(Editor[JobRow, jobs.Edit]):
         return {**as_posted(manifest), "metadata": {**metadata, **named}}
 
     @override
-    def edit_of(self, row: JobRow, edited: Accepted[Any], request: EditRequest[JobRow]) -> jobs.Edit:
+    def edit_of(self, row: JobRow, edited: Accepted[Any], request: EditRequest[JobRow]) -> edits.Edit:
         manifest = edited.manifest
         if request.keeps_objects:
             grown = Growth(scales=(), names=(), pods=0)
         else:
             grown = growth(self._planner, str(row.uid), self._read(row), edited, request.message)
-        return jobs.Edit(
+        return edits.Edit(
             manifest=manifest,
             labels=manifest["metadata"].get("labels", {}),
             actor=request.actor,

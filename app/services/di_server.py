@@ -7,9 +7,10 @@ Each of the jobs is known by the token in its own pods' environment; nobody else
 from collections.abc import Mapping
 from typing import Any, Final
 
-from app.db import jobs, replicas, resources
+from app.db import resources
 from app.db.engine import Database
-from app.db.job_rows import JobRow
+from app.db.jobs import edits, replicas
+from app.db.jobs.rows import STORED_JOBS, JobRow
 from app.db.resources import StoredRow
 from app.domain.dialects.di_job import DIJobDialect, members
 from app.domain.errors import Conflict, InvalidManifest, NotFound, Unauthenticated
@@ -36,7 +37,7 @@ class DiServer:
             NotFound: it opens one of another kind.
         """
         token = bearer(authorization)
-        job = await resources.find(self._db, jobs.STORED, namespace, name)
+        job = await resources.find(self._db, STORED_JOBS, namespace, name)
         if job is None or not self._credentials.opens(job.uid, token):
             raise Unauthenticated("there is no such job, or the token is not its own", code="InvalidToken")
         if job.api_version not in DIJobDialect.api_versions:
@@ -78,4 +79,4 @@ class DiServer:
         Raises:
             Conflict: the job has ended or was deleted: its token no longer writes anything.
         """
-        await jobs.set_reported(self._db, job.uid, profilings)
+        await edits.set_reported(self._db, job.uid, profilings)

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from app.clock import Clock
 from app.db import resources
 from app.db.engine import Database
-from app.db.reasons import EDITED
+from app.db.history import EDITED
 from app.db.resources import Row, Stored, StoredRow
 from app.domain.dialects.envelope import as_posted
 from app.domain.errors import Conflict, FieldError, InvalidManifest, NotFound, PreconditionFailed

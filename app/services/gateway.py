@@ -9,7 +9,7 @@ from functools import partial
 from app.cancellation import TaskGroup
 from app.clock import Clock
 from app.db.engine import Database
-from app.db.submissions import GroupCommit
+from app.db.jobs.group_commit import GroupCommit
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.kind import PodlessKind
 from app.domain.kinds import PODLESS_KINDS

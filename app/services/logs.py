@@ -12,8 +12,8 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from app.db import evidence, names
 from app.db.engine import Database
+from app.db.jobs import evidence, names
 from app.domain.errors import NotFound, Unavailable
 from app.domain.status.records import Attempt
 from app.k8s.api import KubeApi

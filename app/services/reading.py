@@ -10,14 +10,14 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from app.db import attempts, evidence, jobs, replicas, resources, scale_records
+from app.db import resources
 from app.db.engine import Database
 from app.db.history import HistoryRow
-from app.db.job_rows import JobRow, JobSummary
+from app.db.jobs import attempts, evidence, reads, replicas, scale_records
+from app.db.jobs.replicas import ReplicaFilter, StoredReplica
+from app.db.jobs.rows import STORED_JOBS, JobRow, JobSummary
 from app.db.queries import Cursor
-from app.db.replicas import ReplicaFilter
 from app.db.resources import Page, Row, RowVersion, Stored
-from app.db.rows import StoredReplica
 from app.domain.errors import NotFound
 from app.domain.listing import Criteria
 from app.domain.plan import JobPlan, Rank
@@ -119,16 +119,16 @@ class Reading(Reader[JobRow]):
     """Adds to the reads of every resource those that only jobs have; a few statements each."""
 
     def __init__(self, db: Database, planner: Planner) -> None:
-        super().__init__(db, jobs.STORED, "job")
+        super().__init__(db, STORED_JOBS, "job")
         self._planner = planner
 
     async def summaries(self, uids: Collection[UUID]) -> Mapping[UUID, JobSummary]:
         """Those of the jobs that exist, in one statement and without their manifests."""
-        return await jobs.summaries(self._db, uids)
+        return await reads.summaries(self._db, uids)
 
     async def whole(self, uid: UUID) -> tuple[JobRow, Belongings]:
         """A job with its belongings, of one moment."""
-        found = self._present(await jobs.whole(self._db, uid))
+        found = self._present(await reads.whole(self._db, uid))
         return found.row, Belongings(
             replicas=[stored.replica for stored in found.replicas],
             attempts=found.attempts,
@@ -143,7 +143,7 @@ class Reading(Reader[JobRow]):
         changed = [row.uid for row in rows if row.status.restarts or row.status.reschedules]
         ended = await attempts.of_many(self._db, changed) if changed else {}
         scaled = [row.uid for row in rows if row.scale_count]
-        records = await scale_records.last_of(self._db, scaled, jobs.SHOWN_SCALE_RECORDS) if scaled else {}
+        records = await scale_records.last_of(self._db, scaled, reads.SHOWN_SCALE_RECORDS) if scaled else {}
         return {
             row.uid: Belongings(
                 replicas=[stored.replica for stored in found.get(row.uid, ())],

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.db.sample_rows import SampleRow
+from app.db.samples.rows import SampleRow
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.errors import FieldError, InvalidManifest, shorten
 from app.domain.generated_names import Suffix, named, placed

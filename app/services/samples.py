@@ -8,11 +8,13 @@ from uuid import UUID
 from typing_extensions import override
 
 from app.clock import Clock
-from app.db import sample_controller, samples
 from app.db.engine import Database
-from app.db.sample_controller import MountingJob
-from app.db.samples import NewSample, SampleEdit, SampleRow
-from app.db.submit import Answer
+from app.db.jobs.submit import Answer
+from app.db.samples import controller as sample_controller
+from app.db.samples import edits
+from app.db.samples.controller import MountingJob
+from app.db.samples.edits import NewSample, SampleEdit
+from app.db.samples.rows import SampleRow, sample_events, stored_as
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.dialects.changes import is_respecified
 from app.domain.kind import PodlessKind
@@ -63,23 +65,23 @@ class SampleSubmitter(Submitter[SampleDraft, NewSample, SampleRow]):
 
     @override
     def as_stored(self, new: NewSample) -> SampleRow:
-        return samples.first_row(new)
+        return edits.first_row(new)
 
     @override
     async def store(self, news: Sequence[NewSample]) -> Mapping[int, Answer]:
-        return await samples.submit(self._db, news)
+        return await edits.submit(self._db, news)
 
 
 class SampleEditor(Editor[SampleRow, SampleEdit]):
     """Changes the objects of one kind."""
 
     def __init__(self, kind: PodlessKind, db: Database, clock: Clock, hint: Hint, limits: CacheLimits) -> None:
-        super().__init__(db, samples.stored_as(kind), kind.kind, clock, hint)
+        super().__init__(db, stored_as(kind), kind.kind, clock, hint)
         self._limits = limits
 
     @override
     def require_editable(self, row: SampleRow) -> None:
-        samples.refuse_leaving(row)
+        edits.refuse_leaving(row)
         row.of_kind.require_editable(row.record)
 
     @override
@@ -100,12 +102,12 @@ class SampleEditor(Editor[SampleRow, SampleEdit]):
 
     @override
     async def store(self, row: SampleRow, edit: SampleEdit) -> SampleRow:
-        return await samples.edit(self._db, row.uid, edit)
+        return await edits.edit(self._db, row.uid, edit)
 
     @override
     async def remove(self, row: SampleRow, *, actor: str, at: datetime, reason: str) -> SampleRow:
         """What has objects is gone when they are, all else at once."""
-        return await samples.request_deletion(self._db, row.uid, actor=actor, at=at, reason=reason)
+        return await edits.request_deletion(self._db, row.uid, actor=actor, at=at, reason=reason)
 
     @override
     def is_carried_out(self, row: SampleRow) -> bool:
@@ -120,7 +122,7 @@ class SampleReader(Reader[SampleRow]):
     """Reads the objects of one kind."""
 
     def __init__(self, kind: PodlessKind, db: Database) -> None:
-        super().__init__(db, samples.stored_as(kind), kind.kind)
+        super().__init__(db, stored_as(kind), kind.kind)
 
     @override
     async def events(self, row: SampleRow, start: int, limit: int) -> list[Event]:
@@ -134,7 +136,7 @@ class SampleReader(Reader[SampleRow]):
                 first_seen_at=event.at,
                 last_seen_at=event.at,
             )
-            for event in await samples.events(self._db, row.uid, after_seq=start, limit=limit)
+            for event in await sample_events(self._db, row.uid, after_seq=start, limit=limit)
         ]
 
     async def mounting_jobs(self, row: SampleRow) -> list[MountingJob]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.db.jobs import ScaleChange
+from app.db.jobs.edits import ScaleChange
 from app.domain.dialects.base import Accepted, Scaling
 from app.domain.errors import Conflict, Problems, pointer_to
 from app.domain.manifests.rendered import names_added

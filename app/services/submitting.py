@@ -18,8 +18,8 @@ import msgspec
 
 from app.clock import Clock
 from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
+from app.db.jobs.submit import Answer, NameTaken
 from app.db.resources import Row
-from app.db.submit import Answer, NameTaken
 from app.domain.errors import Conflict, DomainError, FieldError, Forbidden, InvalidManifest, Problems
 from app.domain.generated_names import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from app.domain.name_ranges import NameKind, NameRange, split

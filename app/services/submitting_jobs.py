@@ -9,9 +9,9 @@ from uuid import UUID
 from typing_extensions import override
 
 from app.clock import Clock
-from app.db.job_rows import JobRow
-from app.db.submissions import GroupCommit
-from app.db.submit import Answer, NewJob, Submitted
+from app.db.jobs.group_commit import GroupCommit
+from app.db.jobs.rows import JobRow
+from app.db.jobs.submit import Answer, NewJob, Submitted
 from app.domain.errors import FieldError, InvalidManifest
 from app.domain.manifests.rendered import reserved_names
 from app.domain.name_ranges import NameRange

@@ -19,12 +19,12 @@ from uuid import UUID
 from typing_extensions import override
 
 from app.cancellation import TaskGroup, rounds
-from app.db import feed
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
-from app.db.events import JOBS
-from app.db.feed import FeedEvent
-from app.db.listed import listed
+from app.db.feed import entries
+from app.db.feed.changes import JOBS
+from app.db.feed.entries import FeedEvent
+from app.db.resources import listed
 from app.domain.errors import Unavailable
 from app.domain.listing import Criteria, ListItem
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
@@ -259,14 +259,14 @@ class Watcher:
             batch: Sequence[FeedEvent] = list(islice(self._events, skipped, skipped + _BATCH))
             upto = batch[-1].seq
         else:
-            page = await feed.read(self._db, position.seq, _BATCH)
+            page = await entries.read(self._db, position.seq, _BATCH)
             if not page.bounds.continues(position.epoch, position.seq):
                 return None
             batch, upto = page.events, page.upto
         return [event for event in batch if interest.covers(event)], Position(epoch=position.epoch, seq=upto)
 
     async def _follow(self) -> None:
-        bounds = await feed.bounds(self._db)
+        bounds = await entries.bounds(self._db)
         if not self._begun.is_set():
             await self._remember(bounds)
         elif not bounds.continues(self._epoch, self._last):
@@ -278,7 +278,7 @@ class Watcher:
                 while await self._read_on():
                     pass
 
-    async def _remember(self, bounds: feed.Bounds) -> None:
+    async def _remember(self, bounds: entries.Bounds) -> None:
         """Begin a little behind the end: the clients of a process that was replaced come with their last ids."""
         self._epoch, self._last = bounds.epoch, max(bounds.first - 1, bounds.last - _REMEMBERED_AT_START)
         while self._last < bounds.last and self._epoch == bounds.epoch:
@@ -290,7 +290,7 @@ class Watcher:
 
     async def _read_on(self) -> bool:
         """Take the next page; whether there is another."""
-        page = await feed.read(self._db, self._last, _BATCH)
+        page = await entries.read(self._db, self._last, _BATCH)
         if not page.bounds.continues(self._epoch, self._last):
             log.warning("the feed has been cut or exchanged; everybody who waits is told to look again")
             self._begin(page.bounds)
@@ -301,7 +301,7 @@ class Watcher:
         await self._tell(page.events, behind)
         return page.upto < page.bounds.last
 
-    def _begin(self, bounds: feed.Bounds) -> None:
+    def _begin(self, bounds: entries.Bounds) -> None:
         """Another feed, or the first look at it: nothing that is kept belongs to it."""
         self._events.clear()
         self._epoch, self._last = bounds.epoch, bounds.last

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.db import evidence
-from app.db.evidence import Capture, Log
+from app.db.jobs import evidence
+from app.db.jobs.evidence import Capture, Log
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, HistoryEntry, JobPendingReason, Replica

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.api.errors import problem_of
 from app.api.podless import PodlessResource
-from app.db.sample_rows import SampleRow
+from app.db.samples.rows import SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import Complaint, JobRecord, SetRecord
 from app.domain.cache.specs.limits import CacheLimits

@@ -9,7 +9,7 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from app.db import jobs, scale_records
+from app.db.jobs import edits, scale_records
 from app.domain.dialects import registry
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica
@@ -232,11 +232,11 @@ async def test_native_status_knows_records_and_reports_alone_and_in_lists(gatewa
     created = await submit(gateway)
     await scale(gateway, {"replicas": 3})
     await submit(gateway, "calm")
-    assert await jobs.set_reported(gateway.db, UUID(created["uid"]), {"gpu": 1})
+    assert await edits.set_reported(gateway.db, UUID(created["uid"]), {"gpu": 1})
     native = {"records": [1], "reported": {"gpu": 1}}
     assert (await gateway.client.get(HELLO)).json()["nativeStatus"] == native
     for _ in range(2):
-        await jobs.set_reported(gateway.db, UUID(created["uid"]), {"gpu": 2})
+        await edits.set_reported(gateway.db, UUID(created["uid"]), {"gpu": 2})
         listed = (await gateway.client.get(jobs_path())).json()["items"]
         assert {item["name"]: item["nativeStatus"] for item in listed} == {
             "hello": native | {"reported": {"gpu": 2}},

@@ -18,7 +18,7 @@ from app.api.routes import watch
 from app.api.shared_polls import SharedPolls
 from app.api.streaming import stream as stream_response
 from app.api.views import JobStatusView
-from app.db.job_rows import JobSummary
+from app.db.jobs.rows import JobSummary
 from app.domain.namespaces import NamespaceSet
 from app.domain.vocabulary import JobPhase
 from app.services import watching

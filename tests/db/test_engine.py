@@ -6,9 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from app.db import installation, jobs, leases, migrations, resources
+from app.db import installation, leases, migrations, resources
 from app.db.engine import Database, DatabaseTimeouts, driver_url
 from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost, NotStorable
+from app.db.jobs.rows import STORED_JOBS
 from app.db.leases import Lease
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.db.factories import NOW, new_job, submitted
@@ -105,7 +106,7 @@ async def test_the_pool_survives_a_restart_of_the_server(postgres_directory: Pat
         await server.stop()
         for _ in range(2):
             with pytest.raises(DatabaseUnavailable):
-                await resources.get(db, jobs.STORED, job.uid)
+                await resources.get(db, STORED_JOBS, job.uid)
         await server.start()
         async with asyncio.timeout(60):
             while not await found(db, job.uid):
@@ -115,7 +116,7 @@ async def test_the_pool_survives_a_restart_of_the_server(postgres_directory: Pat
 
 async def found(db: Database, uid: object) -> bool:
     try:
-        return await resources.get(db, jobs.STORED, uid) is not None  # type: ignore[arg-type]
+        return await resources.get(db, STORED_JOBS, uid) is not None  # type: ignore[arg-type]
     except DatabaseUnavailable:
         return False
 

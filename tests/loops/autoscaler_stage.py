@@ -10,8 +10,9 @@ from uuid import UUID
 
 import msgspec
 
-from app.db import jobs, leases, resources
+from app.db import leases, resources
 from app.db.engine import Database
+from app.db.jobs.rows import STORED_JOBS
 from app.domain.name_ranges import NameRange
 from app.domain.objects import Node
 from app.domain.planning import Planner
@@ -89,7 +90,7 @@ class Stage:
         await factories.move(self.db, self.lease, uid, phase, observed_generation=job.generation)
 
     async def size(self, uid: UUID) -> int:
-        job = await resources.get(self.db, jobs.STORED, uid)
+        job = await resources.get(self.db, STORED_JOBS, uid)
         assert job is not None
         size: int = job.manifest["spec"]["size"]
         return size

@@ -17,10 +17,10 @@ from uuid import UUID, uuid4
 from typing_extensions import override
 
 from app.clock import SystemClock
-from app.db.controller import StoredJob
 from app.db.engine import Database
+from app.db.feed.publisher import Publisher
+from app.db.jobs.controller import StoredJob
 from app.db.notifications import Listener, Notifier
-from app.db.publisher import Publisher
 from app.domain import labels
 from app.domain.backoff import ExponentialBackoff
 from app.domain.planning import Planner

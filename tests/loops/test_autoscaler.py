@@ -9,9 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from app.db import autoscaler_runs, jobs, leases, scale_records
+from app.db import autoscaler_runs, leases
 from app.db.autoscaler_runs import AutoscalerRun
 from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
+from app.db.jobs import controller, edits, scale_records
 from app.domain.name_ranges import NameRange
 from app.domain.scaling.values import Inventory, ScalingDecision, Verdict
 from app.domain.status.records import Attempt, JobPendingReason, JobStatus
@@ -99,7 +100,7 @@ async def test_a_job_that_is_left_alone_is_told_with_the_reason(
 async def test_only_live_jobs_of_kinds_that_scale_are_looked_at(stage: Stage) -> None:
     await stage.job("over", JobPhase.SUCCEEDED)
     going = await stage.job("going")
-    await jobs.request_cancel(stage.db, going, actor="alice", at=NOW)
+    await edits.request_cancel(stage.db, going, actor="alice", at=NOW)
     await factories.submitted(stage.db, factories.new_job("other"))
     assert (await stage.autoscaler().run_once()).jobs == ()
 
@@ -201,7 +202,6 @@ async def test_a_job_without_room_is_seen_and_others_make_it_whatever_their_phas
 
 
 async def write(stage: Stage, uid: UUID, status: JobStatus, replicas: list[Any]) -> None:
-    from app.db import controller
 
     job = await factories.stored(stage.db, uid)
     assert (

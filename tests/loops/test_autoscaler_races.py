@@ -10,8 +10,10 @@ from uuid import UUID
 import pytest
 
 from app.cancellation import TaskGroup
-from app.db import autoscaler_runs, job_edits, jobs, leases, resources
+from app.db import autoscaler_runs, leases, resources
 from app.db.engine import Database
+from app.db.jobs import edits
+from app.db.jobs.rows import STORED_JOBS
 from app.domain.objects import Node
 from app.domain.pod_limits import DEFAULT_LIMITS, PodRoom
 from app.domain.scaling.values import Verdict
@@ -32,9 +34,9 @@ async def test_a_persons_edit_wins(stage: Stage, monkeypatch: pytest.MonkeyPatch
     uid = await stage.job("train")
     real = autoscaler_runs.apply
 
-    async def apply(db: Database, lease: leases.Lease, job: UUID, change: jobs.Edit, *limits: Any) -> None:
+    async def apply(db: Database, lease: leases.Lease, job: UUID, change: edits.Edit, *limits: Any) -> None:
         mine = replace(change, manifest=elastic_manifest(size=2), actor="alice", scales=())
-        await jobs.edit(db, job, mine)
+        await edits.edit(db, job, mine)
         await real(db, lease, job, change, *limits)
 
     monkeypatch.setattr(autoscaler_runs, "apply", apply)
@@ -45,13 +47,13 @@ async def test_a_persons_edit_wins(stage: Stage, monkeypatch: pytest.MonkeyPatch
 
 
 async def relabel(stage: Stage, uid: UUID) -> None:
-    await jobs.edit(stage.db, uid, relabelling())
+    await edits.edit(stage.db, uid, relabelling())
 
 
-def relabelling() -> jobs.Edit:
+def relabelling() -> edits.Edit:
     manifest = elastic_manifest()
     manifest["metadata"]["labels"] = {"team": "b"}
-    return jobs.Edit(manifest=manifest, labels={"team": "b"}, actor="alice", at=NOW)
+    return edits.Edit(manifest=manifest, labels={"team": "b"}, actor="alice", at=NOW)
 
 
 @asynccontextmanager
@@ -96,7 +98,7 @@ async def relabelled_in_a_transaction_that_is_open(
 
 async def _relabel_when_another_waits(stage: Stage, uid: UUID, held: asyncio.Event) -> None:
     async with stage.db.begin() as connection:
-        await job_edits.edit_in(connection, PodRoom(DEFAULT_LIMITS), uid, relabelling())
+        await edits.edit_in(connection, PodRoom(DEFAULT_LIMITS), uid, relabelling())
         held.set()
         async with asyncio.timeout(120):
             while not await connection.fetchval(_OTHERS_WAIT):
@@ -127,7 +129,7 @@ async def test_an_edit_of_labels_during_a_run_is_kept_and_the_next_run_resizes(
 
 async def labels_and_size(stage: Stage, uid: UUID) -> tuple[Any, Any, int]:
     """The labels by which the job is listed, those of its manifest, and its size."""
-    job = await resources.get(stage.db, jobs.STORED, uid)
+    job = await resources.get(stage.db, STORED_JOBS, uid)
     assert job is not None
     return job.labels, job.manifest["metadata"]["labels"], job.manifest["spec"]["size"]
 
@@ -137,5 +139,5 @@ async def test_an_annotation_that_opts_out_is_respected_from_the_next_run_on(sta
     autoscaler = stage.autoscaler(replace(ON, max_load=0.0))
     assert (await autoscaler.run_once()).decisions[0].verdict is Verdict.CPU_AT_LOAD
     manifest = elastic_manifest(annotations={"jobgate.dev/autoscale": "false"})
-    await jobs.edit(stage.db, uid, jobs.Edit(manifest=manifest, labels={}, actor="alice", at=NOW))
+    await edits.edit(stage.db, uid, edits.Edit(manifest=manifest, labels={}, actor="alice", at=NOW))
     assert (await autoscaler.run_once()).decisions[0].verdict is Verdict.OPTED_OUT

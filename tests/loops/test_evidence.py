@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from app.db import controller, evidence
 from app.db.errors import LeaseLost
+from app.db.jobs import controller, evidence
 from app.domain.plan import Rank
 from app.domain.reconcile.actions import CaptureEvidence, CreatePod
 from app.domain.status.records import Attempt

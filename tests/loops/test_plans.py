@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import uuid4
 
-from app.db import jobs
 from app.db.engine import Database
+from app.db.jobs import edits
 from app.domain.credentials import credential_of
 from app.domain.planning import Planner
 from app.loops.plans import PlanCache
@@ -29,7 +29,7 @@ async def test_an_edit_of_annotations_makes_another_plan_of_the_same_generation(
     plans = PlanCache(Planner(installation="i"), KEY)
     before = plans.plan(await stored(db, uid))
     edited = accepted(**{DEADLINE: "60"})
-    await jobs.edit(db, uid, jobs.Edit(manifest=edited, labels={}, actor="alice", at=NOW))
+    await edits.edit(db, uid, edits.Edit(manifest=edited, labels={}, actor="alice", at=NOW))
     after = plans.plan(await stored(db, uid))
     await db.close()
     assert (before.active_deadline, after.active_deadline) == (None, 60)

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from app.db import evidence, jobs
-from app.db.controller import StoredJob
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseUnavailable, LeaseLost
+from app.db.jobs import edits, evidence
+from app.db.jobs.controller import StoredJob
 from app.domain import labels
 from app.domain.plan import Rank
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason
@@ -101,7 +101,7 @@ async def test_a_cancel_stops_running_pods_and_keeps_ended_ones(harness: Harness
         running, finished = await harness.pods()
         await harness.kubelet.finish(finished)
         await harness.job_until(uid, lambda job: any(one.settled for one in job.recorded.replicas.values()))
-        await jobs.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
+        await edits.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
         harness.queue.add(str(uid))
         being_deleted = f"{harness.path}/pods/{running}"
         await harness.kube.eventually(being_deleted, lambda pod: pod["metadata"].get("deletionTimestamp"))
@@ -140,7 +140,7 @@ async def test_a_job_that_postgres_cannot_store_is_stopped_once_it_is_cancelled(
         uid = await started(harness, replicas=1)
         (name,) = await harness.pods()
         await refuse_decisions_on(harness.db, uid)
-        await jobs.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
+        await edits.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
         harness.queue.add(str(uid))
         pod = f"{harness.path}/pods/{name}"
         await harness.kube.eventually(pod, lambda found: found["metadata"].get("deletionTimestamp"))

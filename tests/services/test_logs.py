@@ -8,7 +8,7 @@ import pytest_asyncio
 from typing_extensions import override
 
 from app.db.engine import Database
-from app.db.rows import StoredReplica
+from app.db.jobs.replicas import StoredReplica
 from app.domain.errors import NotFound, Unavailable
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica

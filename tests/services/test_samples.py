@@ -10,10 +10,11 @@ import pytest
 import pytest_asyncio
 
 from app.clock import SystemClock
-from app.db import leases, sample_controller
+from app.db import leases
 from app.db.engine import Database
 from app.db.resources import StoredRow
-from app.db.sample_rows import SampleRow
+from app.db.samples import controller as sample_controller
+from app.db.samples.rows import SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.cache.specs.limits import CacheLimits

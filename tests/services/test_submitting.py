@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from app.db.idempotency import KeyConflict, KeyInFlight, Replayed
-from app.db.job_rows import JobRow
-from app.db.submissions import GroupCommit
-from app.db.submit import Answer, NameTaken, NewJob, Submitted
+from app.db.jobs.group_commit import GroupCommit
+from app.db.jobs.rows import JobRow
+from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted
 from app.domain.dialects.base import Limits
 from app.domain.errors import Conflict, InvalidManifest
 from app.domain.generated_names import SUFFIX_ALPHABET, SUFFIX_LENGTH, generated_name

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 import pytest
 import pytest_asyncio
 
-from app.db import feed
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
+from app.db.feed import entries
 from app.domain.namespaces import NamespaceSet
 from app.services import watching
 from app.services.watching import Interest, Position, Watcher
@@ -32,7 +32,7 @@ async def happen(db: Database, count: int, job: UUID = JOB, namespace: str = "te
             "SELECT now(), 'status', $1, $2, n, $4 FROM generate_series(1, $3::int) AS n",
             namespace, job, count, resource,
         )  # fmt: skip
-    await feed.publish(db, 10_000)
+    await entries.publish(db, 10_000)
 
 
 @asynccontextmanager

@@ -12,9 +12,11 @@ import httpx2
 
 from app.api.settings import HttpSettings
 from app.clock import SystemClock
-from app.db import controller, feed, leases, tokens
+from app.db import leases, tokens
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
+from app.db.feed import entries
+from app.db.jobs import controller
 from app.domain.credentials import credential_of
 from app.domain.dialects.base import Limits
 from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
@@ -184,7 +186,7 @@ async def _answering(client: httpx2.AsyncClient) -> None:
 async def _publish(db: Database) -> None:
     while True:
         with suppress(DatabaseUnavailable):  # on a machine under load for a moment; the real one repeats it, too
-            await feed.publish(db)
+            await entries.publish(db)
         await asyncio.sleep(0.02)
 
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.db import sample_controller
-from app.db.sample_controller import SamplePass
-from app.db.sample_rows import SampleRow
+from app.db.samples import controller as sample_controller
+from app.db.samples.controller import SamplePass
+from app.db.samples.rows import SampleRow
 from tests.domain.cache.made import a_job, a_set
 from tests.support.gateway import NAMESPACE, Gateway
 

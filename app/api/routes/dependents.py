@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Response
 from app.api.podless import PodlessResource
 from app.api.routes.reading import Locate, Located, documented, places, sent
 from app.api.views import View
-from app.db.sample_rows import SampleRow
+from app.db.samples.rows import SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.listing import Criteria

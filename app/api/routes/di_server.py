@@ -15,7 +15,7 @@ from app.api.envelope import succeeded
 from app.api.errors import refuse_parameter
 from app.api.parameters import check_namespace, refuse_unknown_query
 from app.api.views import View
-from app.db.job_rows import JobRow
+from app.db.jobs.rows import JobRow
 from app.domain import names
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import InvalidManifest, NotFound, TooLarge

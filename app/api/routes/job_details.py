@@ -11,8 +11,8 @@ from app.api.polling import answer
 from app.api.rendering import list_bytes, replica_view, scale_record_view
 from app.api.routes.reading import Locate, Located, documented, places, sent
 from app.api.views import ManifestList, ReplicaPage, ScaleRecordPage
-from app.db.job_rows import JobRow
-from app.db.replicas import ReplicaFilter
+from app.db.jobs.replicas import ReplicaFilter
+from app.db.jobs.rows import JobRow
 from app.domain.vocabulary import ReplicaPhase
 
 

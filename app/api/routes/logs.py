@@ -12,8 +12,8 @@ from app.api.errors import refuse_parameter
 from app.api.jobs import JOBS_RESOURCE
 from app.api.lasting import LastingResponse
 from app.api.routes.reading import Locate, Located, places
-from app.db.job_rows import JobRow
-from app.db.replicas import ReplicaFilter
+from app.db.jobs.replicas import ReplicaFilter
+from app.db.jobs.rows import JobRow
 from app.domain.errors import DomainError, NotFound
 from app.services.lasting import Ending, Kind
 from app.services.logs import LogRequest, LogStream

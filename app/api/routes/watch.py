@@ -11,7 +11,7 @@ from app.api.parameters import NamespaceFilter
 from app.api.resources import Resource
 from app.api.routes.reading import Located, places
 from app.api.streaming import LastEventId, LastEventIdQuery, documented, stream
-from app.db.feed import FeedEvent
+from app.db.feed.entries import FeedEvent
 from app.services.gateway import Services
 from app.services.watching import Interest
 

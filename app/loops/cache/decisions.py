@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from app.db import sample_controller
-from app.db.sample_rows import SampleRow
+from app.db.samples import controller as sample_controller
+from app.db.samples.rows import SampleRow
 from app.domain.cache.job_options import JobOptions
 from app.domain.cache.reconcile.needs import needs
 from app.domain.cache.reconcile.sample_jobs import reconcile_job

@@ -19,11 +19,11 @@ from uuid import UUID, uuid4
 import structlog
 
 from app.cancellation import TaskGroup, rounds
-from app.db import sample_controller
 from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.db.notifications import INTENT
-from app.db.sample_controller import LiveSample, SamplePass
-from app.db.sample_rows import SampleRow
+from app.db.samples import controller as sample_controller
+from app.db.samples.controller import LiveSample, SamplePass
+from app.db.samples.rows import SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import JobDecision, SetDecision, SetRecord
 from app.domain.cache.vocabulary import SetPhase

@@ -16,10 +16,10 @@ from types import SimpleNamespace
 from typing import Any, Self
 from uuid import UUID, uuid4
 
-from app.db import leases, resources, samples
+from app.db import leases, resources
 from app.db.engine import Database
 from app.db.resources import StoredRow
-from app.db.sample_rows import SampleRow
+from app.db.samples.rows import SampleRow, sample_events, stored_as
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.sample_set import API_VERSION
@@ -162,13 +162,13 @@ class Stage:
 
     async def row(self, uid: UUID) -> SampleRow:
         for kind in (SAMPLE_SET, SAMPLE_JOB):
-            found = await resources.get(self.db, samples.stored_as(kind), uid)
+            found = await resources.get(self.db, stored_as(kind), uid)
             if found is not None:
                 return found
         raise LookupError(uid)
 
     async def reasons(self, uid: UUID) -> list[str]:
-        return [event.reason for event in await samples.events(self.db, uid, limit=100)]
+        return [event.reason for event in await sample_events(self.db, uid, limit=100)]
 
     async def reconcile(self, uid: UUID) -> SampleRow:
         await self.sets._reconcile_once(str(uid))

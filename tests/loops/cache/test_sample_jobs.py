@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.db import resources, samples
-from app.db.sample_rows import SampleRow
+from app.db import resources
+from app.db.samples.rows import SampleRow, stored_as
 from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.cache.reconcile.values import JobRecord
 from app.loops.cache.reconciler import FRESH_SECONDS
@@ -179,7 +179,7 @@ async def test_a_kind_without_a_reconcile_step_is_acknowledged(stage: Stage) -> 
             dict(note.example), stage.namespace, actor="alice", key=None, render=lambda _: b"{}"
         )
         assert await stage.sets._reconcile(str(created.uid)) is True
-        row = await resources.get(stage.db, samples.stored_as(note), created.uid)
+        row = await resources.get(stage.db, stored_as(note), created.uid)
         assert row is not None
         assert (row.observed_generation, row.phase) == (1, "")
         await stage.editor(note).merge(

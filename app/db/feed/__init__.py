@@ -1,0 +1,1 @@
+"""The feed of changes: transactions announce changes, the publisher numbers them, and readers follow the numbers."""

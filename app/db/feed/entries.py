@@ -1,0 +1,143 @@
+"""The numbered feed of changes: gap-free, in the order of commits, the same for every reader.
+
+    transaction ─▶ row without a number ─▶ commit ─▶ publish: number what is committed ─▶ commit ─▶ readers
+
+A number drawn while writing would become visible out of order: the later transaction may commit first, and a reader
+that has passed it never sees the earlier one. So rows are numbered after their commit, by one publisher at a time,
+under a lock that is released only when the numbers are visible.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.db.engine import Database
+from app.db.feed.changes import JOBS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedEvent:
+    """`type` is one of `app.db.events`; `version` is that of the job, or of another `resource`, after the change."""
+
+    seq: int
+    at: datetime
+    type: str
+    namespace: str
+    job_uid: UUID
+    version: int
+    resource: str = JOBS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What can be read: `first` to `last`; `first` is one more than `last` when there is nothing."""
+
+    epoch: int
+    first: int
+    last: int
+
+    def continues(self, epoch: int, after_seq: int) -> bool:
+        """Whether a reader that has seen all up to there misses nothing by going on."""
+        return epoch == self.epoch and self.first - 1 <= after_seq <= self.last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedPage:
+    """Events that the filter lets through, and `upto`: where to go on, past those that it does not.
+
+    `bounds` are of the same moment: check with them that nothing was dropped before the first event.
+    """
+
+    events: Sequence[FeedEvent]
+    upto: int
+    bounds: Bounds
+
+
+PUBLISHER_LOCK = 4_401_973_265_120_067
+
+_TAKE_TURN = "SELECT pg_try_advisory_xact_lock($1)"
+_NUMBER = """
+WITH batch AS MATERIALIZED (
+    SELECT id, row_number() OVER (ORDER BY id) AS place
+    FROM (SELECT id FROM job_events WHERE seq IS NULL ORDER BY id LIMIT $1) AS waiting
+), head AS (
+    UPDATE feed SET last = last + (SELECT count(*) FROM batch) WHERE EXISTS (SELECT FROM batch)
+    RETURNING last - (SELECT count(*) FROM batch) AS before
+)
+UPDATE job_events AS e SET seq = head.before + batch.place FROM batch, head
+WHERE e.id = batch.id AND e.id = ANY(ARRAY(SELECT id FROM batch))
+"""
+_BOUNDS = "SELECT epoch, first, last FROM feed"
+_READ = """
+SELECT f.epoch, f.first, f.last, e.*
+FROM feed AS f LEFT JOIN LATERAL (
+    SELECT seq, at, type, namespace, job_uid, version, resource FROM job_events
+    WHERE seq > $1 AND ($3::text[] IS NULL OR namespace = ANY($3)) AND ($4::uuid IS NULL OR job_uid = $4)
+    ORDER BY seq LIMIT $2
+) AS e ON true
+ORDER BY e.seq
+"""
+_FORGET = """
+WITH oldest AS MATERIALIZED (
+    SELECT e.seq, e.at < $1 AND e.seq <= f.last - $2 AS old
+    FROM job_events AS e, feed AS f WHERE e.seq IS NOT NULL ORDER BY e.seq LIMIT $3
+), cut AS (
+    SELECT COALESCE(min(seq) FILTER (WHERE NOT old) - 1, max(seq)) AS seq FROM oldest
+), moved AS (
+    UPDATE feed SET first = cut.seq + 1 FROM cut WHERE cut.seq >= feed.first RETURNING 1
+)
+DELETE FROM job_events
+WHERE seq = ANY(ARRAY(SELECT oldest.seq FROM oldest, cut WHERE oldest.seq <= cut.seq))
+"""
+
+
+async def publish(db: Database, limit: int = 1000) -> int | None:
+    """Number what is committed, `limit` rows at most. None when another publisher is at it: it may have missed the
+    newest rows, so come again soon.
+    """
+    async with db.begin() as connection:
+        if not await connection.fetchval(_TAKE_TURN, PUBLISHER_LOCK):
+            return None
+        # A statement of its own: it must see what was committed until the lock was ours.
+        status: str = await connection.execute(_NUMBER, limit)
+    return _rows(status)
+
+
+async def bounds(db: Database) -> Bounds:
+    async with db.read() as connection:
+        return Bounds(**await connection.fetchrow(_BOUNDS))
+
+
+async def read(
+    db: Database,
+    after_seq: int,
+    limit: int,
+    *,
+    namespaces: Sequence[str] | None = None,
+    job_uid: UUID | None = None,
+) -> FeedPage:
+    """What follows `after_seq`, in order."""
+    async with db.read() as connection:
+        rows = await connection.fetch(_READ, after_seq, limit, namespaces, job_uid)
+    now = Bounds(epoch=rows[0]["epoch"], first=rows[0]["first"], last=rows[0]["last"])
+    events = [_event(row) for row in rows if row["seq"] is not None]
+    upto = events[-1].seq if len(events) == limit else max(now.last, after_seq)
+    return FeedPage(events=events, upto=upto, bounds=now)
+
+
+def _event(row: Any) -> FeedEvent:
+    names = ("seq", "at", "type", "namespace", "job_uid", "version", "resource")
+    return FeedEvent(**{name: row[name] for name in names})
+
+
+async def forget(db: Database, *, before: datetime, keep: int, limit: int) -> int:
+    """Drop events that are older than `before` and not among the last `keep`; returns how many, `limit` at most."""
+    async with db.read() as connection:
+        status: str = await connection.execute(_FORGET, before, keep, limit)
+    return _rows(status)
+
+
+def _rows(status: str) -> int:
+    return int(status.rpartition(" ")[2])

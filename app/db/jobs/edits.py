@@ -1,0 +1,229 @@
+"""What people want of a stored job (another spec, its cancellation, its removal) and what its own pods tell of it.
+
+One transaction each. A change of what people want raises `version` and `intent_version`, adds a history row that says
+who wants what, and a row in the feed; the controller's answer follows in rows of its own. A repeated cancel or remove
+changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.db import codec
+from app.db.engine import Connection, Database
+from app.db.feed import changes
+from app.db.history import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_REQUESTED
+from app.db.jobs.names import reserve_more, settle_more
+from app.db.jobs.pod_room import append, with_room
+from app.db.jobs.rows import COLUMNS, JobRow, job_row
+from app.domain.dialects.changes import is_respecified
+from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.name_ranges import NameRange
+from app.domain.plan import Manifest
+from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
+from app.domain.vocabulary import TERMINAL_PHASES
+from app.faultpoints import FaultPoint, reached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleChange:
+    """An edit's change of how many replicas a task shall have."""
+
+    task: str
+    from_replicas: int
+    to_replicas: int
+    reason: str
+
+
+_TERMINAL = sorted(TERMINAL_PHASES)
+
+_LOCK = f"SELECT j.intent_version, {COLUMNS} FROM jobs AS j WHERE j.uid = $1 FOR UPDATE"  # noqa: S608  columns of our own
+_EDIT = f"""
+UPDATE jobs AS j
+SET manifest = $2, labels = $3, generation = generation + $7::int, version = version + 1,
+    intent_version = intent_version + 1, intent_at = $5, history_count = history_count + 1,
+    scale_count = scale_count + $4, planned_pods = planned_pods + $6
+WHERE uid = $1 RETURNING j.history_count, j.scale_count, {COLUMNS}
+"""  # noqa: S608  columns of our own
+_CANCEL = f"""
+UPDATE jobs AS j
+SET cancel_requested_at = $2, cancel_requested_by = $3, cancel_reason = $4, version = version + 1,
+    intent_version = intent_version + 1, intent_at = $2, history_count = history_count + 1
+WHERE uid = $1 AND cancel_requested_at IS NULL AND phase <> ALL($5::text[])
+RETURNING j.history_count, {COLUMNS}
+"""  # noqa: S608  columns of our own
+_REMOVE = f"""
+UPDATE jobs AS j
+SET remove_requested_at = COALESCE(remove_requested_at, $2),
+    deleted_at = CASE WHEN $3 THEN COALESCE(deleted_at, $2) ELSE deleted_at END,
+    cancel_requested_at = CASE WHEN phase = ANY($6::text[]) THEN cancel_requested_at
+                               ELSE COALESCE(cancel_requested_at, $2) END,
+    cancel_requested_by = CASE WHEN phase = ANY($6::text[]) THEN cancel_requested_by
+                               ELSE COALESCE(cancel_requested_by, $4) END,
+    cancel_reason = CASE WHEN phase = ANY($6::text[]) THEN cancel_reason ELSE COALESCE(cancel_reason, $5) END,
+    version = version + 1, intent_version = intent_version + 1, intent_at = $2, history_count = history_count + 1
+WHERE uid = $1 AND (remove_requested_at IS NULL OR $3 AND deleted_at IS NULL)
+RETURNING j.history_count, {COLUMNS}
+"""  # noqa: S608  columns of our own
+_REPORT = """
+UPDATE jobs SET reported = $2, version = version + 1
+WHERE uid = $1 AND reported IS DISTINCT FROM $2 AND phase <> ALL($3::text[]) AND deleted_at IS NULL
+RETURNING namespace, uid, version
+"""
+_LIVES = "SELECT phase <> ALL($2::text[]) AND deleted_at IS NULL FROM jobs WHERE uid = $1"
+_HISTORY = """
+INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor) VALUES ($1, $2, $3, $4, $5, $6, $7)
+"""
+_SCALE = """
+INSERT INTO scale_records (job_uid, seq, task, from_replicas, to_replicas, actor, reason, requested_at)
+SELECT $1, $2 + place, task, from_replicas, to_replicas, $3, reason, $4
+FROM unnest($5::text[], $6::int[], $7::int[], $8::text[]) WITH ORDINALITY
+  AS w(task, from_replicas, to_replicas, reason, place)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """What is edited, by whom, and what the caller has seen: `expected_…` of None does not care.
+
+    `expected_version` refuses the edit after any change of the job, `expected_intent_version` after another edit, a
+    cancel or a delete only: what the controller concludes meanwhile does not matter to it.
+
+    `names` are those that the job may use from now on beside the ones it has. `added_pods` is how many more pods the
+    job in `namespace` would have; how many fewer, if it is negative.
+    """
+
+    manifest: Manifest
+    labels: Mapping[str, str]
+    actor: str
+    at: datetime
+    expected_version: int | None = None
+    expected_intent_version: int | None = None
+    reason: str = EDITED
+    message: str = ""
+    scales: Sequence[ScaleChange] = ()
+    namespace: str = ""
+    added_pods: int = 0
+    names: Sequence[NameRange] = ()
+
+
+async def edit(db: Database, uid: UUID, change: Edit, limits: PodLimits = DEFAULT_LIMITS) -> JobRow:
+    """Replace the manifest.
+
+    Raises:
+        NotFound, PreconditionFailed: no such job, or another version of it than expected.
+        Conflict: it has ended or is being deleted, another live job uses a name that it would need, or the pods that it
+            would have more exceed a limit.
+    """
+
+    async def store(connection: Connection, room: PodRoom) -> JobRow:
+        return await edit_in(connection, room, uid, change)
+
+    after = await with_room(db, {change.namespace: change.added_pods}, limits, store)
+    reached(FaultPoint.EDIT_STORED)
+    return after
+
+
+async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: Edit) -> JobRow:
+    """`edit` inside the caller's transaction, which has the room for what the edit adds."""
+    await reserve_more(connection, uid, change.names)
+    before = await connection.fetchrow(_LOCK, uid)
+    job = _require(uid, before, change)
+    over = room.take(job.namespace, change.added_pods)
+    if over is not None:
+        raise Conflict("the job cannot grow so far now", code="TooManyPods", errors=[over.error("/spec")])
+    await settle_more(connection, uid, job.namespace, change.names)
+    respecified = int(is_respecified(job.manifest, change.manifest))
+    values = (change.manifest, dict(change.labels), len(change.scales), change.at, change.added_pods, respecified)
+    after = await connection.fetchrow(_EDIT, uid, *values)
+    await append(connection, job.namespace, change.added_pods)
+    await _scale(connection, uid, after["scale_count"] - len(change.scales), change)
+    return await _told(connection, after, changes.EDITED, (change.at, change.reason, change.message, change.actor))
+
+
+def _require(uid: UUID, locked: Any, change: Edit) -> JobRow:
+    if locked is None:
+        raise NotFound(f"there is no job {uid}")
+    job = job_row(locked)
+    expected = (change.expected_version, job.version), (change.expected_intent_version, locked["intent_version"])
+    if any(wanted not in (None, present) for wanted, present in expected):
+        raise PreconditionFailed("the job has changed since it was read: read it again and repeat the edit")
+    if job.deleted_at is not None or job.remove_requested_at is not None:
+        raise Conflict("the job is being deleted and cannot be edited", code="Deleted")
+    if job.finished:
+        raise Conflict(f"the job has ended as {job.status.phase} and cannot be edited", code="AlreadyFinished")
+    return job
+
+
+async def request_cancel(db: Database, uid: UUID, *, actor: str, at: datetime, reason: str | None = None) -> JobRow:
+    """Ask for the job's end. Of a job that has ended, or is being cancelled, this changes nothing.
+
+    Raises:
+        NotFound: no such job.
+    """
+    async with db.begin() as connection:
+        after = await connection.fetchrow(_CANCEL, uid, at, actor, reason, _TERMINAL)
+        if after is None:
+            return await _unchanged(connection, uid)
+        return await _told(connection, after, changes.CANCELLED, (at, CANCEL_REQUESTED, reason or "", actor))
+
+
+async def request_remove(
+    db: Database, uid: UUID, *, actor: str, at: datetime, delete: bool = False, reason: str | None = None
+) -> JobRow:
+    """Ask for all objects to be taken away, which cancels a live job; `delete` hides the job as well.
+
+    Raises:
+        NotFound: no such job.
+    """
+    async with db.begin() as connection:
+        after = await connection.fetchrow(_REMOVE, uid, at, delete, actor, reason, _TERMINAL)
+        if after is None:
+            return await _unchanged(connection, uid)
+        what, word = (changes.DELETED, DELETE_REQUESTED) if delete else (changes.REMOVED, REMOVE_REQUESTED)
+        return await _told(connection, after, what, (at, word, reason or "", actor))
+
+
+async def set_reported(db: Database, uid: UUID, value: Mapping[str, Any]) -> bool:
+    """Keep what the job's own pods tell in place of what they told before; whether that is something else.
+
+    Raises:
+        NotFound: no such job.
+        Conflict: the job has ended or was deleted (AlreadyFinished); its record stays as it was then.
+    """
+    async with db.begin() as connection:
+        after = await connection.fetchrow(_REPORT, uid, dict(value), _TERMINAL)
+        if after is not None:
+            await changes.announce(connection, changes.STATUS, [tuple(after)])
+            return True
+        lives = await connection.fetchval(_LIVES, uid, _TERMINAL)
+        if lives is None:
+            raise NotFound(f"there is no job {uid}")
+        if not lives:
+            raise Conflict("the job has ended: its pods cannot report any more", code="AlreadyFinished")
+        return False
+
+
+async def _unchanged(connection: Connection, uid: UUID) -> JobRow:
+    row = await connection.fetchrow(_LOCK, uid)
+    if row is None:
+        raise NotFound(f"there is no job {uid}")
+    return job_row(row)
+
+
+async def _told(connection: Connection, after: Any, what: str, entry: tuple[datetime, str, str, str]) -> JobRow:
+    """Write the history row, under the number that the update has drawn, and the feed row."""
+    at, reason, message, actor = entry
+    job = job_row(after)
+    phase = job.status.phase
+    await connection.execute(_HISTORY, job.uid, after["history_count"], at, phase, reason, message, actor)
+    await changes.announce(connection, what, [(job.namespace, job.uid, job.version)])
+    return job
+
+
+async def _scale(connection: Connection, uid: UUID, count: int, change: Edit) -> None:
+    if change.scales:
+        rows = [(scale.task, scale.from_replicas, scale.to_replicas, scale.reason) for scale in change.scales]
+        await connection.execute(_SCALE, uid, count, change.actor, change.at, *codec.columns(rows))

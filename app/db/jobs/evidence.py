@@ -1,0 +1,103 @@
+"""Last words of ended attempts: log tails as bytes, the last events, and whether they were to be had."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from app.db import leases
+from app.db.engine import Connection, Database
+from app.db.feed import changes
+from app.db.leases import Lease
+from app.domain.plan import Rank
+from app.domain.vocabulary import Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """The end of a container's log; `truncated` when there was more before it."""
+
+    tail: bytes
+    truncated: bool = False
+
+
+_LOCK = """
+UPDATE jobs SET version = version + 1, status_version = status_version + 1
+WHERE uid = $1 RETURNING namespace, uid, version
+"""
+_LOG = """
+INSERT INTO attempt_logs (job_uid, task, rank, attempt, container, tail, truncated)
+SELECT $1, $2, $3, $4, * FROM unnest($5::text[], $6::bytea[], $7::bool[])
+ON CONFLICT (job_uid, task, rank, attempt, container) DO UPDATE SET tail = excluded.tail, truncated = excluded.truncated
+"""
+_EVENTS = """
+INSERT INTO attempt_events (job_uid, task, rank, attempt, events) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (job_uid, task, rank, attempt) DO UPDATE SET events = excluded.events
+"""
+_ATTEMPT = """
+UPDATE attempts SET evidence = $5, evidence_reason = $6 WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4
+"""
+_REPLICA = """
+UPDATE replicas SET evidence = $5, evidence_reason = $6 WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4
+"""
+_READ_LOG = """
+SELECT tail, truncated FROM attempt_logs
+WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4 AND container = $5
+"""
+_READ_EVENTS = """
+SELECT events FROM attempt_events WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """What was to be had of one attempt; `reason` says why not all of it, where it was not."""
+
+    key: Rank
+    attempt: int
+    state: Evidence
+    reason: str | None = None
+    logs: Mapping[str, Log]
+    events: Sequence[Mapping[str, Any]] = ()
+
+
+async def store(db: Database, lease: Lease, uid: UUID, capture: Capture) -> bool:
+    """Keep it and say so on the attempt. False when there is no such job any more.
+
+    Raises:
+        LeaseLost: another controller is at work; nothing was written.
+    """
+    async with db.begin() as connection:
+        await leases.fence(connection, lease)
+        changed = await connection.fetchrow(_LOCK, uid)
+        if changed is None:
+            return False
+        await _write(connection, (uid, *capture.key, capture.attempt), capture)
+        await changes.announce(connection, changes.STATUS, [tuple(changed)])
+    return True
+
+
+async def _write(connection: Connection, key: tuple[UUID, str, int, int], capture: Capture) -> None:
+    if capture.logs:
+        tails = [log.tail for log in capture.logs.values()]
+        await connection.execute(
+            _LOG, *key, list(capture.logs), tails, [log.truncated for log in capture.logs.values()]
+        )
+    if capture.events:
+        await connection.execute(_EVENTS, *key, list(capture.events))
+    await connection.execute(_ATTEMPT, *key, capture.state, capture.reason)
+    await connection.execute(_REPLICA, *key, capture.state, capture.reason)
+
+
+async def log(db: Database, uid: UUID, key: Rank, attempt: int, container: str) -> Log | None:
+    """The stored end of a container's log."""
+    async with db.read() as connection:
+        row = await connection.fetchrow(_READ_LOG, uid, *key, attempt, container)
+    return None if row is None else Log(**row)
+
+
+async def pod_events(db: Database, uid: UUID, key: Rank, attempt: int) -> list[dict[str, Any]]:
+    """The stored last events about an attempt's pod."""
+    async with db.read() as connection:
+        found = await connection.fetchval(_READ_EVENTS, uid, *key, attempt)
+    return found or []

@@ -1,0 +1,148 @@
+"""Submissions that arrive together share a transaction: one commit to the disk instead of one each.
+
+An idle committer flushes at once; while a commit is under way, what arrives waits for its end and goes together.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.cancellation import rounds
+from app.db.engine import Database
+from app.db.errors import DatabaseContended, DatabaseUnavailable
+from app.db.idempotency import KeyInFlight
+from app.db.jobs.submit import Answer, NewJob, submit, submit_together
+from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits
+from app.faultpoints import FaultPoint, reached
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    job: NewJob
+    answer: asyncio.Future[Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class _Together:
+    """All or none: a transaction of their own."""
+
+    jobs: Sequence[NewJob]
+    answer: asyncio.Future[Mapping[int, Answer]]
+
+
+class GroupCommit:
+    """`run` commits, in its owner's TaskGroup; `submit` waits for its own answer."""
+
+    def __init__(self, db: Database, limits: PodLimits = DEFAULT_LIMITS, max_jobs: int = 256) -> None:
+        self._db = db
+        self._limits = limits
+        self._max_jobs = max_jobs
+        self._waiting: deque[_Waiting | _Together] = deque()
+        self._arrived = asyncio.Event()
+        self._closed = False
+
+    async def submit(self, job: NewJob) -> Answer:
+        """Store one job durably. A caller that goes away does not take it back.
+
+        Raises:
+            NotStorable: the database cannot hold it.
+            DatabaseUnavailable: nothing is known of its fate; repeat it with the same idempotency key.
+        """
+        waiting = _Waiting(job, asyncio.get_running_loop().create_future())
+        self._enqueue(waiting)
+        return await waiting.answer
+
+    async def submit_together(self, jobs: Sequence[NewJob]) -> Mapping[int, Answer]:
+        """Store all of them durably or none; by place why not. It raises what `submit` raises."""
+        together = _Together(jobs, asyncio.get_running_loop().create_future())
+        self._enqueue(together)
+        return await together.answer
+
+    def _enqueue(self, waiting: _Waiting | _Together) -> None:
+        if self._closed:
+            raise DatabaseUnavailable("this process is stopping and takes no more jobs")
+        self._waiting.append(waiting)
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Commit until cancelled; then those who still wait are told so. It may be run again after it has ended."""
+        self._closed = False
+        batch: list[_Waiting | _Together] = []
+        try:
+            for _ in rounds():
+                await self._arrived.wait()
+                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._max_jobs))]
+                if not self._waiting:
+                    self._arrived.clear()
+                if alone := [waiting for waiting in batch if isinstance(waiting, _Waiting)]:
+                    await self._commit(alone)
+                for waiting in batch:
+                    if isinstance(waiting, _Together):
+                        await self._commit_together(waiting)
+        finally:
+            self._closed = True
+            stopping = DatabaseUnavailable("this process stopped before the job was known to be stored")
+            # What is refused here must never be stored by a later run: its client submits it again.
+            left = [*batch, *self._waiting]
+            self._waiting.clear()
+            self._arrived.clear()
+            _refuse(left, stopping)
+
+    async def _commit(self, batch: Sequence[_Waiting]) -> None:
+        """One transaction for all; where something in it cannot be stored, one each, so that only that one fails."""
+        reached(FaultPoint.SUBMISSION_ARRIVED)
+        try:
+            answers = await submit(self._db, [waiting.job for waiting in batch], self._limits)
+            reached(FaultPoint.SUBMISSION_STORED)
+        except DatabaseUnavailable as error:
+            if isinstance(error, DatabaseContended):
+                await self._commit_each(batch)
+            else:
+                _refuse(batch, error)
+        except Exception:  # noqa: BLE001  whatever one of them is, it is told to that one alone below
+            await self._commit_each(batch)
+        else:
+            for waiting, answer in zip(batch, answers, strict=True):
+                _answer(waiting, answer)
+
+    async def _commit_together(self, together: _Together) -> None:
+        reached(FaultPoint.SUBMISSION_ARRIVED)
+        try:
+            refused = await submit_together(self._db, together.jobs, self._limits)
+            reached(FaultPoint.SUBMISSION_STORED)
+            _answer(together, refused)
+        except DatabaseContended as error:
+            if together.jobs[0].idempotency is None:
+                _refuse([together], error)
+            else:
+                _answer(together, {0: KeyInFlight()})
+        except Exception as error:  # noqa: BLE001  a fault, too, belongs to its own caller and not to all
+            _refuse([together], error)
+
+    async def _commit_each(self, batch: Sequence[_Waiting]) -> None:
+        for waiting in batch:
+            await self._commit_alone(waiting)
+
+    async def _commit_alone(self, waiting: _Waiting) -> None:
+        try:
+            _answer(waiting, (await submit(self._db, [waiting.job], self._limits))[0])
+        except DatabaseContended as error:
+            if waiting.job.idempotency is None:
+                _refuse([waiting], error)
+            else:
+                _answer(waiting, KeyInFlight())
+        except Exception as error:  # noqa: BLE001  a fault, too, belongs to its own caller and not to all
+            _refuse([waiting], error)
+
+
+def _answer(waiting: _Waiting | _Together, answer: Any) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_result(answer)
+
+
+def _refuse(batch: Sequence[_Waiting | _Together], error: Exception) -> None:
+    for waiting in batch:
+        if not waiting.answer.done():
+            waiting.answer.set_exception(error)

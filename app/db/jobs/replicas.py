@@ -1,0 +1,109 @@
+"""The replicas of jobs, in order of task and rank."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from app.db import codec
+from app.db.engine import Connection, Database
+from app.domain.plan import Rank
+from app.domain.status.records import Replica
+from app.domain.vocabulary import ReplicaPhase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReplica:
+    """A replica and the name of its pod, where the controller has told it."""
+
+    replica: Replica
+    pod_name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaFilter:
+    """Which replicas of a job; None and an empty sequence leave nothing out."""
+
+    task: str | None = None
+    rank: int | None = None
+    phases: Sequence[ReplicaPhase] = ()
+
+
+# Rows that are decoded before others have their turn: about ten milliseconds.
+_ROWS_A_TURN = 500
+_ATTEMPT = ", ".join(codec.ATTEMPT_COLUMNS)
+_REPLICAS = f"""
+SELECT job_uid, task, rank, pod_name, attempt, {_ATTEMPT}, restarts, disruptions, retry_at, settled, leaving
+FROM replicas WHERE job_uid = ANY($1::uuid[]) ORDER BY job_uid, task, rank
+"""  # noqa: S608  the columns are ours
+_REPLICA_PAGE = f"""
+SELECT job_uid, task, rank, pod_name, attempt, {_ATTEMPT}, restarts, disruptions, retry_at, settled, leaving
+FROM replicas
+WHERE job_uid = $1 AND ($2::text IS NULL OR task = $2) AND ($3::int IS NULL OR rank = $3)
+  AND (cardinality($4::text[]) = 0 OR phase = ANY($4::text[]))
+ORDER BY task, rank OFFSET $5 LIMIT $6
+"""  # noqa: S608  the columns are ours
+
+
+async def of(db: Database, uid: UUID) -> Sequence[StoredReplica]:
+    return (await of_many(db, [uid])).get(uid, ())
+
+
+async def of_many(db: Database, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[StoredReplica]]:
+    """Of several jobs at once; a job without replicas is left out."""
+    async with db.read() as connection:
+        return await load_replicas(connection, uids)
+
+
+async def page(db: Database, uid: UUID, where: ReplicaFilter, *, start: int, limit: int) -> Sequence[StoredReplica]:
+    """At most `limit` replicas of a job, without the first `start` ones."""
+    async with db.read() as connection:
+        return await load_replica_page(connection, uid, where.task, where.rank, where.phases, start, limit)
+
+
+async def tasks(db: Database, uid: UUID) -> list[str]:
+    """The tasks of which replicas are stored."""
+    async with db.read() as connection:
+        rows = await connection.fetch("SELECT DISTINCT task FROM replicas WHERE job_uid = $1 ORDER BY task", uid)
+    return [row["task"] for row in rows]
+
+
+async def load_replicas(connection: Connection, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[StoredReplica]]:
+    found: dict[UUID, list[StoredReplica]] = defaultdict(list)
+    for place, row in enumerate(await connection.fetch(_REPLICAS, uids)):
+        found[row["job_uid"]].append(_stored_replica(row))
+        if place % _ROWS_A_TURN == 0:
+            await asyncio.sleep(0)
+    return found
+
+
+async def load_replica_page(
+    connection: Connection,
+    uid: UUID,
+    task: str | None,
+    rank: int | None,
+    phases: Sequence[str],
+    start: int,
+    limit: int,
+) -> Sequence[StoredReplica]:
+    """Replicas of one job in order of task and rank."""
+    rows = await connection.fetch(_REPLICA_PAGE, uid, task, rank, [str(phase) for phase in phases], start, limit)
+    return [_stored_replica(row) for row in rows]
+
+
+def _stored_replica(row: Mapping[str, Any]) -> StoredReplica:
+    return StoredReplica(replica=_replica(row), pod_name=row["pod_name"])
+
+
+def _replica(row: Mapping[str, Any]) -> Replica:
+    return Replica(
+        key=Rank(row["task"], row["rank"]),
+        attempt=codec.attempt_from(row, row["attempt"]),
+        restarts=row["restarts"],
+        disruptions=row["disruptions"],
+        retry_at=row["retry_at"],
+        settled=row["settled"],
+        leaving=row["leaving"],
+    )

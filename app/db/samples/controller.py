@@ -1,0 +1,202 @@
+"""Queries of the controller for SampleSets and SampleJobs, and the only statement that writes its decisions.
+
+A request of a client increases `intent_version` and sets `intent_at`. The write of a decision on that version sets
+`intent_at` to null. A notification on `notifications.INTENT` makes the controller query at once, and may be lost.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from app.db import codec, leases
+from app.db.engine import Connection, Database
+from app.db.feed import changes
+from app.db.leases import Lease
+from app.db.queries import in_namespaces, namespace_arguments
+from app.db.samples.rows import COLUMNS, SampleRow, record_document, sample_row
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.cache.reconcile.values import SampleEvent
+from app.domain.cache.vocabulary import SampleJobPhase
+from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
+from app.domain.outcome import concluded
+from app.domain.status.records import ACTOR_CONTROLLER
+from app.domain.vocabulary import TERMINAL_PHASES
+
+
+class LiveSample(NamedTuple):
+    uid: UUID
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountingJob:
+    """A job that has not ended and whose manifest names the claim."""
+
+    uid: UUID
+    name: str
+    kind: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplePass:
+    """What a pass concluded, and the versions it was made on.
+
+    `observed_at` and `cache_observed_at` of None leave what is stored. `gone`: nothing of the sample is left.
+    """
+
+    uid: UUID
+    intent_version: int
+    generation: int
+    phase: str
+    record: Any
+    reason: str = ""
+    message: str = ""
+    events: Sequence[SampleEvent] = ()
+    wake_at: datetime | None = None
+    observed_at: datetime | None = None
+    cache_observed_at: datetime | None = None
+    gone: bool = False
+
+
+# One that has succeeded is done for good: nobody can edit it.
+_UNFINISHED: Final = f"gone_at IS NULL AND phase <> '{SampleJobPhase.SUCCEEDED}'"
+_LIVE: Final = f"""
+SELECT uid, namespace FROM samples WHERE {_UNFINISHED} AND {in_namespaces(1)}
+"""  # noqa: S608  words of our own
+_PENDING_INTENTS: Final = f"""
+SELECT uid, namespace FROM samples WHERE intent_at IS NOT NULL AND {in_namespaces(2)} ORDER BY intent_at LIMIT $1
+"""  # noqa: S608  words of our own
+_DUE: Final = f"""
+SELECT uid, namespace FROM samples WHERE wake_at <= $1 AND {in_namespaces(3)} ORDER BY wake_at LIMIT $2
+"""  # noqa: S608  words of our own
+_LOAD: Final = f"""
+SELECT {COLUMNS} FROM samples AS s
+WHERE s.uid = $1 AND s.gone_at IS NULL AND {in_namespaces(2, "s.namespace")}
+"""  # noqa: S608  columns of our own
+_LIVE_NAMED: Final = f"""
+SELECT {COLUMNS} FROM samples AS s WHERE s.kind = $1 AND s.namespace = $2 AND s.name = $3 AND s.gone_at IS NULL
+"""  # noqa: S608  columns of our own
+_OF_SET: Final = f"""
+SELECT uid FROM samples WHERE kind = $1 AND namespace = $2 AND set_name = $3 AND {_UNFINISHED} ORDER BY created_at
+"""  # noqa: S608  words of our own
+# The text is looked at first: parsing is for the few manifests that have the word at all. Postgres' jsonb knows no NUL.
+_MOUNTING: Final = """
+SELECT uid, name, kind, phase FROM jobs
+WHERE namespace = $1 AND NOT quiet AND deleted_at IS NULL AND phase <> ALL($3::text[])
+  AND CASE WHEN strpos(manifest::text, to_json($2::text)::text) > 0 AND strpos(manifest::text, '\\u0000') = 0
+           THEN jsonb_path_exists(manifest::jsonb, '$.**.persistentVolumeClaim.claimName ? (@ == $claim)',
+                                  jsonb_build_object('claim', $2::text))
+           ELSE false END
+ORDER BY created_at DESC, uid DESC LIMIT $4
+"""
+_LOCK: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1 AND s.gone_at IS NULL FOR UPDATE"  # noqa: S608
+_WRITE: Final = f"""
+UPDATE samples AS s
+SET phase = $2, reason = $3, message = $4, record = $5, observed_generation = $6, wake_at = $7, intent_at = NULL,
+    observed_at = COALESCE($8, observed_at), cache_observed_at = COALESCE($9, cache_observed_at), gone_at = $10,
+    version = version + $11::int, history_count = history_count + $12::int, event_count = event_count + $13::int,
+    conditions = $14, started_at = $15, finished_at = $16
+WHERE uid = $1 RETURNING {COLUMNS}
+"""  # noqa: S608  columns of our own
+_HISTORY: Final = """
+INSERT INTO sample_history (uid, seq, at, phase, reason, message, actor) VALUES ($1, $2, $3, $4, $5, $6, $7)
+"""
+_EVENTS: Final = """
+INSERT INTO sample_events (uid, seq, at, type, reason, message)
+SELECT $1, $2 + place, $3, type, reason, message
+FROM unnest($4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS w(type, reason, message, place)
+"""
+_TERMINAL: Final = sorted(TERMINAL_PHASES)
+
+
+async def live(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
+    """Everything that is not gone, SampleJobs that have succeeded excepted."""
+    async with db.read() as connection:
+        return [LiveSample(*row) for row in await connection.fetch(_LIVE, *namespace_arguments(served))]
+
+
+async def pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
+    """Those of which people want something that no pass has known yet, the longest waiting first."""
+    async with db.read() as connection:
+        return [
+            LiveSample(*row) for row in await connection.fetch(_PENDING_INTENTS, limit, *namespace_arguments(served))
+        ]
+
+
+async def due(db: Database, now: datetime, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
+    """Those whose `wake_at` has come, the longest overdue first."""
+    async with db.read() as connection:
+        return [LiveSample(*row) for row in await connection.fetch(_DUE, now, limit, *namespace_arguments(served))]
+
+
+async def load(db: Database, uid: UUID, served: NamespaceSet = EVERY_NAMESPACE) -> SampleRow | None:
+    """None: it is gone, not known, or in no served namespace."""
+    async with db.read() as connection:
+        row = await connection.fetchrow(_LOAD, uid, *namespace_arguments(served))
+    return None if row is None else sample_row(row)
+
+
+async def live_set(db: Database, namespace: str, name: str) -> SampleRow | None:
+    """The SampleSet that has the name, also while it is being deleted."""
+    async with db.read() as connection:
+        row = await connection.fetchrow(_LIVE_NAMED, SAMPLE_SET.kind, namespace, name)
+    return None if row is None else sample_row(row)
+
+
+async def jobs_of_set(db: Database, namespace: str, set_name: str) -> list[UUID]:
+    """Its SampleJobs that a change of the set may concern, the oldest first."""
+    async with db.read() as connection:
+        return [row["uid"] for row in await connection.fetch(_OF_SET, SAMPLE_JOB.kind, namespace, set_name)]
+
+
+async def jobs_mounting(db: Database, namespace: str, claim: str, limit: int = 100) -> list[MountingJob]:
+    """Jobs of whatever kind that have not ended and mount the claim somewhere, the newest first."""
+    async with db.read() as connection:
+        return [MountingJob(**row) for row in await connection.fetch(_MOUNTING, namespace, claim, _TERMINAL, limit)]
+
+
+async def persist(db: Database, lease: Lease, done: SamplePass, now: datetime) -> bool:
+    """Write a pass's conclusion. False: people want something else by now, or it is gone; nothing was written.
+
+    Only what can be seen raises the version and is told in the feed; only another phase, reason or message, and the
+    end, are lines of its history.
+
+    Raises:
+        LeaseLost: another controller is at work; nothing was written.
+    """
+    async with db.begin() as connection:
+        await leases.fence(connection, lease)
+        locked = await connection.fetchrow(_LOCK, done.uid)
+        if locked is None or locked["intent_version"] != done.intent_version:
+            return False
+        await _write(connection, sample_row(locked), done, now)
+    return True
+
+
+async def _write(connection: Connection, before: SampleRow, done: SamplePass, now: datetime) -> None:
+    is_line = done.gone or (before.phase, before.reason, before.message) != (done.phase, done.reason, done.message)
+    outcome = concluded(before.of_kind, before.outcome, done.record, done.generation, now)
+    is_news = (
+        is_line
+        or bool(done.events)
+        or (before.record, before.outcome, before.observed_generation) != (done.record, outcome, done.generation)
+    )
+    values: tuple[Any, ...] = (
+        *(done.phase, done.reason, done.message, record_document(done.record), done.generation),
+        *(None if done.gone else done.wake_at, done.observed_at, done.cache_observed_at, now if done.gone else None),
+        *(int(is_news), int(is_line), len(done.events)),
+        *(codec.dump(outcome.conditions), outcome.started_at, outcome.finished_at),
+    )
+    after = sample_row(await connection.fetchrow(_WRITE, done.uid, *values))
+    if is_line:
+        entry = (now, after.phase, after.reason, after.message, ACTOR_CONTROLLER)
+        await connection.execute(_HISTORY, after.uid, after.history_count, *entry)
+    if done.events:
+        told = codec.columns([(event.type, event.reason, event.message) for event in done.events])
+        await connection.execute(_EVENTS, after.uid, before.event_count, now, *told)
+    if is_news:
+        version = (after.namespace, after.uid, after.version)
+        await changes.announce(connection, changes.STATUS, [version], resource=after.of_kind.resource)

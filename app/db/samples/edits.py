@@ -1,0 +1,260 @@
+"""What people want of samples: new ones, another spec, their removal. One transaction each.
+
+Uniqueness is decided by indexes, never by looking first: who comes second waits for the first one's commit and then
+sees its outcome. Every change raises `version` and `intent_version` and adds a history row and a row in the feed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from app.db import idempotency
+from app.db.engine import Connection, Database
+from app.db.errors import DatabaseContended
+from app.db.feed import changes
+from app.db.history import DELETE_REQUESTED, EDITED
+from app.db.idempotency import IdempotencyKey, KeyInFlight
+from app.db.jobs.submit import Answer, NameTaken
+from app.db.samples.rows import COLUMNS, SampleRow, first_record, record_document, sample_row
+from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.name_ranges import NameKind
+from app.domain.outcome import Outcome
+from app.domain.plan import Manifest
+from app.faultpoints import FaultPoint, reached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSample:
+    """`set_name` is the set that it is about: of a set its own name."""
+
+    uid: UUID
+    kind: str
+    namespace: str
+    name: str
+    api_version: str
+    manifest: Manifest
+    set_name: str
+    created_at: datetime
+    created_by: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    idempotency: IdempotencyKey | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleEdit:
+    """What is edited, by whom; `expected_version` is what the caller has seen, None does not care.
+
+    `is_respecified` says that more than labels and annotations changes.
+    """
+
+    manifest: Manifest
+    labels: Mapping[str, str]
+    set_name: str
+    actor: str
+    at: datetime
+    is_respecified: bool = True
+    expected_version: int | None = None
+
+
+_INSERT: Final = """
+INSERT INTO samples (uid, kind, namespace, name, api_version, labels, manifest, set_name, created_at, created_by,
+                     phase, reason, message, record, history_count, intent_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, '', '', $12, 1, $9)
+ON CONFLICT (kind, namespace, name) WHERE gone_at IS NULL DO NOTHING RETURNING true
+"""
+_HOLDER: Final = f"""
+SELECT {COLUMNS} FROM samples AS s WHERE kind = $1 AND namespace = $2 AND name = $3 AND gone_at IS NULL
+"""  # noqa: S608  columns of our own
+_LOCK: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1 FOR UPDATE"  # noqa: S608  columns of our own
+_EDIT: Final = f"""
+UPDATE samples AS s
+SET manifest = $2, labels = $3, set_name = $4, generation = generation + $5::int, version = version + 1,
+    intent_version = intent_version + 1, intent_at = $6, history_count = history_count + 1
+WHERE uid = $1 RETURNING {COLUMNS}
+"""  # noqa: S608  columns of our own
+_DELETE: Final = f"""
+UPDATE samples AS s
+SET delete_requested_at = $2::timestamptz, delete_requested_by = $3,
+    gone_at = CASE WHEN $4::bool THEN $2::timestamptz END,
+    wake_at = CASE WHEN $4::bool THEN NULL ELSE wake_at END, version = version + 1, intent_version = intent_version + 1,
+    intent_at = CASE WHEN $4::bool THEN NULL ELSE $2::timestamptz END, history_count = history_count + 1
+WHERE uid = $1 RETURNING {COLUMNS}
+"""  # noqa: S608  columns of our own
+_HISTORY: Final = """
+INSERT INTO sample_history (uid, seq, at, phase, reason, message, actor) VALUES ($1, $2, $3, $4, $5, $6, $7)
+"""
+# The holder of a name may be gone when it is looked at; more often than this it is not chance.
+_MAX_TRIES: Final = 5
+
+
+async def submit(db: Database, news: Sequence[NewSample]) -> Mapping[int, Answer]:
+    """Store all of them in one transaction, durably, or none: then by place why not, and nothing if all are stored.
+
+    The key of the first one stands for all; no two of them have the same name.
+
+    Raises:
+        NotStorable: one of them cannot be stored.
+        DatabaseContended: a name is in the hands of a transaction that does not end; nothing was stored.
+    """
+    try:
+        async with db.begin() as connection:
+            await _insert_all(connection, news)
+    except _RolledBack as rolled_back:
+        return rolled_back.refused
+    except DatabaseContended:
+        if news[0].idempotency is None:
+            raise
+        return {0: KeyInFlight()}
+    reached(FaultPoint.SAMPLE_STORED)
+    return {}
+
+
+class _RolledBack(Exception):  # noqa: N818 - the way out of a transaction that is not to be
+    """Nothing of it stays. `refused` says by place why not."""
+
+    def __init__(self, refused: Mapping[int, Answer]) -> None:
+        super().__init__()
+        self.refused = refused
+
+
+async def _insert_all(connection: Connection, news: Sequence[NewSample]) -> None:
+    """Names are taken in sorted order, so that two transactions do not wait for each other; the feed has the order of
+    the request. Raises _RolledBack if any is refused.
+    """
+    first = news[0]
+    if (key := first.idempotency) is not None:
+        known = await idempotency.claim(connection, [(key, first.uid, first.created_at)])
+        if key.place in known:
+            answer = known[key.place]
+            raise _RolledBack({0: KeyInFlight() if answer is None else answer.to(key)})
+    refused: dict[int, Answer] = {}
+    for place in sorted(range(len(news)), key=lambda place: news[place].name):
+        taken = await _insert(connection, news[place])
+        if taken is not None:
+            refused[place] = taken
+    if refused:
+        raise _RolledBack(refused)
+    for new in news:
+        await _told(connection, first_row(new), changes.CREATED, (new.created_at, "", "", new.created_by))
+
+
+async def _insert(connection: Connection, new: NewSample) -> NameTaken | None:
+    for _ in range(_MAX_TRIES):
+        if await connection.fetchval(_INSERT, *_row_of(new)):
+            return None
+        found = await connection.fetchrow(_HOLDER, new.kind, new.namespace, new.name)
+        if found is not None:
+            holder = sample_row(found)
+            leaving = holder.delete_requested_at is not None
+            return NameTaken(
+                job_name=holder.name,
+                job_uid=holder.uid,
+                kind=NameKind.JOB,
+                name=new.name,
+                holder=holder.kind,
+                leaving=leaving,
+            )
+    raise DatabaseContended("this name changes hands too fast")
+
+
+def _row_of(new: NewSample) -> tuple[Any, ...]:
+    record = first_record(new.kind)
+    return (
+        *(new.uid, new.kind, new.namespace, new.name, new.api_version, dict(new.labels), new.manifest, new.set_name),
+        *(new.created_at, new.created_by, record.phase, record_document(record)),
+    )
+
+
+def first_row(new: NewSample) -> SampleRow:
+    """The row that `insert` makes."""
+    record = first_record(new.kind)
+    return SampleRow(
+        uid=new.uid,
+        kind=new.kind,
+        namespace=new.namespace,
+        name=new.name,
+        api_version=new.api_version,
+        labels=new.labels,
+        manifest=new.manifest,
+        set_name=new.set_name,
+        generation=1,
+        version=1,
+        intent_version=1,
+        observed_generation=0,
+        history_count=1,
+        event_count=0,
+        created_at=new.created_at,
+        created_by=new.created_by,
+        delete_requested_at=None,
+        delete_requested_by=None,
+        gone_at=None,
+        phase=record.phase,
+        reason="",
+        message="",
+        record=record,
+        outcome=Outcome(),
+        observed_at=None,
+        cache_observed_at=None,
+    )
+
+
+async def edit(db: Database, uid: UUID, change: SampleEdit) -> SampleRow:
+    """Replace the manifest.
+
+    Raises:
+        NotFound, PreconditionFailed: no such sample, or another version of it than expected.
+        Conflict: it is being deleted, or has been.
+    """
+    async with db.begin() as connection:
+        row = await _locked(connection, uid)
+        if change.expected_version not in (None, row.version):
+            raise PreconditionFailed(f"the {row.kind} has changed since it was read: read it again and repeat the edit")
+        refuse_leaving(row)
+        values = (change.manifest, dict(change.labels), change.set_name, int(change.is_respecified), change.at)
+        after = sample_row(await connection.fetchrow(_EDIT, uid, *values))
+        await _told(connection, after, changes.EDITED, (change.at, EDITED, "", change.actor))
+    reached(FaultPoint.SAMPLE_STORED)
+    return after
+
+
+def refuse_leaving(row: SampleRow) -> None:
+    """Raises Conflict for one that is being deleted or has been."""
+    if row.delete_requested_at is not None:
+        raise Conflict(f"the {row.kind} has been deleted", code="Deleted")
+
+
+async def request_deletion(
+    db: Database, uid: UUID, *, actor: str, at: datetime, reason: str = "", expected_version: int | None = None
+) -> SampleRow:
+    """Ask for its removal: what has objects is gone when they are, all else at once. Asked again, nothing changes.
+
+    Raises:
+        NotFound, PreconditionFailed: no such sample, or another version of it than expected.
+    """
+    async with db.begin() as connection:
+        row = await _locked(connection, uid)
+        if row.delete_requested_at is not None:
+            return row
+        if expected_version not in (None, row.version):
+            raise PreconditionFailed(f"the {row.kind} has changed since it was read: read it again")
+        after = sample_row(await connection.fetchrow(_DELETE, uid, at, actor, not row.of_kind.has_objects))
+        await _told(connection, after, changes.DELETED, (at, DELETE_REQUESTED, reason, actor))
+    reached(FaultPoint.SAMPLE_STORED)
+    return after
+
+
+async def _locked(connection: Connection, uid: UUID) -> SampleRow:
+    row = await connection.fetchrow(_LOCK, uid)
+    if row is None:
+        raise NotFound("there is no such object")
+    return sample_row(row)
+
+
+async def _told(connection: Connection, after: SampleRow, what: str, entry: tuple[datetime, str, str, str]) -> None:
+    """Write the history row, under the number that the write has drawn, and the feed row."""
+    at, reason, message, actor = entry
+    await connection.execute(_HISTORY, after.uid, after.history_count, at, after.phase, reason, message, actor)
+    version = (after.namespace, after.uid, after.version)
+    await changes.announce(connection, what, [version], resource=after.of_kind.resource)

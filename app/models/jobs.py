@@ -1,0 +1,123 @@
+"""Jobs and what is recorded of them: conditions, history and requests for another size."""
+
+from sqlalchemy import BigInteger, Column, Index, Integer, SmallInteger, Table, Text, desc, text
+from sqlalchemy.dialects.postgresql import JSON, JSONB
+
+from app.models.base import (
+    HOT_ROWS,
+    flag_column,
+    json_column,
+    metadata,
+    number_column,
+    text_column,
+    time_column,
+    uid_column,
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    uid_column("uid", primary_key=True),
+    text_column("namespace"),
+    text_column("name"),
+    text_column("kind"),
+    text_column("api_version"),
+    json_column("labels", "{}"),
+    Column("manifest", JSON, nullable=False),
+    number_column("generation", default=1),
+    number_column("version", default=1),
+    number_column("intent_version", default=1),
+    time_column("intent_at", nullable=True),
+    number_column("status_version", default=0),
+    number_column("observed_generation", default=0),
+    number_column("history_count", default=0),
+    number_column("scale_count", default=0),
+    number_column("planned_pods", default=0),
+    time_column("created_at"),
+    text_column("created_by"),
+    uid_column("retry_of", nullable=True),
+    time_column("cancel_requested_at", nullable=True),
+    text_column("cancel_requested_by", nullable=True),
+    text_column("cancel_reason", nullable=True),
+    time_column("remove_requested_at", nullable=True),
+    time_column("deleted_at", nullable=True),
+    text_column("phase"),
+    text_column("reason"),
+    text_column("message"),
+    json_column("status", "{}"),
+    Column("reported", JSONB),
+    time_column("started_at", nullable=True),
+    time_column("finished_at", nullable=True),
+    time_column("gone_at", nullable=True),
+    flag_column("quiet"),
+    time_column("wake_at", nullable=True),
+    postgresql_with=HOT_ROWS,
+)
+"""A job: what was asked for, what has been asked since, and what the controller concluded.
+
+`version` rises with every change and makes the ETag; `generation` with the manifest but for its metadata, as in
+Kubernetes; `intent_version` with everything people ask for; `status_version` with what the controller and evidence
+write. `intent_at` is since when the controller has something to look at, null once a decision has known it. `reported`
+is what the job's own pods have told. The indexes' columns change a handful of times in a job's life, `wake_at`
+excepted, so that a status update stays on its page.
+"""
+
+Index("jobs_newest", desc(jobs.c.created_at), desc(jobs.c.uid))
+Index("jobs_newest_in_namespace", jobs.c.namespace, desc(jobs.c.created_at), desc(jobs.c.uid))
+Index("jobs_by_name", jobs.c.namespace, jobs.c.name, desc(jobs.c.created_at), desc(jobs.c.uid))
+Index("jobs_live", jobs.c.namespace, jobs.c.uid, postgresql_where=text("NOT quiet"))
+Index("jobs_pending_intent", jobs.c.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
+Index("jobs_wake", jobs.c.wake_at, postgresql_where=text("wake_at IS NOT NULL"))
+
+conditions = Table(
+    "conditions",
+    metadata,
+    uid_column("job_uid", primary_key=True),
+    text_column("type", primary_key=True),
+    Column("position", SmallInteger, nullable=False),
+    text_column("status"),
+    text_column("reason"),
+    text_column("message"),
+    time_column("last_transition_at"),
+    number_column("observed_generation"),
+    postgresql_with=HOT_ROWS,
+)
+"""The conditions of a job, in the order in which its status lists them."""
+
+status_history = Table(
+    "status_history",
+    metadata,
+    uid_column("job_uid", primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    time_column("at"),
+    text_column("phase"),
+    text_column("reason"),
+    text_column("message"),
+    text_column("actor"),
+    text_column("task", nullable=True),
+    Column("rank", Integer, nullable=True),
+    Column("attempt", Integer, nullable=True),
+)
+"""A job's story, one line a row, numbered from 1 without gaps."""
+
+scale_records = Table(
+    "scale_records",
+    metadata,
+    uid_column("job_uid", primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    text_column("task"),
+    Column("from_replicas", Integer, nullable=False),
+    Column("to_replicas", Integer, nullable=False),
+    text_column("actor"),
+    text_column("reason"),
+    time_column("requested_at"),
+    time_column("settled_at", nullable=True),
+    text_column("outcome", nullable=True),
+    Column("message", Text, nullable=False, server_default=text("''")),
+)
+"""Every change of how many replicas a task shall have: who, why, when, and what became of it.
+
+`outcome` is null until that is known.
+"""
+
+Index("scale_records_open", scale_records.c.job_uid, scale_records.c.seq, postgresql_where=text("outcome IS NULL"))

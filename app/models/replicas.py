@@ -1,0 +1,47 @@
+"""Replicas, their ended attempts, and the evidence of these."""
+
+from sqlalchemy import Column, Integer, LargeBinary, Table
+
+from app.models.base import (
+    HOT_ROWS,
+    attempt_fields,
+    attempt_key,
+    flag_column,
+    json_column,
+    metadata,
+    replica_key,
+    text_column,
+    time_column,
+)
+
+replicas = Table(
+    "replicas",
+    metadata,
+    *replica_key(),
+    text_column("pod_name", nullable=True),
+    Column("attempt", Integer, nullable=False),
+    *attempt_fields(),
+    Column("restarts", Integer, nullable=False),
+    Column("disruptions", Integer, nullable=False),
+    time_column("retry_at", nullable=True),
+    flag_column("settled"),
+    flag_column("leaving"),
+    postgresql_with=HOT_ROWS,
+)
+"""A rank of a job and its current attempt."""
+
+attempts = Table("attempts", metadata, *attempt_key(), *attempt_fields())
+"""An attempt that has ended: what a replica's row says no longer once it has been replaced."""
+
+attempt_logs = Table(
+    "attempt_logs",
+    metadata,
+    *attempt_key(),
+    text_column("container", primary_key=True),
+    Column("tail", LargeBinary, nullable=False),
+    flag_column("truncated"),
+)
+"""The last words of a container of an ended attempt: bytes, as the container wrote them."""
+
+attempt_events = Table("attempt_events", metadata, *attempt_key(), json_column("events", "[]"))
+"""The last Kubernetes events about an ended attempt's pod."""

@@ -1,0 +1,33 @@
+"""Who may send requests, and the stored answers to requests that may be repeated."""
+
+from sqlalchemy import ARRAY, Column, Index, LargeBinary, Table, Text
+
+from app.models.base import metadata, text_column, time_column, uid_column
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    text_column("id", primary_key=True),
+    text_column("name"),
+    Column("secret_hash", LargeBinary, nullable=False),
+    text_column("role"),
+    Column("namespaces", ARRAY(Text), nullable=False),
+    time_column("created_at"),
+    time_column("revoked_at", nullable=True),
+    time_column("last_used_at", nullable=True),
+)
+"""Bearer tokens. Only the hash of a secret is kept."""
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    text_column("scope", primary_key=True),
+    text_column("key", primary_key=True),
+    text_column("fingerprint"),
+    uid_column("job_uid"),
+    Column("answer", LargeBinary, nullable=False),
+    time_column("created_at"),
+)
+"""The first answer to a request that may be repeated."""
+
+Index("idempotency_keys_age", idempotency_keys.c.created_at)

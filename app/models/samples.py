@@ -1,0 +1,113 @@
+"""SampleSets and SampleJobs with their history and events."""
+
+from sqlalchemy import BigInteger, Column, Index, Table, desc, text
+from sqlalchemy.dialects.postgresql import JSON
+
+from app.models.base import (
+    HOT_ROWS,
+    json_column,
+    metadata,
+    number_column,
+    text_column,
+    time_column,
+    uid_column,
+    word_column,
+)
+
+samples = Table(
+    "samples",
+    metadata,
+    uid_column("uid", primary_key=True),
+    word_column("kind"),
+    word_column("namespace"),
+    word_column("name"),
+    text_column("api_version"),
+    json_column("labels", "{}"),
+    Column("manifest", JSON, nullable=False),
+    word_column("set_name"),
+    number_column("generation", default=1),
+    number_column("version", default=1),
+    number_column("intent_version", default=1),
+    time_column("intent_at", nullable=True),
+    number_column("observed_generation", default=0),
+    number_column("history_count", default=0),
+    number_column("event_count", default=0),
+    time_column("created_at"),
+    text_column("created_by"),
+    time_column("delete_requested_at", nullable=True),
+    text_column("delete_requested_by", nullable=True),
+    time_column("gone_at", nullable=True),
+    text_column("phase"),
+    text_column("reason"),
+    text_column("message"),
+    json_column("record", "{}"),
+    json_column("conditions", "[]"),
+    time_column("started_at", nullable=True),
+    time_column("finished_at", nullable=True),
+    time_column("observed_at", nullable=True),
+    time_column("cache_observed_at", nullable=True),
+    time_column("wake_at", nullable=True),
+    postgresql_with=HOT_ROWS,
+)
+"""A sample: one SampleSet or one SampleJob, with what was asked for, what has been asked since, and its record.
+
+The columns mean what those of a job mean. `set_name` is the set that a SampleJob is for, of a set its own name. The
+name is free again when nothing of the sample is left (`gone_at`). `delete_requested_at` is the deletedAt of the API,
+`started_at` and `finished_at` are those of the present try. `observed_at` is when a pass last could look at the
+cluster, `cache_observed_at` when the runtime servers last told how much is cached.
+"""
+
+_columns = samples.c
+
+Index(
+    "samples_name",
+    _columns.kind,
+    _columns.namespace,
+    _columns.name,
+    unique=True,
+    postgresql_where=text("gone_at IS NULL"),
+)
+Index(
+    "samples_by_name",
+    _columns.kind,
+    _columns.namespace,
+    _columns.name,
+    desc(_columns.created_at),
+    desc(_columns.uid),
+)
+Index("samples_newest", _columns.kind, desc(_columns.created_at), desc(_columns.uid))
+Index(
+    "samples_newest_in_namespace",
+    _columns.kind,
+    _columns.namespace,
+    desc(_columns.created_at),
+    desc(_columns.uid),
+)
+Index("samples_of_set", _columns.namespace, _columns.set_name, postgresql_where=text("gone_at IS NULL"))
+Index("samples_pending_intent", _columns.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
+Index("samples_wake", _columns.wake_at, postgresql_where=text("wake_at IS NOT NULL"))
+
+sample_history = Table(
+    "sample_history",
+    metadata,
+    uid_column("uid", primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    time_column("at"),
+    text_column("phase"),
+    text_column("reason"),
+    text_column("message"),
+    text_column("actor"),
+)
+"""A sample's story, one line a row, numbered from 1 without gaps."""
+
+sample_events = Table(
+    "sample_events",
+    metadata,
+    uid_column("uid", primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    time_column("at"),
+    text_column("type"),
+    text_column("reason"),
+    text_column("message"),
+)
+"""What the controller has told of a sample by upstream's event names, numbered from 1 without gaps."""

@@ -1,0 +1,159 @@
+"""Readers of the feed see every change once, in one order, however the writers commit."""
+
+import asyncio
+import random
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.db.engine import Database
+from app.db.feed import changes, entries
+from app.db.feed.entries import Bounds
+from app.db.feed.publisher import Publisher
+from app.db.notifications import FEED, Listener, Notifier
+from tests.db.factories import later, new_job, submitted
+
+
+async def write(db: Database, namespace: str = "team-a", uid: UUID | None = None, *, version: int = 1) -> UUID:
+    uid = uid or uuid4()
+    async with db.begin() as connection:
+        await changes.announce(connection, changes.STATUS, [(namespace, uid, version)])
+    return uid
+
+
+async def publish_all(db: Database) -> int:
+    total = 0
+    while published := await entries.publish(db, 100):
+        total += published
+    return total
+
+
+async def test_what_is_not_committed_has_no_number_and_comes_later(db: Database) -> None:
+    slow = uuid4()
+    async with db.begin() as connection:
+        await changes.announce(connection, changes.STATUS, [("team-a", slow, 1)])
+        fast = await write(db)
+        assert await publish_all(db) == 1
+        page = await entries.read(db, 0, 10)
+        assert [(event.seq, event.job_uid) for event in page.events] == [(1, fast)]
+    assert await publish_all(db) == 1
+    page = await entries.read(db, page.upto, 10)
+    assert [(event.seq, event.job_uid) for event in page.events] == [(2, slow)]
+
+
+async def test_a_change_of_no_named_resource_is_that_of_a_job(db: Database) -> None:
+    await write(db)
+    async with db.begin() as connection:
+        await changes.announce(connection, changes.STATUS, [("team-a", uuid4(), 1)], resource="samplesets")
+    assert await publish_all(db) == 2
+    assert [event.resource for event in (await entries.read(db, 0, 10)).events] == ["jobs", "samplesets"]
+
+
+async def test_one_publisher_at_a_time(db: Database) -> None:
+    await write(db)
+    async with db.begin() as connection:
+        assert await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", entries.PUBLISHER_LOCK)
+        assert await entries.publish(db) is None
+    assert await entries.publish(db) == 1
+    assert await entries.publish(db) == 0
+
+
+async def slow_writer(db: Database, number: int, writes: int) -> None:
+    """One job's changes, each committed some time after its row was written."""
+    chance = random.Random(number)
+    uid = uuid4()
+    for version in range(1, writes + 1):
+        async with db.begin() as connection:
+            await changes.announce(connection, changes.STATUS, [("team-a", uid, version)])
+            await connection.execute("SELECT pg_sleep($1)", chance.random() * 0.02)
+
+
+async def follow(db: Database, count: int) -> list[tuple[int, UUID, int]]:
+    seen: list[tuple[int, UUID, int]] = []
+    upto = 0
+    while len(seen) < count:
+        page = await entries.read(db, upto, 7)
+        seen += [(event.seq, event.job_uid, event.version) for event in page.events]
+        upto = page.upto
+        await asyncio.sleep(0.001)
+    return seen
+
+
+async def test_readers_see_one_gap_free_order_while_many_write_and_several_publish(db: Database) -> None:
+    writers, writes = 6, 25
+    total = writers * writes
+    async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
+        publishers = [Publisher(db, Notifier(db), poll=0.005, batch=9) for _ in range(3)]
+        running = [tasks.create_task(publisher.run()) for publisher in publishers]
+        readers = [tasks.create_task(follow(db, total)) for _ in range(3)]
+        await asyncio.gather(*(slow_writer(db, number, writes) for number in range(writers)))
+        seen = await asyncio.gather(*readers)
+        for task in running:
+            task.cancel()
+    assert seen[0] == seen[1] == seen[2]
+    assert [seq for seq, _, _ in seen[0]] == list(range(1, total + 1))
+    for job in {uid for _, uid, _ in seen[0]}:
+        assert [version for _, uid, version in seen[0] if uid == job] == list(range(1, writes + 1))
+
+
+async def test_filters_pass_by_what_is_not_for_the_reader(db: Database) -> None:
+    mine = await write(db, "team-a")
+    for _ in range(3):
+        await write(db, "team-b")
+    other = await write(db, "team-a")
+    await publish_all(db)
+    page = await entries.read(db, 0, 10, namespaces=["team-a"])
+    assert [event.job_uid for event in page.events] == [mine, other]
+    page = await entries.read(db, 0, 1, namespaces=["team-a"])
+    assert (page.upto, len(page.events)) == (1, 1)
+    page = await entries.read(db, 1, 10, job_uid=mine)
+    assert (page.upto, page.events) == (5, [])
+    assert (await entries.read(db, 0, 10, namespaces=[])).upto == 5
+
+
+async def test_the_window_moves_on_and_says_so(db: Database) -> None:
+    assert (await entries.bounds(db)).continues((await entries.bounds(db)).epoch, 0)
+    for _ in range(10):
+        await write(db)
+    await publish_all(db)
+    waiting = await write(db)
+    now = await entries.bounds(db)
+    assert (now.first, now.last) == (1, 10)
+    assert await entries.forget(db, before=later(-1e9), keep=0, limit=100) == 0
+    assert await entries.forget(db, before=later(1e9), keep=100, limit=100) == 0
+    assert await entries.forget(db, before=later(1e9), keep=4, limit=3) == 3
+    assert await entries.forget(db, before=later(1e9), keep=4, limit=100) == 3
+    assert await entries.bounds(db) == replace(now, first=7)
+    page = await entries.read(db, 0, 100)
+    assert [event.seq for event in page.events] == [7, 8, 9, 10]
+    assert not page.bounds.continues(now.epoch, 5)
+    assert page.bounds.continues(now.epoch, 6)
+    assert await entries.forget(db, before=later(1e9), keep=0, limit=100) == 4
+    assert await entries.bounds(db) == replace(now, first=11)
+    assert await entries.publish(db) == 1
+    assert [(event.seq, event.job_uid) for event in (await entries.read(db, 10, 10)).events] == [(11, waiting)]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "after", "continues"), [(1, 4, True), (1, 9, True), (1, 3, False), (1, 10, False), (2, 5, False)]
+)
+def test_where_a_reader_may_go_on(epoch: int, after: int, *, continues: bool) -> None:
+    assert Bounds(epoch=1, first=5, last=9).continues(epoch, after) is continues
+
+
+async def test_a_submission_reaches_a_listener_in_another_pool(db: Database, database_url: str) -> None:
+    listener = Listener(database_url)
+    notifier = Notifier(db)
+    publisher = Publisher(db, notifier, poll=60)
+    async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(part.run()) for part in (listener, notifier, publisher)]
+        with listener.subscribe(FEED) as hints:
+            await listener.listening.wait()
+            assert await hints.wait(60)  # woken by the connection itself
+            (uid,) = await submitted(db, new_job())
+            publisher.hint()
+            assert await hints.wait(60)
+            assert [event.job_uid for event in (await entries.read(db, 0, 10)).events] == [uid]
+        for task in running:
+            task.cancel()

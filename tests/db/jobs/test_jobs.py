@@ -1,0 +1,268 @@
+"""Jobs are found, listed in order without gaps or repeats, and changed with a word about who wanted it."""
+
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.db import resources
+from app.db import resources as changed_things
+from app.db.engine import Database
+from app.db.feed.changes import JOBS
+from app.db.jobs import attempts, controller, edits, reads, replicas, scale_records
+from app.db.jobs.edits import Edit, ScaleChange
+from app.db.jobs.rows import STORED_JOBS
+from app.db.leases import Lease
+from app.db.queries import Cursor
+from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed
+from app.domain.listing import Criteria
+from app.domain.namespaces import NamespaceSet
+from app.domain.plan import Rank
+from app.domain.selectors import parse_selector
+from app.domain.status.records import Attempt, Condition, JobStatus
+from app.domain.vocabulary import ConditionType, JobPhase, Outcome
+from tests.db.factories import NOW, decision, later, move, new_job, replica, stored, submitted
+
+
+async def test_a_job_is_read_as_it_was_submitted(db: Database) -> None:
+    parent = uuid4()
+    job = new_job(retry_of=parent)
+    await submitted(db, job)
+    row = await resources.get(db, STORED_JOBS, job.uid)
+    assert row is not None
+    assert (row.namespace, row.name, row.kind, row.api_version) == (job.namespace, job.name, job.kind, job.api_version)
+    assert (row.labels, row.manifest, row.retry_of, row.created_by) == (job.labels, job.manifest, parent, "alice")
+    assert (row.version, row.generation, row.status, row.finished) == (1, 1, JobStatus(), False)
+    assert await resources.get(db, STORED_JOBS, uuid4()) is None
+
+
+async def test_by_name_means_the_live_job_else_the_newest(db: Database, lease: Lease) -> None:
+    old, new = new_job(created_at=later(9)), new_job(created_at=later(5))
+    await submitted(db, old)
+    await move(db, lease, old.uid, JobPhase.FAILED)
+    await submitted(db, new)
+    for expected in (new.uid, old.uid):
+        found = await resources.find(db, STORED_JOBS, "team-a", "train")
+        assert found is not None
+        assert found.uid == expected
+        assert await resources.find_version(db, STORED_JOBS, "team-a", "train") == (expected, found.version)
+        assert await resources.get_version(db, STORED_JOBS, expected) == (expected, found.version)
+        if not found.finished:
+            await move(db, lease, new.uid, JobPhase.SUCCEEDED)
+    assert await resources.find(db, STORED_JOBS, "team-b", "train") is None
+    assert await resources.find_version(db, STORED_JOBS, "team-b", "train") is None
+
+
+async def test_the_whole_job_has_conditions_replicas_and_attempts(db: Database, lease: Lease) -> None:
+    (uid,) = await submitted(db, new_job())
+    condition = Condition(
+        type=ConditionType.RUNNING,
+        status="True",
+        reason="R",
+        message="m",
+        last_transition_at=NOW,
+        observed_generation=1,
+    )
+    status = JobStatus(phase=JobPhase.RUNNING, conditions=(condition,), started_at=NOW)
+    ended = Attempt(number=1, outcome=Outcome.FAILED, exit_code=3)
+    key = Rank("worker", 10)
+    workers = [replica("worker", 10, Attempt(number=2)), replica("worker", 9)]
+    done = decision(status, changed=workers, ended=[(key, ended)])
+    await controller.persist(db, lease, [(await stored(db, uid)).write(done, pod_names={key: "pod"})])
+    found = await reads.whole(db, uid)
+    assert found is not None
+    assert found.row.status == status
+    assert [(one.replica, one.pod_name) for one in found.replicas] == [(workers[1], None), (workers[0], "pod")]
+    assert found.attempts == [("worker", 10, ended)]
+    assert await replicas.of(db, uid) == found.replicas
+    assert await attempts.of(db, uid) == found.attempts
+    assert await reads.whole(db, uuid4()) is None
+
+
+async def listed(db: Database, where: Criteria) -> set[str]:
+    return {row.name for row in (await resources.page(db, STORED_JOBS, where, limit=100)).rows}
+
+
+async def test_pages_follow_each_other_without_gap_or_repeat(db: Database) -> None:
+    uids = await submitted(db, *(new_job(f"job-{n}", names=(), created_at=later(n // 4)) for n in range(10)))
+    await edits.request_remove(db, uids[0], actor="a", at=NOW, delete=True)
+    seen: list[UUID] = []
+    cursor: Cursor | None = None
+    for _ in range(5):
+        page = await resources.page(db, STORED_JOBS, Criteria(), after=cursor, limit=2)
+        seen += [row.uid for row in page.rows]
+        await submitted(db, new_job(f"newer-{len(seen)}", names=(), created_at=later(100)))
+        cursor = page.next
+        if cursor is None:
+            break
+    assert cursor is None
+    assert sorted(seen) == sorted(uids[1:])
+    assert seen[0] in uids[8:]
+
+
+async def test_filters(db: Database, lease: Lease) -> None:
+    prod = {"env": "prod", "tier/x": "web"}
+    made = (
+        new_job("alpha", created_at=later(1), labels=prod),
+        new_job("beta", created_at=later(2), labels={"env": "dev"}, kind="MxJob"),
+        new_job("alphabet", created_at=later(3), labels={}, namespace="team-b"),
+        new_job("deleted", created_at=later(4)),
+        new_job("hidden", created_at=later(5), namespace="kube-system"),
+    )
+    await submitted(db, *made)
+    await move(db, lease, made[1].uid, JobPhase.FAILED, finished_at=later(50))
+    await edits.request_remove(db, made[3].uid, actor="a", at=NOW, delete=True)
+    cases = [
+        (Criteria(), {"alpha", "beta", "alphabet"}),
+        (Criteria(deleted=True), {"alpha", "beta", "alphabet", "deleted"}),
+        (Criteria(namespaces=NamespaceSet.of("team-b")), {"alphabet"}),
+        (Criteria(namespaces=NamespaceSet.of("team-b", "team-a")), {"alpha", "beta", "alphabet"}),
+        (Criteria(namespaces=NamespaceSet.of()), set()),
+        (Criteria(namespaces=NamespaceSet(never=frozenset({"team-b"}))), {"alpha", "beta"}),
+        (Criteria(phases=[JobPhase.FAILED, JobPhase.RUNNING]), {"beta"}),
+        (Criteria(kinds=["MxJob"]), {"beta"}),
+        (Criteria(search="et"), {"beta", "alphabet"}),
+        (Criteria(search="%"), set()),
+        (Criteria(created_after=later(2)), {"beta", "alphabet"}),
+        (Criteria(created_before=later(2)), {"alpha"}),
+        (Criteria(finished_after=later(50)), {"beta"}),
+        (Criteria(finished_before=later(50)), set()),
+        (Criteria(uids=[made[0].uid, made[3].uid, uuid4()]), {"alpha", "deleted"}),
+        (Criteria(namespaces=NamespaceSet.of("team-b"), uids=[made[0].uid]), set()),
+    ]
+    things = await changed_things.listed(db, JOBS, [job.uid for job in made])
+    for where, expected in cases:
+        assert await listed(db, where) == expected, where
+        criteria = where
+        assert {thing.name for thing in things.values() if criteria.matches(thing)} == expected, where
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "env=prod",
+        "env!=prod",
+        "env",
+        "!env",
+        "env in (dev,prod)",
+        "env notin (dev)",
+        "tier/x=web,env",
+        "it's=x",
+        "$1={}",
+    ],
+)
+async def test_the_database_selects_as_the_domain_does(db: Database, selector: str) -> None:
+    labels = [{"env": "prod", "tier/x": "web"}, {"env": "dev"}, {}, {"env": ""}]
+    await submitted(db, *(new_job(f"job-{n}", names=(), labels=one) for n, one in enumerate(labels)))
+    try:
+        requirements = parse_selector(selector)
+    except Exception:  # noqa: BLE001  what the parser refuses never comes here
+        return
+    expected = {f"job-{n}" for n, one in enumerate(labels) if all(r.matches(one) for r in requirements)}
+    assert await listed(db, Criteria(labels=requirements)) == expected
+
+
+def edit(**changes: object) -> Edit:
+    return replace(Edit(manifest={"spec": 2}, labels={"b": "c"}, actor="bob", at=later(5)), **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "generation"),
+    [
+        ({}, 1),
+        ({"metadata": {"labels": {"b": "c"}}}, 1),
+        ({"spec": 2}, 2),
+        ({"spec": 2, "metadata": {"labels": {"b": "c"}}}, 2),
+        ({"assigned": {"sizes": {"worker": 3}}}, 2),
+    ],
+)
+async def test_the_generation_counts_changes_of_everything_but_metadata(
+    db: Database, change: dict[str, object], generation: int
+) -> None:
+    manifest = {"spec": 1, "assigned": {"sizes": {"worker": 2}}, "metadata": {"labels": {"a": "b"}}}
+    (uid,) = await submitted(db, new_job(manifest=manifest))
+    row = await edits.edit(db, uid, edit(manifest=manifest | change))
+    assert (row.generation, row.version, (await stored(db, uid)).intent_version) == (generation, 2, 2)
+
+
+async def test_an_edit_raises_generation_and_version_and_says_who(db: Database) -> None:
+    (uid,) = await submitted(db, new_job())
+    scale = ScaleChange(task="worker", from_replicas=2, to_replicas=5, reason="more")
+    row = await edits.edit(db, uid, edit(expected_version=1, scales=[scale, replace(scale, task="ps")], message="m"))
+    assert (row.generation, row.version, row.manifest, row.labels) == (2, 2, {"spec": 2}, {"b": "c"})
+    assert row == await resources.get(db, STORED_JOBS, uid)
+    line = (await resources.history(db, STORED_JOBS, uid, after_seq=1, limit=10))[0]
+    assert (line.seq, line.entry.reason, line.entry.actor, line.entry.message) == (2, "Edited", "bob", "m")
+    again = await edits.edit(db, uid, edit(manifest={"spec": 3}, expected_intent_version=2, scales=[scale]))
+    assert again.generation == 3
+    records = await scale_records.page(db, uid, limit=10)
+    assert [(one.seq, one.task, one.to_replicas, one.actor) for one in records] == [
+        (1, "worker", 5, "bob"),
+        (2, "ps", 5, "bob"),
+        (3, "worker", 5, "bob"),
+    ]
+    assert (await stored(db, uid)).intent_is_new
+
+
+@pytest.mark.parametrize(
+    ("phase", "changes", "refusal", "code"),
+    [
+        (JobPhase.RUNNING, {"expected_version": 1}, PreconditionFailed, "PreconditionFailed"),
+        (JobPhase.RUNNING, {"expected_intent_version": 2}, PreconditionFailed, "PreconditionFailed"),
+        (JobPhase.FAILED, {}, Conflict, "AlreadyFinished"),
+    ],
+)
+async def test_an_edit_that_may_not_be_changes_nothing(
+    db: Database, lease: Lease, phase: JobPhase, changes: dict[str, int], refusal: type[DomainError], code: str
+) -> None:
+    (uid,) = await submitted(db, new_job())
+    await move(db, lease, uid, phase)
+    before = await resources.get(db, STORED_JOBS, uid)
+    with pytest.raises(refusal) as refused:
+        await edits.edit(db, uid, edit(**changes))
+    assert refused.value.code == code
+    assert await resources.get(db, STORED_JOBS, uid) == before
+
+
+async def test_unknown_jobs_are_not_found(db: Database) -> None:
+    with pytest.raises(NotFound):
+        await edits.edit(db, uuid4(), edit())
+    with pytest.raises(NotFound):
+        await edits.request_cancel(db, uuid4(), actor="a", at=NOW)
+    with pytest.raises(NotFound):
+        await edits.request_remove(db, uuid4(), actor="a", at=NOW)
+
+
+async def test_cancel_is_asked_once_and_only_of_a_live_job(db: Database, lease: Lease) -> None:
+    (uid,) = await submitted(db, new_job())
+    row = await edits.request_cancel(db, uid, actor="bob", at=later(1), reason="enough")
+    assert (row.cancel_requested_at, row.cancel_requested_by, row.cancel_reason) == (later(1), "bob", "enough")
+    assert await edits.request_cancel(db, uid, actor="eve", at=later(2)) == row
+    intent = (await stored(db, uid)).intent
+    assert (intent.cancel, intent.cancel_actor, intent.cancel_reason, intent.remove) == (True, "bob", "enough", False)
+    (other,) = await submitted(db, new_job("other"))
+    await move(db, lease, other, JobPhase.SUCCEEDED)
+    assert (await edits.request_cancel(db, other, actor="bob", at=NOW)).cancel_requested_at is None
+
+
+async def test_delete_cancels_removes_and_hides(db: Database) -> None:
+    (uid,) = await submitted(db, new_job())
+    row = await edits.request_remove(db, uid, actor="bob", at=later(1), delete=True)
+    assert (row.deleted_at, row.remove_requested_at, row.cancel_requested_by) == (later(1), later(1), "bob")
+    assert await edits.request_remove(db, uid, actor="eve", at=later(2), delete=True) == row
+    with pytest.raises(Conflict) as refused:
+        await edits.edit(db, uid, edit())
+    assert refused.value.code == "Deleted"
+    intent = (await stored(db, uid)).intent
+    assert (intent.cancel, intent.remove) == (True, True)
+    lines = await resources.history(db, STORED_JOBS, uid, limit=10)
+    assert [(line.seq, line.entry.reason) for line in lines] == [(1, "Submitted"), (2, "DeleteRequested")]
+
+
+async def test_removing_a_finished_job_does_not_cancel_it(db: Database, lease: Lease) -> None:
+    (uid,) = await submitted(db, new_job())
+    await move(db, lease, uid, JobPhase.SUCCEEDED)
+    row = await edits.request_remove(db, uid, actor="ttl", at=later(1))
+    assert (row.remove_requested_at, row.cancel_requested_at, row.deleted_at) == (later(1), None, None)
+    row = await edits.request_remove(db, uid, actor="bob", at=later(2), delete=True)
+    assert (row.remove_requested_at, row.deleted_at) == (later(1), later(2))

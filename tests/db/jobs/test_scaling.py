@@ -1,0 +1,174 @@
+"""Requests for another size, what the controller makes of them, and the names that a job needs to grow."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.db import resources
+from app.db.engine import Database
+from app.db.errors import NotStorable
+from app.db.feed import entries
+from app.db.jobs import controller, edits, reads, scale_records
+from app.db.jobs.edits import Edit, ScaleChange, set_reported
+from app.db.jobs.rows import STORED_JOBS
+from app.db.jobs.submit import NameTaken, submit
+from app.db.leases import Lease
+from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.name_ranges import NameRange
+from app.domain.plan import Rank
+from app.domain.status.records import JobStatus, ScaleRecord
+from app.domain.vocabulary import JobPhase, ScaleOutcome
+from tests.db.factories import decision, later, move, names_held, new_job, replica, stored, submitted
+
+MORE = ScaleChange(task="worker", from_replicas=2, to_replicas=5, reason="more")
+
+
+def edit(*scales: ScaleChange, names: Sequence[NameRange] = (), version: int | None = None) -> Edit:
+    return Edit(
+        manifest={"spec": 2},
+        labels={},
+        actor="bob",
+        at=later(5),
+        scales=scales,
+        names=names,
+        expected_version=version,
+    )
+
+
+async def settle(db: Database, lease: Lease, uid: UUID, *records: ScaleRecord) -> None:
+    done = replace(decision(JobStatus(phase=JobPhase.RUNNING)), scaled=records)
+    assert await controller.persist(db, lease, [(await stored(db, uid)).write(done)]) == []
+
+
+async def names(db: Database, uid: UUID) -> set[tuple[str, str]]:
+    return {name for name, holder in (await names_held(db)).items() if holder == uid}
+
+
+async def test_what_is_open_is_loaded_and_what_is_settled_is_not(db: Database, lease: Lease) -> None:
+    (uid,) = await submitted(db, new_job())
+    assert (await stored(db, uid)).recorded.scaling == ()
+    await edits.edit(db, uid, edit(MORE))
+    await edits.edit(db, uid, edit(replace(MORE, task="ps")))
+    first, second = (await stored(db, uid)).recorded.scaling
+    assert (first.seq, first.task, second.seq, second.task) == (1, "worker", 2, "ps")
+    settled = replace(first, settled_at=later(9), outcome=ScaleOutcome.REFUSED, message="no room")
+    await settle(db, lease, uid, settled)
+    assert (await stored(db, uid)).recorded.scaling == [second]
+    assert await scale_records.page(db, uid, limit=10) == [settled, second]
+
+
+async def test_records_of_several_jobs_are_read_at_once_the_newest_of_each(db: Database) -> None:
+    busy, calm, still = await submitted(db, *(new_job(f"job-{n}", names=()) for n in range(3)))
+    for _ in range(4):
+        await edits.edit(db, busy, edit(MORE))
+    await edits.edit(db, calm, edit(MORE))
+    found = await scale_records.last_of(db, [busy, calm, still], 2)
+    assert {uid: [one.seq for one in records] for uid, records in found.items()} == {busy: [3, 4], calm: [1]}
+    whole = await reads.whole(db, calm)
+    assert whole is not None
+    assert (list(whole.scale_records), whole.row.scale_count) == (list(found[calm]), 1)
+
+
+async def test_a_leaving_rank_keeps_its_row(db: Database, lease: Lease) -> None:
+    (uid,) = await submitted(db, new_job())
+    stays, leaves = replica("worker", 0), replica("worker", 1)
+    await controller.persist(db, lease, [(await stored(db, uid)).write(decision(JobStatus(), changed=[stays, leaves]))])
+    gone = replace(leaves, leaving=True)
+    shrunk = replace(decision(JobStatus(), changed=[gone]), replicas={stays.key: stays, gone.key: gone})
+    await controller.persist(db, lease, [(await stored(db, uid)).write(shrunk)])
+    found = (await stored(db, uid)).recorded.replicas
+    assert found == {Rank("worker", 0): stays, Rank("worker", 1): gone}
+
+
+async def test_of_two_scales_on_one_version_the_second_decides_again(db: Database) -> None:
+    (uid,) = await submitted(db, new_job())
+    answers = await asyncio.gather(
+        *(edits.edit(db, uid, edit(MORE, version=1)) for _ in range(4)), return_exceptions=True
+    )
+    assert sorted(type(answer).__name__ for answer in answers) == ["JobRow", *["PreconditionFailed"] * 3]
+    assert len(await scale_records.page(db, uid, limit=10)) == 1
+
+
+async def test_growth_reserves_the_names_it_may_use(db: Database) -> None:
+    (uid,) = await submitted(db, new_job())
+    more = [
+        NameRange("pod", "train-worker-1"),
+        NameRange("pod", "train-worker-2"),
+        NameRange("configmap", "train-hosts"),
+        NameRange("job", "train"),
+    ]
+    for _ in range(2):
+        await edits.edit(db, uid, edit(MORE, names=more))
+    assert {(one.kind, one.name) for one in more} <= await names(db, uid)
+    answer = (await submit(db, [new_job("other", names=(NameRange("pod", "train-worker-2"),))]))[0]
+    assert answer == NameTaken(job_name="train", job_uid=uid, kind="pod", name="train-worker-2")
+
+
+async def test_a_name_of_another_live_job_refuses_the_edit_whole(db: Database) -> None:
+    job, holder = new_job(), new_job("holder", names=(NameRange("pod", "train-worker-7"),))
+    await submitted(db, job, holder)
+    before, held = await resources.get(db, STORED_JOBS, job.uid), await names(db, job.uid)
+    with pytest.raises(Conflict) as refused:
+        await edits.edit(
+            db, job.uid, edit(MORE, names=[NameRange("pod", "train-worker-6"), NameRange("pod", "train-worker-7")])
+        )
+    assert refused.value.code == "NameTaken"
+    assert f"holder ({holder.uid})" in refused.value.errors[0].detail
+    assert (await resources.get(db, STORED_JOBS, job.uid), await names(db, job.uid)) == (before, held)
+    assert await scale_records.page(db, job.uid, limit=10) == []
+
+
+@pytest.mark.parametrize(("phase", "refusal"), [(None, PreconditionFailed), (JobPhase.FAILED, Conflict)])
+async def test_an_edit_that_may_not_be_reserves_nothing(
+    db: Database, lease: Lease, phase: JobPhase | None, refusal: type[Exception]
+) -> None:
+    (uid,) = await submitted(db, new_job())
+    if phase is not None:
+        await move(db, lease, uid, phase)
+    held = await names(db, uid)
+    change = edit(
+        MORE, names=[NameRange("pod", "train-worker-0"), NameRange("pod", "new")], version=None if phase else 7
+    )
+    with pytest.raises(refusal):
+        await edits.edit(db, uid, change)
+    assert await names(db, uid) == held
+
+
+async def test_two_jobs_that_grow_into_each_other_do_not_wait_for_ever(db: Database) -> None:
+    first, second = await submitted(db, new_job("a", names=()), new_job("b", names=()))
+    wanted = [NameRange("pod", f"shared-{n}") for n in range(20)]
+    answers = await asyncio.gather(
+        edits.edit(db, first, edit(MORE, names=wanted)),
+        edits.edit(db, second, edit(MORE, names=wanted[::-1])),
+        return_exceptions=True,
+    )
+    assert sorted(type(answer).__name__ for answer in answers) == ["Conflict", "JobRow"]
+
+
+async def test_what_a_finished_job_left_under_a_name_is_asked_to_go(db: Database, lease: Lease) -> None:
+    old, grows = new_job("old", names=(NameRange("pod", "train-worker-2"),)), new_job()
+    await submitted(db, old, grows)
+    await move(db, lease, old.uid, JobPhase.SUCCEEDED)
+    await edits.edit(db, grows.uid, edit(MORE, names=[NameRange("pod", "train-worker-2")]))
+    row = await resources.get(db, STORED_JOBS, old.uid)
+    assert row is not None
+    assert row.remove_requested_at is not None
+
+
+async def test_what_pods_report_is_kept_and_told_once(db: Database) -> None:
+    (uid,) = await submitted(db, new_job())
+    assert [await set_reported(db, uid, value) for value in ({"gpu": 1}, {"gpu": 1}, {})] == [True, False, True]
+    await entries.publish(db)
+    row = await resources.get(db, STORED_JOBS, uid)
+    assert row is not None
+    assert (row.reported, row.version) == ({}, 3)
+    seen = [(event.type, event.version) for event in (await entries.read(db, 0, 10)).events]
+    assert seen == [("created", 1), ("status", 2), ("status", 3)]
+    with pytest.raises(NotFound):
+        await set_reported(db, uuid4(), {})
+    with pytest.raises(NotStorable):
+        await set_reported(db, uid, {"a": "\0"})
+    assert (await stored(db, uid)).status_version == 0, "a pass that is under way stands"

@@ -1,0 +1,277 @@
+"""A submission is durable and whole, or it is refused alone: names and keys decide, whoever comes at the same time."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from app.db import idempotency, resources
+from app.db.engine import Database
+from app.db.errors import DatabaseUnavailable, NotStorable
+from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
+from app.db.jobs import controller
+from app.db.jobs.group_commit import GroupCommit
+from app.db.jobs.rows import STORED_JOBS
+from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, submit
+from app.db.leases import Lease
+from app.domain.name_ranges import NameRange
+from app.domain.vocabulary import JobPhase
+from app.http_server.stalls import Stall, watched
+from tests.db.factories import NOW, later, move, names_held, new_job, stored, submitted
+
+
+def key(name: str = "k", fingerprint: str = "f", answer: bytes = b"{}") -> IdempotencyKey:
+    return IdempotencyKey(scope="token POST /jobs", key=name, fingerprint=fingerprint, answer=answer)
+
+
+async def rows(db: Database, table: str) -> int:
+    async with db.read() as connection:
+        return int(await connection.fetchval(f"SELECT count(*) FROM {table}"))
+
+
+async def test_a_submission_writes_job_history_feed_names_and_key(db: Database) -> None:
+    job = new_job(idempotency=key(answer=b"\x00answer"))
+    assert await submit(db, [job]) == [Submitted(uid=job.uid)]
+    (line,) = await resources.history(db, STORED_JOBS, job.uid, limit=10)
+    assert (line.seq, line.entry.phase, line.entry.actor, line.entry.at) == (1, JobPhase.QUEUED, "alice", NOW)
+    assert (await rows(db, "job_events"), len(await names_held(db))) == (1, 4)
+    kept = await idempotency.find(db, "token POST /jobs", "k")
+    assert kept is not None
+    assert (kept.uid, kept.answer) == (job.uid, b"\x00answer")
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one transaction", "one after the other"])
+async def test_a_clash_names_the_live_job_and_fails_nobody_else(db: Database, *, together: bool) -> None:
+    first, other = new_job("train"), new_job("other")
+    same_name = new_job("train", names=())
+    same_pod = new_job("tra", names=(NameRange("pod", "train-worker-1"), NameRange("pod", "free")))
+    jobs = [first, same_name, same_pod, other]
+    answers = await submit(db, jobs) if together else [(await submit(db, [job]))[0] for job in jobs]
+    taken = NameTaken(job_name="train", job_uid=first.uid, kind="job", name="train")
+    assert answers == [
+        Submitted(uid=first.uid),
+        taken,
+        replace(taken, kind="pod", name="train-worker-1"),
+        Submitted(uid=other.uid),
+    ]
+    assert len(await names_held(db)) == 8, "the refused jobs reserve nothing"
+    assert isinstance((await submit(db, [new_job("free", names=(NameRange("pod", "free"),))]))[0], Submitted)
+
+
+async def test_names_are_apart_by_namespace(db: Database) -> None:
+    await submitted(db, new_job(), new_job(namespace="team-b"))
+
+
+async def test_two_that_block_each_other_through_a_third_are_both_decided(db: Database) -> None:
+    """b loses a name to the live job; a, that lost one to b, must get it then."""
+    live = new_job("live", names=(NameRange("pod", "z"),))
+    await submitted(db, live)
+    b = new_job("b", names=(NameRange("pod", "m"), NameRange("pod", "z")))
+    a = new_job("c", names=(NameRange("pod", "m"),))
+    answers = await submit(db, [b, a])
+    assert answers[0] == NameTaken(job_name="live", job_uid=live.uid, kind="pod", name="z")
+    assert answers[1] == Submitted(uid=a.uid)
+
+
+async def test_two_that_cross_do_not_both_lose(db: Database) -> None:
+    one = new_job("one", names=(NameRange("pod", "x"), NameRange("pod", "y")))
+    two = new_job("two", names=(NameRange("pod", "x"), NameRange("pod", "y")))
+    kinds = Counter(type(answer) for answer in await submit(db, [one, two]))
+    assert kinds == {Submitted: 1, NameTaken: 1}
+
+
+async def test_a_key_replays_the_first_answer_or_tells_of_another_request(db: Database) -> None:
+    first = new_job(idempotency=key(answer=b"first"))
+    again = new_job(idempotency=key(answer=b"second"))
+    different = new_job(idempotency=key(fingerprint="g"))
+    replayed = Replayed(uid=first.uid, answer=b"first")
+    assert await submit(db, [first, again, different]) == [Submitted(uid=first.uid), replayed, KeyConflict()]
+    assert await submit(db, [different, again]) == [KeyConflict(), replayed]
+    assert await rows(db, "jobs") == 1
+
+
+async def test_a_refused_submission_leaves_its_key_free(db: Database) -> None:
+    await submitted(db, new_job("train"))
+    refused = new_job("train", idempotency=key())
+    assert isinstance((await submit(db, [refused]))[0], NameTaken)
+    job = new_job("another", idempotency=key())
+    assert await submit(db, [job]) == [Submitted(uid=job.uid)]
+
+
+async def test_a_replay_outlives_the_job_and_ends_with_the_key(db: Database, lease: Lease) -> None:
+    job = new_job(idempotency=key())
+    await submitted(db, job)
+    await move(db, lease, job.uid, JobPhase.SUCCEEDED, gone_at=NOW)
+    assert isinstance((await submit(db, [new_job(idempotency=key())]))[0], Replayed)
+    assert await idempotency.forget(db, before=NOW, limit=10) == 0
+    assert await idempotency.forget(db, before=later(1), limit=10) == 1
+    assert isinstance((await submit(db, [new_job(idempotency=key())]))[0], Submitted)
+
+
+async def test_of_many_with_one_key_in_many_transactions_one_is_stored(db: Database) -> None:
+    jobs = [new_job(f"job-{n}", idempotency=key()) for n in range(64)]
+    answers = [answer for (answer,) in await asyncio.gather(*(submit(db, [job]) for job in jobs))]
+    assert Counter(type(answer) for answer in answers) == {Submitted: 1, Replayed: 63}
+    assert len({answer.uid for answer in answers if isinstance(answer, Submitted | Replayed)}) == 1
+    assert await rows(db, "jobs") == 1
+
+
+async def test_of_many_with_one_name_one_is_stored(db: Database) -> None:
+    jobs = [new_job(names=[NameRange("pod", f"p-{(n + k) % 16}") for k in range(8)]) for n in range(32)]
+    answers = [answer for (answer,) in await asyncio.gather(*(submit(db, [job]) for job in jobs))]
+    assert Counter(type(answer) for answer in answers) == {Submitted: 1, NameTaken: 31}
+
+
+async def test_a_successor_has_the_leftovers_of_finished_jobs_removed(db: Database, lease: Lease) -> None:
+    finished, pods, stranger = (
+        new_job("train"),
+        new_job("x", names=(NameRange("pod", "train-worker-9"),)),
+        new_job("stranger"),
+    )
+    for job in (finished, pods, stranger):
+        await submitted(db, job)
+        await move(db, lease, job.uid, JobPhase.FAILED)
+    before = await stored(db, finished.uid)
+    await submitted(db, new_job("train", names=(NameRange("pod", "train-worker-9"),)))
+    for job, removed in ((finished, True), (pods, True), (stranger, False)):
+        after = await stored(db, job.uid)
+        assert (after.intent.remove, after.intent_is_new) == (removed, removed), job.name
+    assert (await stored(db, finished.uid)).version == before.version + 1
+    line = (await resources.history(db, STORED_JOBS, finished.uid, limit=10))[-1]
+    assert (line.seq, line.entry.reason, line.entry.phase) == (3, "RemoveRequested", JobPhase.FAILED)
+    assert await controller.persist(db, lease, []) == []
+
+
+async def test_a_predecessor_whose_objects_are_gone_is_left_alone(db: Database, lease: Lease) -> None:
+    (uid,) = await submitted(db, new_job())
+    await move(db, lease, uid, JobPhase.FAILED, gone_at=NOW)
+    await submitted(db, new_job())
+    assert not (await stored(db, uid)).intent.remove
+
+
+async def test_what_cannot_be_stored_is_refused(db: Database) -> None:
+    with pytest.raises(NotStorable) as refusal:
+        await submit(db, [new_job(labels={"secret": "nul\0"})])
+    assert "nul" not in str(refusal.value)
+    assert await rows(db, "jobs") == 0
+
+
+async def in_a_group(db: Database, jobs: list[NewJob]) -> list[Answer | BaseException]:
+    commits = GroupCommit(db)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(commits.run())
+        answers = await asyncio.gather(*(commits.submit(job) for job in jobs), return_exceptions=True)
+        running.cancel()
+    return answers
+
+
+async def test_in_a_group_commit_each_gets_an_answer_of_its_own(db: Database) -> None:
+    jobs = [
+        new_job("good"),
+        new_job("bad", labels={"a": "\0"}),
+        new_job("good", names=()),
+        new_job("keyed", idempotency=key()),
+        new_job("keyed-2", idempotency=key(fingerprint="other")),
+        new_job("huge", names=[NameRange("pod", "".join(str(uuid4()) for _ in range(400)))]),
+        new_job("surrogate", manifest={"a": "\ud800"}),
+        new_job("\ud800"),
+        new_job("fault", created_at="yesterday"),
+        new_job("fault-2", manifest={"a": object()}),
+        new_job("last"),
+    ]
+    answers = await in_a_group(db, jobs)
+    types = [Submitted, NotStorable, NameTaken, Submitted, KeyConflict, NotStorable]
+    types += [NotStorable, NotStorable, NotStorable, TypeError, Submitted]
+    assert [type(answer) for answer in answers] == types
+
+
+async def test_a_group_commit_stores_all_of_many_in_few_transactions(db: Database) -> None:
+    answers = await in_a_group(db, [new_job(f"job-{n}", names=()) for n in range(300)])
+    assert {type(answer) for answer in answers} == {Submitted}
+    async with db.read() as connection:
+        assert await connection.fetchval("SELECT count(DISTINCT xmin::text) FROM jobs") < 20
+        assert await connection.fetchval("SELECT count(*) FROM jobs") == 300
+
+
+async def test_random_crowds_never_share_a_name(db: Database) -> None:
+    """Two committers at once, batches that cross each other: whoever is told to have its names has them alone."""
+    chance = random.Random(7)
+
+    def crowd(size: int) -> list[NewJob]:
+        pods = [f"pod-{n}" for n in range(20)]
+        return [
+            new_job(f"job-{chance.randrange(40)}", names=[NameRange("pod", p) for p in chance.sample(pods, 3)])
+            for _ in range(size)
+        ]
+
+    for _ in range(8):
+        jobs = [crowd(12), crowd(12), crowd(12)]
+        answers = [answer for part in await asyncio.gather(*(in_a_group(db, part) for part in jobs)) for answer in part]
+        everyone = [job for part in jobs for job in part]
+        winners = {job.uid: job for job, answer in zip(everyone, answers, strict=True) if isinstance(answer, Submitted)}
+        held = await names_held(db)
+        for uid, job in winners.items():
+            wanted = {(one.kind, one.name) for one in job.names} | {("job", job.name)}
+            assert {name for name, holder in held.items() if holder == uid} == wanted
+        for answer in answers:
+            if isinstance(answer, NameTaken):
+                assert held[answer.kind, answer.name] == answer.job_uid
+        assert {type(answer) for answer in answers} <= {Submitted, NameTaken}
+
+
+async def test_a_key_in_the_hands_of_a_stuck_transaction_is_in_flight(db: Database, database_url: str) -> None:
+    impatient = await Database.open(database_url, pool_size=2)
+    async with impatient.read() as connection:
+        await connection.execute("SET lock_timeout = '50ms'")
+    async with db.begin() as stuck:
+        await stuck.execute(
+            "INSERT INTO idempotency_keys VALUES ('token POST /jobs', 'k', 'f', $1, '', $2)", uuid4(), NOW
+        )
+        held, free = new_job(idempotency=key()), new_job("free")
+        answers = await in_a_group(impatient, [held, free])
+    await impatient.close()
+    assert answers == [KeyInFlight(), Submitted(uid=free.uid)]
+
+
+async def test_a_stopped_group_commit_refuses(db: Database) -> None:
+    commits = GroupCommit(db)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(commits.run())
+        await commits.submit(new_job())
+        running.cancel()
+    with pytest.raises(DatabaseUnavailable):
+        await commits.submit(replace(new_job("late")))
+
+
+async def test_a_group_commit_that_runs_again_stores_nothing_that_it_has_refused(db: Database) -> None:
+    commits, refused, late = GroupCommit(db), new_job("refused"), new_job("late")
+    async with asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(outcome(commits.submit(refused)))
+        await asyncio.sleep(0)
+        ended = tasks.create_task(commits.run())
+        await asyncio.sleep(0)
+        ended.cancel()
+        assert isinstance(await asking, DatabaseUnavailable)
+        again = tasks.create_task(commits.run())
+        await asyncio.sleep(0)
+        assert await commits.submit(late) == Submitted(uid=late.uid)
+        again.cancel()
+    assert await rows(db, "jobs") == 1
+
+
+async def outcome(submitting: Awaitable[Answer]) -> Answer | BaseException:
+    (answer,) = await asyncio.gather(submitting, return_exceptions=True)
+    return answer
+
+
+async def test_many_large_manifests_are_not_written_in_one_turn_of_the_loop(db: Database) -> None:
+    manifest = {"kind": "GenericJob", "spec": {"args": ["x"] * 90_000}}
+    jobs = [new_job(f"large-{number}", manifest=manifest) for number in range(50)]
+    found: list[Stall] = []
+    with watched(0.06, found.append):
+        await submitted(db, *jobs)
+    assert found == []

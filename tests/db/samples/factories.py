@@ -1,0 +1,86 @@
+"""SampleSets and SampleJobs to write, and the passes of a controller."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+from app.db import resources
+from app.db.engine import Database
+from app.db.idempotency import IdempotencyKey
+from app.db.jobs.submit import Answer
+from app.db.samples import edits
+from app.db.samples.controller import SamplePass
+from app.db.samples.edits import NewSample
+from app.db.samples.rows import SampleRow, stored_as
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.cache.specs.sample_set import API_VERSION
+from app.domain.kinds import PODLESS_KINDS
+from tests.db.factories import NOW
+
+NAMESPACE = "team-a"
+SETS = stored_as(SAMPLE_SET)
+JOBS = stored_as(SAMPLE_JOB)
+
+
+def new_set(name: str = "imagenet", **changes: Any) -> NewSample:
+    spec = {"partitions": 1, "secretRef": {"name": "storage"}, "noSync": True}
+    return _new(SAMPLE_SET.kind, name, spec, changes)
+
+
+def new_job(name: str = "warm", set_name: str = "imagenet", **changes: Any) -> NewSample:
+    return _new(SAMPLE_JOB.kind, name, {"type": "warmup", "sampleSetRef": {"name": set_name}}, changes)
+
+
+def _new(kind: str, name: str, spec: Mapping[str, Any], changes: Mapping[str, Any]) -> NewSample:
+    namespace = changes.get("namespace", NAMESPACE)
+    manifest = {
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+    new = NewSample(
+        uid=uuid4(),
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        api_version=API_VERSION,
+        labels={"app": "demo"},
+        manifest=manifest,
+        set_name=PODLESS_KINDS[kind].set_name(manifest),
+        created_at=NOW,
+        created_by="alice",
+    )
+    return replace(new, **changes)
+
+
+async def insert(db: Database, new: NewSample, key: IdempotencyKey | None = None) -> Answer | None:
+    """Why it is not stored; None if it is."""
+    return (await edits.submit(db, [replace(new, idempotency=key)])).get(0)
+
+
+async def stored(db: Database, new: NewSample) -> SampleRow:
+    assert await insert(db, new) is None
+    return await there(db, new.uid)
+
+
+async def there(db: Database, uid: UUID) -> SampleRow:
+    row = await resources.get(db, SETS, uid) or await resources.get(db, JOBS, uid)
+    assert row is not None
+    return row
+
+
+def a_pass(row: SampleRow, **changes: Any) -> SamplePass:
+    """One that concludes what is stored, but for the changes."""
+    record = changes.pop("record", row.record)
+    done = SamplePass(
+        uid=row.uid,
+        intent_version=row.intent_version,
+        generation=row.generation,
+        phase=record.phase,
+        record=record,
+        reason=row.reason,
+        message=row.message,
+    )
+    return replace(done, **changes)

@@ -1,0 +1,230 @@
+"""SampleSets and SampleJobs as people ask for them: names and keys are decided once, whoever comes together."""
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+
+from app.db import resources
+from app.db.engine import Database
+from app.db.errors import NotStorable
+from app.db.feed import entries
+from app.db.idempotency import IdempotencyKey, KeyConflict, Replayed
+from app.db.jobs.submit import NameTaken
+from app.db.queries import Cursor
+from app.db.resources import listed
+from app.db.samples import edits
+from app.db.samples.edits import SampleEdit
+from app.db.samples.rows import SampleRow, stored_as
+from app.domain.cache.kinds import SAMPLE_JOB
+from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.listing import Criteria
+from app.domain.namespaces import NamespaceSet
+from app.domain.selectors import parse_selector
+from tests.db.factories import NOW, later
+from tests.db.samples.factories import JOBS, NAMESPACE, SETS, insert, new_job, new_set, stored, there
+
+KEY = IdempotencyKey(scope="s", key="k", fingerprint="f", answer=b"first")
+
+
+def edit_of(row: Any, **changes: Any) -> SampleEdit:
+    spec = {**row.manifest["spec"], "partitions": 2}
+    edit = SampleEdit(
+        manifest={**row.manifest, "spec": spec},
+        labels={"app": "other"},
+        set_name=row.set_name,
+        actor="bob",
+        at=later(1),
+    )
+    return replace(edit, **changes)
+
+
+@pytest.mark.parametrize("new", [new_set(), new_job()], ids=["set", "job"])
+async def test_what_is_stored_is_what_was_told_at_once(db: Database, new: Any) -> None:
+    row = await stored(db, new)
+    assert row == edits.first_row(new)
+    where = stored_as(row.of_kind)
+    assert await resources.find(db, where, NAMESPACE, new.name) == row
+    assert await resources.find_version(db, where, NAMESPACE, new.name) == (new.uid, 1)
+    assert await resources.get_version(db, where, new.uid) == (new.uid, 1)
+    (line,) = await resources.history(db, where, new.uid, limit=10)
+    entry = line.entry
+    assert (line.seq, entry.at, entry.phase, entry.reason, entry.actor) == (1, NOW, "", "", "alice")
+
+
+async def test_a_set_a_job_and_another_namespace_may_share_a_name(db: Database) -> None:
+    for new in (new_set("same"), new_job("same"), new_set("same", namespace="team-b")):
+        await stored(db, new)
+
+
+async def test_a_name_is_taken_while_its_holder_is_there(db: Database) -> None:
+    first = await stored(db, new_set())
+    taken = NameTaken(job_name="imagenet", job_uid=first.uid, kind="job", name="imagenet", holder="SampleSet")
+    assert await insert(db, new_set()) == taken
+    await edits.request_deletion(db, first.uid, actor="bob", at=later(1))
+    assert await insert(db, new_set()) == replace(taken, leaving=True)
+
+
+async def test_of_many_that_want_one_name_together_one_gets_it(db: Database) -> None:
+    news = [new_set() for _ in range(12)]
+    answers = await asyncio.gather(*(insert(db, new) for new in news))
+    (winner,) = (new for new, answer in zip(news, answers, strict=True) if answer is None)
+    taken = [answer for answer in answers if isinstance(answer, NameTaken)]
+    assert [answer.job_uid for answer in taken] == [winner.uid] * 11
+
+
+async def test_several_are_stored_together_or_not_at_all(db: Database) -> None:
+    await stored(db, new_set("b"))
+    refused = await edits.submit(db, [new_set("c"), new_set("b"), new_set("a")])
+    assert {place: type(answer) for place, answer in refused.items()} == {1: NameTaken}
+    assert await edits.submit(db, [new_set("c"), new_set("a")]) == {}
+    page = await resources.page(db, SETS, Criteria(), limit=9)
+    assert sorted(row.name for row in page.rows) == ["a", "b", "c"]
+
+
+async def test_a_repeated_key_is_answered_as_before(db: Database) -> None:
+    news = [new_set(), new_set("b"), new_set("c")]
+    answers = await asyncio.gather(*(insert(db, new, KEY) for new in news))
+    (won,) = (new for new, answer in zip(news, answers, strict=True) if answer is None)
+    assert [answer for answer in answers if answer is not None] == [Replayed(uid=won.uid, answer=b"first")] * 2
+    assert await insert(db, new_set("d"), replace(KEY, fingerprint="other")) == KeyConflict()
+    assert len((await resources.page(db, SETS, Criteria(), limit=9)).rows) == 1
+
+
+async def test_a_key_whose_name_was_taken_can_be_used_again(db: Database) -> None:
+    await stored(db, new_set())
+    assert isinstance(await insert(db, new_set(), KEY), NameTaken)
+    assert await insert(db, new_set("another"), KEY) is None
+
+
+async def test_what_cannot_be_stored_is_refused(db: Database) -> None:
+    with pytest.raises(NotStorable):
+        await insert(db, new_set(created_by="a\0b"), KEY)
+    assert await insert(db, new_set(), KEY) is None
+
+
+async def test_an_edit_raises_the_versions_and_is_told(db: Database) -> None:
+    row = await stored(db, new_set())
+    after = await edits.edit(db, row.uid, edit_of(row, expected_version=1))
+    assert (after.generation, after.version, after.intent_version, after.history_count) == (2, 2, 2, 2)
+    assert (after.manifest["spec"]["partitions"], after.labels) == (2, {"app": "other"})
+    assert after == await there(db, row.uid)
+    assert [line.entry.reason for line in await resources.history(db, SETS, row.uid, limit=9)] == ["", "Edited"]
+    relabelled = await edits.edit(db, row.uid, edit_of(row, is_respecified=False))
+    assert (relabelled.generation, relabelled.version, relabelled.intent_version) == (2, 3, 3)
+
+
+async def test_an_edit_of_what_has_changed_or_leaves_is_refused(db: Database) -> None:
+    row = await stored(db, new_set())
+    with pytest.raises(PreconditionFailed):
+        await edits.edit(db, row.uid, edit_of(row, expected_version=2))
+    with pytest.raises(NotFound):
+        await edits.edit(db, new_set().uid, edit_of(row))
+    await edits.request_deletion(db, row.uid, actor="bob", at=later(1))
+    with pytest.raises(Conflict) as refused:
+        await edits.edit(db, row.uid, edit_of(row))
+    assert refused.value.code == "Deleted"
+    job = await stored(db, new_job())
+    await edits.request_deletion(db, job.uid, actor="bob", at=later(1))
+    with pytest.raises(Conflict) as refused:
+        await edits.edit(db, job.uid, edit_of(job))
+    assert refused.value.code == "Deleted"
+
+
+async def test_edits_that_meet_are_done_one_after_another(db: Database) -> None:
+    row = await stored(db, new_set())
+    waiting = (edits.edit(db, row.uid, edit_of(row, expected_version=1)) for _ in range(8))
+    done = await asyncio.gather(*waiting, return_exceptions=True)
+    assert Counter(type(one) for one in done) == {SampleRow: 1, PreconditionFailed: 7}
+    assert [line.seq for line in await resources.history(db, SETS, row.uid, limit=99)] == [1, 2]
+
+
+async def test_a_set_leaves_when_its_objects_have_and_a_job_at_once(db: Database) -> None:
+    row, job = await stored(db, new_set()), await stored(db, new_job())
+    leaving = await edits.request_deletion(db, row.uid, actor="bob", at=later(1), reason="enough")
+    assert (leaving.delete_requested_at, leaving.delete_requested_by, leaving.gone_at) == (later(1), "bob", None)
+    assert (leaving.version, leaving.intent_version, leaving.generation) == (2, 2, 1)
+    assert (await resources.history(db, SETS, row.uid, after_seq=1, limit=9))[0].entry.message == "enough"
+    assert await edits.request_deletion(db, row.uid, actor="carol", at=later(2)) == leaving
+    gone = await edits.request_deletion(db, job.uid, actor="bob", at=later(1))
+    assert gone.gone_at == later(1)
+    newer = await stored(db, new_job(created_at=later(-5)))
+    assert await resources.find(db, JOBS, NAMESPACE, "warm") == newer
+    with pytest.raises(PreconditionFailed):
+        await edits.request_deletion(db, newer.uid, actor="bob", at=later(1), expected_version=7)
+
+
+async def test_of_those_that_are_gone_the_newest_is_found(db: Database) -> None:
+    old, new = new_job(), new_job(created_at=later(9))
+    for one in (new, old):
+        await stored(db, one)
+        await edits.request_deletion(db, one.uid, actor="bob", at=later(20))
+    found = await resources.find(db, JOBS, NAMESPACE, "warm")
+    assert found is not None
+    assert found.uid == new.uid
+    assert await resources.find(db, SETS, NAMESPACE, "warm") is None
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({}, ["c", "b", "a"]),
+        ({"namespaces": NamespaceSet.of("team-b")}, ["b"]),
+        ({"namespaces": NamespaceSet.of()}, []),
+        ({"namespaces": NamespaceSet.of(NAMESPACE, "team-b"), "prefix": "a"}, ["a"]),
+        ({"name": "c"}, ["c"]),
+        ({"search": "b"}, ["b"]),
+        ({"set_name": "other"}, ["c"]),
+        ({"phases": [""]}, ["c", "b", "a"]),
+        ({"phases": ["Running"]}, []),
+        ({"labels": parse_selector("tier=x")}, ["b"]),
+        ({"labels": parse_selector("tier notin (x)")}, ["c", "a"]),
+        ({"labels": parse_selector("!tier")}, ["c", "a"]),
+        ({"created_after": later(1)}, ["c", "b"]),
+        ({"created_before": later(2), "deleted": True}, ["b", "z", "a"]),
+    ],
+    ids=map(str, count()),
+)
+async def test_lists_show_what_was_asked_for(db: Database, where: dict[str, Any], expected: list[str]) -> None:
+    await stored(db, new_set("no-job"))
+    await stored(db, new_job("a"))
+    gone = await stored(db, new_job("z", created_at=later(0.5)))
+    await edits.request_deletion(db, gone.uid, actor="bob", at=later(1))
+    await stored(db, new_job("b", namespace="team-b", created_at=later(1), labels={"tier": "x"}))
+    await stored(db, new_job("c", "other", created_at=later(2)))
+    wanted = Criteria(**where)
+    page = await resources.page(db, JOBS, wanted, limit=9)
+    assert ([row.name for row in page.rows], page.next) == (expected, None)
+    everything = await resources.page(db, JOBS, Criteria(deleted=True), limit=9)
+    things = await listed(db, SAMPLE_JOB.resource, [row.uid for row in everything.rows])
+    assert sorted(thing.name for thing in things.values() if wanted.matches(thing)) == sorted(expected)
+
+
+async def test_pages_follow_each_other(db: Database) -> None:
+    for number in range(5):
+        await stored(db, new_job(f"j{number}", created_at=later(number // 2)))
+    seen: list[str] = []
+    after: Cursor | None = None
+    for _ in range(3):
+        page = await resources.page(db, JOBS, Criteria(), after=after, limit=2)
+        seen += [row.name for row in page.rows]
+        after = page.next
+    assert after is None
+    assert sorted(seen) == [f"j{number}" for number in range(5)]
+
+
+async def test_changes_are_told_in_the_feed_by_resource(db: Database) -> None:
+    row, job = await stored(db, new_set()), await stored(db, new_job())
+    await edits.edit(db, row.uid, edit_of(row))
+    await edits.request_deletion(db, job.uid, actor="bob", at=later(1))
+    await entries.publish(db)
+    told = (await entries.read(db, 0, 100)).events
+    assert [(event.type, event.resource, event.job_uid, event.version) for event in told] == [
+        ("created", "samplesets", row.uid, 1),
+        ("created", "samplejobs", job.uid, 1),
+        ("edited", "samplesets", row.uid, 2),
+        ("deleted", "samplejobs", job.uid, 2),
+    ]
