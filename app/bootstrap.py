@@ -34,9 +34,9 @@ from app.k8s.errors import ClusterNotConfigured
 from app.loops.cache.runtime_servers import PodAccess, PodAddressAccess, PodProxyAccess, RuntimeServers
 from app.loops.context import ControllerContext
 from app.loops.controller import Controller
-from app.loops.leadership import Leadership, lease_timeouts
+from app.loops.leadership.lease import Leadership, lease_timeouts
+from app.loops.maintenance.uninstall import uninstall as remove_everything
 from app.loops.supervisor import Loop, Supervisor
-from app.loops.uninstall import uninstall as remove_everything
 from app.main import create_app
 from app.readiness import Readiness
 from app.services.access import Access, OpenAccess, TokenAccess

@@ -18,9 +18,9 @@ import typer
 from typer.core import TyperCommand
 from typing_extensions import override
 
+from app.domain.access.credentials import Role
 from app.domain.cache.specs.limits import ANY_CACHE_ROOTS
 from app.domain.policy import JOBGATE_CONTROLS, Level
-from app.domain.roles import Role
 
 if TYPE_CHECKING:
     from app.db.engine import Database

@@ -38,7 +38,7 @@ from app.api.routes import (
 )
 from app.api.settings import HttpSettings
 from app.api.shared_polls import SharedPolls
-from app.domain.kinds import PODLESS_KINDS
+from app.domain.kinds.registry import PODLESS_KINDS
 from app.offload import offloaded
 from app.services.gateway import Services
 

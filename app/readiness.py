@@ -7,7 +7,7 @@ from app.clock import Clock
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.write_proof import prove_writable
-from app.loops.controller_state import ControllerCondition
+from app.loops.leadership.controller_state import ControllerCondition
 from app.services.gateway import Check
 
 PROOF_EVERY = 2.0  # seconds that a result is cached; /readyz needs no token, so it must not load Postgres

@@ -21,7 +21,7 @@ from statistics import median
 import httpx2
 from typing_extensions import override
 
-from app.cache_runtime.binary import juicefs_path
+from app.cache_runtime.engine.binary import juicefs_path
 from bench.processes import cpu_seconds
 from bench.report import table
 from tests.support.cache_server import TOKEN, CacheServer, cache_server

@@ -10,7 +10,7 @@ import pytest
 import tools.fuzz
 
 ROOT = Path(__file__).parent.parent
-PROPERTIES = "tests/domain/test_credentials.py"
+PROPERTIES = "tests/domain/access/test_credentials.py"
 
 
 def fuzz(*arguments: str) -> tuple[int, str]:

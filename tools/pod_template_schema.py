@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from app.domain.quantity import QUANTITY_PATTERN
+from app.domain.kubernetes.quantity import QUANTITY_PATTERN
 
 ROOT = "io.k8s.api.core.v1.PodTemplateSpec"
 REFERENCE = "#/definitions/"

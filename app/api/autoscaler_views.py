@@ -6,7 +6,7 @@ from uuid import UUID
 
 from app.api.views import View
 from app.db.autoscaler_runs import AutoscalerRun, StoredRun
-from app.domain.namespaces import NamespaceSet
+from app.domain.access.namespaces import NamespaceSet
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob, ScalingDecision, Verdict
 from app.domain.vocabulary import JobPhase
 from app.services.autoscaling import Rehearsal

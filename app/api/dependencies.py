@@ -10,8 +10,8 @@ from app.api.broadcast import Broadcast
 from app.api.parameters import check_namespace, refuse_unknown_query
 from app.api.polling import Poller
 from app.api.shared_polls import SharedPolls
+from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import NotFound
-from app.domain.namespaces import NamespaceSet
 from app.services.access import Principal, Verb, require
 from app.services.gateway import Services
 

@@ -23,7 +23,7 @@ from app.api.views import (
     WatchEventView,
 )
 from app.db.jobs.rows import JobRow
-from app.domain.kind import JOBS
+from app.domain.kinds.base import JOBS
 from app.domain.vocabulary import JobPhase
 from app.services.control import JobControl
 from app.services.gateway import Services

@@ -6,8 +6,8 @@ from typing import Any, Final, TypeAlias
 from app.api.bodies import JSON, MERGE_PATCH, YAML_TYPES
 from app.api.resources import Resource
 from app.domain.decoding.lists import LIST_KIND, MAX_ITEMS
-from app.domain.kind import JOBS
-from app.domain.kinds import PODLESS_KINDS
+from app.domain.kinds.base import JOBS
+from app.domain.kinds.registry import PODLESS_KINDS
 
 Bodies: TypeAlias = Mapping[tuple[str, str], dict[str, Any]]  # by path and method
 _DEFINED: Final = "#/$defs/"

@@ -10,8 +10,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from app.api.errors import MOMENT, refuse_parameter
-from app.domain import names
 from app.domain.errors import shorten
+from app.domain.kubernetes import names
 
 _NO_NUL: Final = r"^[^\x00]+$"
 

@@ -24,7 +24,7 @@ from app.api.views import (
     View,
 )
 from app.db.samples.rows import SampleRow
-from app.domain.kind import Facts, PodlessKind
+from app.domain.kinds.base import Facts, PodlessKind
 from app.domain.listing import Criteria
 from app.services.gateway import Services
 from app.services.manifests import Sampler

@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from app.cache_runtime.config import RuntimeConfig, WarmupTimes
-from app.cache_runtime.engine import CacheEngine, engine_for, perform
+from app.cache_runtime.engine.cache_engine import CacheEngine, engine_for, perform
 from app.cache_runtime.errors import JobFailed, StartupError
 from app.cache_runtime.options import OPTIONS
 from app.domain.cache.vocabulary import JobType
@@ -63,7 +63,7 @@ def server(  # noqa: PLR0913 - upstream's flags, and a few more
     ] = ",".join(f"{value:g}" for value in msgspec.to_builtins(_DEFAULT_TIMES).values()),
 ) -> None:
     """Run the server of a SampleSet until SIGTERM or SIGINT."""
-    from app.cache_runtime.server import ServerSettings, serve  # noqa: PLC0415 - the job commands need no HTTP
+    from app.cache_runtime.server.process import ServerSettings, serve  # noqa: PLC0415 - the job commands need no HTTP
 
     config = RuntimeConfig(
         data_dir, tuple(cache_dirs or ()), timeout, _server_index(index), warmup=_times(warmup_times)

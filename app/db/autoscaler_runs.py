@@ -12,7 +12,7 @@ from app.db.jobs import edits
 from app.db.jobs.edits import Edit
 from app.db.jobs.pod_room import with_room
 from app.db.leases import Lease
-from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
+from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
 from app.domain.scaling.values import Inventory, ScalableJob, ScalingDecision, WaitingJob
 from app.faultpoints import FaultPoint, reached
 

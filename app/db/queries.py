@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from app.domain.namespaces import NamespaceSet
-from app.domain.selectors import Operator, Requirement
+from app.domain.access.namespaces import NamespaceSet
+from app.domain.kubernetes.selectors import Operator, Requirement
 
 
 class Cursor(NamedTuple):

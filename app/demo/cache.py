@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx2
 
-from app.cache_runtime.binary import juicefs_path
+from app.cache_runtime.engine.binary import juicefs_path
 from app.cache_runtime.errors import JobFailed
 from app.demo.player import Say, StoryResult
 from app.demo.sample_story import Document, SampleStory

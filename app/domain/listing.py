@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
-from app.domain.selectors import Requirement, matches
+from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
+from app.domain.kubernetes.selectors import Requirement, matches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
-from app.domain.name_ranges import NameRange
+from app.domain.reservations.name_ranges import NameRange
 from app.domain.vocabulary import BudgetScope, CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
 
 Manifest: TypeAlias = dict[str, Any]

@@ -13,14 +13,14 @@ from uuid import UUID
 
 import msgspec
 
-from app.domain import labels
 from app.domain.dialects import registry
 from app.domain.dialects.base import Accepted, Given, Limits, Site
 from app.domain.dialects.envelope import allowed_controls
 from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to
-from app.domain.generated_names import Suffix, named, placed
-from app.domain.kind import JOBS
-from app.domain.kinds import refuse_wrong_route
+from app.domain.kinds.base import JOBS
+from app.domain.kinds.posted_metadata import Suffix, named, placed
+from app.domain.kinds.registry import refuse_wrong_route
+from app.domain.kubernetes import labels
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.policy import PodPolicy

@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import msgspec
 
-from app.domain.objects import Object
+from app.domain.kubernetes.objects import Object
 from app.k8s.answers import error_from_status
 from app.k8s.codec import OBJECT, Codec, ListPage, decode_page, load_json, load_object
 from app.k8s.errors import BrokenAnswer

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from app.domain.objects import Event, Metadata, Node, Object, Pod
+from app.domain.kubernetes.objects import Event, Metadata, Node, Object, Pod
 from app.k8s.errors import BrokenAnswer
 from app.k8s.text import clean_json, clean_text
 

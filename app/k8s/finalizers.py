@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from app.domain.objects import Metadata
+from app.domain.kubernetes.objects import Metadata
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeInvalid, KubeNotFound
 from app.k8s.resources import KubeResource

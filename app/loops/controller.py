@@ -15,9 +15,9 @@ from app.db import heartbeats
 from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.k8s.errors import KubeError
 from app.loops.context import ControllerContext
-from app.loops.controller_state import ControllerCondition, ControllerState, controller_condition
-from app.loops.identity import WrongCluster
-from app.loops.leadership import Leadership
+from app.loops.leadership.controller_state import ControllerCondition, ControllerState, controller_condition
+from app.loops.leadership.identity import WrongCluster
+from app.loops.leadership.lease import Leadership
 from app.loops.term import Term
 
 log = structlog.get_logger()

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.values import CacheSite
-from app.domain.namespaces import NamespaceSet
-from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits
+from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

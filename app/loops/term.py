@@ -15,22 +15,22 @@ from app.db.notifications import INTENT
 from app.k8s.errors import KubeError
 from app.k8s.reflector import Pace
 from app.loops import metrics
-from app.loops.actuator import Actuator
-from app.loops.autoscaler import Autoscaler
+from app.loops.autoscaling.autoscaler import Autoscaler
 from app.loops.cache.reconciler import SampleReconciler
-from app.loops.cluster_contact import ClusterContact
 from app.loops.context import ControllerContext
-from app.loops.controller_state import ControllerState
-from app.loops.creator import Creator
-from app.loops.event_reader import EventReader
-from app.loops.evidence import EvidenceCapture
-from app.loops.identity import Identity
-from app.loops.janitor import Janitor
-from app.loops.leadership import Leadership
-from app.loops.mirror import Mirror
-from app.loops.plans import PlanCache
-from app.loops.reconciler import Reconciler
-from app.loops.sweeper import Sweeper
+from app.loops.jobs.actuator import Actuator
+from app.loops.jobs.creator import Creator
+from app.loops.jobs.event_reader import EventReader
+from app.loops.jobs.evidence import EvidenceCapture
+from app.loops.jobs.mirror import Mirror
+from app.loops.jobs.plan_cache import PlanCache
+from app.loops.jobs.reconciler import Reconciler
+from app.loops.leadership.cluster_contact import ClusterContact
+from app.loops.leadership.controller_state import ControllerState
+from app.loops.leadership.identity import Identity
+from app.loops.leadership.lease import Leadership
+from app.loops.maintenance.janitor import Janitor
+from app.loops.maintenance.sweeper import Sweeper
 from app.loops.workqueue import WorkQueue
 
 INTENT_BATCH = 1000  # jobs in one query; the next poll returns the others

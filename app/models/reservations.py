@@ -29,9 +29,9 @@ names = Table(
 """Names in a namespace that a job uses: its own, and those of its pods, Services and ConfigMaps.
 
 A row is `name` and the `count - 1` names that follow it by number, so that a job of 10 000 replicas has a row and not
-10 000. `stem` and `number` are what `name` consists of, by the rule of `app.domain.name_ranges`. A name is reserved
-until its job has ended; then it is released, and kept until the job's objects are gone, so that a successor finds out
-whose leftovers it has to wait for.
+10 000. `stem` and `number` are what `name` consists of, by the rule of `app.domain.reservations.name_ranges`. A name is
+reserved until its job has ended; then it is released, and kept until the job's objects are gone, so that a successor
+finds out which objects it has to wait for.
 
 Two live jobs never have a name in common:
 

@@ -17,10 +17,10 @@ from typing_extensions import override
 from app.clock import Clock
 from app.db import tokens
 from app.db.engine import Database
-from app.domain import names
+from app.domain.access.credentials import Role
+from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import Forbidden, NotFound, Unauthenticated, shorten
-from app.domain.namespaces import NamespaceSet
-from app.domain.roles import Role
+from app.domain.kubernetes import names
 
 # A revoked token works for this long at most, and a polling client costs one look-up in this time.
 _TRUSTED_SECONDS: Final = 5.0

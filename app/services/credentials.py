@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from app.domain.credentials import is_credential_of
+from app.domain.access.credentials import is_credential_of
 
 
 class JobCredentials:

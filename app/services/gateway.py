@@ -10,10 +10,10 @@ from app.cancellation import TaskGroup
 from app.clock import Clock
 from app.db.engine import Database
 from app.db.jobs.group_commit import GroupCommit
+from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.cache.specs.limits import CacheLimits
-from app.domain.kind import PodlessKind
-from app.domain.kinds import PODLESS_KINDS
-from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
+from app.domain.kinds.base import PodlessKind
+from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.planning import Planner
 from app.services.access import Access
 from app.services.autoscaling import Autoscaling

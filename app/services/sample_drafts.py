@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from app.db.samples.rows import SampleRow
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.errors import FieldError, InvalidManifest, shorten
-from app.domain.generated_names import Suffix, named, placed
-from app.domain.kind import PodlessKind
-from app.domain.kinds import refuse_wrong_route
-from app.domain.name_ranges import NameKind, NameRange
+from app.domain.kinds.base import PodlessKind
+from app.domain.kinds.posted_metadata import Suffix, named, placed
+from app.domain.kinds.registry import refuse_wrong_route
 from app.domain.plan import Manifest
+from app.domain.reservations.name_ranges import NameKind, NameRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from app.db.samples.edits import NewSample, SampleEdit
 from app.db.samples.rows import SampleRow, sample_events, stored_as
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.dialects.changes import is_respecified
-from app.domain.kind import PodlessKind
+from app.domain.kinds.base import PodlessKind
 from app.domain.plan import Manifest
 from app.offload import offloaded_if_large
 from app.services.editing import Editor, EditRequest

@@ -8,8 +8,8 @@ from app.db.jobs.edits import ScaleChange
 from app.domain.dialects.base import Accepted, Scaling
 from app.domain.errors import Conflict, Problems, pointer_to
 from app.domain.manifests.rendered import names_added
-from app.domain.name_ranges import NameRange
 from app.domain.planning import Planner
+from app.domain.reservations.name_ranges import NameRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

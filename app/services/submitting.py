@@ -21,11 +21,11 @@ from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replaye
 from app.db.jobs.submit import Answer, NameTaken
 from app.db.resources import Row
 from app.domain.errors import Conflict, DomainError, FieldError, Forbidden, InvalidManifest, Problems
-from app.domain.generated_names import SUFFIX_ALPHABET, SUFFIX_LENGTH
-from app.domain.name_ranges import NameKind, NameRange, split
+from app.domain.kinds.posted_metadata import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from app.domain.plan import Manifest
-from app.domain.pod_limits import OverLimit
 from app.domain.policy.pod_policy import violation
+from app.domain.reservations.name_ranges import NameKind, NameRange, split
+from app.domain.reservations.pod_limits import OverLimit
 from app.offload import is_large, offloaded
 
 Hint: TypeAlias = Callable[[], None]

@@ -14,9 +14,9 @@ from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import Answer, NewJob, Submitted
 from app.domain.errors import FieldError, InvalidManifest
 from app.domain.manifests.rendered import reserved_names
-from app.domain.name_ranges import NameRange
 from app.domain.plan import JobPlan, Manifest
 from app.domain.planning import Draft, Planner
+from app.domain.reservations.name_ranges import NameRange
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
 from app.offload import is_large, offloaded_if_large

@@ -25,9 +25,9 @@ from app.db.feed import entries
 from app.db.feed.changes import JOBS
 from app.db.feed.entries import FeedEvent
 from app.db.resources import listed
+from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.errors import Unavailable
 from app.domain.listing import Criteria, ListItem
-from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 
 _KEPT: Final = 10_000
 _BATCH: Final = 1000

@@ -11,18 +11,18 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from app.db.engine import DatabaseTimeouts
+from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.specs.limits import DEFAULT_CACHE_ROOTS, CacheLimits
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
 from app.domain.decoding import decode_yaml
 from app.domain.dialects.accelerators import accelerators_of
 from app.domain.dialects.base import Accelerator, Limits, Site
 from app.domain.errors import DomainError
-from app.domain.namespaces import NamespaceSet
-from app.domain.pod_limits import PodLimits
 from app.domain.policy import Level, PodPolicy
 from app.domain.policy.table import NAMES
 from app.domain.reconcile.timing import Timing
-from app.loops.evidence import EvidenceSettings
+from app.domain.reservations.pod_limits import PodLimits
+from app.loops.jobs.evidence import EvidenceSettings
 from app.loops.settings import AutoscalerSettings, ControllerSettings, SampleSettings
 from app.settings.serving import Names, ServingSettings
 

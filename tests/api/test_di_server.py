@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.namespaces import NamespaceSet
+from app.domain.access.namespaces import NamespaceSet
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ReplicaPhase

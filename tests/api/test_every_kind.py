@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.kinds import registered
+from app.domain.kinds.registry import registered
 from tests.api.test_watch import stream, take
 from tests.support.every_kind import Collection, list_of
 from tests.support.gateway import Gateway

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from app.domain.dialects import registry
-from app.domain.kinds import registered
+from app.domain.kinds.registry import registered
 from tests.support.gateway import Gateway, jobs_path
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from app.domain.dialects import registry
 from app.domain.dialects.base import Limits
-from app.domain.pod_limits import PodLimits
+from app.domain.reservations.pod_limits import PodLimits
 from app.domain.vocabulary import JobPhase
 from tests.support import resizable_job
 from tests.support.gateway import Gateway, jobs_path, running_gateway

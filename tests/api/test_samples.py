@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.domain.cache.reconcile.status import ServerReport, aggregate
+from app.domain.cache.reconcile.cache_status import ServerReport, aggregate
 from app.domain.cache.reconcile.values import Complaint
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 from tests.support.gateway import Gateway, jobs_path, manifest

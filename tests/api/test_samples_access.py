@@ -6,7 +6,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from app.domain.namespaces import NamespaceSet
+from app.domain.access.namespaces import NamespaceSet
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.postgres import fresh_database
 from tests.support.samples import PATCH, RESOURCES, path, sample

@@ -17,8 +17,8 @@ from app.domain.cache.reconcile.values import Complaint, JobRecord, SetRecord
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 from app.domain.errors import InvalidManifest
-from app.domain.kind import PodlessKind
-from app.domain.outcome import Outcome
+from app.domain.kinds.base import PodlessKind
+from app.domain.kinds.podless_status import Outcome
 from app.domain.reconcile.conditions import merged
 from app.services.sample_drafts import drafted
 from tests.domain.cache.made import a_job, a_set

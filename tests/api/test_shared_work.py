@@ -19,7 +19,7 @@ from app.api.shared_polls import SharedPolls
 from app.api.streaming import stream as stream_response
 from app.api.views import JobStatusView
 from app.db.jobs.rows import JobSummary
-from app.domain.namespaces import NamespaceSet
+from app.domain.access.namespaces import NamespaceSet
 from app.domain.vocabulary import JobPhase
 from app.services import watching
 from app.services.watching import Interest, Waiter, Waker

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from app.db.engine import Database
-from app.domain.credentials import credential_of
+from app.domain.access.credentials import credential_of
 from tests.attack.victim import Victim, running_victim
 from tests.support.di_jobs import at, di_job
 from tests.support.gateway import jobs_path, manifest

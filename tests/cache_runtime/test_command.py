@@ -11,7 +11,7 @@ import typer
 
 from app.cache_runtime.cli import runtime
 from app.cache_runtime.options import SyncRequest, WarmupRequest, decoded
-from app.cache_runtime.secrets import ENVIRONMENT
+from app.cache_runtime.programs.secrets import ENVIRONMENT
 from app.domain.cache.vocabulary import JobType
 from tests.support.cache_server import ROOT
 from tests.support.juicefs import needs_juicefs
@@ -114,4 +114,4 @@ def test_the_runtime_starts_without_the_gateways_code(job: str) -> None:
     loaded = ran.stdout.splitlines()[-1]
     assert "app.cache_runtime.cli" in loaded, ran.stderr
     assert not [name for name in ("app.cli", "app.bootstrap", "sqlalchemy", "fastapi") if f"'{name}'" in loaded]
-    assert ("app.cache_runtime.server" in loaded) == (job == "server")
+    assert ("app.cache_runtime.server.process" in loaded) == (job == "server")

@@ -12,8 +12,8 @@ import typer
 from typer.testing import CliRunner
 
 from app.cache_runtime import cli
-from app.cache_runtime.binary import juicefs_path
 from app.cache_runtime.config import RuntimeConfig, WarmupTimes
+from app.cache_runtime.engine.binary import juicefs_path
 from app.cache_runtime.options import Options, SyncRequest, WarmupRequest, flags
 from app.domain.cache.specs.mount_options import JuiceFSMountOptions
 from tests.support.cache_server import ROOT

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from app.cache_runtime.binary import juicefs_path
+from app.cache_runtime.engine.binary import juicefs_path
 from tests.support.cache_server import CacheServer, cache_server, eventually
 from tests.support.juicefs import formatted, make_files, mounted, needs_fuse, needs_juicefs, small_disk
 from tests.support.object_storage import ACCESS, object_storage

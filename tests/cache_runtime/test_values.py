@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from app.cache_runtime import juicefs
-from app.cache_runtime.cache_status import disk_figures, parse_info, pauses, tree_size
-from app.cache_runtime.commands import Output
+from app.cache_runtime.engine import juicefs
+from app.cache_runtime.engine.cache_status import disk_figures, parse_info, pauses, tree_size
 from app.cache_runtime.errors import JobFailed
+from app.cache_runtime.files.threads import Stop
 from app.cache_runtime.options import SyncRequest, WarmupRequest, decoded, flags
-from app.cache_runtime.threads import Stop
+from app.cache_runtime.programs.commands import Output
 from app.domain.cache.vocabulary import JobType
 from tests.support.juicefs import small_disk
 

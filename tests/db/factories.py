@@ -11,9 +11,9 @@ from app.db.jobs import controller
 from app.db.jobs.controller import StoredJob
 from app.db.jobs.submit import NewJob, Submitted, submit
 from app.db.leases import Lease
-from app.domain.name_ranges import NameRange
 from app.domain.plan import Rank
-from app.domain.reconcile.decision import Decision
+from app.domain.reconcile.values import Decision
+from app.domain.reservations.name_ranges import NameRange
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica
 from app.domain.vocabulary import JobPhase
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from app.cli import app
-from app.domain import labels
+from app.domain.kubernetes import labels
 from app.domain.vocabulary import ConditionType, JobPhase, PendingCode, Reason, ReplicaPhase
 from app.settings import ENV_PREFIX, Settings
 

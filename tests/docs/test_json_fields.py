@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from app.cache_runtime import options
-from app.domain.cache.reconcile.status import CacheStatus
+from app.domain.cache.reconcile.cache_status import CacheStatus
 from app.domain.dialects import registry
 from tests.support.json_fields import Fields, named_on, of_example, of_json_schema, of_kubernetes
 

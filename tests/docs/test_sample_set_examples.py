@@ -9,7 +9,7 @@ import yaml
 from app.demo.sample_story import CACHE, HOME, NAME
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.specs.limits import CacheLimits
-from app.domain.kind import PodlessKind
+from app.domain.kinds.base import PodlessKind
 from app.domain.planning import Planner
 from tests.docs.test_docs import read
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from app.domain import cache
 from app.domain.cache.manifests.stateful_set import TOKEN_FILE
 from app.domain.cache.naming import NAME_MAX
+from app.domain.cache.reconcile.cache_status import CacheStatus
 from app.domain.cache.reconcile.events import job_word
-from app.domain.cache.reconcile.status import CacheStatus
 from app.domain.cache.specs.mount_options import DEFAULT_CACHE_DIR, JuiceFSMountOptions
 from app.domain.cache.specs.sample_job import SampleJobSpec, SyncOptions, WarmupOptions
 from app.domain.cache.specs.sample_set import MUTABLE_FIELDS, SampleSetSpec

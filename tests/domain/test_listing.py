@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.access.namespaces import NamespaceSet
+from app.domain.kubernetes.selectors import parse_selector
 from app.domain.listing import Criteria, Extent, ListItem, concerns
-from app.domain.namespaces import NamespaceSet
-from app.domain.selectors import parse_selector
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field
 
-from app.domain.objects import Metadata, Pod
+from app.domain.kubernetes.objects import Metadata, Pod
 from app.k8s.api import WatchEvent, WatchEventType
 from app.k8s.codec import ListPage
 from app.k8s.errors import BrokenAnswer, KubeGone, KubeServerError, KubeTooManyRequests, SilentStream, Unreachable

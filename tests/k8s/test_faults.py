@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from app.clock import SystemClock
-from app.domain.objects import Pod
+from app.domain.kubernetes.objects import Pod
 from app.k8s import resources
 from app.k8s.api import KubeApi, WatchEvent, WatchEventType
 from app.k8s.codec import OBJECT, POD

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from app.clock import SystemClock
-from app.domain.objects import Pod
+from app.domain.kubernetes.objects import Pod
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode, Reason
 from app.k8s import resources

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.objects import Pod
+from app.domain.kubernetes.objects import Pod
 from app.k8s.api import WatchEvent
 from app.k8s.codec import ListPage
 from app.k8s.errors import KubeGone, KubeServerError, KubeTooManyRequests, SilentStream, Unreachable

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.domain.objects import Pod
+from app.domain.kubernetes.objects import Pod
 from app.k8s.store import ReflectorStore
 from tests.k8s.scripted import JOB, pod
 

@@ -21,25 +21,25 @@ from app.db.engine import Database
 from app.db.feed.publisher import Publisher
 from app.db.jobs.controller import StoredJob
 from app.db.notifications import Listener, Notifier
-from app.domain import labels
 from app.domain.backoff import ExponentialBackoff
+from app.domain.kubernetes import labels
 from app.domain.planning import Planner
 from app.domain.reconcile.actions import Action
 from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi
 from app.k8s.connection import connect as connect_api
 from app.k8s.reflector import Pace
-from app.loops.actuator import Actuator
 from app.loops.cache.runtime_servers import PodProxyAccess, RuntimeServers
 from app.loops.context import ControllerContext
-from app.loops.creator import Creator, Work
-from app.loops.event_reader import EventReader
-from app.loops.evidence import EvidenceCapture, EvidenceSettings
-from app.loops.expectations import Expectations
-from app.loops.leadership import Leadership
-from app.loops.mirror import Mirror
-from app.loops.plans import PlanCache
-from app.loops.reconciler import Reconciler
+from app.loops.jobs.actuator import Actuator
+from app.loops.jobs.creator import Creator, Work
+from app.loops.jobs.event_reader import EventReader
+from app.loops.jobs.evidence import EvidenceCapture, EvidenceSettings
+from app.loops.jobs.expectations import Expectations
+from app.loops.jobs.mirror import Mirror
+from app.loops.jobs.plan_cache import PlanCache
+from app.loops.jobs.reconciler import Reconciler
+from app.loops.leadership.lease import Leadership
 from app.loops.settings import ControllerSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
 from tests.db.factories import new_job, stored, submitted

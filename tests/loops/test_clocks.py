@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.loops.cluster_contact import ClusterContact
-from app.loops.controller_state import ControllerState, controller_condition
+from app.loops.leadership.cluster_contact import ClusterContact
+from app.loops.leadership.controller_state import ControllerState, controller_condition
 
 TTL = 15.0
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

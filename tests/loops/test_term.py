@@ -11,8 +11,8 @@ from app.clock import SystemClock
 from app.db import heartbeats, installation
 from app.db.errors import LeaseLost
 from app.domain.vocabulary import JobPhase
-from app.loops.controller_state import ControllerState
-from app.loops.identity import WrongCluster
+from app.loops.leadership.controller_state import ControllerState
+from app.loops.leadership.identity import WrongCluster
 from app.loops.term import Term
 from tests.db.factories import stored
 from tests.k8s.support import until

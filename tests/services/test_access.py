@@ -8,8 +8,8 @@ import pytest_asyncio
 
 from app.db import tokens
 from app.db.engine import Database
+from app.domain.access.credentials import Role
 from app.domain.errors import Forbidden, NotFound, Unauthenticated
-from app.domain.roles import Role
 from app.services.access import OpenAccess, Principal, TokenAccess, Verb, may, require
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

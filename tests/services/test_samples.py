@@ -21,8 +21,8 @@ from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.sample_set import API_VERSION
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
-from app.domain.generated_names import SUFFIX_LENGTH
-from app.domain.kind import PodlessKind
+from app.domain.kinds.base import PodlessKind
+from app.domain.kinds.posted_metadata import SUFFIX_LENGTH
 from app.domain.listing import Criteria
 from app.services.reading import Address
 from app.services.samples import SampleEditor, SampleReader, SampleSubmitter

@@ -16,9 +16,9 @@ from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted
 from app.domain.dialects.base import Limits
 from app.domain.errors import Conflict, InvalidManifest
-from app.domain.generated_names import SUFFIX_ALPHABET, SUFFIX_LENGTH, generated_name
-from app.domain.name_ranges import NameRange
+from app.domain.kinds.posted_metadata import SUFFIX_ALPHABET, SUFFIX_LENGTH, generated_name
 from app.domain.planning import Planner
+from app.domain.reservations.name_ranges import NameRange
 from app.domain.vocabulary import ReplicaPhase
 from app.services import submitting
 from app.services.submitting import RequestKey, fingerprint

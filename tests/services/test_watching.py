@@ -11,7 +11,7 @@ import pytest_asyncio
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
-from app.domain.namespaces import NamespaceSet
+from app.domain.access.namespaces import NamespaceSet
 from app.services import watching
 from app.services.watching import Interest, Position, Watcher
 

@@ -23,10 +23,9 @@ from app.domain.reconcile.actions import (
     RemoveObjects,
     WriteHosts,
 )
-from app.domain.reconcile.decision import Decision
-from app.domain.reconcile.inputs import Inputs
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.reconcile.timing import Timing
+from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.observed import (
     ClusterRefusal,
     ObservedContainer,

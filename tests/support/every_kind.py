@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import yaml
 
-from app.domain.kinds import PODLESS_KINDS, registered
+from app.domain.kinds.registry import PODLESS_KINDS, registered
 from tests.support.gateway import Gateway
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

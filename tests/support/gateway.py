@@ -17,13 +17,13 @@ from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
 from app.db.jobs import controller
-from app.domain.credentials import credential_of
+from app.domain.access.credentials import credential_of
+from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.dialects.base import Limits
-from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Rank
 from app.domain.planning import Planner
 from app.domain.policy import PodPolicy
-from app.domain.reconcile.decision import Decision
+from app.domain.reconcile.values import Decision
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
 from app.http_server import server as http_server
 from app.http_server.limits import ServerLimits

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cache_runtime.binary import juicefs_path
+from app.cache_runtime.engine.binary import juicefs_path
 from app.cache_runtime.errors import JobFailed
 
 MOUNT_SECONDS = 90.0

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from app.domain import labels
 from app.domain.dialects.base import Dialect, Limits
 from app.domain.dialects.registry import DIALECTS, find
+from app.domain.kubernetes import labels
 from app.domain.plan import Manifest
 from tests.support.plans import GIVEN
 

@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from app.domain.dialects.base import Dialect, Scaling, Site, StatusFacts
 from app.domain.plan import JobIdentity, JobPlan, Manifest
-from app.domain.reconcile.decision import Decision
 from app.domain.reconcile.timing import Timing
+from app.domain.reconcile.values import Decision
 from tests.support.cluster_faults import Exit
 from tests.support.cluster_model import World
 from tests.support.kind_jobs import dialect_of

@@ -14,8 +14,8 @@ from app.domain.dialects.envelope import read_envelope
 from app.domain.dialects.schema import manifest_schema
 from app.domain.dialects.spec_model import SpecModel, read_spec
 from app.domain.errors import FieldError, Problems
-from app.domain.kind import Facts, Figures, PodlessKind
-from app.domain.kinds import PODLESS_KINDS
+from app.domain.kinds.base import Facts, Figures, PodlessKind
+from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.plan import Manifest
 
 

@@ -5,9 +5,8 @@ from itertools import pairwise
 
 from app.domain.plan import Rank
 from app.domain.reconcile.actions import CreatePod, DeletePod, ReleasePod
-from app.domain.reconcile.decision import Decision
-from app.domain.reconcile.inputs import Inputs
 from app.domain.reconcile.reconcile import PODS_PER_PASS, reconcile
+from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.records import Attempt
 from app.domain.vocabulary import Evidence
 from tests.support.cluster_model import World

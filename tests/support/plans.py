@@ -9,10 +9,9 @@ from typing import Any
 from app.domain.dialects.base import Given
 from app.domain.manifests.rendered import reserved_names
 from app.domain.plan import FinishRule, JobIdentity, JobPlan, Rank, ReplicaPlan, RestartPlan, TaskPlan
-from app.domain.reconcile.decision import Decision
-from app.domain.reconcile.inputs import Inputs
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.reconcile.timing import Timing
+from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, Intent, JobStatus, Recorded, Replica
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Quantifier, ReplicaPhase, RestartPolicy, RuleOutcome

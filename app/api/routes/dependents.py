@@ -9,10 +9,10 @@ from app.api.podless import PodlessResource
 from app.api.routes.reading import Locate, Located, documented, places, sent
 from app.api.views import View
 from app.db.samples.rows import SampleRow
+from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.listing import Criteria
-from app.domain.namespaces import NamespaceSet
 
 _MAX_JOBS: Final = 100
 

@@ -16,9 +16,9 @@ from app.api.errors import refuse_parameter
 from app.api.parameters import check_namespace, refuse_unknown_query
 from app.api.views import View
 from app.db.jobs.rows import JobRow
-from app.domain import names
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import InvalidManifest, NotFound, TooLarge
+from app.domain.kubernetes import names
 from app.services.di_server import DiServer
 
 TAG: Final = "di-server"

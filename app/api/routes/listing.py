@@ -20,10 +20,10 @@ from app.api.shared_polls import Poll, Seen
 from app.api.waiting import latest
 from app.db.queries import Cursor
 from app.db.resources import Page
+from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import InvalidManifest
+from app.domain.kubernetes.selectors import Requirement, parse_selector
 from app.domain.listing import Criteria, Extent
-from app.domain.namespaces import NamespaceSet
-from app.domain.selectors import Requirement, parse_selector
 from app.services.access import Verb
 from app.services.watching import Interest
 

@@ -19,7 +19,7 @@ from app.api.resources import Resource
 from app.api.shared_polls import Poll, Seen
 from app.api.views import EventPage, HistoryPage
 from app.api.waiting import latest
-from app.domain.kind import JOBS
+from app.domain.kinds.base import JOBS
 from app.services.access import Verb
 from app.services.reading import Address
 from app.services.watching import Interest

@@ -10,7 +10,7 @@ from app.api.metrics import HttpMetrics
 from app.api.parameters import refuse_unknown_query
 from app.api.polling import JSON
 from app.api.views import KindList, KindView
-from app.domain.kinds import registered
+from app.domain.kinds.registry import registered
 
 router = APIRouter(tags=["system"])
 # Without a token, and as strict about parameters as all others: `?verbos` is not to be taken for a short answer.

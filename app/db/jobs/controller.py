@@ -21,9 +21,9 @@ from app.db.jobs.replicas import load_replicas
 from app.db.jobs.rows import load_conditions
 from app.db.leases import Lease
 from app.db.queries import in_namespaces, namespace_arguments
-from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
+from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Manifest, Rank
-from app.domain.reconcile.decision import Decision
+from app.domain.reconcile.values import Decision
 from app.domain.status.records import Intent, Recorded
 
 

@@ -15,7 +15,7 @@ from app.db.engine import Connection
 from app.db.feed import changes
 from app.db.jobs import pod_room
 from app.domain.plan import Rank
-from app.domain.reconcile.decision import Decision
+from app.domain.reconcile.values import Decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

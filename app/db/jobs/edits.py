@@ -20,9 +20,9 @@ from app.db.jobs.pod_room import append, with_room
 from app.db.jobs.rows import COLUMNS, JobRow, job_row
 from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
-from app.domain.name_ranges import NameRange
 from app.domain.plan import Manifest
-from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
+from app.domain.reservations.name_ranges import NameRange
+from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
 from app.domain.vocabulary import TERMINAL_PHASES
 from app.faultpoints import FaultPoint, reached
 

@@ -14,7 +14,7 @@ from app.db.engine import Database
 from app.db.errors import DatabaseContended, DatabaseUnavailable
 from app.db.idempotency import KeyInFlight
 from app.db.jobs.submit import Answer, NewJob, submit, submit_together
-from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits
+from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.faultpoints import FaultPoint, reached
 
 

@@ -11,7 +11,7 @@ from app.db.errors import DatabaseContended
 from app.db.feed import changes
 from app.db.history import REMOVE_REQUESTED
 from app.domain.errors import Conflict, FieldError
-from app.domain.name_ranges import NameKind, NameRange, split, without
+from app.domain.reservations.name_ranges import NameKind, NameRange, split, without
 from app.domain.status.records import ACTOR_CONTROLLER
 
 Reservation: TypeAlias = tuple[UUID, str, NameRange]  # job, namespace, names

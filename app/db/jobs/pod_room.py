@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from uuid import UUID
 
 from app.db.engine import Connection, Database
-from app.domain.pod_limits import PodLimits, PodRoom
+from app.domain.reservations.pod_limits import PodLimits, PodRoom
 
 STRIPES: Final = 8
 _LOCK: Final = 0x706F6473  # the first key of these advisory locks

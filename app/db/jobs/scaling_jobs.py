@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.db.engine import Database
 from app.db.queries import in_namespaces, namespace_arguments
-from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
+from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Manifest
 from app.domain.scaling.candidates import TaskWaits
 from app.domain.scaling.values import WaitingJob

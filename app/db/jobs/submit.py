@@ -22,9 +22,9 @@ from app.db.errors import DatabaseContended
 from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, KeyPlace, Replayed, StoredAnswer
 from app.db.jobs.names import Holder, clear_the_way, holders, reserve
 from app.db.jobs.pod_room import with_room
-from app.domain.name_ranges import NameKind, NameRange, merged
 from app.domain.plan import Manifest
-from app.domain.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom
+from app.domain.reservations.name_ranges import NameKind, NameRange, merged
+from app.domain.reservations.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom
 from app.domain.status.records import JobStatus
 
 # Characters of manifests in a statement after which the next one begins: about five milliseconds.

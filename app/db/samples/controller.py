@@ -16,11 +16,11 @@ from app.db.feed import changes
 from app.db.leases import Lease
 from app.db.queries import in_namespaces, namespace_arguments
 from app.db.samples.rows import COLUMNS, SampleRow, record_document, sample_row
+from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import SampleEvent
 from app.domain.cache.vocabulary import SampleJobPhase
-from app.domain.namespaces import EVERY_NAMESPACE, NamespaceSet
-from app.domain.outcome import concluded
+from app.domain.kinds.podless_status import concluded
 from app.domain.status.records import ACTOR_CONTROLLER
 from app.domain.vocabulary import TERMINAL_PHASES
 

@@ -19,9 +19,9 @@ from app.db.idempotency import IdempotencyKey, KeyInFlight
 from app.db.jobs.submit import Answer, NameTaken
 from app.db.samples.rows import COLUMNS, SampleRow, first_record, record_document, sample_row
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
-from app.domain.name_ranges import NameKind
-from app.domain.outcome import Outcome
+from app.domain.kinds.podless_status import Outcome
 from app.domain.plan import Manifest
+from app.domain.reservations.name_ranges import NameKind
 from app.faultpoints import FaultPoint, reached
 
 

@@ -9,9 +9,9 @@ from uuid import UUID
 from app.db import codec
 from app.db.engine import Database
 from app.db.resources import Stored
-from app.domain.kind import PodlessKind
-from app.domain.kinds import PODLESS_KINDS
-from app.domain.outcome import Outcome
+from app.domain.kinds.base import PodlessKind
+from app.domain.kinds.podless_status import Outcome
+from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.plan import Manifest
 from app.domain.status.records import Condition
 

@@ -7,25 +7,33 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from app.domain import labels
-from app.domain.cache.conditions import Wanted, job_conditions, set_conditions
 from app.domain.cache.edits import frozen_changes, require_editable
-from app.domain.cache.figures import SampleJobFigures, SampleSetFigures, job_figures, set_figures
 from app.domain.cache.naming import NAME_MAX
-from app.domain.cache.native import native_job_status, native_set_status
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.cache.specs import sample_job, sample_set
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.mount_options import given_directories
 from app.domain.cache.specs.sample_job import SampleJobSpec, check_sample_job
 from app.domain.cache.specs.sample_set import API_VERSION, SampleSetSpec, check_sample_set
+from app.domain.cache.status import (
+    SampleJobFigures,
+    SampleSetFigures,
+    Wanted,
+    job_conditions,
+    job_figures,
+    native_job_status,
+    native_set_status,
+    set_conditions,
+    set_figures,
+)
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.dialects.changes import immutable_changes
 from app.domain.dialects.envelope import read_envelope
 from app.domain.dialects.schema import manifest_schema
 from app.domain.dialects.spec_model import SpecModel, read_in_part, read_spec
 from app.domain.errors import FieldError, Problems, pointer_to
-from app.domain.kind import Facts, PodlessKind
+from app.domain.kinds.base import Facts, PodlessKind
+from app.domain.kubernetes import labels
 from app.domain.plan import Manifest
 
 _SPEC: Final = "/spec"

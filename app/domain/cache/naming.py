@@ -8,8 +8,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from app.domain import labels, names
 from app.domain.cache.values import SetIdentity
+from app.domain.kubernetes import labels, names
 from app.domain.plan import Manifest
 
 JUICEFS: Final = "juicefs"

@@ -15,10 +15,10 @@ from app.domain.dialects.schema import manifest_schema
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.dialects.spelling import Spelling
 from app.domain.errors import Conflict, FieldError, Problems
-from app.domain.kind import JOBS, Kind
+from app.domain.kinds.base import JOBS, Kind
 from app.domain.plan import JobIdentity, JobPlan, Manifest
-from app.domain.pod_limits import DEFAULT_LIMITS, PodLimits
-from app.domain.policy.declared import DeclaredTemplate
+from app.domain.policy.template import DeclaredTemplate
+from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, TypedDict
 
-from app.domain import labels, names
 from app.domain.dialects.spec_model import add_unknown_field
 from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.kubernetes import labels, names
 from app.domain.plan import Manifest
 from app.domain.policy.table import NAMES
 

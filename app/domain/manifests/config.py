@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from app.domain import labels
+from app.domain.kubernetes import labels
 from app.domain.manifests.metadata import job_labels, owned_metadata
 from app.domain.plan import HostsPlan, JobPlan, Manifest
 from app.domain.vocabulary import JobPhase

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from app.domain import labels
+from app.domain.kubernetes import labels
 from app.domain.plan import JobIdentity, Manifest
 
 

@@ -5,11 +5,9 @@ from collections.abc import Iterator
 import msgspec
 
 from app.domain.manifests.config import anchor_manifest, hosts_manifest
-from app.domain.manifests.gang import gang_manifest
-from app.domain.manifests.pods import pod_manifest
-from app.domain.manifests.services import service_manifest
-from app.domain.name_ranges import NameKind, NameRange, merged, numbered, without
+from app.domain.manifests.workload import gang_manifest, pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, ReplicaPlan, TaskPlan
+from app.domain.reservations.name_ranges import NameKind, NameRange, merged, numbered, without
 
 
 def objects_of(

@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass, field
 
-from app.domain import names
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.kubernetes import names
 from app.domain.pod_template.reading import Mapping, given, items, mapping, text
 from app.domain.pod_template.resources import check_resources
 

@@ -1,8 +1,8 @@
 """Rules on the metadata of a template: its labels, its annotations, and the fields that it may not set."""
 
-from app.domain import labels, names
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.kubernetes import labels, names
 from app.domain.pod_template.reading import Mapping, mapping
 
 # jobgate or the cluster sets these fields, so a value of the user must not be ignored silently. name and generateName

@@ -1,7 +1,7 @@
 """Rules on where a pod may run: tolerations, affinity, topology spread."""
 
-from app.domain import names
 from app.domain.errors import Problems, pointer_to
+from app.domain.kubernetes import names
 from app.domain.pod_template.reading import Mapping, items, mapping, text
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -2,9 +2,9 @@
 
 import ipaddress
 
-from app.domain import names
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.kubernetes import names
 from app.domain.pod_template.containers import DEFAULT_GRACE, RELATIVE, PodScope, check_container
 from app.domain.pod_template.metadata import check_labels
 from app.domain.pod_template.placement import check_placement

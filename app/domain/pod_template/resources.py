@@ -2,11 +2,11 @@
 
 from decimal import Decimal
 
-from app.domain import names
 from app.domain.decoding import JsonValue
 from app.domain.errors import InvalidManifest, Problems, pointer_to, shorten
+from app.domain.kubernetes import names
+from app.domain.kubernetes.quantity import parse_quantity
 from app.domain.pod_template.reading import Mapping, mapping
-from app.domain.quantity import parse_quantity
 
 _STANDARD = frozenset(("cpu", "memory", "ephemeral-storage"))
 _HUGE_PAGES = "hugepages-"

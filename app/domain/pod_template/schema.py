@@ -13,7 +13,7 @@ import jsonschema_rs
 
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
-from app.domain.quantity import ACCEPTED as QUANTITY_ACCEPTED
+from app.domain.kubernetes.quantity import ACCEPTED as QUANTITY_ACCEPTED
 
 _MAX_LISTED = 12
 _SCHEMA: dict[str, Any] = json.loads(

@@ -4,8 +4,8 @@ The checks are pure functions of a template as its user wrote it. What the insta
 pod later (accelerators, schedulers, the containers of a SampleSet's servers) is not checked.
 """
 
-from app.domain.policy.declared import DeclaredTemplate
 from app.domain.policy.pod_policy import PodPolicy
 from app.domain.policy.table import CONTROLS, JOBGATE_CONTROLS, Level
+from app.domain.policy.template import DeclaredTemplate
 
 __all__ = ["CONTROLS", "JOBGATE_CONTROLS", "DeclaredTemplate", "Level", "PodPolicy"]

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from app.domain.errors import FieldError, Forbidden, Problems
-from app.domain.policy.declared import DeclaredTemplate
 from app.domain.policy.own import service_account
 from app.domain.policy.table import SERVICE_ACCOUNT, Level, checks_of
-from app.domain.policy.template import Check, PodTemplate
+from app.domain.policy.template import Check, DeclaredTemplate, PodTemplate
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ escaping, which names of fields of the Kubernetes API do not need.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from app.domain.plan import Manifest
@@ -75,3 +76,16 @@ class PodTemplate:
     def is_windows(self) -> bool:
         """Whether the pod says so itself; Linux controls have no meaning for it."""
         return text(self.spec.child("os").value, "name") == "windows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredTemplate:
+    """`locate` makes a pointer into the template a pointer into the posted document."""
+
+    template: Manifest
+    locate: Callable[[str], str]
+
+    @classmethod
+    def written_at(cls, template: Manifest, base: str) -> "DeclaredTemplate":
+        """A template that the document contains as it is, at that place."""
+        return cls(template=template, locate=lambda pointer: base + pointer)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from app.domain.plan import JobPlan, Rank
-from app.domain.reconcile.inputs import Inputs
 from app.domain.reconcile.resizing import Members, has_left, is_newcomer
 from app.domain.reconcile.rules import Finish, evaluate
+from app.domain.reconcile.values import Inputs
 from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.status.records import Intent, JobStatus, Replica
 from app.domain.status.rollup import is_waiting

@@ -7,9 +7,9 @@ from datetime import datetime
 from app.domain.plan import Rank
 from app.domain.reconcile.conditions import conclude as conclude_conditions
 from app.domain.reconcile.endings import is_removing
-from app.domain.reconcile.inputs import Inputs
 from app.domain.reconcile.resizing import Members, changes_size, scaling_now, still_open
 from app.domain.reconcile.stepping import Directive
+from app.domain.reconcile.values import Inputs
 from app.domain.status.failures import crashed_replicas
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord, Transition

@@ -20,14 +20,13 @@ from app.domain.reconcile.actions import (
     RemoveObjects,
     WriteHosts,
 )
-from app.domain.reconcile.decision import Decision
 from app.domain.reconcile.endings import active_deadline, finish, is_removing, pending_deadline, removal_due
-from app.domain.reconcile.inputs import Inputs
 from app.domain.reconcile.lifecycle import Budget, settle, track
 from app.domain.reconcile.progress import Changes, conclude, is_at_rest, is_resuming
 from app.domain.reconcile.resizing import Members, on_its_way_out, settled_records, wanted_again
 from app.domain.reconcile.rules import Finish
 from app.domain.reconcile.stepping import Directive, Step, Stepper
+from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
 from app.domain.vocabulary import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.domain.plan import Rank
-from app.domain.reconcile.inputs import Inputs
+from app.domain.reconcile.values import Inputs
 from app.domain.status.observed import ObservedJob, RefusalVerdict
 from app.domain.status.records import JobStatus, Recorded, Replica, ScaleRecord
 from app.domain.vocabulary import Outcome, PendingCode, ReplicaPhase, ScaleOutcome, StopReason

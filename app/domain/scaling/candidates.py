@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.domain import labels
 from app.domain.dialects.base import Accepted, Dialect
+from app.domain.kubernetes import labels
 from app.domain.plan import JobPlan, Manifest
 from app.domain.scaling.requests import demand_of, request_of
 from app.domain.scaling.values import Excuse, ResourceAmount, ScalableJob, Verdict, WaitingJob

@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from app.domain import labels
-from app.domain.objects import Metadata, Node
-from app.domain.ownership import names_anchor
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Metadata, Node
 from app.domain.scaling.requests import PodDemand, allocatable_of, request_of, slots_of
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob
+from app.domain.status.ownership import names_anchor
 
 MANY_SLOTS = 1_000_000  # for a node without allocatable pods
 _OVER = ("Succeeded", "Failed")

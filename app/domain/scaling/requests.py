@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from app.domain.errors import InvalidManifest
-from app.domain.quantity import parse_quantity
+from app.domain.kubernetes.quantity import parse_quantity
 from app.domain.scaling.values import ResourceAmount
 
 Quantities: TypeAlias = Mapping[str, str | int | float | None]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from app.domain.objects import ContainerStatus, Event, ObjectCondition, Pod
+from app.domain.kubernetes.objects import ContainerStatus, Event, ObjectCondition, Pod
 from app.domain.status.observed import PendingReason
 from app.domain.vocabulary import PendingCode
 

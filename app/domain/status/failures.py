@@ -1,6 +1,6 @@
-"""Failures of replicas as values that remain when a replica is restarted: what ended a job, and what restarts it."""
+"""Failures of replicas as values that outlast a restart, and the sentences that describe them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from app.domain.errors import shorten
 from app.domain.plan import Rank
@@ -75,3 +75,15 @@ def _before_this_attempt(
 
 def _counts(attempt: Attempt) -> bool:
     return attempt.outcome in LOST and not was_let_go(attempt)
+
+
+def tell_failures(summary: FailureSummary, pod_name: Callable[[Rank], str]) -> str:
+    """The listed failures with the names of their pods, and the number of further ones."""
+    described = [describe(pod_name(failure.key), failure) for failure in summary.first]
+    return "; ".join(described + more(summary))
+
+
+def more(summary: FailureSummary) -> list[str]:
+    """The number of failures that the summary does not list, in words; empty if it lists all."""
+    count = summary.failed + summary.disrupted - len(summary.first)
+    return [f"and {count} more"] if count > 0 else []

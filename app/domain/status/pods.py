@@ -13,8 +13,8 @@ from collections.abc import Container as Collection
 from collections.abc import Iterable
 from typing import Final
 
-from app.domain import labels
-from app.domain.objects import ContainerStatus, Pod
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import ContainerStatus, Pod
 from app.domain.plan import Rank
 from app.domain.status.diagnosis import diagnose
 from app.domain.status.observed import ObservedContainer, ObservedPod

@@ -5,11 +5,12 @@ from uuid import UUID
 
 from app.db.samples import controller as sample_controller
 from app.db.samples.rows import SampleRow
+from app.domain.access.credentials import runtime_token_of
 from app.domain.cache.job_options import JobOptions
+from app.domain.cache.reconcile.cache_status import aggregate
 from app.domain.cache.reconcile.needs import needs
 from app.domain.cache.reconcile.sample_jobs import reconcile_job
 from app.domain.cache.reconcile.sample_sets import reconcile_set
-from app.domain.cache.reconcile.status import aggregate
 from app.domain.cache.reconcile.values import (
     Complaint,
     JobDecision,
@@ -24,7 +25,6 @@ from app.domain.cache.reconcile.values import (
 from app.domain.cache.specs.sample_job import SampleJobSpec
 from app.domain.cache.values import SecretValues, SetIdentity
 from app.domain.cache.vocabulary import JobType, Need, SampleJobPhase, SetPart, SetPhase
-from app.domain.credentials import runtime_token_of
 from app.domain.vocabulary import JobPhase
 from app.loops.cache.actuator import SampleWork
 from app.loops.cache.observation import (

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from app.domain import labels
 from app.domain.cache.job_options import JobOptions, clear_options, rmr_options, sync_options, warmup_options
 from app.domain.cache.manifests.storage import check_secret
 from app.domain.cache.naming import (
@@ -28,7 +27,8 @@ from app.domain.cache.specs.secret_refs import SecretRef, resolved
 from app.domain.cache.values import SecretValues, SetIdentity
 from app.domain.cache.vocabulary import Found, JobType, SetPart
 from app.domain.errors import DomainError
-from app.domain.objects import Event, Object, Pod
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Event, Object, Pod
 from app.k8s.api import KubeApi
 from app.k8s.codec import EVENT as EVENT_CODEC
 from app.k8s.codec import NODE as NODE_CODEC
@@ -47,7 +47,7 @@ from app.k8s.resources import (
     KubeResource,
 )
 from app.loops.cache.runtime_servers import RuntimeServer
-from app.loops.evidence import LONG_AGO
+from app.loops.jobs.evidence import LONG_AGO
 from app.loops.settings import SampleSettings
 
 KINDS: Final[Mapping[SetPart, KubeResource]] = {

@@ -34,8 +34,8 @@ from app.loops.cache.actuator import SampleActuator, SampleWork
 from app.loops.cache.decisions import ReconcileResult, SampleDecider
 from app.loops.cache.watches import reflectors
 from app.loops.context import ControllerContext
-from app.loops.identity import WrongCluster
-from app.loops.leadership import Leadership
+from app.loops.leadership.identity import WrongCluster
+from app.loops.leadership.lease import Leadership
 from app.loops.workqueue import WorkQueue
 
 log = structlog.get_logger()

@@ -16,7 +16,7 @@ import msgspec
 import yarl
 
 from app.domain.cache.manifests.service import PORT
-from app.domain.cache.reconcile.status import ServerReport
+from app.domain.cache.reconcile.cache_status import ServerReport
 from app.domain.cache.reconcile.values import ServerAnswer
 from app.domain.cache.vocabulary import JobType, ServerJobState
 from app.k8s.api import KubeApi, PodRequest

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from app.domain import labels
 from app.domain.cache.naming import node_label_of, token_secret_name
-from app.domain.objects import Object
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Object
 from app.k8s.api import KubeApi
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import OBJECT
@@ -20,7 +20,7 @@ from app.k8s.resources import (
     STATEFUL_SET,
     KubeResource,
 )
-from app.loops.leadership import Leadership
+from app.loops.leadership.lease import Leadership
 
 
 class SetName(NamedTuple):

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from app.clock import Clock
-from app.domain import labels
-from app.domain.objects import Object
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Object
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.reflector import Reflector, ResourceSource

@@ -13,7 +13,7 @@ from app.db.jobs import controller, evidence
 from app.db.jobs.controller import StoredJob
 from app.db.jobs.evidence import Capture, Log
 from app.db.leases import Lease
-from app.domain.namespaces import NamespaceSet
+from app.domain.access.namespaces import NamespaceSet
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Condition, JobPendingReason, JobStatus

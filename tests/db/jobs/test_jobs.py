@@ -14,11 +14,11 @@ from app.db.jobs.edits import Edit, ScaleChange
 from app.db.jobs.rows import STORED_JOBS
 from app.db.leases import Lease
 from app.db.queries import Cursor
+from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed
+from app.domain.kubernetes.selectors import parse_selector
 from app.domain.listing import Criteria
-from app.domain.namespaces import NamespaceSet
 from app.domain.plan import Rank
-from app.domain.selectors import parse_selector
 from app.domain.status.records import Attempt, Condition, JobStatus
 from app.domain.vocabulary import ConditionType, JobPhase, Outcome
 from tests.db.factories import NOW, decision, later, move, new_job, replica, stored, submitted

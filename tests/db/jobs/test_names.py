@@ -17,7 +17,7 @@ from app.db.jobs.edits import Edit
 from app.db.jobs.names import pod_is_taken_over
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, submit
 from app.domain.errors import Conflict
-from app.domain.name_ranges import NameRange, split
+from app.domain.reservations.name_ranges import NameRange, split
 from tests.db.factories import NOW, later, names_held, new_job, submitted
 
 STEMS = ("a-", "a-1-", "b-worker-", "c")

@@ -15,8 +15,8 @@ from app.db.jobs.edits import Edit, edit
 from app.db.jobs.pod_room import recount
 from app.db.jobs.submit import NameTaken, NewJob, Submitted, submit, submit_together
 from app.domain.errors import Conflict
-from app.domain.name_ranges import NameRange
-from app.domain.pod_limits import OverLimit, PodLimits
+from app.domain.reservations.name_ranges import NameRange
+from app.domain.reservations.pod_limits import OverLimit, PodLimits
 from app.domain.status.records import JobStatus
 from app.domain.vocabulary import JobPhase
 from tests.db.factories import NOW, decision, new_job

@@ -17,8 +17,8 @@ from app.db.jobs.rows import STORED_JOBS
 from app.db.jobs.submit import NameTaken, submit
 from app.db.leases import Lease
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
-from app.domain.name_ranges import NameRange
 from app.domain.plan import Rank
+from app.domain.reservations.name_ranges import NameRange
 from app.domain.status.records import JobStatus, ScaleRecord
 from app.domain.vocabulary import JobPhase, ScaleOutcome
 from tests.db.factories import decision, later, move, names_held, new_job, replica, stored, submitted

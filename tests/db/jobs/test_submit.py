@@ -18,7 +18,7 @@ from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import STORED_JOBS
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, submit
 from app.db.leases import Lease
-from app.domain.name_ranges import NameRange
+from app.domain.reservations.name_ranges import NameRange
 from app.domain.vocabulary import JobPhase
 from app.http_server.stalls import Stall, watched
 from tests.db.factories import NOW, later, move, names_held, new_job, stored, submitted

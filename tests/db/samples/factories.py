@@ -15,7 +15,7 @@ from app.db.samples.edits import NewSample
 from app.db.samples.rows import SampleRow, stored_as
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.specs.sample_set import API_VERSION
-from app.domain.kinds import PODLESS_KINDS
+from app.domain.kinds.registry import PODLESS_KINDS
 from tests.db.factories import NOW
 
 NAMESPACE = "team-a"

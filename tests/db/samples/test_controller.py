@@ -20,7 +20,7 @@ from app.db.samples import edits
 from app.db.samples.edits import SampleEdit
 from app.db.samples.rows import record_document, record_from, sample_events
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.reconcile.status import CacheStatus, CacheSummary
+from app.domain.cache.reconcile.cache_status import CacheStatus, CacheSummary
 from app.domain.cache.reconcile.values import Complaint, JobRecord, RuntimeStatus, SampleEvent, SetRecord
 from app.domain.cache.vocabulary import RemovalStage, SampleEventType, SampleJobPhase, SetPart, SetPhase
 from tests.db.factories import NOW, later

@@ -19,11 +19,11 @@ from app.db.resources import listed
 from app.db.samples import edits
 from app.db.samples.edits import SampleEdit
 from app.db.samples.rows import SampleRow, stored_as
+from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.kubernetes.selectors import parse_selector
 from app.domain.listing import Criteria
-from app.domain.namespaces import NamespaceSet
-from app.domain.selectors import parse_selector
 from tests.db.factories import NOW, later
 from tests.db.samples.factories import JOBS, NAMESPACE, SETS, insert, new_job, new_set, stored, there
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from app.cache_runtime.cli import runtime
 from app.cache_runtime.options import OPTIONS, CacheInfo, decoded
-from app.cache_runtime.secrets import sync_ends
+from app.cache_runtime.programs.secrets import sync_ends
 from app.domain.cache.job_options import JobOptions, clear_options, rmr_options, sync_options, warmup_options
 from app.domain.cache.manifests.service import runtime_service
 from app.domain.cache.naming import JUICEFS
-from app.domain.cache.reconcile.status import ServerReport
+from app.domain.cache.reconcile.cache_status import ServerReport
 from app.domain.cache.specs.sources import with_keys
 from app.domain.cache.values import StorageKeys
 from app.domain.cache.vocabulary import JobType

@@ -10,7 +10,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain import labels, names
 from app.domain.cache.job_options import sync_options
 from app.domain.cache.kinds import SAMPLE_SET
 from app.domain.cache.manifests.service import runtime_service, token_secret
@@ -27,6 +26,7 @@ from app.domain.cache.naming import (
 from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.values import SetIdentity
 from app.domain.errors import InvalidManifest, Problems
+from app.domain.kubernetes import labels, names
 from app.domain.plan import Manifest
 from app.domain.pod_template import validate_pod_template
 from tests.domain.cache.made import IDENTITY, LIMITS, SITE, a_pv, a_runtime, a_secret, a_set, set_spec

@@ -12,7 +12,7 @@ from typing_extensions import override
 from app.domain.dialects.base import StatusFacts
 from app.domain.dialects.mx_job.native import native_phase, native_state
 from app.domain.plan import Rank
-from app.domain.reconcile.inputs import Inputs
+from app.domain.reconcile.values import Inputs
 from app.domain.status.failures import summarize_failures
 from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, Transition

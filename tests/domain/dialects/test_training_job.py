@@ -14,8 +14,8 @@ from app.domain.dialects.training_job import TrainingJobDialect
 from app.domain.dialects.training_job.templates import command_of
 from app.domain.errors import Conflict
 from app.domain.manifests.rendered import objects_of, pod_bytes
-from app.domain.name_ranges import NameRange
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank
+from app.domain.reservations.name_ranges import NameRange
 from app.domain.vocabulary import CleanUpPolicy, RestartPolicy
 from tests.support.golden import Golden
 from tests.support.plans import GIVEN, reserved

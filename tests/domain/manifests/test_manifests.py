@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.domain import labels
+from app.domain.kubernetes import labels
 from app.domain.manifests.config import anchor_manifest
-from app.domain.manifests.pods import pod_manifest
 from app.domain.manifests.rendered import objects_of, pod_bytes
-from app.domain.manifests.services import service_manifest
+from app.domain.manifests.workload import pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Rank, ServicePlan
 from app.domain.vocabulary import JobPhase
 from tests.domain.dialects.test_generic_job import CASES, load, plan_of

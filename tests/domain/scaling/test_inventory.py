@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.domain.objects import Metadata, Node, OwnerReference
+from app.domain.kubernetes.objects import Metadata, Node, OwnerReference
 from app.domain.scaling.inventory import MANY_SLOTS, Census, CountedPod
 from app.domain.scaling.requests import demand_of, request_of
 from app.domain.scaling.values import Inventory, ResourceAmount

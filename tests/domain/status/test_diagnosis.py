@@ -4,7 +4,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.domain.objects import Event, Pod
+from app.domain.kubernetes.objects import Event, Pod
 from app.domain.status.diagnosis import diagnose, diagnose_events
 
 T0, T1 = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain import labels
-from app.domain.objects import Pod
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Pod
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedPod
 from app.domain.status.pods import observe_pod

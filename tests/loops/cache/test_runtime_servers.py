@@ -10,7 +10,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from app.domain.cache.manifests import service
-from app.domain.cache.reconcile.status import ServerReport
+from app.domain.cache.reconcile.cache_status import ServerReport
 from app.domain.cache.reconcile.values import ServerAnswer
 from app.domain.cache.vocabulary import JobType, ServerJobState
 from app.k8s.api import KubeApi

@@ -10,7 +10,7 @@ from app.domain.cache.reconcile.values import Complaint
 from app.domain.cache.specs.sample_job import SampleJobSpec
 from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.values import CacheSite, SetIdentity
-from app.domain.objects import Metadata, Object
+from app.domain.kubernetes.objects import Metadata, Object
 from app.k8s.errors import KubeForbidden, KubeNotFound
 from app.loops.cache.observation import SampleReader, Subject
 from app.loops.settings import SampleSettings

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from app.domain.cache.reconcile.status import CacheSummary
+from app.domain.cache.reconcile.cache_status import CacheSummary
 from app.domain.cache.specs.sample_job import SampleJobSpec
 from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.vocabulary import (

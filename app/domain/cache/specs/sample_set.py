@@ -5,7 +5,6 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from app.domain import names
 from app.domain.cache.naming import JUICEFS, NAME_MAX
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.mount_options import (
@@ -21,6 +20,7 @@ from app.domain.cache.specs.secret_refs import SecretRef, check_secret_ref
 from app.domain.cache.specs.sources import EXPECTED, check_source, wrong_authority
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.kubernetes import names
 from app.domain.pod_template import validate_pod_template
 
 API_VERSION: Final = "batch.paddlepaddle.org/v1alpha1"

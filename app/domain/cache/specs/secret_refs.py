@@ -4,10 +4,10 @@ from typing import Final
 
 from pydantic import Field
 
-from app.domain import names
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.kubernetes import names
 
 _ACCEPTED: Final = "a Secret's name"
 

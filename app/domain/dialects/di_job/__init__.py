@@ -24,7 +24,7 @@ from app.domain.dialects.spelling import Spelling
 from app.domain.errors import FieldError, Problems, pointer_to
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.pod_template import validate_pod_template
-from app.domain.policy.declared import DeclaredTemplate
+from app.domain.policy.template import DeclaredTemplate
 
 # The most replicas of all tasks together that the installation allowed when it accepted the manifest.
 _MOST: Final = "most"

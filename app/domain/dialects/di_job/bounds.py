@@ -7,7 +7,7 @@ import msgspec
 from app.domain.dialects.base import Limits
 from app.domain.dialects.di_job.environment import host, pod_name
 from app.domain.dialects.di_job.spec import DIJobSpec, TaskSpec
-from app.domain.names import DNS_LABEL_MAX
+from app.domain.kubernetes.names import DNS_LABEL_MAX
 
 # MAX_ARG_STRLEN of Linux: no process starts with a longer variable, its name and a closing NUL included.
 _VARIABLE_MAX: Final = 128 * 1024 - len("DI_NODES=") - 1

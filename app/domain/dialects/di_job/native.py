@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from app.domain.dialects.base import StatusFacts
 from app.domain.dialects.di_job.environment import pod_name
-from app.domain.dialects.failures import tell_failures
+from app.domain.status.failures import tell_failures
 from app.domain.status.records import JobStatus, Replica, Transition
 from app.domain.vocabulary import JobPhase, Reason, ReplicaPhase
 

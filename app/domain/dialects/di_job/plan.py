@@ -11,7 +11,6 @@ from app.domain.dialects.di_job.members import DEFAULT_PORT, PORT_NAME, ranks
 from app.domain.dialects.di_job.spec import DIJobSpec, TaskSpec
 from app.domain.dialects.envelope import client_deadlines
 from app.domain.dialects.scheduling import with_own_scheduler
-from app.domain.name_ranges import NameKind, NameRange
 from app.domain.plan import (
     FinishRule,
     JobIdentity,
@@ -24,6 +23,7 @@ from app.domain.plan import (
     ServicePlan,
     TaskPlan,
 )
+from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.vocabulary import BudgetScope, CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
 
 JOB_LABEL: Final = "diengine/job"

@@ -4,15 +4,15 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from app.domain import names
 from app.domain.dialects.base import Limits
 from app.domain.dialects.di_job.bounds import least_total, longest_name, most_listed, pod_bytes
 from app.domain.dialects.di_job.environment import service_name
 from app.domain.dialects.di_job.spec import NO_TYPE, DIJobSpec, TaskSpec
 from app.domain.errors import FieldError, Problems, pointer_to, shorten
+from app.domain.kubernetes import names
 from app.domain.plan import Manifest
 from app.domain.pod_template import validate_pod_template
-from app.domain.policy.declared import DeclaredTemplate
+from app.domain.policy.template import DeclaredTemplate
 
 # Far beyond any job; lists without end would only keep everybody waiting.
 _MAX_TASKS: Final = 256

@@ -20,7 +20,7 @@ from app.domain.dialects.spelling import Spelling
 from app.domain.errors import Conflict, FieldError, Problems, pointer_to
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.pod_template import validate_pod_template
-from app.domain.policy.declared import DeclaredTemplate
+from app.domain.policy.template import DeclaredTemplate
 
 
 class GenericJobDialect(Dialect[GenericJobSpec]):

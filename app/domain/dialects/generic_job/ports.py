@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from app.domain import names
 from app.domain.dialects.generic_job.spec import ServicePortSpec
 from app.domain.errors import Problems, pointer_to
+from app.domain.kubernetes import names
 
 
 def check_ports(ports: Sequence[ServicePortSpec], base: str, problems: Problems) -> None:

@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 
-from app.domain import names
 from app.domain.dialects.base import Limits
 from app.domain.dialects.generic_job.plan import replica_name, scope_of, template_in_mode
 from app.domain.dialects.generic_job.ports import check_ports
@@ -18,6 +17,7 @@ from app.domain.dialects.generic_job.variables import (
     with_variables,
 )
 from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.kubernetes import names
 from app.domain.pod_template import validate_pod_template
 
 # What jobgate adds to a template: metadata, labels, owner reference, finalizer.

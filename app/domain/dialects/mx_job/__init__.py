@@ -17,7 +17,7 @@ from app.domain.dialects.mx_job.spec import MxJobSpec
 from app.domain.dialects.mx_job.validation import validate
 from app.domain.errors import FieldError, Problems
 from app.domain.plan import JobIdentity, JobPlan, Manifest
-from app.domain.policy.declared import DeclaredTemplate
+from app.domain.policy.template import DeclaredTemplate
 
 _RUNTIME_ID_LENGTH: Final = 4
 # The errors that a spec may have only because the field was left out.

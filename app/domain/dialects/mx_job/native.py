@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from app.domain.dialects.base import StatusFacts
-from app.domain.dialects.failures import tell_failures
 from app.domain.dialects.mx_job.conditions import conditions
 from app.domain.dialects.mx_job.plan import replica_name
 from app.domain.dialects.mx_job.spec import MxJobSpec, MxReplicaSpec, MxRole
 from app.domain.plan import Rank
 from app.domain.reconcile.lifecycle import has_failed
+from app.domain.status.failures import tell_failures
 from app.domain.status.records import JobStatus, Replica
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
 

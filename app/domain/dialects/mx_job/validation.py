@@ -5,11 +5,11 @@ Upstream stops at the first error; here all are told at once.
 
 from typing import Any, Final
 
-from app.domain import names
 from app.domain.dialects.base import Limits
 from app.domain.dialects.mx_job.plan import MXNET, replica_name
 from app.domain.dialects.mx_job.spec import Mode, MxJobSpec, MxReplicaSpec, MxRole
 from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.kubernetes import names
 from app.domain.pod_template import validate_pod_template
 
 _ROLES: Final = ", ".join(MxRole)

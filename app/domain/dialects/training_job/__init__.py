@@ -22,7 +22,7 @@ from app.domain.dialects.training_job.templates import TRAINER, role_template, r
 from app.domain.dialects.training_job.validation import validate
 from app.domain.errors import Conflict, FieldError, Problems
 from app.domain.plan import JobIdentity, JobPlan, Manifest
-from app.domain.policy.declared import DeclaredTemplate
+from app.domain.policy.template import DeclaredTemplate
 
 _TRAINERS: Final = "trainers"
 # The fields that count replicas, and the errors that a spec may have only because one of them was left out.

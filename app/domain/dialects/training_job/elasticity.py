@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from app.domain.dialects.training_job.spec import TrainingJobSpec
 from app.domain.errors import InvalidManifest
+from app.domain.kubernetes.quantity import milli_cpu, parse_quantity, whole
 from app.domain.plan import Manifest
-from app.domain.quantity import milli_cpu, parse_quantity, whole
 
 GPU_RESOURCES: Final = ("alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu")
 _INT64_MAX: Final = 2**63 - 1

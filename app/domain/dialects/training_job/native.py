@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from app.domain.dialects.base import StatusFacts
-from app.domain.dialects.failures import more
 from app.domain.dialects.training_job.plan import PSERVER_RESTART_LIMIT, TRAINERS_FAILED, pod_name, sizes
 from app.domain.dialects.training_job.spec import TrainingJobSpec
 from app.domain.dialects.training_job.templates import TRAINER
 from app.domain.plan import Rank
+from app.domain.status.failures import more
 from app.domain.status.records import JobStatus, Replica, ScaleRecord
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase, ScaleOutcome
 

@@ -9,7 +9,6 @@ from app.domain.dialects.envelope import client_deadlines
 from app.domain.dialects.scheduling import scheduler_here
 from app.domain.dialects.training_job.spec import TrainingJobSpec
 from app.domain.dialects.training_job.templates import MASTER, PRIORITY, PSERVER, TRAINER, role_template
-from app.domain.name_ranges import NameKind, NameRange
 from app.domain.plan import (
     FinishRule,
     HostsPlan,
@@ -23,6 +22,7 @@ from app.domain.plan import (
     ServicePlan,
     TaskPlan,
 )
+from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.vocabulary import CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
 
 TRAINERS_FAILED: Final = "trainersFailed"

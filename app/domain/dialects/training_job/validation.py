@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 
-from app.domain import names
 from app.domain.dialects.base import Limits
 from app.domain.dialects.training_job.plan import host_name, index_label, pod_name, sizes
 from app.domain.dialects.training_job.spec import TrainingJobSpec, WorkerSpec
@@ -19,6 +18,7 @@ from app.domain.dialects.training_job.templates import (
     roles_of,
 )
 from app.domain.errors import FieldError, Problems, pointer_to, shorten
+from app.domain.kubernetes import names
 from app.domain.plan import Manifest
 from app.domain.pod_template import validate_pod_template
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from app.domain.cache.reconcile.cache_status import CacheStatus, CacheSummary
 from app.domain.cache.reconcile.sample_jobs import reconcile_job
 from app.domain.cache.reconcile.sample_sets import reconcile_set
-from app.domain.cache.reconcile.status import CacheStatus, CacheSummary
 from app.domain.cache.reconcile.values import (
     CacheAction,
     Create,

@@ -1,0 +1,1 @@
+"""The jobs of a cache driver on one server. JuiceFS is the only driver."""

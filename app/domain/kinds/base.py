@@ -1,0 +1,120 @@
+"""What every kind of manifest provides, and what a kind provides whose manifests do not become pods."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar, Final, Protocol
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from app.domain.cache.specs.limits import CacheLimits
+from app.domain.errors import FieldError
+from app.domain.kubernetes.names import DNS_LABEL_MAX
+from app.domain.plan import Manifest
+from app.domain.vocabulary import ConditionType
+
+JOBS: Final = "jobs"
+"""The resource of all kinds whose manifests become pods."""
+
+
+class Kind(ABC):
+    """A kind of manifest. Implementations are stateless; one instance serves all manifests.
+
+    `Dialect` adds what a job needs: plan, pods, scaling and pause. `PodlessKind` adds what all other kinds need.
+    """
+
+    kind: ClassVar[str]
+    api_versions: ClassVar[tuple[str, ...]]  # accepted values of `apiVersion`, the canonical one first
+    mutable_fields: ClassVar[tuple[str, ...]]  # JSON pointers that PUT and PATCH may change; a step * is any one
+    resource: ClassVar[str]  # the collection under which the API serves it, and its name in the feed
+    supports_pause: ClassVar[bool] = False
+
+    @abstractmethod
+    def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
+        """Errors for what differs between two accepted manifests and may not."""
+
+    @abstractmethod
+    def json_schema(self) -> dict[str, Any]:
+        """JSON schema of the manifest, for `GET /api/v1/kinds`."""
+
+
+class Figures(BaseModel):
+    """The part of a status that only one kind has. The fields join those that every status has."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, use_attribute_docstrings=True, extra="forbid"
+    )
+
+
+class Record(Protocol):
+    """What Postgres keeps of an object for its controller: a frozen dataclass whose fields all have defaults."""
+
+    @property
+    def phase(self) -> StrEnum: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the figures of an object may be made of. `gone` says that nothing of a deleted object is left."""
+
+    manifest: Manifest
+    record: Any
+    cache_observed_at: datetime | None = None
+    deleted: bool = False
+    gone: bool = False
+
+
+class PodlessKind(Kind):
+    """A kind without pods: a spec with its rules, and a record that its reconcile step keeps.
+
+    What `has_objects` in the cluster keeps its name after a deletion until its reconcile step finds nothing left of it.
+    """
+
+    word: ClassVar[str]  # its name in operation ids, as sample_set
+    name_max: ClassVar[int] = DNS_LABEL_MAX
+    has_objects: ClassVar[bool] = False
+    is_about_set: ClassVar[bool] = False  # lists can be filtered by the SampleSet that the objects are about
+    record: ClassVar[type[Any]]  # a Record
+    phases: ClassVar[type[StrEnum]]
+    ended: ClassVar[frozenset[str]] = frozenset()  # phases in which there is nothing left to do
+    figures: ClassVar[type[Figures]] = Figures
+    example: ClassVar[Manifest]  # for the OpenAPI document
+    example_patch: ClassVar[Manifest]
+
+    @abstractmethod
+    def accept(self, manifest: Manifest, limits: CacheLimits) -> Manifest:
+        """The manifest as it is stored, defaults filled in.
+
+        Raises:
+            InvalidManifest: with every error of the manifest.
+        """
+
+    def set_name(self, manifest: Manifest) -> str:
+        """The SampleSet that an accepted manifest is about; its own name, if it is about none."""
+        return str(manifest["metadata"]["name"])
+
+    def limits_of_edit(self, stored: Manifest, limits: CacheLimits) -> CacheLimits:  # noqa: ARG002  for kinds that widen
+        """The limits for an edit of a stored manifest, which may keep what new manifests may not have."""
+        return limits
+
+    def require_editable(self, record: Any) -> None:
+        """Raises Conflict for an object whose progress forbids every edit."""
+
+    def frozen(self, record: Any, stored: Manifest, new: Manifest) -> Sequence[FieldError]:  # noqa: ARG002  as above
+        """Errors for changes that the object's progress forbids."""
+        return ()
+
+    def shown(self, facts: Facts) -> Figures:  # noqa: ARG002  as above
+        """The kind's own part of the status."""
+        return self.figures()
+
+    def native_status(self, record: Any) -> dict[str, Any]:
+        """The status object as the kind's own system shows it."""
+        return {"phase": str(record.phase)}
+
+    def conditions(self, record: Any) -> Mapping[ConditionType, tuple[bool, str, str]]:  # noqa: ARG002  as above
+        """The conditions that can be told of the record: whether each holds, its reason and its message."""
+        return {}

@@ -1,0 +1,51 @@
+"""The name and the namespace of a posted manifest: a name drawn for generateName, and the namespace of the path."""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from app.domain.errors import FieldError, InvalidManifest
+from app.domain.kubernetes.names import DNS_LABEL_MAX
+from app.domain.plan import Manifest
+
+SUFFIX_LENGTH: Final = 5
+# The alphabet of Kubernetes for generated names: no vowels, and no digits that look like vowels.
+SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+
+Suffix: TypeAlias = Callable[[], str]
+
+
+def generated_name(base: str, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> str:
+    """The base with a new suffix, within `name_max` characters."""
+    return base[: name_max - SUFFIX_LENGTH] + suffix()
+
+
+def named(document: Manifest, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> tuple[Manifest, bool]:
+    """The document with a name drawn from its generateName if it has no name, and whether one was drawn."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("name") is not None:
+        return document, False
+    base = metadata.get("generateName")
+    if not isinstance(base, str) or not base:
+        return document, False
+    return {**document, "metadata": {**metadata, "name": generated_name(base, suffix, name_max)}}, True
+
+
+def placed(document: Manifest, namespace: str) -> Manifest:
+    """The document, if it names the namespace of the path or none.
+
+    Raises:
+        InvalidManifest: the document names another namespace.
+    """
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        return document
+    given = metadata.get("namespace")
+    if isinstance(given, str) and given != namespace:
+        error = FieldError(
+            pointer="/metadata/namespace",
+            code="NamespaceMismatch",
+            detail="the manifest names another namespace than the path",
+            accepted="the namespace of the path, or none",
+        )
+        raise InvalidManifest("the manifest belongs to another namespace", errors=[error])
+    return document

@@ -1,0 +1,35 @@
+"""The registry: every kind of manifest that the gateway accepts."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.dialects.registry import DIALECTS
+from app.domain.errors import FieldError, InvalidManifest
+from app.domain.kinds.base import Kind, PodlessKind
+from app.domain.plan import Manifest
+
+PODLESS_KINDS: Final[dict[str, PodlessKind]] = {kind.kind: kind for kind in (SAMPLE_SET, SAMPLE_JOB)}
+"""The kinds whose manifests do not become pods. Each has a resource of its own in the API."""
+
+
+def registered() -> Mapping[str, Kind]:
+    """Every kind by its name."""
+    kinds: list[Kind] = [*DIALECTS.values(), *PODLESS_KINDS.values()]
+    return {kind.kind: kind for kind in kinds}
+
+
+def refuse_wrong_route(document: Manifest, resource: str, namespace: str) -> None:
+    """Refuse a document of a known kind that another resource serves.
+
+    Raises:
+        InvalidManifest: naming the route of that kind.
+    """
+    kind = document.get("kind")
+    found = registered().get(kind) if isinstance(kind, str) else None
+    if found is None or found.resource == resource:
+        return
+    right = found.resource
+    route = f"POST /api/v1/namespaces/{namespace}/{right}"
+    error = FieldError(pointer="/kind", code="WrongRoute", detail=f"a {kind} has another route", accepted=route)
+    raise InvalidManifest(f"a {kind} is not posted here but to {right}: {route}", code="WrongRoute", errors=[error])

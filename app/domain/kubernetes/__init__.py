@@ -1,0 +1,1 @@
+"""Formats of Kubernetes: objects, names, quantities, label selectors, and the keys of labels."""

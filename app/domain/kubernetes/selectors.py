@@ -1,0 +1,169 @@
+"""Label selectors as kubectl writes them: `tier=web,env!=prod,zone in (a,b),!legacy`.
+
+    text ─▶ tokens ─▶ requirements ─▶ matches(labels), or SQL, or the text again
+
+A requirement `a=b` is kept as `a in (b)` and `a!=b` as `a notin (b)`: they mean the same, absent labels included.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.domain.errors import FieldError, InvalidManifest, shorten
+from app.domain.kubernetes import names
+
+MAX_SELECTOR_LENGTH = 4096
+
+_ACCEPTED = "requirements joined by commas: key, !key, key=value, key!=value, key in (a,b), key notin (a,b)"
+_TOKEN = re.compile(r"==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+")
+_END = ""
+_SYMBOLS = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">", _END))
+
+
+class Operator(StrEnum):
+    """How a requirement compares; the words are those of a LabelSelector's matchExpressions."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """One condition on one label; values are sorted and distinct."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        present = self.key in labels
+        match self.operator:
+            case Operator.EXISTS:
+                return present
+            case Operator.DOES_NOT_EXIST:
+                return not present
+            case Operator.IN:
+                return present and labels[self.key] in self.values
+            case Operator.NOT_IN:
+                return not present or labels[self.key] not in self.values
+
+
+def parse_selector(text: str, pointer: str = "") -> tuple[Requirement, ...]:
+    """Parse; the empty text selects everything. Raises InvalidManifest with the code InvalidSelector."""
+    if len(text) > MAX_SELECTOR_LENGTH:
+        raise _invalid(pointer, f"the selector is longer than {MAX_SELECTOR_LENGTH} characters")
+    parser = _Parser(_TOKEN.findall(text), pointer)
+    return parser.requirements()
+
+
+def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
+    return all(requirement.matches(labels) for requirement in requirements)
+
+
+def format_selector(requirements: Iterable[Requirement]) -> str:
+    return ",".join(map(_format, requirements))
+
+
+def _format(requirement: Requirement) -> str:
+    values = ",".join(requirement.values)
+    match requirement.operator:
+        case Operator.EXISTS:
+            return requirement.key
+        case Operator.DOES_NOT_EXIST:
+            return f"!{requirement.key}"
+        case Operator.IN:
+            single = len(requirement.values) == 1
+            return f"{requirement.key}={values}" if single else f"{requirement.key} in ({values})"
+        case Operator.NOT_IN:
+            single = len(requirement.values) == 1
+            return f"{requirement.key}!={values}" if single else f"{requirement.key} notin ({values})"
+
+
+def _invalid(pointer: str, detail: str) -> InvalidManifest:
+    error = FieldError(pointer=pointer, code="InvalidSelector", detail=detail, accepted=_ACCEPTED)
+    return InvalidManifest("the label selector is not valid", code="InvalidSelector", errors=(error,))
+
+
+class _Parser:
+    def __init__(self, tokens: list[str], pointer: str) -> None:
+        self._tokens = tokens
+        self._pointer = pointer
+        self._next = 0
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        if not self._tokens:
+            return ()
+        found = [self._requirement()]
+        while self._take() == ",":
+            found.append(self._requirement())
+        if self._next <= len(self._tokens):
+            raise self._unexpected(self._tokens[self._next - 1], "a comma or the end")
+        return tuple(found)
+
+    def _requirement(self) -> Requirement:
+        if self._peek() == "!":
+            self._take()
+            return Requirement(key=self._key(self._take()), operator=Operator.DOES_NOT_EXIST)
+        key = self._key(self._take())
+        match self._peek():
+            case "," | "":
+                return Requirement(key=key, operator=Operator.EXISTS)
+            case "=" | "==":
+                return Requirement(key=key, operator=Operator.IN, values=self._value())
+            case "!=":
+                return Requirement(key=key, operator=Operator.NOT_IN, values=self._value())
+            case "in":
+                return Requirement(key=key, operator=Operator.IN, values=self._set())
+            case "notin":
+                return Requirement(key=key, operator=Operator.NOT_IN, values=self._set())
+        raise self._unexpected(self._peek(), "=, !=, in or notin")
+
+    def _value(self) -> tuple[str, ...]:
+        self._take()
+        if self._peek() in {",", _END}:
+            return ("",)
+        return (self._checked(self._take()),)
+
+    def _set(self) -> tuple[str, ...]:
+        self._take()
+        if (opening := self._take()) != "(":
+            raise self._unexpected(opening, "an opening parenthesis")
+        values = set()
+        while True:
+            values.add("" if self._peek() in {",", ")"} else self._checked(self._take()))
+            match self._take():
+                case ",":
+                    continue
+                case ")":
+                    return tuple(sorted(values))
+                case other:
+                    raise self._unexpected(other, "a comma or a closing parenthesis")
+
+    def _key(self, token: str) -> str:
+        if token in _SYMBOLS:
+            raise self._unexpected(token, "a label key")
+        if wrong := names.label_key(token):
+            raise _invalid(self._pointer, f"the key {shorten(token)}: {wrong}")
+        return token
+
+    def _checked(self, token: str) -> str:
+        if token in _SYMBOLS:
+            raise self._unexpected(token, "a label value")
+        if wrong := names.label_value(token):
+            raise _invalid(self._pointer, f"the value {shorten(token)}: {wrong}")
+        return token
+
+    def _peek(self) -> str:
+        return self._tokens[self._next] if self._next < len(self._tokens) else _END
+
+    def _take(self) -> str:
+        token = self._peek()
+        self._next += 1
+        return token
+
+    def _unexpected(self, token: str, expected: str) -> InvalidManifest:
+        found = f"found {shorten(token)}" if token else "the selector ends"
+        return _invalid(self._pointer, f"{found} where {expected} was expected")

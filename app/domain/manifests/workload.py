@@ -1,0 +1,57 @@
+"""Renders the pods of a job, the Services by which they find one another, and the PodGroup of a gang."""
+
+from app.domain.kubernetes import labels
+from app.domain.manifests.metadata import owned_metadata
+from app.domain.plan import GangPlan, JobPlan, Manifest, ReplicaPlan, ServicePlan
+
+
+def pod_manifest(plan: JobPlan, replica: ReplicaPlan, attempt: int, anchor_uid: str | None) -> Manifest:
+    """The pod of an attempt. Its finalizer keeps it until its end is recorded, whoever deletes it."""
+    template = replica.template
+    own = template.get("metadata") or {}
+    pod_labels = {**(own.get("labels") or {}), **replica.labels, **_labels(replica, attempt)}
+    metadata = owned_metadata(plan.identity, replica.pod_name, pod_labels, anchor_uid)
+    metadata["finalizers"] = [labels.EVIDENCE_FINALIZER]
+    if own.get("annotations"):
+        metadata["annotations"] = own["annotations"]
+    spec = {**template["spec"], "hostname": replica.hostname}
+    if replica.subdomain is not None:
+        spec["subdomain"] = replica.subdomain
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _labels(replica: ReplicaPlan, attempt: int) -> dict[str, str]:
+    return {
+        labels.TASK: replica.key.task,
+        labels.TASK_RANK: str(replica.key.rank),
+        labels.GLOBAL_RANK: str(replica.global_rank),
+        labels.ATTEMPT: str(attempt),
+        labels.COMPONENT: replica.key.task,
+    }
+
+
+def service_manifest(plan: JobPlan, service: ServicePlan, anchor_uid: str | None) -> Manifest:
+    """A Service. It publishes addresses that are not ready: replicas connect to one another before they are ready."""
+    spec: Manifest = {
+        "publishNotReadyAddresses": True,
+        "selector": {**service.selector, labels.JOB_UID: plan.identity.uid},
+    }
+    if service.headless:
+        spec["clusterIP"] = "None"
+    if service.ports:
+        spec["ports"] = list(service.ports)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": owned_metadata(plan.identity, service.name, service.labels, anchor_uid),
+        "spec": spec,
+    }
+
+
+def gang_manifest(plan: JobPlan, gang: GangPlan, anchor_uid: str | None) -> Manifest:
+    return {
+        "apiVersion": gang.api_version,
+        "kind": gang.kind,
+        "metadata": owned_metadata(plan.identity, gang.name, gang.labels, anchor_uid),
+        "spec": dict(gang.spec),
+    }

@@ -1,0 +1,80 @@
+"""Determines which objects belong to a job. Labels are no proof: anybody who may create objects may write any label.
+
+An object belongs to a job if it is in the namespace of the job and its controller is the anchor of the job, by name and
+uid. A pod must also have the name of its rank. A pod whose uid is recorded for the current attempt of a replica is the
+pod of that attempt, whatever its labels say.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Metadata, OwnerReference, Pod
+from app.domain.plan import JobPlan, Rank
+from app.domain.status.observed import ObservedPod
+from app.domain.status.pods import observe_pod
+from app.domain.status.records import Recorded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The pods that belong to a job. `undecided` says that others may, which depends on the uid of its anchor."""
+
+    pods: tuple[ObservedPod, ...] = field(default=())
+    undecided: bool = False
+
+
+def controller_of(metadata: Metadata) -> OwnerReference | None:
+    return next((owner for owner in metadata.owner_references if owner.controller), None)
+
+
+def names_anchor(metadata: Metadata, job_uid: str) -> bool:
+    """Whether the object names the anchor of the job as its controller. Only the uid of the anchor proves it."""
+    owner = controller_of(metadata)
+    return owner is not None and (owner.kind, owner.name) == ("ConfigMap", labels.anchor_name(job_uid))
+
+
+def is_owned(metadata: Metadata, job_uid: str, anchors: Collection[str]) -> bool:
+    """Whether one of these anchors (uids) of the job controls the object."""
+    owner = controller_of(metadata)
+    return names_anchor(metadata, job_uid) and owner is not None and owner.uid in anchors
+
+
+def select_pods(
+    pods: Iterable[Pod],
+    plan: JobPlan,
+    recorded: Recorded,
+    anchors: Collection[str] | None,
+    *,
+    lost_nodes: Collection[str],
+) -> Selection:
+    """Select the pods that belong to the job from those with its label. `anchors` is None while they are unknown."""
+    on_record = {
+        replica.attempt.pod_uid: (replica.key, replica.attempt.number)
+        for replica in recorded.replicas.values()
+        if replica.attempt.pod_uid is not None
+    }
+    selected: list[ObservedPod] = []
+    undecided = False
+    for pod in pods:
+        if pod.metadata.namespace != plan.identity.namespace:
+            continue
+        observed = observe_pod(pod, lost_nodes=lost_nodes)
+        if observed.uid in on_record:
+            key, attempt = on_record[observed.uid]
+            selected.append(replace(observed, key=key, attempt=attempt))
+        elif names_anchor(pod.metadata, plan.identity.uid) and observed.name == _name_of(plan, recorded, observed.key):
+            if anchors is None:
+                undecided = True
+            elif is_owned(pod.metadata, plan.identity.uid, anchors):
+                selected.append(observed)
+    return Selection(pods=tuple(selected), undecided=undecided)
+
+
+def _name_of(plan: JobPlan, recorded: Recorded, key: Rank) -> str | None:
+    """The name of the pod of a rank, including ranks beyond the present size of the task."""
+    known = recorded.pod_names.get(key)
+    if known is not None or key.rank < 0:
+        return known
+    task = next((task for task in plan.tasks if task.name == key.task), None)
+    return None if task is None else task.pod_name(key.rank)

@@ -1,0 +1,253 @@
+"""Carries out the actions of a decision on the cluster.
+
+Every action may be repeated. What the cluster answers is kept in the job's expectations.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeAlias
+
+import msgspec
+import structlog
+
+from app.cancellation import TaskGroup
+from app.db.errors import DatabaseUnavailable
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Metadata, Pod
+from app.domain.manifests.metadata import job_labels
+from app.domain.reconcile.actions import (
+    Action,
+    CaptureEvidence,
+    ConfirmGone,
+    CreatePod,
+    DeletePod,
+    EnsureObjects,
+    MarkAnchor,
+    ReadEvents,
+    ReleasePod,
+    RemoveObjects,
+    WriteHosts,
+)
+from app.domain.status.ownership import is_owned
+from app.faultpoints import FaultPoint, reached
+from app.k8s.api import KubeApi
+from app.k8s.codec import OBJECT
+from app.k8s.codec import POD as POD_CODEC
+from app.k8s.errors import KubeConflict, KubeError, KubeNotFound
+from app.k8s.finalizers import release
+from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, KubeResource
+from app.loops import metrics
+from app.loops.jobs.creator import Creator, Work
+from app.loops.jobs.event_reader import EventReader
+from app.loops.jobs.evidence import EvidenceCapture
+from app.loops.leadership.lease import Leadership
+
+log = structlog.get_logger()
+
+Call: TypeAlias = Callable[[], Awaitable[bool]]
+
+CALLS_PER_JOB = 10  # at once, so that one large job leaves connections for the others
+
+
+class Actuator:
+    """Carries out actions. `timeout` is seconds for each request; no request starts that could outlive the lease."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        leadership: Leadership,
+        creator: Creator,
+        evidence: EvidenceCapture,
+        event_reader: EventReader,
+        *,
+        adopt: Callable[[Pod], None],
+        verify: Callable[[], Awaitable[None]],
+        timeout: float,
+    ) -> None:
+        self._api = api
+        self._leadership = leadership
+        self._creator = creator
+        self._evidence = evidence
+        self._event_reader = event_reader
+        self._adopt = adopt
+        self._verify = verify
+        self._timeout = timeout
+
+    async def perform(self, work: Work) -> bool:
+        """Carry out the actions. Returns False if one failed and should be tried again later."""
+        actions = list(work.actions)
+        anchor: str | None = None
+        if any(isinstance(action, EnsureObjects) for action in actions):
+            anchor = await self._creator.ensure_objects(work)
+            if anchor is None:
+                actions = [action for action in actions if not isinstance(action, (CreatePod, WriteHosts))]
+        # The list of hosts is written before the pods are created, so that a new pod finds itself in the list.
+        write_hosts = partial(self._creator.write_hosts, work)
+        results = [await self._try(action, write_hosts) for action in actions if isinstance(action, WriteHosts)]
+        slots = asyncio.Semaphore(CALLS_PER_JOB)
+
+        async def run(action: Action, call: Call) -> None:
+            async with slots:
+                results.append(await self._try(action, call))
+
+        async with TaskGroup() as group:
+            for action in actions:
+                call = self._call(work, action, anchor)
+                if call is not None:
+                    group.create_task(run(action, call))
+        return all(results)
+
+    async def _try(self, action: Action, call: Call) -> bool:
+        """Carry out one action. Returns False if it must be repeated even though nothing has changed."""
+        name = type(action).__name__
+        try:
+            done = await call()
+        except (KubeError, DatabaseUnavailable) as error:
+            log.warning("action.failed", action=name, error=str(error))
+            metrics.ACTIONS.labels(name, "failed").inc()
+            return False
+        metrics.ACTIONS.labels(name, "done" if done else "again").inc()
+        return done
+
+    def _call(self, work: Work, action: Action, anchor: str | None) -> Call | None:
+        match action:
+            case CreatePod():
+                return partial(self._creator.create_pod, work, action, anchor) if anchor is not None else None
+            case DeletePod():
+                return partial(self._delete_pod, work, action)
+            case ReleasePod():
+                return partial(self._release_pod, work, action)
+            case CaptureEvidence():
+                return partial(self._evidence.capture, work.plan.identity, action, work.expectations)
+            case ConfirmGone():
+                return partial(self._confirm_gone, work, action)
+            case ReadEvents():
+                self._event_reader.ask(work.plan.identity, action, work.expectations)
+                return None
+            case MarkAnchor():
+                return partial(self._mark_anchor, work, action)
+            case RemoveObjects():
+                return partial(self._remove_objects, work)
+            case EnsureObjects() | WriteHosts():
+                return None
+
+    async def _delete_pod(self, work: Work, action: DeletePod) -> bool:
+        reached(FaultPoint.POD_BEFORE_DELETE)
+        self._leadership.guard(self._timeout)
+        with suppress(KubeNotFound, KubeConflict):
+            await self._api.delete(
+                POD,
+                action.name,
+                work.plan.identity.namespace,
+                uid=action.uid,
+                # The kubelet of a lost node cannot confirm the end of the pod, so nobody would remove it.
+                grace_period=0 if action.force else None,
+                timeout=self._timeout,
+            )
+        reached(FaultPoint.POD_DELETED)
+        return True
+
+    async def _release_pod(self, work: Work, action: ReleasePod) -> bool:
+        """Remove our finalizer from the pod and keep all others. A concurrent change of the pod does not matter."""
+        namespace = work.plan.identity.namespace
+        with suppress(KubeNotFound):
+            pod = await self._api.get(POD, action.name, namespace, codec=POD_CODEC, timeout=self._timeout)
+            # A pod of the next attempt may have the same name. Its finalizer must stay.
+            if pod.metadata.uid != action.uid:
+                return True
+            self._leadership.guard(self._timeout)
+            if not await release(
+                self._api, POD, pod.metadata, labels.EVIDENCE_FINALIZER, request_seconds=self._timeout
+            ):
+                return False
+        reached(FaultPoint.POD_RELEASED)
+        return True
+
+    async def _confirm_gone(self, work: Work, action: ConfirmGone) -> bool:
+        pod: Pod | None
+        try:
+            pod = await self._api.get(
+                POD, action.name, work.plan.identity.namespace, codec=POD_CODEC, timeout=self._timeout
+            )
+        except KubeNotFound:
+            pod = None
+        # Another cluster would also answer that there is no such pod.
+        await self._verify()
+        if pod is not None and pod.metadata.uid == action.uid:
+            self._adopt(await self._labelled(work, pod))
+        else:
+            work.expectations.gone.add(action.uid)
+            work.expectations.revision += 1
+        return True
+
+    async def _labelled(self, work: Work, pod: Pod) -> Pod:
+        """Restore the job's labels if somebody removed them. The mirror finds the pod by these labels."""
+        identity = work.plan.identity
+        wanted = job_labels(identity)
+        if pod.metadata.labels.items() >= wanted.items():
+            return pod
+        log.warning("pod.labels_put_back", job=identity.uid, pod=pod.metadata.name)
+        patch = {"metadata": {"uid": pod.metadata.uid, "labels": wanted}}
+        self._leadership.guard(self._timeout)
+        patched = await self._api.merge_patch(
+            POD, pod.metadata.name, identity.namespace, patch=patch, timeout=self._timeout
+        )
+        return POD_CODEC.decode(msgspec.json.encode(patched.raw))
+
+    async def _mark_anchor(self, work: Work, action: MarkAnchor) -> bool:
+        identity = work.plan.identity
+        patch = {"metadata": {"annotations": {labels.TERMINAL_PHASE: action.phase}}}
+        await self._verify()
+        self._leadership.guard(self._timeout)
+        with suppress(KubeNotFound):
+            await self._api.merge_patch(
+                CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace, patch=patch, timeout=self._timeout
+            )
+        reached(FaultPoint.ANCHOR_MARKED)
+        work.expectations.revision += not work.expectations.anchor_marked
+        work.expectations.anchor_marked = True
+        return True
+
+    async def _remove_objects(self, work: Work) -> bool:
+        """Delete the objects of the job, the anchor last. Returns True once none is left.
+
+        An object with the job's labels that its anchor does not control belongs to somebody else, and stays.
+        """
+        identity = work.plan.identity
+        selector = f"{labels.INSTALLATION}={identity.installation},{labels.JOB_UID}={identity.uid}"
+        resources = [SERVICE, CONFIG_MAP]
+        if work.plan.gang is not None and await self._creator.has_gang_api():
+            resources.insert(0, POD_GROUP)
+        listed = [
+            (resource, item)
+            for resource in resources
+            for item in await self._api.list_all(resource, identity.namespace, codec=OBJECT, label_selector=selector)
+        ]
+        anchor = labels.anchor_name(identity.uid)
+        anchors = {item.metadata.uid for resource, item in listed if _is_anchor(resource, item.metadata, anchor)}
+        # The anchor itself may be gone already. Its recorded uids still identify the objects that it controlled.
+        anchors |= {*work.anchors, *work.expectations.anchors}
+        found = 0
+        for resource, item in listed:
+            if _is_anchor(resource, item.metadata, anchor) or is_owned(item.metadata, identity.uid, anchors):
+                found += 1
+                self._leadership.guard(self._timeout)
+                with suppress(KubeNotFound, KubeConflict):
+                    await self._api.delete(
+                        resource,
+                        item.metadata.name,
+                        identity.namespace,
+                        uid=item.metadata.uid,
+                        timeout=self._timeout,
+                    )
+        await self._verify()
+        reached(FaultPoint.OBJECTS_REMOVED)
+        work.expectations.objects_gone = not found
+        work.expectations.revision += not found
+        return not found
+
+
+def _is_anchor(resource: KubeResource, metadata: Metadata, anchor: str) -> bool:
+    return resource is CONFIG_MAP and metadata.name == anchor

@@ -1,0 +1,295 @@
+"""Creates the objects of a job. Every create may be repeated, and a refusal is kept in the job's expectations.
+
+The names of a job's objects are fixed, so a create that gets 409 AlreadyExists reads the object. If it belongs to the
+same job and attempt and is not terminating, the create has succeeded. If it is terminating or belongs to another
+attempt or to a former job of this installation, the create waits. Any other object fails the job.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from app.clock import Clock
+from app.domain.backoff import ExponentialBackoff
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Metadata, Object, Pod
+from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
+from app.domain.manifests.workload import gang_manifest, pod_manifest, service_manifest
+from app.domain.plan import JobPlan, Manifest, Rank
+from app.domain.reconcile.actions import Action, CreatePod
+from app.domain.status.observed import ClusterRefusal, RefusalVerdict
+from app.domain.status.ownership import controller_of, is_owned, names_anchor
+from app.domain.status.refusals import judge
+from app.domain.vocabulary import PendingCode, Reason
+from app.faultpoints import FaultPoint, reached
+from app.k8s.api import KubeApi
+from app.k8s.codec import OBJECT
+from app.k8s.codec import POD as POD_CODEC
+from app.k8s.errors import KubeAlreadyExists, KubeError, KubeNotFound, KubeStatusError
+from app.k8s.limiter import CreateLimiter
+from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, Discovery, resource_for
+from app.loops import metrics
+from app.loops.jobs.expectations import Expectations
+from app.loops.leadership.lease import Leadership
+
+log = structlog.get_logger()
+
+REFUSED_BACKOFF = ExponentialBackoff(first=1.0, longest=60.0)  # seconds between tries of a create that is refused
+# An outage ends without a change of the job, so its end is noticed soon.
+OUTAGE_BACKOFF = ExponentialBackoff(first=1.0, longest=5.0)
+OUTAGES = frozenset({PendingCode.CLUSTER_UNREACHABLE, PendingCode.CLUSTER_ERROR, PendingCode.CLUSTER_THROTTLED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The actions of one decision, and what they need.
+
+    `established` is True if the job had pods before. `anchors` are the recorded uids of the job's anchor.
+    `revision_before` is the revision of the expectations that the decision was made on.
+    """
+
+    plan: JobPlan
+    actions: Sequence[Action]
+    expectations: Expectations
+    revision_before: int
+    established: bool
+    anchors: tuple[str, ...] = ()
+
+
+class Creator:
+    """Creates anchors, Services, PodGroups, lists of hosts and pods; `timeout` is seconds for each request.
+
+    `adopt` gets each pod that was created or found, so that the mirror has it before the watch delivers it. `verify`
+    raises if another cluster answers.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        leadership: Leadership,
+        clock: Clock,
+        *,
+        adopt: Callable[[Pod], None],
+        verify: Callable[[], Awaitable[None]],
+        timeout: float,
+    ) -> None:
+        self._api = api
+        self._leadership = leadership
+        self._limiter = CreateLimiter(clock)
+        self._clock = clock
+        self._adopt = adopt
+        self._verify = verify
+        self._timeout = timeout
+        self._discovery = Discovery(api.get_raw, clock)
+        self._gang_api = False
+
+    async def has_gang_api(self) -> bool:
+        """Whether the cluster serves PodGroups. While it does not answer, the last answer counts."""
+        with suppress(KubeError):
+            self._gang_api = await self._discovery.has(POD_GROUP)
+        return self._gang_api
+
+    async def ensure_objects(self, work: Work) -> str | None:
+        """Create what the job's pods need. Returns the uid of the anchor, or None if a create is refused or not due."""
+        plan = work.plan
+        if not self._is_due(work.expectations, None):
+            return None
+        try:
+            anchor = await self._ensure(anchor_manifest(plan), work)
+            _remember_anchor(work.expectations, anchor.uid)
+            reached(FaultPoint.ANCHOR_CREATED)
+            for service in plan.services:
+                await self._ensure(service_manifest(plan, service, anchor.uid), work)
+            if plan.gang is not None and await self.has_gang_api():
+                await self._ensure(gang_manifest(plan, plan.gang, anchor.uid), work)
+            if plan.hosts is not None:
+                await self._ensure(hosts_manifest(plan, plan.hosts, anchor.uid), work)
+        except KubeError as error:
+            self._refused(work, None, error)
+            return None
+        except NameInUse as taken:
+            self._note(work.expectations, None, taken.refusal(self._clock))
+            return None
+        work.expectations.accept(None)
+        return anchor.uid
+
+    async def find_anchor(self, plan: JobPlan, expectations: Expectations) -> None:
+        """Read the uid of the job's anchor, or that there is none, into the expectations.
+
+        Raises:
+            KubeError: the cluster does not answer.
+        """
+        identity = plan.identity
+        name = labels.anchor_name(identity.uid)
+        with suppress(KubeNotFound):
+            found = await self._api.get(CONFIG_MAP, name, identity.namespace, codec=OBJECT, timeout=self._timeout)
+            _remember_anchor(expectations, found.metadata.uid)
+        # The absence counts only if this cluster is the right one: another one has no anchor of the job.
+        await self._verify()
+        expectations.anchor_sought = True
+
+    async def write_hosts(self, work: Work) -> bool:
+        """Update the existing list of hosts to the plan's generation."""
+        plan, expectations = work.plan, work.expectations
+        assert plan.hosts is not None, "only a plan with hosts asks for them to be written"
+        await self._verify()
+        self._leadership.guard(self._timeout)
+        patch = {"data": hosts_data(plan, plan.hosts)}
+        await self._api.merge_patch(
+            CONFIG_MAP, plan.hosts.name, plan.identity.namespace, patch=patch, timeout=self._timeout
+        )
+        reached(FaultPoint.HOSTS_WRITTEN)
+        expectations.hosts_generation = plan.identity.generation
+        expectations.revision += 1
+        return True
+
+    async def create_pod(self, work: Work, action: CreatePod, anchor: str) -> bool:
+        plan, expectations = work.plan, work.expectations
+        if not self._is_due(expectations, action.key):
+            return True
+        replica = plan.replicas[action.key]
+        try:
+            if replica.service is not None:
+                await self._ensure(service_manifest(plan, replica.service, anchor), work)
+                reached(FaultPoint.SERVICE_CREATED)
+            manifest = pod_manifest(plan, replica, action.attempt, anchor)
+            reached(FaultPoint.POD_BEFORE_CREATE)
+            pod = await self._create_or_adopt_pod(manifest, work)
+        except KubeError as error:
+            self._refused(work, action.key, error)
+            return True
+        except NameInUse as taken:
+            self._note(expectations, action.key, taken.refusal(self._clock))
+            return True
+        expectations.accept(action.key)
+        self._adopt(pod)
+        return True
+
+    async def _create_or_adopt_pod(self, manifest: Manifest, work: Work) -> Pod:
+        try:
+            created = await self._create(manifest)
+            reached(FaultPoint.POD_CREATED)
+            return POD_CODEC.decode(msgspec.json.encode(created.raw))
+        except KubeAlreadyExists:
+            # An earlier create, whose answer was lost or after which the controller died, may have made this pod.
+            metadata = manifest["metadata"]
+            pod = await self._api.get(
+                POD, metadata["name"], metadata["namespace"], codec=POD_CODEC, timeout=self._timeout
+            )
+            _require_own(manifest, pod.metadata, work)
+            return pod
+
+    async def _ensure(self, manifest: Manifest, work: Work) -> Metadata:
+        try:
+            return (await self._create(manifest)).metadata
+        except KubeAlreadyExists:
+            metadata = manifest["metadata"]
+            resource = resource_for(manifest["apiVersion"], manifest["kind"])
+            found = await self._api.get(
+                resource, metadata["name"], metadata["namespace"], codec=OBJECT, timeout=self._timeout
+            )
+            _require_own(manifest, found.metadata, work)
+            return found.metadata
+
+    async def _create(self, manifest: Manifest) -> Object:
+        async with self._limiter:
+            # Both checks come after the wait for the limiter, which can take longer than the lease lasts.
+            await self._verify()
+            self._leadership.guard(self._timeout)
+            return await self._api.create(manifest, timeout=self._timeout)
+
+    def _is_due(self, expectations: Expectations, key: Rank | None) -> bool:
+        return expectations.retry_at.get(key, 0.0) <= self._clock.monotonic()
+
+    def _refused(self, work: Work, key: Rank | None, error: KubeError) -> None:
+        if isinstance(error, KubeStatusError):
+            verdict, code = judge(
+                error.status,
+                error.reason,
+                error.message,
+                [(cause.reason, cause.message) for cause in error.causes],
+                seen_before=work.established,
+            )
+            message = error.message
+        else:
+            verdict, code, message = RefusalVerdict.RETRY, PendingCode.CLUSTER_UNREACHABLE, str(error)
+        metrics.REFUSED.labels(code).inc()
+        log.info("create.refused", job=work.plan.identity.uid, replica=str(key), verdict=verdict, code=code)
+        self._note(
+            work.expectations, key, ClusterRefusal(verdict=verdict, code=code, message=message, since=self._clock.now())
+        )
+
+    def _note(self, expectations: Expectations, key: Rank | None, refusal: ClusterRefusal) -> None:
+        """Remember a refusal. A repeated one keeps its first moment, and the wait before the next try is longer."""
+        before = expectations.job_refusal if key is None else expectations.refusals.get(key)
+        if before is not None and (before.code, before.message) == (refusal.code, refusal.message):
+            refusal = before
+        if key is None:
+            expectations.job_refusal = refusal
+        else:
+            expectations.refusals[key] = refusal
+        expectations.tries[key] = expectations.tries.get(key, 0) + 1
+        expectations.revision += before is not refusal
+        backoff = OUTAGE_BACKOFF if refusal.code in OUTAGES else REFUSED_BACKOFF
+        expectations.retry_at[key] = self._clock.monotonic() + backoff.delay(expectations.tries[key])
+
+
+class NameInUse(Exception):  # noqa: N818 - an answer of the cluster, not a fault
+    """An existing object has the name of an object to be created."""
+
+    def __init__(self, verdict: RefusalVerdict, code: str, message: str) -> None:
+        super().__init__(message)
+        self.verdict = verdict
+        self.code = code
+        self.message = message
+
+    def refusal(self, clock: Clock) -> ClusterRefusal:
+        return ClusterRefusal(verdict=self.verdict, code=self.code, message=self.message, since=clock.now())
+
+
+def _remember_anchor(expectations: Expectations, uid: str) -> None:
+    if uid not in expectations.anchors:
+        expectations.anchors.append(uid)
+        expectations.revision += 1
+
+
+def _require_own(manifest: Manifest, found: Metadata, work: Work) -> None:
+    """Accept an existing object as the one to be created.
+
+    Raises:
+        NameInUse: it is another one, or it is terminating.
+    """
+    metadata = manifest["metadata"]
+    wanted = metadata["labels"]
+    what = f"{manifest['kind']} {found.name}"
+    former = found.labels.get(labels.JOB_UID, "")
+    has_owner = "ownerReferences" in metadata
+    if found.labels.get(labels.INSTALLATION) != wanted[labels.INSTALLATION] or (
+        has_owner and not names_anchor(found, former)
+    ):
+        raise NameInUse(
+            RefusalVerdict.FAIL, Reason.NAME_CONFLICT, f"{what} exists and is not this installation's; it is left alone"
+        )
+    if former != wanted[labels.JOB_UID]:
+        raise NameInUse(
+            RefusalVerdict.WAIT, PendingCode.PREVIOUS_OBJECTS, f"{what} of a former job with this name is not gone yet"
+        )
+    if found.deletion_timestamp is not None:
+        raise NameInUse(
+            RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet"
+        )
+    if has_owner and not is_owned(found, former, {*work.anchors, *work.expectations.anchors}):
+        owner = controller_of(found)
+        raise NameInUse(
+            RefusalVerdict.FAIL,
+            Reason.NAME_CONFLICT,
+            f"{what} exists and is controlled by {owner.kind if owner else 'nobody'} "
+            f"{owner.uid if owner else ''}, which is not this job's; it is left alone",
+        )
+    if found.labels.get(labels.ATTEMPT) != wanted.get(labels.ATTEMPT):
+        raise NameInUse(
+            RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet"
+        )

@@ -1,0 +1,72 @@
+"""Reads the Events of pods that have been pending for long, to find out why.
+
+This runs beside the reconciler: a reconcile that waited for Events would delay newer states of its job. At most
+READS_PER_SECOND requests are sent, and the Events of one pod are read at most once in AGAIN seconds.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+
+from app.cancellation import rounds
+from app.clock import Clock
+from app.domain.plan import JobIdentity
+from app.domain.reconcile.actions import ReadEvents
+from app.domain.status.diagnosis import diagnose_events
+from app.k8s.api import KubeApi
+from app.loops.jobs.evidence import read_events
+from app.loops.jobs.expectations import Expectations
+
+READS_PER_SECOND = 20.0
+AGAIN = 15.0  # seconds; schedulers and kubelets repeat an Event about this often
+REMEMBERED = 10_000  # pods; beyond this number the oldest may be read again too early
+
+
+class EventReader:
+    """Reads Events in turn. `requeue` is called with a job's uid and the seconds after which to reconcile it."""
+
+    def __init__(self, api: KubeApi, clock: Clock, requeue: Callable[[str, float], None]) -> None:
+        self._api = api
+        self._clock = clock
+        self._requeue = requeue
+        self._wanted: OrderedDict[str, tuple[JobIdentity, Expectations]] = OrderedDict()
+        self._asked: OrderedDict[str, float] = OrderedDict()
+        self._filled = asyncio.Event()
+
+    def ask(self, job: JobIdentity, action: ReadEvents, expectations: Expectations) -> None:
+        """Add the pod to those whose Events are read. If they were read a moment ago, requeue the job for later.
+
+        The work queue keeps only the earliest time for each job, so every reconcile has to ask for the later one again.
+        """
+        wait = self._asked.get(action.uid, float("-inf")) + AGAIN - self._clock.monotonic()
+        if wait > 0:
+            self._requeue(job.uid, wait)
+            return
+        self._wanted[action.uid] = (job, expectations)
+        self._filled.set()
+
+    async def run(self) -> None:
+        """Read the Events of one pod after the other until cancelled."""
+        for _ in rounds():
+            while not self._wanted:
+                self._filled.clear()
+                await self._filled.wait()
+            uid, (job, expectations) = self._wanted.popitem(last=False)
+            self._remember(uid)
+            await self._explain(uid, job, expectations)
+            await asyncio.sleep(1 / READS_PER_SECOND)
+
+    def _remember(self, uid: str) -> None:
+        self._asked[uid] = self._clock.monotonic()
+        while len(self._asked) > REMEMBERED:
+            self._asked.popitem(last=False)
+
+    async def _explain(self, uid: str, job: JobIdentity, expectations: Expectations) -> None:
+        """Read the Events of a pod. If none tells a reason, the job is requeued to read them again later."""
+        events = await read_events(self._api, job, uid)
+        reason = diagnose_events(events) if events else None
+        if reason is None:
+            self._requeue(job.uid, AGAIN)
+        elif expectations.pending_events.get(uid) != reason:
+            expectations.pending_events[uid] = reason
+            self._requeue(job.uid, 0.0)

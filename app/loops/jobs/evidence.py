@@ -1,0 +1,177 @@
+"""Stores the evidence of an ended attempt: the end of each container's log, and the last Events of its pod.
+
+The pod keeps its finalizer until this is done. Container states and exit codes come from the mirror and are always
+stored. If the cluster does not give logs or Events within the capture deadline, the evidence is unavailable, and the
+reason is stored.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from app.cancellation import TaskGroup
+from app.clock import Clock
+from app.db.engine import Database
+from app.db.jobs import evidence as store
+from app.db.jobs.evidence import Capture, Log
+from app.domain.kubernetes.objects import Event
+from app.domain.plan import JobIdentity
+from app.domain.reconcile.actions import CaptureEvidence
+from app.domain.vocabulary import Evidence
+from app.faultpoints import FaultPoint, reached
+from app.k8s.api import KubeApi
+from app.k8s.codec import EVENT as EVENT_CODEC
+from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, Unreachable
+from app.k8s.logs import read_log
+from app.k8s.resources import EVENT
+from app.loops.jobs.expectations import Expectations
+from app.loops.leadership.lease import Leadership
+
+log = structlog.get_logger()
+
+CALL_TIMEOUT = 5.0  # seconds for the log of a container, and for the Events of a pod
+TAIL_LINES = 5000  # read at most; of these the last bytes are kept
+MAX_EVENTS = 50
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceSettings:
+    """`log_bytes` of each log are kept. `deadline` is the seconds from the first try until the capture gives up."""
+
+    log_bytes: int = 64 * 1024
+    deadline: float = 60.0
+
+
+class EvidenceCapture:
+    """Reads evidence from the cluster and stores it. The caller captures a pod only once at a time."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        db: Database,
+        leadership: Leadership,
+        clock: Clock,
+        settings: EvidenceSettings,
+        *,
+        verify: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._api = api
+        self._db = db
+        self._leadership = leadership
+        self._clock = clock
+        self._settings = settings
+        self._verify = verify
+
+    async def capture(self, job: JobIdentity, action: CaptureEvidence, expectations: Expectations) -> bool:
+        """Store the evidence that the cluster gives.
+
+        Raises:
+            KubeError: the cluster did not give it, and the deadline has not passed: try again.
+        """
+        since = expectations.capturing_since.setdefault(action.pod_uid, self._clock.monotonic())
+        expired = self._clock.monotonic() - since >= self._settings.deadline
+        logs, refusals = await self._logs(job, action)
+        events = await read_events(self._api, job, action.pod_uid)
+        failure = next((error for error in refusals.values() if not _is_final(error)), None)
+        if failure is not None and (not expired or isinstance(failure, Unreachable)):
+            # While the API server does not answer, the pod keeps its finalizer and its logs, so waiting loses nothing.
+            raise failure
+        if not logs:
+            await self._verify()  # another cluster would answer that there is no such pod
+        reached(FaultPoint.EVIDENCE_READ)
+        missing = "; ".join(f"{name}: {error}" for name, error in refusals.items())
+        state = Evidence.CAPTURED if logs or not refusals else Evidence.UNAVAILABLE
+        capture = Capture(
+            key=action.key,
+            attempt=action.attempt,
+            state=state,
+            reason=missing or None,
+            logs=logs,
+            events=[_rendered(event) for event in events or ()],
+        )
+        await store.store(self._db, self._leadership.lease, UUID(job.uid), capture)
+        reached(FaultPoint.EVIDENCE_STORED)
+        expectations.capturing_since.pop(action.pod_uid, None)
+        expectations.revision += 1
+        return True
+
+    async def _logs(self, job: JobIdentity, action: CaptureEvidence) -> tuple[dict[str, Log], dict[str, KubeError]]:
+        logs: dict[str, Log] = {}
+        refusals: dict[str, KubeError] = {}
+
+        async def read(container: str) -> None:
+            try:
+                logs[container] = await self._tail(job.namespace, action.pod_name, container)
+            except KubeError as error:
+                refusals[container] = error
+
+        async with TaskGroup() as group:
+            for container in action.containers:
+                group.create_task(read(container))
+        return logs, refusals
+
+    async def _tail(self, namespace: str, pod: str, container: str) -> Log:
+        """Return the last bytes of a log. The API limits lines from the end, but bytes only from the beginning."""
+        tail, dropped = bytearray(), False
+        limit = self._settings.log_bytes
+        lines = 0
+        try:
+            async with (
+                asyncio.timeout(CALL_TIMEOUT),
+                aclosing(read_log(self._api, namespace, pod, container, tail_lines=TAIL_LINES)) as pieces,
+            ):
+                async for piece in pieces:
+                    lines += piece.count(b"\n")
+                    tail += piece
+                    if len(tail) > limit:
+                        dropped = True
+                        del tail[: len(tail) - limit]
+        except TimeoutError:
+            if not tail:
+                raise SlowLog(f"the log of {container} did not come within {CALL_TIMEOUT:g} s") from None
+            dropped = True
+        return Log(tail=bytes(tail), truncated=dropped or lines >= TAIL_LINES)
+
+
+async def read_events(api: KubeApi, job: JobIdentity, pod_uid: str) -> list[Event] | None:
+    """Return the Events of a pod in the order of their last occurrence, or None if the cluster does not give them."""
+    try:
+        page = await api.list_page(
+            EVENT,
+            job.namespace,
+            codec=EVENT_CODEC,
+            field_selector=f"involvedObject.uid={pod_uid}",
+            limit=MAX_EVENTS,
+            timeout=CALL_TIMEOUT,
+        )
+    except KubeError as error:
+        log.info("events.unavailable", job=job.uid, error=str(error))
+        return None
+    return sorted(page.items, key=lambda event: event.last_seen or LONG_AGO)
+
+
+class SlowLog(KubeError):  # noqa: N818 - an answer that is late, not a fault
+    """A log that did not come in time. The next try may succeed."""
+
+
+def _is_final(error: KubeError) -> bool:
+    """Whether no later try can succeed, because the pod or container is gone or never ran."""
+    return isinstance(error, KubeNotFound | KubeBadRequest)
+
+
+def _rendered(event: Event) -> Mapping[str, Any]:
+    return {
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message,
+        "count": event.times,
+        "lastSeen": event.last_seen.isoformat() if event.last_seen else None,
+        "component": event.component,
+    }

@@ -1,0 +1,204 @@
+"""The pods and nodes of the cluster as reflectors keep them in memory, and the observation of one job."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from itertools import chain
+
+from typing_extensions import override
+
+from app.cancellation import TaskGroup
+from app.clock import Clock
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Node, Pod
+from app.domain.plan import JobPlan
+from app.domain.status.observed import ObservedJob
+from app.domain.status.ownership import select_pods
+from app.domain.status.records import Recorded
+from app.k8s.api import KubeApi, WatchEvent
+from app.k8s.codec import NODE as NODE_CODEC
+from app.k8s.codec import POD as POD_CODEC
+from app.k8s.codec import ListPage
+from app.k8s.errors import KubeForbidden
+from app.k8s.reflector import ObjectSource, Pace, Reflector, ResourceSource
+from app.k8s.resources import NODE, POD
+from app.k8s.store import ReflectorStore
+from app.loops.jobs.expectations import Expectations
+
+
+class GuardedSource:
+    """A source whose lists count only if `verify` succeeds afterwards. `doubt` is called when a watch ends.
+
+    A list replaces the mirror. Without this check, the list of another cluster behind the same address would make every
+    pod seem gone.
+    """
+
+    def __init__(
+        self, source: ObjectSource[Pod], verify: Callable[[], Awaitable[None]], doubt: Callable[[], None]
+    ) -> None:
+        self._source = source
+        self._verify = verify
+        self._doubt = doubt
+
+    async def list_page(self, continue_token: str, limit: int) -> ListPage[Pod]:
+        page = await self._source.list_page(continue_token, limit)
+        await self._verify()
+        return page
+
+    async def watch(
+        self, resource_version: str, timeout_seconds: int, idle: float, opened: Callable[[], None]
+    ) -> AsyncGenerator[WatchEvent[Pod], None]:
+        try:
+            async with aclosing(self._source.watch(resource_version, timeout_seconds, idle, opened)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._doubt()
+
+
+class NodeSource(ResourceSource[Node]):
+    """The nodes of the cluster. Without the RBAC right to list nodes it is empty, and no node is considered lost."""
+
+    @override
+    async def list_page(self, continue_token: str, limit: int) -> ListPage[Node]:
+        try:
+            return await super().list_page(continue_token, limit)
+        except KubeForbidden:
+            return ListPage(items=(), resource_version="0")
+
+
+class Nodes:
+    """A sink that knows which nodes are Ready. `on_change` gets the name of a node whose readiness changes."""
+
+    def __init__(self, on_change: Callable[[str], None]) -> None:
+        self._ready: dict[str, bool] = {}
+        self._on_change = on_change
+
+    def is_lost(self, name: str) -> bool:
+        """Whether the node is NotReady or gone. Always False if nodes cannot be read."""
+        return bool(name and self._ready) and not self._ready.get(name, False)
+
+    def replaced(self, objects: Sequence[Node]) -> None:
+        before, self._ready = self._ready, {node.metadata.name: node.ready for node in objects}
+        for name in before.keys() | self._ready.keys():
+            if before.get(name) != self._ready.get(name):
+                self._on_change(name)
+
+    def applied(self, obj: Node) -> None:
+        if self._ready.get(obj.metadata.name) != obj.ready:
+            self._ready[obj.metadata.name] = obj.ready
+            self._on_change(obj.metadata.name)
+
+    def deleted(self, obj: Node) -> None:
+        if self._ready.pop(obj.metadata.name, None) is not None:
+            self._on_change(obj.metadata.name)
+
+
+class Mirror:
+    """The pods of this installation and all nodes.
+
+    `on_change` gets the uid of each job when one of its pods, or a node of one of its pods, changes. Without
+    `namespaces`, pods of all namespaces are watched.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        installation: str,
+        clock: Clock,
+        *,
+        namespaces: Sequence[str],
+        pace: Pace,
+        verify: Callable[[], Awaitable[None]],
+        doubt: Callable[[], None],
+        on_change: Callable[[str], None],
+    ) -> None:
+        self._on_change = on_change
+        self._nodes = Nodes(self._node_changed)
+        self._stores: dict[str | None, ReflectorStore[Pod]] = {}
+        self._pod_reflectors: dict[str | None, Reflector[Pod]] = {}
+        # The label of the job excludes pods of this installation without a job, such as runtime servers.
+        selector = f"{labels.INSTALLATION}={installation},{labels.JOB_UID}"
+        for namespace in namespaces or (None,):
+            source = ResourceSource(api, POD, POD_CODEC, namespace=namespace, label_selector=selector)
+            self._stores[namespace] = ReflectorStore(labels.JOB_UID, on_change)
+            self._pod_reflectors[namespace] = Reflector(
+                GuardedSource(source, verify, doubt), self._stores[namespace], clock, pace=pace
+            )
+        self._node_reflector = Reflector(NodeSource(api, NODE, NODE_CODEC), self._nodes, clock, pace=pace)
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        async with TaskGroup() as group:
+            for reflector in self._pod_reflectors.values():
+                group.create_task(reflector.run())
+            group.create_task(self._node_reflector.run())
+
+    async def wait_synced(self) -> None:
+        """Wait for the first list of every resource. Before that, a missing pod proves nothing."""
+        for synced in (*(reflector.synced for reflector in self._pod_reflectors.values()), self._node_reflector.synced):
+            await synced.wait()
+
+    @property
+    def last_contact(self) -> datetime | None:
+        """The oldest of the last contacts with each watched namespace. A bookmark counts as contact."""
+        contacts = [reflector.last_contact for reflector in self._pod_reflectors.values()]
+        return None if None in contacts else min(filter(None, contacts))
+
+    @property
+    def last_error(self) -> str:
+        """The message of the last error of a list or watch, or an empty string."""
+        return next((r.stats.last_error for r in self._pod_reflectors.values() if r.stats.last_error), "")
+
+    @property
+    def relists(self) -> int:
+        """The number of lists of pods since the start."""
+        return sum(reflector.stats.relists for reflector in self._pod_reflectors.values())
+
+    def pods(self) -> Iterator[Pod]:
+        """All pods of this installation that belong to a job."""
+        return chain.from_iterable(store.all() for store in self._stores.values())
+
+    def adopt(self, pod: Pod) -> None:
+        """Take in a pod that a create or a read returned, without waiting for the watch."""
+        reflector = self._pod_reflectors.get(pod.metadata.namespace) or self._pod_reflectors.get(None)
+        if reflector is not None:
+            reflector.offer(pod)
+
+    def is_undecided(self, plan: JobPlan, recorded: Recorded, expectations: Expectations) -> bool:
+        """Whether only the uid of the job's anchor, which is not known yet, can tell if a pod belongs to the job."""
+        pods = self._labelled(plan.identity.uid)
+        return select_pods(pods, plan, recorded, _anchors(recorded, expectations), lost_nodes=()).undecided
+
+    def observe(
+        self, plan: JobPlan, recorded: Recorded, expectations: Expectations, *, gang_available: bool
+    ) -> ObservedJob:
+        pods = self._labelled(plan.identity.uid)
+        lost = frozenset(pod.spec.node_name for pod in pods if self._nodes.is_lost(pod.spec.node_name))
+        return ObservedJob(
+            pods=select_pods(pods, plan, recorded, _anchors(recorded, expectations), lost_nodes=lost).pods,
+            gone=frozenset(expectations.gone),
+            refusals=dict(expectations.refusals),
+            job_refusal=expectations.job_refusal,
+            lost_nodes=lost,
+            pending_events=dict(expectations.pending_events),
+            objects_gone=expectations.objects_gone,
+            gang_available=gang_available,
+            anchor_marked=expectations.anchor_marked,
+            hosts_generation=expectations.hosts_generation,
+            anchors=tuple(expectations.anchors),
+        )
+
+    def _labelled(self, uid: str) -> list[Pod]:
+        return [pod for store in self._stores.values() for pod in store.labelled(uid)]
+
+    def _node_changed(self, name: str) -> None:
+        for uid in {pod.metadata.labels.get(labels.JOB_UID, "") for pod in self.pods() if pod.spec.node_name == name}:
+            if uid:
+                self._on_change(uid)
+
+
+def _anchors(recorded: Recorded, expectations: Expectations) -> Collection[str] | None:
+    """Return the known uids of the job's anchor, or None if none is recorded and the cluster was not asked."""
+    known = {*recorded.status.anchors, *expectations.anchors}
+    return known if known or expectations.anchor_sought else None

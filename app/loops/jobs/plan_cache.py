@@ -1,0 +1,48 @@
+"""The plans of the jobs that the controller works on, made once for each intent version.
+
+A plan is as large as its manifest, whatever the number of replicas, so the bound is the size of the manifests.
+"""
+
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from app.db.jobs.controller import StoredJob
+from app.domain.access.credentials import credential_of
+from app.domain.plan import JobPlan
+from app.domain.planning import Planner, stored_bytes
+from app.domain.sized_cache import SizedCache
+
+# Decoded, the short strings of manifests take about twelve times as much memory as their JSON: about 50 MiB.
+_MAX_BYTES: Final = 4 * 1024 * 1024
+
+
+class _PlanKey(NamedTuple):
+    """What a plan depends on. The generation is not enough: a plan also depends on annotations of the manifest."""
+
+    uid: UUID
+    intent_version: int
+    resumed: bool
+
+
+class PlanCache:
+    """Makes the plans of jobs, each with the credential of its job, and keeps those that were used last."""
+
+    def __init__(self, planner: Planner, key: bytes, *, max_bytes: int = _MAX_BYTES) -> None:
+        self._planner = planner
+        self._key = key
+        self._plans: SizedCache[_PlanKey, JobPlan] = SizedCache(max_bytes)
+
+    def plan(self, job: StoredJob) -> JobPlan:
+        key = _PlanKey(job.uid, job.intent_version, job.recorded.status.resumes > 0)
+        kept = self._plans.get(key)
+        if kept is not None:
+            return kept
+        plan = self._planner.plan(
+            self._planner.read(job.manifest, job.uid, job.generation),
+            str(job.uid),
+            generation=job.generation,
+            resumed=key.resumed,
+            credential=credential_of(self._key, str(job.uid)),
+        )
+        self._plans.put(key, plan, stored_bytes(job.manifest))
+        return plan

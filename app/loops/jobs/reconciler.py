@@ -1,0 +1,314 @@
+"""Reconciles jobs: take the due ones from the queue, load them, decide, store the decisions, and only then act.
+
+Jobs that are due together share one load and one transaction, as far as their memory allows
+(`app/loops/jobs/memory_budget.py`). If Postgres refuses a batch, its decisions are stored one by one, so that a job
+whose decision cannot be stored does not block the others.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+
+from app.cancellation import TaskGroup, rounds
+from app.db.errors import DatabaseUnavailable, NotStorable
+from app.db.jobs import controller
+from app.db.jobs.controller import StoredJob
+from app.db.jobs.controller_writes import JobWrite
+from app.domain.reconcile.actions import DeletePod
+from app.domain.reconcile.reconcile import reconcile
+from app.domain.reconcile.values import Decision, Inputs
+from app.domain.status.records import HistoryEntry
+from app.domain.vocabulary import JobPhase, Reason
+from app.faultpoints import FaultPoint, reached
+from app.k8s.errors import KubeError
+from app.loops import metrics
+from app.loops.context import ControllerContext
+from app.loops.jobs.actuator import Actuator
+from app.loops.jobs.creator import Creator, Work
+from app.loops.jobs.expectations import ExpectationsByJob
+from app.loops.jobs.memory_budget import ACTING_BYTES, MemoryBudget, acting_bytes, batches
+from app.loops.jobs.mirror import Mirror
+from app.loops.jobs.plan_cache import PlanCache
+from app.loops.leadership.lease import Leadership
+from app.loops.workqueue import WorkQueue
+
+log = structlog.get_logger()
+
+BATCH = 64  # jobs that are taken from the queue at once
+BUDGET_PAUSE = 0.5  # seconds before a large job is tried again while other large jobs act
+DATABASE_PAUSE = 1.0  # seconds before a batch is tried again while Postgres does not answer
+LONGEST_SLEEP = 3600.0  # seconds; `wake_at` is stored, and the poll for due jobs finds later ones
+UNWRITABLE_PAUSE = timedelta(minutes=1)  # a new version of jobgate may be able to store the decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """A loaded job, the decision on it, and the work that the decision asks for."""
+
+    job: StoredJob
+    decision: Decision
+    work: Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredWork:
+    """What remains to do of a stored decision: its actions, and when to reconcile the job again.
+
+    It holds neither the record of the job nor its replicas, because many of these wait for the cluster at once.
+    `memory` is its estimated size in bytes. A `quiet` job will not change any more.
+    """
+
+    key: str
+    work: Work
+    again: bool
+    wake_at: datetime | None
+    quiet: bool
+    memory: int
+
+
+class Reconciler:
+    """Reconciles jobs while this process holds the lease. LeaseLost ends it."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        leadership: Leadership,
+        mirror: Mirror,
+        creator: Creator,
+        actuator: Actuator,
+        plans: PlanCache,
+        queue: WorkQueue,
+    ) -> None:
+        self._db = context.db
+        self._publisher = context.publisher
+        self._clock = context.clock
+        self._timing = context.timing
+        self._served = context.settings.served
+        self._leadership = leadership
+        self._mirror = mirror
+        self._creator = creator
+        self._actuator = actuator
+        self._plans = plans
+        self._queue = queue
+        self._expectations = ExpectationsByJob()
+        self._budget = MemoryBudget(ACTING_BYTES)
+
+    async def run(self) -> None:
+        """Reconcile batches of queued jobs until cancelled."""
+        async with TaskGroup() as group:
+            for _ in rounds():
+                keys = await self._queue.get_batch(BATCH)
+                try:
+                    found = await controller.sizes(self._db, [UUID(key) for key in keys])
+                except DatabaseUnavailable as error:
+                    await self._pause(keys, error)
+                    continue
+                for key in keys:
+                    if UUID(key) not in found:
+                        self._queue.done(key)
+                for uids in batches([uid for key in keys if (uid := UUID(key)) in found], found):
+                    await self._reconcile(uids, found, group)
+
+    async def _reconcile(
+        self, uids: Sequence[UUID], sizes: Mapping[UUID, controller.JobSize], group: TaskGroup
+    ) -> None:
+        """Reconcile these jobs. Their actions continue in the group after this returns."""
+        try:
+            tasks = await self._decide_and_persist(uids, sizes)
+        except DatabaseUnavailable as error:
+            await self._pause([str(uid) for uid in uids], error)
+            return
+        for task in tasks:
+            if await self._budget.take(task.memory):
+                group.create_task(self._act(task))
+            else:
+                self._queue.add_after(task.key, BUDGET_PAUSE)
+                self._queue.done(task.key)
+
+    async def _pause(self, keys: Sequence[str], error: DatabaseUnavailable) -> None:
+        log.warning("reconcile.database_unavailable", error=str(error))
+        await asyncio.sleep(DATABASE_PAUSE)
+        self._retry(keys)
+
+    def _retry(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            # `add` before `done`: the queue still counts the key as in work, so it becomes ready only once.
+            self._queue.add(key)
+            self._queue.done(key)
+
+    async def _decide_and_persist(
+        self, uids: Sequence[UUID], sizes: Mapping[UUID, controller.JobSize]
+    ) -> list[StoredWork]:
+        """Return the work of the stored decisions. Every other job is given back to the queue here."""
+        jobs = await controller.load(self._db, uids, self._served)
+        for uid in uids:
+            if uid not in jobs:
+                self._queue.done(str(uid))
+        gang_available = await self._creator.has_gang_api() if jobs else False
+        known = [job for job in jobs.values() if await self._knows_owner(job)]
+        decided = [self._decide(job, gang_available=gang_available) for job in known]
+        reached(FaultPoint.DECIDED)
+        # Invariant: no request is sent to the cluster before the decision that asks for it is stored.
+        stored = await self._persist(decided)
+        self._publisher.hint()
+        reached(FaultPoint.PERSISTED)
+        # A job whose row changed since it was loaded has a newer intent or status, so its decision is outdated.
+        for uid in {item.job.uid for item in decided} - {item.job.uid for item in stored}:
+            metrics.REJECTED.inc()
+            self._retry([str(uid)])
+        return [_task(item, sizes[item.job.uid]) for item in stored]
+
+    async def _knows_owner(self, job: StoredJob) -> bool:
+        """Read the uid of the job's anchor if only this uid tells whether a pod belongs to the job.
+
+        This happens after a controller died between the creation of a job's first pods and its next write. If the
+        cluster does not answer, the job is queued for later and the result is False.
+        """
+        key = str(job.uid)
+        plan, expectations = self._plans.plan(job), self._expectations.of(key)
+        if not self._mirror.is_undecided(plan, job.recorded, expectations):
+            return True
+        try:
+            await self._creator.find_anchor(plan, expectations)
+        except KubeError as error:
+            log.warning("reconcile.anchor_unknown", job=key, error=str(error))
+            self._queue.add_rate_limited(key)
+            self._queue.done(key)
+            return False
+        return True
+
+    def _decide(self, job: StoredJob, *, gang_available: bool) -> Decided:
+        metrics.PASSES.inc()
+        uid = str(job.uid)
+        plan = self._plans.plan(job)
+        expectations = self._expectations.of(uid)
+        observed = self._mirror.observe(plan, job.recorded, expectations, gang_available=gang_available)
+        decision = reconcile(
+            Inputs(
+                plan=plan,
+                intent=job.intent,
+                recorded=job.recorded,
+                observed=observed,
+                now=self._clock.now(),
+                timing=self._timing,
+            )
+        )
+        work = Work(
+            plan=plan,
+            actions=decision.actions,
+            expectations=expectations,
+            revision_before=expectations.revision,
+            established=job.recorded.had_pods,
+            anchors=decision.status.anchors,
+        )
+        return Decided(job=job, decision=decision, work=work)
+
+    async def _persist(self, decided: Sequence[Decided]) -> list[Decided]:
+        """Store what is new. Returns the decisions to act on; a job that changed since it was loaded is left out."""
+        unchanged = [item for item in decided if not _must_be_written(item)]
+        new = [item for item in decided if _must_be_written(item)]
+        try:
+            return unchanged + await self._store(new)
+        except NotStorable:
+            return unchanged + [stored for item in new for stored in await self._store_alone(item)]
+
+    async def _store(self, decided: Sequence[Decided]) -> list[Decided]:
+        if not decided:
+            return []
+        rejected = await controller.persist(self._db, self._leadership.lease, [_write(item) for item in decided])
+        return [item for item in decided if item.job.uid not in rejected]
+
+    async def _store_alone(self, item: Decided) -> list[Decided]:
+        """Store one decision. If Postgres cannot hold it, store the phase Unknown with the error, and drop its actions.
+
+        An action whose decision is not stored must not run: after a crash nobody would know of it. Only the pods of a
+        job that somebody cancels or deletes are deleted all the same, because that intent is stored.
+        """
+        try:
+            return await self._store([item])
+        except NotStorable as error:
+            log.error("reconcile.not_storable", job=str(item.job.uid), error=str(error))  # noqa: TRY400 - no trace needed
+            metrics.UNWRITABLE.inc()
+            unknown = _unwritable(item, str(error), self._clock.now())
+            is_to_end = item.job.intent.cancel or item.job.intent.remove
+            kept = tuple(action for action in item.work.actions if is_to_end and isinstance(action, DeletePod))
+            return await self._store([replace(item, decision=unknown, work=replace(item.work, actions=kept))])
+
+    async def _act(self, task: StoredWork) -> None:
+        try:
+            done = not task.work.actions or await self._actuator.perform(task.work)
+        except DatabaseUnavailable as error:
+            log.warning("act.database_unavailable", job=task.key, error=str(error))
+            done = False
+        finally:
+            # The memory is returned even if the term ends here with LeaseLost.
+            self._budget.give_back(task.memory)
+        if not done:
+            self._queue.add_rate_limited(task.key)
+        else:
+            self._queue.forget(task.key)
+            self._schedule(task)
+        self._queue.done(task.key)
+        # A quiet job is not reconciled again until its intent changes, so nothing about it needs to stay in memory.
+        if task.quiet:
+            self._expectations.forget(task.key)
+
+    def _schedule(self, task: StoredWork) -> None:
+        """Queue the job again: for `wake_at`, for changed expectations, and for the next try of refused creates."""
+        expectations = task.work.expectations
+        if task.again or expectations.revision != task.work.revision_before:
+            self._queue.add(task.key)
+        if expectations.retry_at:
+            self._queue.add_after(task.key, max(0.0, min(expectations.retry_at.values()) - self._clock.monotonic()))
+        if task.wake_at is not None:
+            wait = (task.wake_at - self._clock.now()) / timedelta(seconds=1)
+            self._queue.add_after(task.key, min(max(wait, 0.0), LONGEST_SLEEP))
+
+
+def _must_be_written(item: Decided) -> bool:
+    decision, job = item.decision, item.job
+    return decision.dirty or job.intent_is_new or decision.wake_at != job.wake_at
+
+
+def _task(item: Decided, size: controller.JobSize) -> StoredWork:
+    decision = item.decision
+    return StoredWork(
+        key=str(item.job.uid),
+        work=item.work,
+        again=decision.again,
+        wake_at=decision.wake_at,
+        quiet=decision.status.quiet,
+        memory=acting_bytes(size),
+    )
+
+
+def _write(item: Decided) -> JobWrite:
+    plan = item.work.plan
+    changed = (replica.key for replica in item.decision.changed)
+    names = {key: plan.pod_name(key) for key in changed if key in plan.replicas}
+    return item.job.write(item.decision, observed_at=item.decision.status.observed_at, pod_names=names)
+
+
+def _unwritable(item: Decided, error: str, now: datetime) -> Decision:
+    """Return the decision to store in place of one that Postgres cannot hold."""
+    recorded = item.job.recorded
+    status = recorded.status
+    history: tuple[HistoryEntry, ...] = ()
+    if not status.phase.is_terminal and status.reason != Reason.NOT_WRITABLE:
+        status = replace(status, phase=JobPhase.UNKNOWN, reason=Reason.NOT_WRITABLE, message=error)
+        history = (HistoryEntry(at=now, phase=status.phase, reason=status.reason, message=error),)
+    return Decision(
+        status=status,
+        replicas=recorded.replicas,
+        changed=(),
+        ended=(),
+        history=history,
+        actions=(),
+        wake_at=now + UNWRITABLE_PAUSE,
+        again=False,
+        dirty=True,
+    )

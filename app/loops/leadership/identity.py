@@ -1,0 +1,200 @@
+"""Ensures that the database and the cluster belong together before a missing object is taken as deleted.
+
+Postgres keeps the uid of the cluster's kube-system namespace. The cluster keeps, in one ConfigMap, the lease epoch and
+the feed position that this installation had reached when it was last seen. A cluster with another uid is another
+cluster. A ConfigMap that is ahead of the database shows that the database was restored from an older backup.
+"""
+
+import asyncio
+from contextlib import suppress
+from uuid import UUID
+
+import structlog
+
+from app.cancellation import rounds
+from app.clock import Clock
+from app.db import installation
+from app.db.engine import Database
+from app.db.errors import DatabaseUnavailable
+from app.db.feed import entries
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Object
+from app.k8s.api import KubeApi
+from app.k8s.codec import OBJECT
+from app.k8s.errors import KubeAlreadyExists, KubeConflict, KubeError, KubeNotFound
+from app.k8s.resources import CONFIG_MAP, NAMESPACE
+from app.loops.leadership.lease import Leadership
+
+log = structlog.get_logger()
+
+KUBE_SYSTEM = "kube-system"
+VERIFY_EVERY = 5.0  # seconds for which a verified uid of the cluster counts
+RECORD_EVERY = 10.0  # seconds between updates of the recorded feed position
+
+
+class WrongCluster(Exception):  # noqa: N818 - a finding, shown to people by this name
+    """The database and the cluster do not belong together. The controller does nothing until an operator decides."""
+
+
+class Identity:
+    """Binds an installation to its cluster. `timeout` is seconds for each request."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        db: Database,
+        leadership: Leadership,
+        clock: Clock,
+        *,
+        installation_id: UUID,
+        system_namespace: str,
+        timeout: float,
+    ) -> None:
+        self._api = api
+        self._db = db
+        self._leadership = leadership
+        self._clock = clock
+        self._id = installation_id
+        self._namespace = system_namespace
+        self._timeout = timeout
+        self._cluster_uid: str | None = None
+        self._verified_at: float | None = None
+        self._verified_connections = -1
+        self._verifying = asyncio.Lock()
+
+    @property
+    def _name(self) -> str:
+        return f"jobgate-installation-{self._id}"
+
+    async def bind(self) -> None:
+        """Compare the database with the cluster, and record the new epoch on the cluster.
+
+        Raises:
+            WrongCluster: they do not belong together.
+            KubeError: the cluster did not answer, so nothing is known.
+        """
+        connections = self._api.connections
+        uid = await self._uid()
+        bound = await installation.bind_cluster(self._db, self._leadership.lease, uid)
+        if bound.cluster_uid != uid:
+            raise WrongCluster(
+                f"this database belongs to the cluster whose kube-system namespace has the uid {bound.cluster_uid}; "
+                f"the cluster at {self._api.url} has {uid}"
+            )
+        self._cluster_uid = uid
+        self._verified_at = self._clock.monotonic()
+        self._verified_connections = connections
+        await self._record_epoch()
+
+    async def verify(self) -> None:
+        """Raise WrongCluster if another cluster answers at this address now.
+
+        A verified answer counts for VERIFY_EVERY seconds, but only until a connection is opened or a watch ends: moving
+        an address to another cluster cuts the open connections. Call this before a write, so that the write does not
+        reach another cluster, and after a read, before a missing object is taken as deleted.
+        """
+        async with self._verifying:
+            if not self._is_verified():
+                await self._verify()
+
+    async def probe(self) -> None:
+        """Verify the cluster now, even if an earlier answer still counts.
+
+        Raises:
+            WrongCluster: another cluster answers.
+            KubeError: no answer came in time.
+        """
+        async with self._verifying:
+            await self._verify()
+
+    def doubt(self) -> None:
+        """Let the next `verify` ask the cluster."""
+        self._verified_at = None
+
+    def _is_verified(self) -> bool:
+        if self._verified_at is None or self._api.connections != self._verified_connections:
+            return False
+        return self._clock.monotonic() - self._verified_at < VERIFY_EVERY
+
+    async def _verify(self) -> None:
+        # Both are read before the request, so that a connection opened meanwhile makes the answer outdated.
+        now, connections = self._clock.monotonic(), self._api.connections
+        uid = await self._uid()
+        if self._cluster_uid is not None and uid != self._cluster_uid:
+            raise WrongCluster(
+                f"another cluster answers at {self._api.url}: its kube-system namespace has the uid {uid}, "
+                f"this database belongs to {self._cluster_uid}"
+            )
+        self._verified_at = now
+        self._verified_connections = connections
+
+    async def keep(self) -> None:
+        """Verify the cluster and record the feed position on it, again and again, until the lease is lost."""
+        for _ in rounds():
+            await asyncio.sleep(RECORD_EVERY)
+            try:
+                await self.verify()
+                await self._record_epoch()
+            except (KubeError, DatabaseUnavailable) as error:
+                log.info("identity.not_recorded", error=str(error))
+
+    async def _uid(self) -> str:
+        found = await self._api.get(NAMESPACE, KUBE_SYSTEM, codec=OBJECT, timeout=self._timeout)
+        return found.metadata.uid
+
+    async def _record_epoch(self) -> None:
+        epoch = self._leadership.lease.epoch
+        bounds = await entries.bounds(self._db)
+        position = bounds.last
+        recorded = await self._recorded()
+        if recorded is None:
+            await self._create_record(epoch, position)
+            return
+        data = recorded.raw.get("data") or {}
+        self._compare(data, epoch, position)
+        # The resourceVersion is a precondition: of two controllers that write at the same time, one gets a conflict.
+        patch = {
+            "metadata": {"resourceVersion": recorded.metadata.resource_version},
+            "data": {"epoch": str(epoch), "position": str(position)},
+        }
+        self._leadership.guard(self._timeout)
+        with suppress(KubeConflict):
+            await self._api.merge_patch(CONFIG_MAP, self._name, self._namespace, patch=patch, timeout=self._timeout)
+
+    def _compare(self, data: dict[str, str], epoch: int, position: int) -> None:
+        seen_epoch, seen_position = int(data.get("epoch", "0")), int(data.get("position", "0"))
+        if seen_epoch > epoch or seen_position > position:
+            raise WrongCluster(
+                f"the database is older than what this cluster has seen of it: epoch {epoch} and feed position "
+                f"{position} here, {seen_epoch} and {seen_position} in ConfigMap {self._namespace}/{self._name}"
+            )
+
+    async def _recorded(self) -> Object | None:
+        with suppress(KubeNotFound):
+            return await self._api.get(CONFIG_MAP, self._name, self._namespace, codec=OBJECT, timeout=self._timeout)
+        return None
+
+    async def _create_record(self, epoch: int, position: int) -> None:
+        self._leadership.guard(self._timeout)
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": self._name,
+                "namespace": self._namespace,
+                "labels": {labels.INSTALLATION: str(self._id), labels.MANAGED_BY: labels.MANAGER},
+            },
+            "data": {"epoch": str(epoch), "position": str(position)},
+        }
+        with suppress(KubeAlreadyExists):
+            try:
+                await self._api.create(manifest, timeout=self._timeout)
+            except KubeNotFound:
+                await self._create_namespace()
+                await self._api.create(manifest, timeout=self._timeout)
+
+    async def _create_namespace(self) -> None:
+        """Create the system namespace. In production deploy/ creates it; the embedded cluster has none."""
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
+        with suppress(KubeAlreadyExists):
+            await self._api.create(manifest, timeout=self._timeout)

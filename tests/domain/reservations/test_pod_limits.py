@@ -1,0 +1,56 @@
+"""Limits on planned pods: what fits, what is said of what does not, and what those add who see nobody else."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.reservations.pod_limits import PodLimits, PodRoom, share
+
+LIMITS = PodLimits(installation=100, namespace=60)
+
+
+def test_pods_are_counted_against_both_limits() -> None:
+    room = PodRoom(LIMITS)
+    assert room.take("a", 50) is None
+    over = room.take("a", 11)
+    assert over is not None
+    assert (over.namespace, over.wanted, over.planned, over.limit) == ("a", 11, 50, 60)
+    assert room.take("b", 45) is None
+    over = room.take("b", 6)
+    assert over is not None
+    assert (over.namespace, over.planned) == (None, 95)
+    assert room.take("b", 5) is None
+
+
+def test_what_adds_no_pods_is_never_refused() -> None:
+    room = PodRoom(LIMITS, planned=1000, by_namespace={"a": 1000})
+    assert room.take("a", 0) is None
+    assert room.take("a", -7) is None
+    assert room.planned == 993
+
+
+def test_a_refusal_names_the_limit_and_what_is_accepted() -> None:
+    over = PodRoom(LIMITS, planned=58, by_namespace={"a": 58}).take("a", 3)
+    assert over is not None
+    error = over.error("/spec")
+    assert (error.pointer, error.code) == ("/spec", "TooManyPods")
+    assert error.detail == ("3 more pods do not fit: the jobs of the namespace a that have not ended have 58 of 60")
+    assert error.accepted == "2 pods or fewer, or wait until other jobs end"
+
+
+@given(
+    limits=st.builds(PodLimits, installation=st.integers(1, 5000), namespace=st.integers(1, 5000)),
+    planned=st.integers(0, 5000),
+    others=st.integers(0, 5000),
+    wanted=st.integers(0, 200),
+    writers=st.integers(1, 8),
+)
+def test_who_is_far_from_full_fits_whatever_the_others_add(
+    limits: PodLimits, planned: int, others: int, wanted: int, writers: int
+) -> None:
+    room = PodRoom(limits, planned=planned + others, by_namespace={"a": planned})
+    if not room.is_far_from_full({"a": wanted}, writers):
+        return
+    unseen = writers - 1
+    for _ in range(unseen):
+        room.take("a", min(share(limits.installation, writers), share(limits.namespace, writers)))
+    assert room.take("a", wanted) is None

@@ -1,0 +1,61 @@
+"""What is told of replicas that ended a job."""
+
+from typing import Any
+
+import pytest
+
+from app.domain.plan import Rank
+from app.domain.status.failures import summarize_failures, tell_failures
+from app.domain.status.records import NO_FAILURES, FailureSummary
+from app.domain.vocabulary import Outcome
+from tests.support.plans import ended
+
+
+def summary(*ends: dict[str, Any]) -> FailureSummary:
+    return summarize_failures(
+        ended(Rank("w", rank), end.get("outcome", Outcome.FAILED), how=end) for rank, end in enumerate(ends)
+    )
+
+
+def tell(*ends: dict[str, Any]) -> str:
+    return tell_failures(summary(*ends), lambda key: f"{key.task}-{key.rank}")
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ({"exit_code": 1, "reason": "Error", "message": "KeyError: 1"}, "w-0 failed (exit code 1, Error): KeyError: 1"),
+        ({"exit_code": 1, "message": "Traceback:\n  File\nIndexError\n"}, "w-0 failed (exit code 1): IndexError"),
+        ({"exit_code": 137, "reason": "OOMKilled", "message": "\n"}, "w-0 failed (exit code 137, OOMKilled)"),
+        ({}, "w-0 failed"),
+        (
+            {"outcome": Outcome.DISRUPTED, "reason": "Evicted", "message": "low on memory"},
+            "w-0 was taken away (Evicted): low on memory",
+        ),
+    ],
+)
+def test_a_failure_is_told_with_its_exit_and_the_last_line(end: dict[str, Any], told: str) -> None:
+    assert tell(end) == told
+
+
+def test_a_long_line_is_cut() -> None:
+    told = tell({"message": "x" * 9_999})
+    assert len(told) < 500
+    assert told.endswith("\N{HORIZONTAL ELLIPSIS}")
+
+
+def test_of_many_the_first_five_are_named() -> None:
+    many = summary(*[{}] * 5, {"outcome": Outcome.DISRUPTED}, {})
+    assert (many.failed, many.disrupted) == (6, 1)
+    told = tell_failures(many, lambda key: f"{key.task}-{key.rank}")
+    assert told == "w-0 failed; w-1 failed; w-2 failed; w-3 failed; w-4 failed; and 2 more"
+
+
+def test_replicas_that_succeeded_or_will_be_restarted_are_no_failures() -> None:
+    done = ended(Rank("w", 0), Outcome.SUCCEEDED)
+    coming_back = ended(Rank("w", 1), Outcome.FAILED, settled=False)
+    assert summarize_failures([done, coming_back]) == NO_FAILURES
+
+
+def test_nobody_is_told_of_where_nobody_failed() -> None:
+    assert tell() == ""

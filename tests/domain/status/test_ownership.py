@@ -1,0 +1,91 @@
+"""A pod is a job's by namespace, controller, name and uid; its labels only say where to look."""
+
+from dataclasses import replace
+
+import pytest
+
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Metadata, OwnerReference, Pod
+from app.domain.plan import Rank
+from app.domain.status.ownership import Selection, is_owned, select_pods
+from app.domain.status.records import Attempt, JobStatus, Recorded, Replica
+from tests.support.plans import T0, W0, a_plan
+
+ANCHOR = "anchor-uid"
+PLAN = a_plan()
+UID = PLAN.identity.uid
+RECORDED = Recorded(status=JobStatus(), replicas={}, created_at=T0)
+
+
+def owner(uid: str = ANCHOR, name: str = labels.anchor_name(UID), *, controller: bool = True) -> OwnerReference:
+    return OwnerReference(api_version="v1", kind="ConfigMap", name=name, uid=uid, controller=controller)
+
+
+def pod(
+    name: str = "job-worker-0",
+    *,
+    uid: str = "u",
+    namespace: str = PLAN.identity.namespace,
+    rank: str = "0",
+    task: str = "worker",
+    owned: OwnerReference | None = owner(),  # noqa: B008  it is frozen
+) -> Pod:
+    marks = {
+        labels.INSTALLATION: PLAN.identity.installation,
+        labels.JOB_UID: UID,
+        labels.TASK: task,
+        labels.TASK_RANK: rank,
+        labels.ATTEMPT: "1",
+    }
+    owners = () if owned is None else (owned,)
+    return Pod(metadata=Metadata(name=name, namespace=namespace, uid=uid, labels=marks, owner_references=owners))
+
+
+def selected(one: Pod, recorded: Recorded = RECORDED, anchors: tuple[str, ...] | None = (ANCHOR,)) -> Selection:
+    return select_pods([one], PLAN, recorded, anchors, lost_nodes=())
+
+
+@pytest.mark.parametrize(
+    ("one", "is_ours"),
+    [
+        (pod(), True),
+        (pod("job-worker-7", rank="7"), True),  # a rank that a former size had
+        (pod(namespace="elsewhere"), False),
+        (pod("forged"), False),
+        (pod("job-worker-1"), False),
+        (pod("job-worker-7", rank="x"), False),
+        (pod("job-ps-0", task="ps"), False),
+        (pod(owned=None), False),
+        (pod(owned=owner("another")), False),
+        (pod(owned=owner(name="jobgate-another")), False),
+        (pod(owned=owner(controller=False)), False),
+    ],
+)
+def test_all_of_namespace_controller_and_name_must_agree(one: Pod, is_ours: bool) -> None:  # noqa: FBT001
+    found = selected(one)
+    assert (len(found.pods) == 1, found.undecided) == (is_ours, False)
+
+
+def test_the_uid_on_record_is_the_attempt_whatever_its_labels_say() -> None:
+    attempt = Attempt(number=3, pod_uid="u")
+    recorded = replace(RECORDED, replicas={W0: Replica(key=W0, attempt=attempt)})
+    (found,) = selected(pod(rank="1", task="ps", owned=None), recorded).pods
+    assert (found.key, found.attempt) == (W0, 3)
+    assert selected(pod(uid="other", owned=None), recorded).pods == ()
+
+
+def test_a_leaving_replica_is_known_by_its_recorded_name() -> None:
+    recorded = replace(RECORDED, pod_names={Rank("ps", 0): "old-ps-0"})
+    assert len(selected(pod("old-ps-0", task="ps"), recorded).pods) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "undecided"), [(pod(), True), (pod("forged"), False), (pod(namespace="b"), False), (pod(owned=None), False)]
+)
+def test_without_the_anchors_uid_only_what_may_be_the_jobs_is_undecided(one: Pod, undecided: bool) -> None:  # noqa: FBT001
+    assert selected(one, anchors=None) == Selection(undecided=undecided)
+
+
+def test_no_anchor_owns_nothing() -> None:
+    assert selected(pod(), anchors=()) == Selection()
+    assert not is_owned(pod(owned=None).metadata, UID, {""})

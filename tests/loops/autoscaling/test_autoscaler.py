@@ -1,0 +1,292 @@
+"""A run looks at cluster and jobs, records what it would do, and does it where it is turned on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.db import autoscaler_runs, leases
+from app.db.autoscaler_runs import AutoscalerRun
+from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
+from app.db.jobs import controller, edits, scale_records
+from app.domain.reservations.name_ranges import NameRange
+from app.domain.scaling.values import Inventory, ScalingDecision, Verdict
+from app.domain.status.records import Attempt, JobPendingReason, JobStatus
+from app.domain.vocabulary import JobPhase, PendingCode, ReplicaPhase
+from app.k8s.errors import KubeForbidden
+from app.loops.autoscaling.autoscaler import ACTOR
+from app.loops.leadership.identity import WrongCluster
+from tests.db import factories
+from tests.db.factories import NOW, later
+from tests.loops.autoscaling.stage import ON, Stage, a_stage
+
+
+@pytest.fixture
+async def stage(database_url: str) -> AsyncIterator[Stage]:
+    async with a_stage(database_url) as found:
+        yield found
+
+
+def told(run: AutoscalerRun) -> dict[str, str]:
+    return {decision.name: decision.message for decision in run.decisions}
+
+
+async def test_a_run_edits_the_job_and_says_who_and_why(stage: Stage) -> None:
+    uid = await stage.job("train")
+    run = await stage.autoscaler().run_once()
+    assert await stage.size(uid) == 3
+    (record,) = await scale_records.page(stage.db, uid, limit=10)
+    assert (record.task, record.from_replicas, record.to_replicas, record.actor) == ("worker", 1, 3, ACTOR)
+    assert record.reason == "grows from 1 to 3; then 3 is its most"
+    assert [(decision.applied, decision.refusal) for decision in run.decisions] == [(True, "")]
+
+
+async def test_turned_off_it_only_says_what_it_would_do(stage: Stage) -> None:
+    uid = await stage.job("train")
+    run = await stage.autoscaler(replace(ON, enabled=False)).run_once()
+    assert told(run) == {"train": "grows from 1 to 3; then 3 is its most"}
+    assert not run.decisions[0].applied
+    assert await stage.size(uid) == 1
+
+
+async def test_a_run_is_kept_with_all_that_it_saw(stage: Stage) -> None:
+    await stage.job("train", cpu="3")
+    stage.cluster.pods = 2
+    run = await stage.autoscaler().run_once()
+    (stored,) = await autoscaler_runs.page(stage.db, limit=10)
+    assert stored.run == replace(run, pending=(), decisions=tuple(run.decisions))
+    assert stored.run.inventory is not None
+    assert stored.run.inventory.requested.cpu == 2000
+    assert await autoscaler_runs.last_seen(stage.db) == stored
+
+
+async def test_a_job_is_frozen_after_a_change_by_anybody(stage: Stage) -> None:
+    uid = await stage.job("train", most=2)
+    autoscaler = stage.autoscaler()
+    await autoscaler.run_once()
+    stage.cluster.cpu = 0
+    stage.now = later(59)
+    assert told(await autoscaler.run_once()) == {
+        "train": "stays at 2: frozen until 2026-03-01T12:01:00Z, after its last change of size"
+    }
+    stage.now = later(60)
+    stage.cluster.pods = 2
+    assert (await autoscaler.run_once()).decisions[0].verdict is Verdict.SHRINKS
+    assert await stage.size(uid) == 1
+
+
+@pytest.mark.parametrize(
+    ("phase", "spec", "message"),
+    [
+        (
+            JobPhase.RUNNING,
+            {"annotations": {"jobgate.dev/autoscale": "false"}},
+            "the annotation jobgate.dev/autoscale is false",
+        ),
+        (JobPhase.PENDING, {}, "the job is Pending, and no job waits for room"),
+    ],
+)
+async def test_a_job_that_is_left_alone_is_told_with_the_reason(
+    stage: Stage, phase: JobPhase, spec: dict[str, Any], message: str
+) -> None:
+    await stage.job("train", phase, **spec)
+    assert told(await stage.autoscaler().run_once()) == {"train": f"stays at 1: {message}"}
+
+
+async def test_only_live_jobs_of_kinds_that_scale_are_looked_at(stage: Stage) -> None:
+    await stage.job("over", JobPhase.SUCCEEDED)
+    going = await stage.job("going")
+    await edits.request_cancel(stage.db, going, actor="alice", at=NOW)
+    await factories.submitted(stage.db, factories.new_job("other"))
+    assert (await stage.autoscaler().run_once()).jobs == ()
+
+
+async def test_names_that_a_job_grows_into_are_kept_for_it(stage: Stage) -> None:
+    uid = await stage.job("train", most=2)
+    await stage.autoscaler().run_once()
+    async with stage.db.read() as connection:
+        held = await connection.fetch("SELECT kind, name FROM names WHERE job_uid = $1 AND NOT released", uid)
+    assert {(row["kind"], row["name"]) for row in held} == {("job", "train"), ("pod", "train-worker-1")}
+
+
+async def test_a_name_in_use_keeps_a_job_from_growing_and_no_other(stage: Stage) -> None:
+    holder = factories.new_job("holder", names=(NameRange("job", "holder"), NameRange("pod", "a-worker-1")))
+    await factories.submitted(stage.db, holder)
+    first, second = await stage.job("a", most=2), await stage.job("b", most=2)
+    run = await stage.autoscaler().run_once()
+    assert [(found.name, found.applied) for found in run.decisions] == [("a", False), ("b", True)]
+    assert run.decisions[0].refusal.endswith(f"the live job holder ({holder.uid}) uses the pod name a-worker-1")
+    assert (await stage.size(first), await stage.size(second)) == (1, 2)
+    assert await scale_records.page(stage.db, first, limit=10) == []
+
+
+async def test_names_that_change_hands_are_asked_for_again_in_the_next_run(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uid = await stage.job("train")
+
+    async def apply(*_: Any) -> None:
+        raise DatabaseContended("busy")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(autoscaler_runs, "apply", apply)
+        assert [found.refusal for found in (await stage.autoscaler().run_once()).decisions] == ["busy"]
+    await stage.autoscaler().run_once()
+    assert await stage.size(uid) == 3
+
+
+async def test_the_next_generation_is_looked_at_anew(stage: Stage) -> None:
+    uid = await stage.job("train", most=9)
+    autoscaler = stage.autoscaler(replace(ON, freeze=0.0))
+    stage.cluster.cpu = 2
+    await autoscaler.run_once()
+    assert await stage.size(uid) == 3
+    await stage.seen(uid)
+    stage.cluster.cpu = 1
+    run = await autoscaler.run_once()
+    assert (run.jobs[0].size, run.jobs[0].settling) == (3, False)
+    assert await stage.size(uid) == 4
+
+
+async def test_what_was_given_away_in_the_run_before_is_not_given_again(stage: Stage) -> None:
+    first = await stage.job("first")
+    stage.cluster.cpu = 2
+    autoscaler = stage.autoscaler()
+    await autoscaler.run_once()
+    assert await stage.size(first) == 3
+    await stage.job("second")
+    run = await autoscaler.run_once()
+    assert told(run)["second"] == "stays at 1: one more would request 4000m CPU of 2000m (1 of 2000m)"
+
+
+async def test_a_cluster_that_denies_is_recorded_and_nothing_is_scaled(stage: Stage) -> None:
+    uid = await stage.job("train")
+    stage.cluster.error = KubeForbidden(403, "Forbidden", "nodes is forbidden")
+    await stage.autoscaler().run_once()
+    (stored,) = await autoscaler_runs.page(stage.db, limit=10)
+    assert stored.run.inventory is None
+    assert stored.run.error == "the cluster could not be read: 403 Forbidden: nodes is forbidden"
+    assert stored.run.decisions == ()
+    assert await autoscaler_runs.last_seen(stage.db) is None
+    assert await stage.size(uid) == 1
+
+
+async def test_narrowed_to_namespaces_it_counts_their_pods_and_says_so(stage: Stage) -> None:
+    stage.cluster.pods = 1
+    run = await stage.autoscaler(ON, "team-a", "team-b").run_once()
+    assert run.inventory is not None
+    assert run.inventory.namespaces == ("team-a", "team-b")
+    assert set(stage.cluster.asked) == {"team-a", "team-b"}
+    assert run.inventory.requested.cpu == 2000
+
+
+async def test_a_job_without_room_is_seen_and_others_make_it_whatever_their_phase(stage: Stage) -> None:
+    waits = await stage.job("waits", JobPhase.PENDING)
+    large = await stage.job("large", JobPhase.PENDING, size=3)
+    job = await factories.stored(stage.db, waits)
+    creating = Attempt(number=1, phase=ReplicaPhase.CREATING)
+    reason = JobPendingReason(
+        code=PendingCode.UNSCHEDULABLE, message="0/1 nodes", since=NOW, replicas=("leader[0]",), count=1
+    )
+    status = replace(job.recorded.status, phase=JobPhase.PENDING, pending_reasons=(reason,))
+    replicas = [factories.replica("leader", 0, creating), factories.replica("worker", 0, creating)]
+    await write(stage, waits, status, replicas)
+    stage.cluster.cpu, stage.cluster.pods = 3, 4
+    run = await stage.autoscaler().run_once()
+    assert [found.name for found in run.pending] == ["waits"]
+    assert await stage.size(large) == 2
+
+
+async def write(stage: Stage, uid: UUID, status: JobStatus, replicas: list[Any]) -> None:
+
+    job = await factories.stored(stage.db, uid)
+    assert (
+        await controller.persist(stage.db, stage.lease, [job.write(factories.decision(status, changed=replicas))]) == []
+    )
+
+
+async def test_who_lost_the_lease_writes_nothing(stage: Stage) -> None:
+    uid = await stage.job("train")
+    autoscaler = stage.autoscaler()
+    await leases.release(stage.db, stage.lease)
+    with pytest.raises(LeaseLost):
+        await autoscaler.run_once()
+    assert await stage.size(uid) == 1
+    assert await autoscaler_runs.page(stage.db, limit=10) == []
+
+
+async def test_a_job_that_cannot_be_understood_does_not_stop_the_others(stage: Stage) -> None:
+    await stage.job("broken", cpu="1", least=2, most=1)
+    uid = await stage.job("train")
+    async with stage.db.begin() as connection:
+        await connection.execute("UPDATE jobs SET manifest = '{}' WHERE name = 'broken'")
+    assert list(told(await stage.autoscaler().run_once())) == ["train"]
+    assert await stage.size(uid) == 3
+
+
+async def test_old_runs_go_and_those_that_changed_something_later(stage: Stage) -> None:
+    decision = ScalingDecision(
+        uid="u",
+        namespace="team-a",
+        name="n",
+        task="worker",
+        from_replicas=1,
+        to_replicas=2,
+        verdict=Verdict.GROWS,
+        message="",
+        applied=True,
+    )
+    for seconds, decisions in ((0, ()), (1, (decision,)), (2, ()), (3, ()), (4, ())):
+        run = AutoscalerRun(
+            at=later(seconds),
+            enabled=True,
+            max_load=1,
+            period=30,
+            freeze=60,
+            inventory=Inventory(),
+            decisions=decisions,
+        )
+        await autoscaler_runs.write(stage.db, stage.lease, run)
+    assert await autoscaler_runs.forget(stage.db, before=NOW, keep=2, limit=100) == 2
+    kept = [stored.run.at - NOW for stored in await autoscaler_runs.page(stage.db, limit=10)]
+    assert kept == [timedelta(seconds=seconds) for seconds in (4, 3, 1)]
+    assert await autoscaler_runs.forget(stage.db, before=later(2), keep=2, limit=100) == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "goes_on"),
+    [
+        (ValueError("a fault of ours"), True),
+        (DatabaseUnavailable("away"), True),
+        (LeaseLost("somebody else"), False),
+        (WrongCluster("another"), False),
+    ],
+)
+async def test_a_run_that_fails_is_no_end_unless_the_term_is(
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: Exception,
+    goes_on: bool,  # noqa: FBT001
+) -> None:
+    autoscaler = stage.autoscaler(replace(ON, period=0.001))
+    again = asyncio.Event()
+    outcomes = iter([failure])
+
+    async def run_once() -> None:
+        if (error := next(outcomes, None)) is not None:
+            raise error
+        again.set()
+
+    monkeypatch.setattr(autoscaler, "run_once", run_once)
+    running = asyncio.ensure_future(autoscaler.run())  # noqa: TID251 - cancelled below
+    waiting = asyncio.ensure_future(again.wait())  # noqa: TID251
+    await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED, timeout=120)
+    assert again.is_set() is goes_on
+    assert running.done() is not goes_on
+    for task in (running, waiting):
+        task.cancel()
+    await asyncio.gather(running, waiting, return_exceptions=True)

@@ -1,0 +1,143 @@
+"""People edit jobs while the autoscaler resizes them: their edit stands, whole, whenever it comes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.cancellation import TaskGroup
+from app.db import autoscaler_runs, leases, resources
+from app.db.engine import Database
+from app.db.jobs import edits
+from app.db.jobs.rows import STORED_JOBS
+from app.domain.kubernetes.objects import Node
+from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodRoom
+from app.domain.scaling.values import Verdict
+from tests.db.factories import NOW
+from tests.loops.autoscaling.stage import ON, Stage, a_stage
+from tests.support.elastic import elastic_manifest
+
+_OTHERS_WAIT = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+
+
+@pytest.fixture
+async def stage(database_url: str) -> AsyncIterator[Stage]:
+    async with a_stage(database_url) as found:
+        yield found
+
+
+async def test_a_persons_edit_wins(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    uid = await stage.job("train")
+    real = autoscaler_runs.apply
+
+    async def apply(db: Database, lease: leases.Lease, job: UUID, change: edits.Edit, *limits: Any) -> None:
+        mine = replace(change, manifest=elastic_manifest(size=2), actor="alice", scales=())
+        await edits.edit(db, job, mine)
+        await real(db, lease, job, change, *limits)
+
+    monkeypatch.setattr(autoscaler_runs, "apply", apply)
+    run = await stage.autoscaler().run_once()
+    assert await stage.size(uid) == 2
+    assert not run.decisions[0].applied
+    assert "changed since it was read" in run.decisions[0].refusal
+
+
+async def relabel(stage: Stage, uid: UUID) -> None:
+    await edits.edit(stage.db, uid, relabelling())
+
+
+def relabelling() -> edits.Edit:
+    manifest = elastic_manifest()
+    manifest["metadata"]["labels"] = {"team": "b"}
+    return edits.Edit(manifest=manifest, labels={"team": "b"}, actor="alice", at=NOW)
+
+
+@asynccontextmanager
+async def relabelled_after_the_look(stage: Stage, uid: UUID, patch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Somebody edits the labels while the run reads the cluster."""
+    real = stage.cluster.list_all
+
+    async def list_all(resource: Any, **more: Any) -> list[Node]:
+        await relabel(stage, uid)
+        return await real(resource, **more)
+
+    patch.setattr(stage.cluster, "list_all", list_all)
+    yield
+
+
+@asynccontextmanager
+async def relabelled_after_the_manifest_was_read(
+    stage: Stage, uid: UUID, patch: pytest.MonkeyPatch
+) -> AsyncIterator[None]:
+    """Somebody edits the labels when the run has made the new manifest and not yet stored it."""
+    real = autoscaler_runs.apply
+
+    async def apply(*arguments: Any) -> None:
+        await relabel(stage, uid)
+        await real(*arguments)
+
+    patch.setattr(autoscaler_runs, "apply", apply)
+    yield
+
+
+@asynccontextmanager
+async def relabelled_in_a_transaction_that_is_open(
+    stage: Stage, uid: UUID, _: pytest.MonkeyPatch
+) -> AsyncIterator[None]:
+    """Somebody's edit of the labels holds the row, and commits when the run waits for it."""
+    async with TaskGroup() as group:
+        held = asyncio.Event()
+        group.create_task(_relabel_when_another_waits(stage, uid, held))
+        await held.wait()
+        yield
+
+
+async def _relabel_when_another_waits(stage: Stage, uid: UUID, held: asyncio.Event) -> None:
+    async with stage.db.begin() as connection:
+        await edits.edit_in(connection, PodRoom(DEFAULT_LIMITS), uid, relabelling())
+        held.set()
+        async with asyncio.timeout(120):
+            while not await connection.fetchval(_OTHERS_WAIT):
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        relabelled_after_the_look,
+        relabelled_after_the_manifest_was_read,
+        relabelled_in_a_transaction_that_is_open,
+    ],
+)
+async def test_an_edit_of_labels_during_a_run_is_kept_and_the_next_run_resizes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, meanwhile: Any
+) -> None:
+    uid = await stage.job("train")
+    autoscaler = stage.autoscaler()
+    with monkeypatch.context() as patch:
+        async with meanwhile(stage, uid, patch):
+            run = await autoscaler.run_once()
+    assert not run.decisions[0].applied
+    assert await labels_and_size(stage, uid) == ({"team": "b"}, {"team": "b"}, 1)
+    assert (await autoscaler.run_once()).decisions[0].applied
+    assert await labels_and_size(stage, uid) == ({"team": "b"}, {"team": "b"}, 3)
+
+
+async def labels_and_size(stage: Stage, uid: UUID) -> tuple[Any, Any, int]:
+    """The labels by which the job is listed, those of its manifest, and its size."""
+    job = await resources.get(stage.db, STORED_JOBS, uid)
+    assert job is not None
+    return job.labels, job.manifest["metadata"]["labels"], job.manifest["spec"]["size"]
+
+
+async def test_an_annotation_that_opts_out_is_respected_from_the_next_run_on(stage: Stage) -> None:
+    uid = await stage.job("train")
+    autoscaler = stage.autoscaler(replace(ON, max_load=0.0))
+    assert (await autoscaler.run_once()).decisions[0].verdict is Verdict.CPU_AT_LOAD
+    manifest = elastic_manifest(annotations={"jobgate.dev/autoscale": "false"})
+    await edits.edit(stage.db, uid, edits.Edit(manifest=manifest, labels={}, actor="alice", at=NOW))
+    assert (await autoscaler.run_once()).decisions[0].verdict is Verdict.OPTED_OUT

@@ -1,0 +1,148 @@
+"""The last log lines of an attempt are stored before its pod may go, unless nobody can give them any more."""
+
+from uuid import UUID
+
+import pytest
+
+from app.db.errors import LeaseLost
+from app.db.jobs import controller, evidence
+from app.domain.plan import Rank
+from app.domain.reconcile.actions import CaptureEvidence, CreatePod
+from app.domain.status.records import Attempt
+from app.domain.vocabulary import Evidence, Outcome, ReplicaPhase
+from app.k8s.api import KubeApi
+from app.k8s.errors import KubeError, Unreachable
+from app.k8s.transport import ClusterEndpoint
+from app.loops.jobs.creator import Work
+from app.loops.jobs.evidence import EvidenceCapture
+from app.loops.leadership.identity import WrongCluster
+from tests.db.factories import decision, replica, stored
+from tests.loops.harness import LOG_BYTES, Harness
+from tests.support.ports import kept_port
+
+KEY = Rank("worker", 0)
+NAME = "train-worker-0"
+AFTER_DEADLINE = 61.0
+
+
+async def ended(harness: Harness, *, log: bytes = b"the end\n") -> tuple[UUID, Work, CaptureEvidence]:
+    """A job whose pod has run and failed, and the capture that its end asks for."""
+    uid = await harness.submit(replicas=1)
+    work = await harness.work(uid)
+    anchor = await harness.creator.ensure_objects(work)
+    assert anchor is not None
+    await harness.creator.create_pod(work, CreatePod(key=KEY, attempt=1), anchor)
+    await harness.kubelet.run(NAME)
+    await harness.kubelet.finish(NAME, exit_code=1)
+    harness.kubelet.logs[NAME] = log
+    pod_uid = (await harness.pods())[NAME]["metadata"]["uid"]
+    await record(harness, uid, pod_uid)
+    action = CaptureEvidence(key=KEY, attempt=1, pod_name=NAME, pod_uid=pod_uid, containers=("main",))
+    return uid, work, action
+
+
+async def record(harness: Harness, uid: UUID, pod_uid: str) -> None:
+    """Store the replica with its attempt, as the reconciler has done when it asks for a capture."""
+    job = await stored(harness.db, uid)
+    attempt = Attempt(number=1, pod_uid=pod_uid, phase=ReplicaPhase.FAILED, outcome=Outcome.FAILED)
+    write = job.write(
+        decision(job.recorded.status, changed=[replica(KEY.task, KEY.rank, attempt)]), pod_names={KEY: NAME}
+    )
+    assert await controller.persist(harness.db, harness.leadership.lease, [write]) == []
+
+
+async def state(harness: Harness, uid: UUID) -> tuple[Evidence, str | None]:
+    attempt = (await stored(harness.db, uid)).recorded.replicas[KEY].attempt
+    return attempt.evidence, attempt.evidence_reason
+
+
+async def test_the_end_of_the_log_and_the_events_are_stored(harness: Harness) -> None:
+    uid, work, action = await ended(harness, log=b"x" * LOG_BYTES + b"the end\n")
+    event = {
+        "metadata": {"name": "killing"},
+        "involvedObject": {"kind": "Pod", "namespace": harness.namespace, "name": NAME, "uid": action.pod_uid},
+        "reason": "Killing",
+        "message": "out of memory",
+        "type": "Warning",
+    }
+    (await harness.kube.post(f"{harness.path}/events", event)).ok()
+    assert await harness.evidence.capture(work.plan.identity, action, work.expectations)
+    log = await evidence.log(harness.db, uid, KEY, 1, "main")
+    assert log is not None
+    assert (len(log.tail), log.truncated) == (LOG_BYTES, True)
+    assert log.tail.endswith(b"xthe end\n")
+    events = await evidence.pod_events(harness.db, uid, KEY, 1)
+    assert "out of memory" in [found["message"] for found in events]
+    assert await state(harness, uid) == (Evidence.CAPTURED, None)
+    assert work.expectations.revision
+
+
+async def test_a_kubelet_that_does_not_answer_is_asked_again_until_the_deadline(harness: Harness) -> None:
+    uid, work, action = await ended(harness)
+    harness.kubelet.log_status = 500
+    with pytest.raises(KubeError, match="the kubelet is unwell"):
+        await harness.evidence.capture(work.plan.identity, action, work.expectations)
+    assert await state(harness, uid) == (Evidence.NONE, None)
+    harness.clock.skip(AFTER_DEADLINE)
+    assert await harness.evidence.capture(work.plan.identity, action, work.expectations)
+    kept, reason = await state(harness, uid)
+    assert kept is Evidence.UNAVAILABLE
+    assert reason is not None
+    assert "main" in reason
+    assert "the kubelet is unwell" in reason
+
+
+async def test_a_kubelet_that_answers_again_is_in_time(harness: Harness) -> None:
+    uid, work, action = await ended(harness)
+    harness.kubelet.log_status = 500
+    with pytest.raises(KubeError):
+        await harness.evidence.capture(work.plan.identity, action, work.expectations)
+    harness.kubelet.log_status = 200
+    await harness.evidence.capture(work.plan.identity, action, work.expectations)
+    assert await state(harness, uid) == (Evidence.CAPTURED, None)
+
+
+async def test_while_the_api_server_is_away_no_deadline_ends_the_capture(harness: Harness) -> None:
+    """The pod and its log stay where they are, so nothing is lost by waiting."""
+    uid, work, action = await ended(harness)
+    with kept_port() as port:
+        away = KubeApi(ClusterEndpoint(url=f"http://127.0.0.1:{port}"))
+        capture = EvidenceCapture(
+            away, harness.db, harness.leadership, harness.clock, harness.context.evidence, verify=nothing
+        )
+        for _ in range(2):
+            with pytest.raises(Unreachable):
+                await capture.capture(work.plan.identity, action, work.expectations)
+            harness.clock.skip(AFTER_DEADLINE)
+        await away.close()
+    assert await state(harness, uid) == (Evidence.NONE, None)
+    await harness.evidence.capture(work.plan.identity, action, work.expectations)
+    assert await state(harness, uid) == (Evidence.CAPTURED, None)
+
+
+async def nothing() -> None:
+    pass
+
+
+async def test_a_pod_that_is_gone_has_no_evidence(harness: Harness) -> None:
+    uid, work, action = await ended(harness)
+    path = f"{harness.path}/pods/{NAME}"
+    (await harness.kube.patch(path, {"metadata": {"finalizers": None}})).ok()
+    await harness.kube.delete(path, {"gracePeriodSeconds": 0})
+    assert await harness.evidence.capture(work.plan.identity, action, work.expectations)
+    assert (await state(harness, uid))[0] is Evidence.UNAVAILABLE
+
+
+@pytest.mark.parametrize("missing", ["lease", "cluster"])
+async def test_nothing_is_concluded_without_the_lease_or_from_another_cluster(harness: Harness, missing: str) -> None:
+    uid, work, action = await ended(harness)
+    (await harness.kube.patch(f"{harness.path}/pods/{NAME}", {"metadata": {"finalizers": None}})).ok()
+    await harness.kube.delete(f"{harness.path}/pods/{NAME}", {"gracePeriodSeconds": 0})
+    error: type[Exception] = LeaseLost if missing == "lease" else WrongCluster
+    if missing == "lease":
+        await harness.leadership.release()
+    else:
+        harness.verify_error.append(WrongCluster("another cluster answers"))
+    with pytest.raises(error):
+        await harness.evidence.capture(work.plan.identity, action, work.expectations)
+    assert await state(harness, uid) == (Evidence.NONE, None)

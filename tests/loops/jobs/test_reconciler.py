@@ -1,0 +1,213 @@
+"""The reconciler writes a decision before it acts on it, and comes back whenever something is left to do."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.db.engine import Connection, Database
+from app.db.errors import DatabaseUnavailable, LeaseLost
+from app.db.jobs import edits, evidence
+from app.db.jobs.controller import StoredJob
+from app.domain.kubernetes import labels
+from app.domain.plan import Rank
+from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason
+from tests.db.factories import stored
+from tests.loops.harness import Harness
+
+FIRST, SECOND = Rank("worker", 0), Rank("worker", 1)
+
+
+def attempt_of(job: StoredJob, key: Rank = FIRST) -> Any:
+    return job.recorded.replicas[key].attempt
+
+
+async def started(harness: Harness, name: str = "train", **spec: Any) -> Any:
+    """A job whose pods run."""
+    uid = await harness.submit(name, **spec)
+    pods = await harness.pods_until(lambda found: len(found) == spec.get("replicas", 2))
+    await harness.kubelet.run(*pods)
+    await harness.phase(uid, JobPhase.RUNNING)
+    return uid
+
+
+async def test_a_job_runs_from_its_first_pod_to_its_last_evidence(harness: Harness) -> None:
+    async with harness.reconciling():
+        uid = await started(harness)
+        pods = await harness.pods()
+        harness.kubelet.logs = {name: f"the end of {name}\n".encode() for name in pods}
+        await harness.kubelet.finish(*pods)
+        job = await harness.job_until(uid, lambda job: job.recorded.status.quiet)
+    assert job.recorded.status.phase == JobPhase.SUCCEEDED
+    assert {attempt_of(job, key).evidence for key in (FIRST, SECOND)} == {Evidence.CAPTURED}
+    for name, pod in pods.items():
+        rank = Rank("worker", int(pod["metadata"]["labels"][labels.TASK_RANK]))
+        log = await evidence.log(harness.db, uid, rank, 1, "main")
+        assert log is not None
+        assert log.tail == f"the end of {name}\n".encode()
+    for pod in (await harness.pods()).values():
+        assert pod["metadata"].get("finalizers", []) == [], "a pod is released once its evidence is stored"
+    anchor = (await harness.kube.get(f"{harness.path}/configmaps/{labels.anchor_name(str(uid))}")).ok()
+    assert anchor["metadata"]["annotations"][labels.TERMINAL_PHASE] == JobPhase.SUCCEEDED
+
+
+async def test_a_create_whose_answer_is_lost_makes_no_second_pod(harness: Harness) -> None:
+    await harness.inject(verb="create", resource="pods", loseResponse=True, count=1)
+    async with harness.reconciling():
+        uid = await harness.submit(replicas=1)
+        job = await harness.job_until(uid, lambda job: FIRST in job.recorded.replicas and attempt_of(job).pod_uid)
+    (pod,) = (await harness.pods()).values()
+    assert (attempt_of(job).number, attempt_of(job).pod_uid) == (1, pod["metadata"]["uid"])
+
+
+async def test_a_refused_create_is_told_as_a_pending_reason_and_repeated(harness: Harness) -> None:
+    refusal = {"status": 503, "message": "etcd is electing a leader"}
+    await harness.inject(verb="create", resource="pods", **refusal)
+    async with harness.reconciling():
+        uid = await harness.submit(replicas=1)
+        job = await harness.job_until(uid, lambda job: "ClusterError" in pending(job))
+        assert "etcd is electing a leader" in job.recorded.status.pending_reasons[0].message
+        await harness.heal()
+        await harness.pods_until(lambda found: len(found) == 1)
+        await harness.job_until(uid, lambda job: "ClusterError" not in pending(job))
+
+
+def pending(job: StoredJob) -> list[str]:
+    return [reason.code for reason in job.recorded.status.pending_reasons]
+
+
+async def test_a_pod_that_somebody_deletes_is_kept_until_its_end_is_stored_and_then_replaced(harness: Harness) -> None:
+    async with harness.reconciling():
+        uid = await started(harness, replicas=1)
+        (name,) = before = await harness.pods()
+        harness.kubelet.logs[name] = b"interrupted\n"
+        (await harness.kube.delete(f"{harness.path}/pods/{name}")).ok()
+        await harness.kubelet.terminate(name)
+        job = await harness.job_until(uid, lambda job: attempt_of(job).number == 2 and attempt_of(job).pod_uid)
+    after = await harness.pods()
+    assert attempt_of(job).pod_uid == after[name]["metadata"]["uid"] != before[name]["metadata"]["uid"]
+    log = await evidence.log(harness.db, uid, FIRST, 1, "main")
+    assert log is not None
+    assert log.tail == b"interrupted\n"
+    assert job.recorded.replicas[FIRST].disruptions == 1
+
+
+async def test_a_cancel_stops_running_pods_and_keeps_ended_ones(harness: Harness) -> None:
+    async with harness.reconciling():
+        uid = await started(harness)
+        running, finished = await harness.pods()
+        await harness.kubelet.finish(finished)
+        await harness.job_until(uid, lambda job: any(one.settled for one in job.recorded.replicas.values()))
+        await edits.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
+        harness.queue.add(str(uid))
+        being_deleted = f"{harness.path}/pods/{running}"
+        await harness.kube.eventually(being_deleted, lambda pod: pod["metadata"].get("deletionTimestamp"))
+        await harness.kubelet.terminate(running)
+        await harness.job_until(uid, lambda job: job.recorded.status.quiet)
+    assert list(await harness.pods()) == [finished]
+    assert (await stored(harness.db, uid)).recorded.status.phase == JobPhase.CANCELLED
+
+
+async def test_a_pod_that_vanishes_unseen_ends_its_attempt(harness: Harness) -> None:
+    """The finalizer normally prevents this; somebody took it off."""
+    async with harness.reconciling():
+        uid = await started(harness, replicas=1)
+        (name,) = await harness.pods()
+        (await harness.kube.patch(f"{harness.path}/pods/{name}", {"metadata": {"finalizers": None}})).ok()
+        await harness.kube.delete(f"{harness.path}/pods/{name}", {"gracePeriodSeconds": 0})
+        job = await harness.job_until(uid, lambda job: attempt_of(job).number == 2)
+    assert job.recorded.replicas[FIRST].disruptions == 1
+
+
+async def test_a_job_that_postgres_cannot_store_does_not_hold_up_the_others_of_its_batch(harness: Harness) -> None:
+    good = await harness.submit("good", replicas=1)
+    bad = await harness.submit("bad", replicas=1)
+    await refuse_decisions_on(harness.db, bad)
+    async with harness.reconciling():
+        await harness.pods_until(lambda found: found == ["good-worker-0"])
+        job = await harness.phase(bad, JobPhase.UNKNOWN)
+    assert job.recorded.status.reason == Reason.NOT_WRITABLE
+    assert "a number is out of range" in job.recorded.status.message
+    assert list(await harness.pods()) == ["good-worker-0"], "a decision that is not stored is not acted upon"
+    assert (await stored(harness.db, good)).recorded.status.phase != JobPhase.UNKNOWN
+
+
+async def test_a_job_that_postgres_cannot_store_is_stopped_once_it_is_cancelled(harness: Harness) -> None:
+    async with harness.reconciling():
+        uid = await started(harness, replicas=1)
+        (name,) = await harness.pods()
+        await refuse_decisions_on(harness.db, uid)
+        await edits.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
+        harness.queue.add(str(uid))
+        pod = f"{harness.path}/pods/{name}"
+        await harness.kube.eventually(pod, lambda found: found["metadata"].get("deletionTimestamp"))
+        job = await harness.phase(uid, JobPhase.UNKNOWN)
+    assert job.recorded.status.reason == Reason.NOT_WRITABLE
+
+
+async def refuse_decisions_on(db: Database, uid: UUID) -> None:
+    """Let Postgres refuse what the controller concludes of a job, except the phase Unknown.
+
+    The error is the one that Postgres raises for a value that it cannot hold.
+    """
+    await execute(
+        db,
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION 'a number is out of range' USING ERRCODE = 'numeric_value_out_of_range'; END $$",
+        "CREATE TRIGGER refuse BEFORE UPDATE ON jobs FOR EACH ROW"
+        f" WHEN (NEW.uid = '{uid}' AND NEW.phase <> 'Unknown' AND NEW.status_version > OLD.status_version)"
+        " EXECUTE FUNCTION refuse()",
+    )
+
+
+async def execute(db: Database, *statements: str) -> None:
+    async with db.begin() as connection:
+        for statement in statements:
+            await connection.execute(statement)
+
+
+class FailingDatabase:
+    """A database whose first transaction finds no server."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self.read = db.read
+        self.failures = 0
+
+    @asynccontextmanager
+    async def begin(self, **options: Any) -> AsyncIterator[Connection]:
+        if not self.failures:
+            self.failures += 1
+            raise DatabaseUnavailable("no server answers")
+        async with self._db.begin(**options) as connection:
+            yield connection
+
+
+async def test_jobs_come_again_when_postgres_is_back(harness: Harness) -> None:
+    db: Any = FailingDatabase(harness.db)
+    harness.reconcile_with(db)
+    async with harness.reconciling():
+        await harness.submit(replicas=1)
+        await harness.pods_until(lambda found: len(found) == 1)
+    assert db.failures == 1
+
+
+async def test_without_the_lease_nothing_is_written_or_created(harness: Harness) -> None:
+    uid = await harness.submit()
+    await harness.leadership.release()
+    with pytest.RaisesGroup(LeaseLost, flatten_subgroups=True):
+        await asyncio.wait_for(harness.reconciler.run(), 60)
+    assert await harness.pods() == {}
+    assert (await stored(harness.db, uid)).recorded.status.observed_generation == 0
+
+
+async def test_the_end_of_an_attempt_that_nobody_can_replace_ends_the_job(harness: Harness) -> None:
+    async with harness.reconciling():
+        uid = await started(harness, replicas=1)
+        (name,) = await harness.pods()
+        await harness.kubelet.finish(name, exit_code=3)
+        job = await harness.phase(uid, JobPhase.FAILED)
+    assert (attempt_of(job).outcome, attempt_of(job).exit_code) == (Outcome.FAILED, 3)

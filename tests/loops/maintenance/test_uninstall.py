@@ -1,0 +1,120 @@
+"""`jobgate uninstall` takes away what is this installation's, and nothing else."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from app import bootstrap
+from app.bootstrap import NotConfigured
+from app.clock import SystemClock
+from app.db import installation, leases
+from app.db.engine import Database
+from app.domain.kubernetes import labels
+from app.settings import Settings
+from tests.support.kube import Cluster, KubeClient
+
+
+def an_object(kind: str, name: str, owner: str, **rest: Any) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "labels": {labels.INSTALLATION: owner}}
+    if kind == "Pod":
+        metadata["finalizers"] = [labels.EVIDENCE_FINALIZER]
+        rest = {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **rest}
+
+
+async def installation_id(database_url: str) -> str:
+    db = await Database.open(database_url, pool_size=1)
+    try:
+        return str((await installation.get_or_create(db, uuid4(), SystemClock().now())).id)
+    finally:
+        await db.close()
+
+
+@pytest.mark.conformance
+async def test_uninstall_deletes_only_objects_of_this_installation(
+    database_url: str, cluster: Cluster, api: KubeClient, namespace: str
+) -> None:
+    ours = await installation_id(database_url)
+    base = f"/api/v1/namespaces/{namespace}"
+    for owner, prefix in ((ours, "ours"), (str(uuid4()), "others")):
+        (await api.post(f"{base}/pods", an_object("Pod", f"{prefix}-pod", owner))).ok()
+        (await api.post(f"{base}/configmaps", an_object("ConfigMap", f"{prefix}-anchor", owner))).ok()
+        service = an_object("Service", f"{prefix}-service", owner, spec={"clusterIP": "None"})
+        (await api.post(f"{base}/services", service)).ok()
+
+    deleted = await bootstrap.uninstall(Settings(database_url=database_url, kubeconfig=str(cluster.kubeconfig)))
+
+    assert deleted == {"Pod": 1, "Service": 1, "ConfigMap": 1}
+    for resource, name in (("pods", "pod"), ("configmaps", "anchor"), ("services", "service")):
+        await api.gone(f"{base}/{resource}/ours-{name}")
+        (await api.get(f"{base}/{resource}/others-{name}")).ok()
+    stranger = (await api.get(f"{base}/pods/others-pod")).ok()
+    assert stranger["metadata"]["finalizers"] == [labels.EVIDENCE_FINALIZER]
+    release = {"metadata": {"finalizers": None}}
+    (await api.patch(f"{base}/pods/others-pod", release)).ok()
+
+
+async def test_uninstall_is_refused_while_a_controller_runs(database_url: str, cluster: Cluster) -> None:
+    db = await Database.open(database_url, pool_size=1)
+    try:
+        assert await leases.acquire(db, "controller", "somebody", 60.0) is not None
+        settings = Settings(database_url=database_url, kubeconfig=str(cluster.kubeconfig), lease_seconds=0.5)
+        with pytest.raises(NotConfigured, match="a controller of this installation is running"):
+            await bootstrap.uninstall(settings)
+    finally:
+        await db.close()
+
+
+def of_a_set(kind: str, name: str, owner: str, namespace: str, **rest: Any) -> dict[str, Any]:
+    found = {
+        labels.INSTALLATION: owner,
+        labels.SAMPLE_SET_UID: "u",
+        labels.SAMPLE_SET_NAMESPACE: namespace,
+        labels.INSTANCE: "s",
+    }
+    version = "apps/v1" if kind == "StatefulSet" else "v1"
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": found}, **rest}
+
+
+async def test_uninstall_removes_objects_of_sample_sets_and_labels_of_nodes(
+    database_url: str, cluster: Cluster, api: KubeClient, namespace: str
+) -> None:
+    """Of a set that is ours; the Secret that it names, and another installation's volume, stay."""
+    ours, base = await installation_id(database_url), f"/api/v1/namespaces/{namespace}"
+    volumes, sets = "/api/v1/persistentvolumes", f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+    storage = {"accessModes": ["ReadWriteMany"], "storageClassName": "none"}
+    volume = {**storage, "capacity": {"storage": "1Gi"}, "csi": {"driver": "d", "volumeHandle": "h"}}
+    claim = {**storage, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "nothing"}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    servers = {"replicas": 0, "serviceName": "s", "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    key = f"paddlepaddle.org/juicefs-{namespace}.s"
+    (await api.post(volumes, of_a_set("PersistentVolume", namespace, ours, namespace, spec=volume))).ok()
+    stranger = of_a_set("PersistentVolume", f"{namespace}-x", str(uuid4()), namespace, spec=volume)
+    (await api.post(volumes, stranger)).ok()
+    (
+        await api.post(
+            f"{base}/persistentvolumeclaims", of_a_set("PersistentVolumeClaim", "s", ours, namespace, spec=claim)
+        )
+    ).ok()
+    (await api.post(f"{base}/secrets", of_a_set("Secret", "s-runtime-token", ours, namespace))).ok()
+    (await api.post(f"{base}/secrets", {"metadata": {"name": "storage"}})).ok()
+    (await api.post(sets, of_a_set("StatefulSet", "s-runtime", ours, namespace, spec=servers))).ok()
+    node = {"metadata": {"name": namespace, "labels": {key: "s-runtime-0", "other": "stays"}}}
+    (await api.post("/api/v1/nodes", {**node, "spec": {"unschedulable": True}})).ok()
+
+    kubeconfig = str(cluster.kubeconfig)
+    deleted = await bootstrap.uninstall(Settings(database_url=database_url, kubeconfig=kubeconfig))
+
+    assert deleted == {"PersistentVolume": 1, "PersistentVolumeClaim": 1, "Secret": 1, "StatefulSet": 1}
+    await api.gone(f"{volumes}/{namespace}")
+    await api.gone(f"{base}/persistentvolumeclaims/s")
+    await api.gone(f"{sets}/s-runtime")
+    assert (await api.get(f"{base}/secrets/s-runtime-token")).status == 404
+    (await api.get(f"{base}/secrets/storage")).ok()
+    (await api.get(f"{volumes}/{namespace}-x")).ok()
+    kept = (await api.get(f"/api/v1/nodes/{namespace}")).ok()["metadata"]["labels"]
+    assert key not in kept
+    assert kept["other"] == "stays"
+    for path in (f"{volumes}/{namespace}-x", f"/api/v1/nodes/{namespace}"):
+        (await api.delete(path)).ok()
