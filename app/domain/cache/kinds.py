@@ -28,17 +28,18 @@ from app.domain.cache.status import (
 )
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.dialects.changes import immutable_changes
+from app.domain.dialects.checking import Place, SpecChecks, read_and_check
 from app.domain.dialects.envelope import read_envelope
 from app.domain.dialects.schema import manifest_schema
-from app.domain.dialects.spec_model import SpecModel, read_in_part, read_spec
+from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import FieldError, Problems, pointer_to
 from app.domain.kinds.base import Facts, PodlessKind
 from app.domain.kubernetes import labels
 from app.domain.plan import Manifest
 
 _SPEC: Final = "/spec"
-# What is said of a spec without a field that was left out because it could not be read.
-_FOLLOWS: Final = {
+# The codes of errors that may exist only because the field of this name could not be read and was left out.
+_CONSEQUENCES: Final = {
     "partitions": {"Required"},
     "source": {"DataSourceEmpty"},
     "uri": {"DataSourceEmpty"},
@@ -63,16 +64,11 @@ class _CacheKind(PodlessKind):
         problems = Problems()
         envelope = read_envelope(manifest, problems)
         _refuse_settings(envelope, problems)
-        given = manifest.get("spec")
-        spec = read_spec(self.spec, given, _SPEC, problems)
-        if spec is not None:
-            self.check(spec, envelope["metadata"], limits, problems)
-        elif (part := read_in_part(self.spec, given)) is not None:
-            understood, left_out = part
-            follows = {code for place in left_out for code in _follows(place)}
-            found = Problems()
-            self.check(understood, envelope["metadata"], limits, found)
-            problems.extend(error for error in found.errors if error.code not in follows)
+        checks: SpecChecks[Any] = SpecChecks(
+            check=lambda spec, found: self.check(spec, envelope["metadata"], limits, found),
+            is_consequence=lambda error, left_out: any(error.code in _consequences(place) for place in left_out),
+        )
+        spec = read_and_check(self.spec, manifest.get("spec"), problems, checks)
         problems.raise_if_any(f"the {self.kind} is not valid")
         assert spec is not None, "without a problem there is a spec"
         return {**envelope, "spec": spec.model_dump(by_alias=True, exclude_none=True)}
@@ -90,9 +86,9 @@ class _CacheKind(PodlessKind):
         return manifest_schema(self, self.spec)
 
 
-def _follows(place: Sequence[str | int]) -> set[str]:
+def _consequences(place: Place) -> set[str]:
     names = [str(step) for step in place[-2:]]
-    return _FOLLOWS.get(names[-1], set()) | _FOLLOWS.get(".".join(names), set())
+    return _CONSEQUENCES.get(names[-1], set()) | _CONSEQUENCES.get(".".join(names), set())
 
 
 def _refuse_settings(envelope: Manifest, problems: Problems) -> None:

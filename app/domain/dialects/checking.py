@@ -12,19 +12,27 @@ Place: TypeAlias = tuple[str | int, ...]
 _Spec = TypeVar("_Spec", bound=SpecModel)
 
 
+def _unchanged(spec: _Spec) -> _Spec:
+    return spec
+
+
+def _no_checks(_spec: Any, _problems: Problems) -> None:
+    return
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecChecks(Generic[_Spec]):
-    """Checks of a job kind that go beyond the types of its spec model, such as rules between two fields.
+    """Checks of a kind that go beyond the types of its spec model, such as rules between two fields.
 
-    `complete` fills in what the model leaves open. `check` reports the errors of a completed spec. `is_consequence`
-    says whether an error may exist only because fields at these places were left out. `check_unreadable` checks what
-    it can of a spec that cannot be read even in part.
+    `complete` fills in defaults that the model leaves open. `check` reports the errors of a completed spec.
+    `is_consequence` says whether an error may exist only because fields at these places were left out.
+    `check_unreadable` checks what it can of a spec that cannot be read even in part.
     """
 
-    complete: Callable[[_Spec], _Spec]
     check: Callable[[_Spec, Problems], None]
     is_consequence: Callable[[FieldError, Sequence[Place]], bool]
-    check_unreadable: Callable[[Any, Problems], None]
+    complete: Callable[[_Spec], _Spec] = _unchanged
+    check_unreadable: Callable[[Any, Problems], None] = _no_checks
 
 
 def read_and_check(model: type[_Spec], value: Any, problems: Problems, checks: SpecChecks[_Spec]) -> _Spec | None:
