@@ -3,7 +3,7 @@
 import ipaddress
 
 from devcluster import quota
-from devcluster.errors import StatusCause, forbidden, not_found
+from devcluster.errors import FieldCause, forbidden, not_found
 from devcluster.objects import Object, is_terminating, meta, spec
 from devcluster.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, SERVICES, ApiResource
 from devcluster.store import ObjectStore
@@ -24,7 +24,7 @@ class Admission:
         if record is None:
             raise not_found("namespaces", namespace)
         if is_terminating(record.object):
-            cause = StatusCause(
+            cause = FieldCause(
                 "NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace"
             )
             why = f"unable to create new content in namespace {namespace} because it is being terminated"

@@ -5,7 +5,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class StatusCause:
+class FieldCause:
     """One entry of details.causes of a Status."""
 
     reason: str
@@ -60,30 +60,30 @@ def success(code: int | None = None, details: dict[str, Any] | None = None) -> d
     return status
 
 
-def required(field: str, hint: str = "") -> StatusCause:
-    return StatusCause("FieldValueRequired", f"Required value: {hint}" if hint else "Required value", field)
+def required(field: str, hint: str = "") -> FieldCause:
+    return FieldCause("FieldValueRequired", f"Required value: {hint}" if hint else "Required value", field)
 
 
-def invalid_value(field: str, value: object, why: str) -> StatusCause:
+def invalid_value(field: str, value: object, why: str) -> FieldCause:
     shown = f'"{value}"' if isinstance(value, str) else str(value)
-    return StatusCause("FieldValueInvalid", f"Invalid value: {shown}: {why}", field)
+    return FieldCause("FieldValueInvalid", f"Invalid value: {shown}: {why}", field)
 
 
-def unsupported(field: str, value: str, allowed: tuple[str, ...]) -> StatusCause:
+def unsupported(field: str, value: str, allowed: tuple[str, ...]) -> FieldCause:
     names = ", ".join(f'"{name}"' for name in allowed)
-    return StatusCause("FieldValueNotSupported", f'Unsupported value: "{value}": supported values: {names}', field)
+    return FieldCause("FieldValueNotSupported", f'Unsupported value: "{value}": supported values: {names}', field)
 
 
-def duplicate(field: str, value: str) -> StatusCause:
-    return StatusCause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)
+def duplicate(field: str, value: str) -> FieldCause:
+    return FieldCause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)
 
 
-def unknown_reference(field: str, value: str) -> StatusCause:
-    return StatusCause("FieldValueNotFound", f'Not found: "{value}"', field)
+def unknown_reference(field: str, value: str) -> FieldCause:
+    return FieldCause("FieldValueNotFound", f'Not found: "{value}"', field)
 
 
-def forbidden_field(field: str, why: str) -> StatusCause:
-    return StatusCause("FieldValueForbidden", f"Forbidden: {why}", field)
+def forbidden_field(field: str, why: str) -> FieldCause:
+    return FieldCause("FieldValueForbidden", f"Forbidden: {why}", field)
 
 
 def _details(resource: str, name: str, group: str = "") -> dict[str, Any]:
@@ -120,7 +120,7 @@ def precondition_failed(kind: str, name: str, why: str) -> StatusError:
 
 
 def forbidden(
-    resource: str, name: str, why: str, *, group: str = "", causes: tuple[StatusCause, ...] = ()
+    resource: str, name: str, why: str, *, group: str = "", causes: tuple[FieldCause, ...] = ()
 ) -> StatusError:
     details = _details(resource, name, group)
     if causes:
@@ -129,7 +129,7 @@ def forbidden(
     return StatusError(403, "Forbidden", message, details=details)
 
 
-def invalid(kind: str, name: str, causes: list[StatusCause], group: str = "") -> StatusError:
+def invalid(kind: str, name: str, causes: list[FieldCause], group: str = "") -> StatusError:
     texts = [f"{cause.field}: {cause.message}" for cause in causes]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _details(kind, name, group) | {"causes": [cause.as_dict() for cause in causes]}

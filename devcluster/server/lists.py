@@ -30,7 +30,7 @@ _Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage:
+class ResourceList:
     """A part of a list, or a complete list, with the metadata of the list."""
 
     metadata: dict[str, Any]
@@ -48,7 +48,7 @@ class Lister:
         """Invalidate all continue tokens."""
         self._snapshots.clear()
 
-    def page(self, address: ObjectAddress, query: Mapping[str, str]) -> ListPage:
+    def page(self, address: ObjectAddress, query: Mapping[str, str]) -> ResourceList:
         selector = queries.selector(address, query)
         asked = queries.version(query)
         limit = queries.number(query, "limit") or 0
@@ -71,7 +71,7 @@ class Lister:
             # With a selector, a real server does not know the number of remaining items.
             if not selector:
                 metadata["remainingItemCount"] = len(records) - end
-        return ListPage(metadata, items)
+        return ResourceList(metadata, items)
 
     def _remember(self, key: _Key, records: list[Record]) -> None:
         self._snapshots[key] = records
@@ -101,7 +101,7 @@ def _page(records: list[Record], start: int, limit: int, selector: Selector) -> 
     return found, len(records)
 
 
-def document(resource: ApiResource, page: ListPage) -> bytes:
+def document(resource: ApiResource, page: ResourceList) -> bytes:
     """Render a page as JSON, in the list type of its resource."""
     bodies = [item.full_body() for item in page.items] if resource.custom else [item.body for item in page.items]
     head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.group_version}","metadata":'.encode()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from devcluster.errors import StatusCause, StatusError, bad_request, forbidden_field
+from devcluster.errors import FieldCause, StatusError, bad_request, forbidden_field
 from devcluster.registry import ObjectAddress
 from devcluster.selectors import Selector, parse_fields, parse_labels
 
@@ -67,7 +67,7 @@ def check_initial_events(query: Mapping[str, str]) -> None:
     raise _invalid_options("ListOptions", forbidden_field("resourceVersionMatch", why))
 
 
-def _invalid_options(kind: str, cause: StatusCause) -> StatusError:
+def _invalid_options(kind: str, cause: FieldCause) -> StatusError:
     details = {"group": "meta.k8s.io", "kind": kind, "causes": [cause.as_dict()]}
     message = f'{kind}.meta.k8s.io "" is invalid: {cause.field}: {cause.message}'
     return StatusError(422, "Invalid", message, details=details)
@@ -80,4 +80,4 @@ def dry_run(query: Mapping[str, str], options_kind: str) -> bool:
     if value == "All":
         return True
     allowed = f'Unsupported value: ["{value}"]: supported values: "All"'
-    raise _invalid_options(options_kind, StatusCause("FieldValueNotSupported", allowed, "dryRun"))
+    raise _invalid_options(options_kind, FieldCause("FieldValueNotSupported", allowed, "dryRun"))

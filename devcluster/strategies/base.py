@@ -1,7 +1,7 @@
 """The rules that all kinds share: metadata, and the separation of spec and status."""
 
 from devcluster import names
-from devcluster.errors import StatusCause, forbidden_field, invalid_value, required
+from devcluster.errors import FieldCause, forbidden_field, invalid_value, required
 from devcluster.objects import Object, is_terminating, meta
 
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
@@ -30,12 +30,12 @@ class Strategy:
     def default(self, obj: Object) -> None:
         """Set the defaults of absent fields."""
 
-    def validate(self, obj: Object) -> list[StatusCause]:
+    def validate(self, obj: Object) -> list[FieldCause]:
         """Return the causes for which a new object is invalid, other than its metadata."""
         del obj
         return []
 
-    def validate_update(self, new: Object, old: Object) -> list[StatusCause]:
+    def validate_update(self, new: Object, old: Object) -> list[FieldCause]:
         del new, old
         return []
 
@@ -62,10 +62,10 @@ def _copy(name: str, source: Object, target: Object) -> None:
         target.pop(name, None)
 
 
-def validate_metadata(obj: Object, kind: Strategy) -> list[StatusCause]:
+def validate_metadata(obj: Object, kind: Strategy) -> list[FieldCause]:
     metadata = meta(obj)
     name = metadata.get("name", "")
-    causes: list[StatusCause] = []
+    causes: list[FieldCause] = []
     if not name:
         causes.append(required("metadata.name", "name or generateName is required"))
     wrong = kind.name_problem(name) if name else None
@@ -87,7 +87,7 @@ def validate_metadata(obj: Object, kind: Strategy) -> list[StatusCause]:
     return causes
 
 
-def _validate_labels(metadata: Object) -> list[StatusCause]:
+def _validate_labels(metadata: Object) -> list[FieldCause]:
     causes = []
     for key, value in (metadata.get("labels") or {}).items():
         wrong = names.qualified_name(key)
@@ -104,11 +104,11 @@ def _validate_labels(metadata: Object) -> list[StatusCause]:
         size += len(key.encode()) + len(value.encode())
     if size > _TOTAL_ANNOTATIONS:
         why = f"may not be more than {_TOTAL_ANNOTATIONS} bytes"
-        causes.append(StatusCause("FieldValueTooLong", f"Too long: {why}", "metadata.annotations"))
+        causes.append(FieldCause("FieldValueTooLong", f"Too long: {why}", "metadata.annotations"))
     return causes
 
 
-def validate_finalizers_update(new: Object, old: Object) -> list[StatusCause]:
+def validate_finalizers_update(new: Object, old: Object) -> list[FieldCause]:
     if not is_terminating(old):
         return []
     before = meta(old).get("finalizers") or []

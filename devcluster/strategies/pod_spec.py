@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from devcluster import names, quantity
 from devcluster.errors import (
-    StatusCause,
+    FieldCause,
     duplicate,
     forbidden_field,
     invalid_value,
@@ -23,7 +23,7 @@ _DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _OPERATORS = ("Exists", "Equal", "Lt", "Gt")
 
 
-def validate_spec(found: Object) -> list[StatusCause]:
+def validate_spec(found: Object) -> list[FieldCause]:
     volumes = [volume.get("name", "") for volume in found.get("volumes") or []]
     causes = list(_volumes(volumes))
     containers = found.get("containers") or []
@@ -39,7 +39,7 @@ def validate_spec(found: Object) -> list[StatusCause]:
     return causes
 
 
-def _volumes(volumes: list[str]) -> Iterator[StatusCause]:
+def _volumes(volumes: list[str]) -> Iterator[FieldCause]:
     for index, name in enumerate(volumes):
         path = f"spec.volumes[{index}].name"
         if not name:
@@ -52,7 +52,7 @@ def _volumes(volumes: list[str]) -> Iterator[StatusCause]:
             yield duplicate(path, name)
 
 
-def _container(path: str, container: Object, volumes: list[str], seen: set[str]) -> Iterator[StatusCause]:
+def _container(path: str, container: Object, volumes: list[str], seen: set[str]) -> Iterator[FieldCause]:
     name = container.get("name", "")
     wrong = names.dns_label(name)
     if not name:
@@ -73,7 +73,7 @@ def _container(path: str, container: Object, volumes: list[str], seen: set[str])
     yield from _resources(f"{path}.resources", container.get("resources") or {})
 
 
-def _environment(path: str, container: Object) -> Iterator[StatusCause]:
+def _environment(path: str, container: Object) -> Iterator[FieldCause]:
     for index, variable in enumerate(container.get("env") or []):
         here = f"{path}.env[{index}]"
         if not variable.get("name"):
@@ -86,7 +86,7 @@ def _environment(path: str, container: Object) -> Iterator[StatusCause]:
             yield invalid_value(f"{here}.valueFrom", "", "may not be specified when `value` is not empty")
 
 
-def _mounts(path: str, container: Object, volumes: list[str]) -> Iterator[StatusCause]:
+def _mounts(path: str, container: Object, volumes: list[str]) -> Iterator[FieldCause]:
     for index, mount in enumerate(container.get("volumeMounts") or []):
         here = f"{path}.volumeMounts[{index}]"
         if not mount.get("name"):
@@ -104,7 +104,7 @@ def _is_privileged(container: Object) -> bool:
     return bool((container.get("securityContext") or {}).get("privileged"))
 
 
-def _ports(path: str, container: Object) -> Iterator[StatusCause]:
+def _ports(path: str, container: Object) -> Iterator[FieldCause]:
     for index, port in enumerate(container.get("ports") or []):
         number = port.get("containerPort", 0)
         if not number:
@@ -114,12 +114,12 @@ def _ports(path: str, container: Object) -> Iterator[StatusCause]:
             yield invalid_value(f"{path}.ports[{index}].containerPort", number, why)
 
 
-def _resources(path: str, resources: Object) -> Iterator[StatusCause]:
+def _resources(path: str, resources: Object) -> Iterator[FieldCause]:
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for name, text in requests.items():
         limit = limits.get(name)
         if "/" in name and limit is None:
-            yield StatusCause(
+            yield FieldCause(
                 "FieldValueRequired",
                 "Required value: Limit must be set for non overcommitable resources",
                 f"{path}.limits",
@@ -128,7 +128,7 @@ def _resources(path: str, resources: Object) -> Iterator[StatusCause]:
             yield invalid_value(f"{path}.requests", str(text), f"must be less than or equal to {name} limit of {limit}")
 
 
-def _choices(found: Object) -> Iterator[StatusCause]:
+def _choices(found: Object) -> Iterator[FieldCause]:
     for field, allowed in (("restartPolicy", _RESTART_POLICIES), ("dnsPolicy", _DNS_POLICIES)):
         value = found.get(field, "")
         if value not in allowed:
@@ -139,7 +139,7 @@ def _choices(found: Object) -> Iterator[StatusCause]:
             yield unsupported(f"spec.tolerations[{index}].operator", operator, _OPERATORS)
 
 
-def _names(found: Object) -> Iterator[StatusCause]:
+def _names(found: Object) -> Iterator[FieldCause]:
     for field, judge in (
         ("serviceAccountName", names.dns_subdomain),
         ("nodeName", names.dns_subdomain),

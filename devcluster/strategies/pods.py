@@ -2,7 +2,7 @@
 
 from typing_extensions import override
 
-from devcluster.errors import StatusCause, forbidden_field
+from devcluster.errors import FieldCause, forbidden_field
 from devcluster.objects import Object, spec
 from devcluster.quantity import qos_class
 from devcluster.strategies.base import Strategy
@@ -41,11 +41,11 @@ class PodStrategy(Strategy):
         found.setdefault("qosClass", qos_class(obj))
 
     @override
-    def validate(self, obj: Object) -> list[StatusCause]:
+    def validate(self, obj: Object) -> list[FieldCause]:
         return validate_spec(spec(obj))
 
     @override
-    def validate_update(self, new: Object, old: Object) -> list[StatusCause]:
+    def validate_update(self, new: Object, old: Object) -> list[FieldCause]:
         if _comparable(spec(new)) == _comparable(spec(old)) and _only_additions(new, old):
             return []
         return [forbidden_field("spec", _IMMUTABLE)]

@@ -5,7 +5,7 @@ from base64 import b64encode
 from typing_extensions import override
 
 from devcluster import names
-from devcluster.errors import StatusCause, forbidden_field, invalid_value, required
+from devcluster.errors import FieldCause, forbidden_field, invalid_value, required
 from devcluster.objects import Object, meta, spec
 from devcluster.strategies.base import Strategy
 
@@ -78,25 +78,25 @@ class ServiceStrategy(Strategy):
         obj.setdefault("status", {}).setdefault("loadBalancer", {})
 
     @override
-    def validate(self, obj: Object) -> list[StatusCause]:
+    def validate(self, obj: Object) -> list[FieldCause]:
         ports = spec(obj).get("ports") or []
         if not ports and spec(obj).get("clusterIP") != "None" and spec(obj).get("type") != "ExternalName":
             return [required("spec.ports")]
-        causes: list[StatusCause] = []
+        causes: list[FieldCause] = []
         seen: set[str] = set()
         for index, port in enumerate(ports):
             causes += _service_port(f"spec.ports[{index}]", port, seen, named=len(ports) > 1)
         return causes
 
     @override
-    def validate_update(self, new: Object, old: Object) -> list[StatusCause]:
+    def validate_update(self, new: Object, old: Object) -> list[FieldCause]:
         before, after = spec(old).get("clusterIP"), spec(new).get("clusterIP")
         if before and before != after:
             return [invalid_value("spec.clusterIPs[0]", [after], "may not change once set")]
         return self.validate(new)
 
 
-def _service_port(path: str, port: Object, seen: set[str], *, named: bool) -> list[StatusCause]:
+def _service_port(path: str, port: Object, seen: set[str], *, named: bool) -> list[FieldCause]:
     causes = []
     name = port.get("name", "")
     if named and not name:
@@ -105,7 +105,7 @@ def _service_port(path: str, port: Object, seen: set[str], *, named: bool) -> li
     if wrong:
         causes.append(invalid_value(f"{path}.name", name, wrong))
     if name and name in seen:
-        causes.append(StatusCause("FieldValueDuplicate", f'Duplicate value: "{name}"', f"{path}.name"))
+        causes.append(FieldCause("FieldValueDuplicate", f'Duplicate value: "{name}"', f"{path}.name"))
     seen.add(name)
     if not 1 <= int(port.get("port", 0)) <= 65535:
         causes.append(invalid_value(f"{path}.port", port.get("port", 0), "must be between 1 and 65535, inclusive"))
@@ -114,7 +114,7 @@ def _service_port(path: str, port: Object, seen: set[str], *, named: bool) -> li
 
 class ConfigMapStrategy(Strategy):
     @override
-    def validate(self, obj: Object) -> list[StatusCause]:
+    def validate(self, obj: Object) -> list[FieldCause]:
         causes = []
         size = 0
         for key, value in {**(obj.get("data") or {}), **(obj.get("binaryData") or {})}.items():
@@ -123,11 +123,11 @@ class ConfigMapStrategy(Strategy):
                 causes.append(invalid_value(f"data[{key}]", key, wrong))
             size += len(value.encode())
         if size > _MAX_DATA:
-            causes.append(StatusCause("FieldValueTooLong", f"Too long: may not be more than {_MAX_DATA} bytes", ""))
+            causes.append(FieldCause("FieldValueTooLong", f"Too long: may not be more than {_MAX_DATA} bytes", ""))
         return causes
 
     @override
-    def validate_update(self, new: Object, old: Object) -> list[StatusCause]:
+    def validate_update(self, new: Object, old: Object) -> list[FieldCause]:
         if not old.get("immutable"):
             return self.validate(new)
         why = "field is immutable when `immutable` is set"
@@ -160,7 +160,7 @@ class QuotaStrategy(Strategy):
 
 class EventStrategy(Strategy):
     @override
-    def validate(self, obj: Object) -> list[StatusCause]:
+    def validate(self, obj: Object) -> list[FieldCause]:
         """Require that an Event is in the namespace of the object that it is about."""
         about = (obj.get("involvedObject") or {}).get("namespace", "")
         own = meta(obj).get("namespace", "")

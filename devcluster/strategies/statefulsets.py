@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from typing_extensions import override
 
-from devcluster.errors import StatusCause, forbidden_field, invalid_value, required, unsupported
+from devcluster.errors import FieldCause, forbidden_field, invalid_value, required, unsupported
 from devcluster.objects import Object, labels, spec
 from devcluster.selectors import selects
 from devcluster.strategies.base import Strategy
@@ -46,11 +46,11 @@ class StatefulSetStrategy(Strategy):
         default_template_spec(found.setdefault("template", {}).setdefault("spec", {}))
 
     @override
-    def validate(self, obj: Object) -> list[StatusCause]:
+    def validate(self, obj: Object) -> list[FieldCause]:
         return list(_causes(spec(obj)))
 
     @override
-    def validate_update(self, new: Object, old: Object) -> list[StatusCause]:
+    def validate_update(self, new: Object, old: Object) -> list[FieldCause]:
         causes = self.validate(new)
         fields = spec(new).keys() | spec(old).keys()
         if any(spec(new).get(name) != spec(old).get(name) for name in fields - set(_MUTABLE)):
@@ -58,7 +58,7 @@ class StatefulSetStrategy(Strategy):
         return causes
 
 
-def _causes(found: Object) -> Iterator[StatusCause]:
+def _causes(found: Object) -> Iterator[FieldCause]:
     policy = found.get("podManagementPolicy", "")
     if policy not in _POLICIES:
         yield invalid_value("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
@@ -71,15 +71,15 @@ def _causes(found: Object) -> Iterator[StatusCause]:
     yield from _template_causes(found, selector)
 
 
-def _template_causes(found: Object, selector: Object | None) -> Iterator[StatusCause]:
+def _template_causes(found: Object, selector: Object | None) -> Iterator[FieldCause]:
     template = found.get("template") or {}
     given = labels(template)
     if selector is None or not selects(selector, given):
         shown = "{" + ",".join(f'"{key}":"{given[key]}"' for key in sorted(given)) + "}" if given else "null"
         why = f"Invalid value: {shown}: `selector` does not match template `labels`"
-        yield StatusCause("FieldValueInvalid", why, "spec.template.metadata.labels")
+        yield FieldCause("FieldValueInvalid", why, "spec.template.metadata.labels")
     for cause in validate_spec(spec(template)):
-        yield StatusCause(cause.reason, cause.message, f"spec.template.{cause.field}")
+        yield FieldCause(cause.reason, cause.message, f"spec.template.{cause.field}")
     restart = spec(template).get("restartPolicy", "Always")
     if restart in ("Never", "OnFailure"):
         yield unsupported("spec.template.spec.restartPolicy", restart, ("Always",))

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing_extensions import override
 
 from devcluster import names, quantity
-from devcluster.errors import StatusCause, forbidden_field, invalid_value, required, unsupported
+from devcluster.errors import FieldCause, forbidden_field, invalid_value, required, unsupported
 from devcluster.objects import Object, meta, spec, status
 from devcluster.schema import TYPES
 from devcluster.strategies.base import Strategy
@@ -45,11 +45,11 @@ class PersistentVolumeStrategy(Strategy):
             found["hostPath"].setdefault("type", "")
 
     @override
-    def validate(self, obj: Object) -> list[StatusCause]:
+    def validate(self, obj: Object) -> list[FieldCause]:
         return list(_volume_causes(spec(obj)))
 
     @override
-    def validate_update(self, new: Object, old: Object) -> list[StatusCause]:
+    def validate_update(self, new: Object, old: Object) -> list[FieldCause]:
         causes = self.validate(new)
         after, before = spec(new), spec(old)
         if any(after.get(source) != before.get(source) for source in _SOURCES):
@@ -59,7 +59,7 @@ class PersistentVolumeStrategy(Strategy):
         return causes
 
 
-def _volume_causes(found: Object) -> Iterator[StatusCause]:
+def _volume_causes(found: Object) -> Iterator[FieldCause]:
     modes = found.get("accessModes") or []
     if not modes:
         yield required("spec.accessModes")
@@ -69,7 +69,7 @@ def _volume_causes(found: Object) -> Iterator[StatusCause]:
         yield required("spec.capacity")
     if not capacity or set(capacity) != {"storage"}:
         shown = "null" if capacity is None else _compact(capacity)
-        yield StatusCause(
+        yield FieldCause(
             "FieldValueNotSupported", f'Unsupported value: {shown}: supported values: "storage"', "spec.capacity"
         )
     elif quantity.parse(capacity["storage"]) <= 0:
@@ -82,7 +82,7 @@ def _volume_causes(found: Object) -> Iterator[StatusCause]:
         yield unsupported("spec.volumeMode", found["volumeMode"], _VOLUME_MODES)
 
 
-def _source_causes(found: Object) -> Iterator[StatusCause]:
+def _source_causes(found: Object) -> Iterator[FieldCause]:
     given = [source for source in _SOURCES if source in found]
     if not given:
         yield required("spec", "must specify a volume type")
@@ -114,11 +114,11 @@ class PersistentVolumeClaimStrategy(Strategy):
         found.setdefault("resources", {})
 
     @override
-    def validate(self, obj: Object) -> list[StatusCause]:
+    def validate(self, obj: Object) -> list[FieldCause]:
         return list(_claim_causes(spec(obj)))
 
     @override
-    def validate_update(self, new: Object, old: Object) -> list[StatusCause]:
+    def validate_update(self, new: Object, old: Object) -> list[FieldCause]:
         causes = self.validate(new)
         if _frozen(new, old) != _frozen(old, old):
             causes.append(forbidden_field("spec", _FROZEN_CLAIM))
@@ -130,7 +130,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         return causes
 
 
-def _claim_causes(found: Object) -> Iterator[StatusCause]:
+def _claim_causes(found: Object) -> Iterator[FieldCause]:
     modes = found.get("accessModes") or []
     if not modes:
         yield required("spec.accessModes", "at least 1 access mode is required")
@@ -148,7 +148,7 @@ def _claim_causes(found: Object) -> Iterator[StatusCause]:
         yield unsupported("spec.volumeMode", found["volumeMode"], _VOLUME_MODES)
 
 
-def _mode_causes(modes: list[str]) -> Iterator[StatusCause]:
+def _mode_causes(modes: list[str]) -> Iterator[FieldCause]:
     for mode in modes:
         if mode not in _ACCESS_MODES:
             yield unsupported("spec.accessModes", mode, _ACCESS_MODES)

@@ -18,7 +18,7 @@ from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 from app.domain.errors import InvalidManifest
 from app.domain.kinds.base import PodlessKind
-from app.domain.kinds.podless_status import Outcome
+from app.domain.kinds.podless_status import PodlessStatus
 from app.domain.reconcile.conditions import merged
 from app.services.sample_drafts import drafted
 from tests.domain.cache.made import a_job, a_set
@@ -56,7 +56,7 @@ def a_row(record: SetRecord | JobRecord, **changes: Any) -> SampleRow:
         "reason": record.complaint.reason if record.complaint else "",
         "message": record.complaint.message if record.complaint else "",
         "record": record,
-        "outcome": Outcome(conditions=merged((), kind.conditions(record), NOW, 1)),
+        "outcome": PodlessStatus(conditions=merged((), kind.conditions(record), NOW, 1)),
         "observed_at": NOW,
         "cache_observed_at": None,
     }

@@ -20,7 +20,7 @@ from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import SampleEvent
 from app.domain.cache.vocabulary import SampleJobPhase
-from app.domain.kinds.podless_status import concluded
+from app.domain.kinds.podless_status import updated_status
 from app.domain.status.records import ACTOR_CONTROLLER
 from app.domain.vocabulary import TERMINAL_PHASES
 
@@ -178,7 +178,7 @@ async def persist(db: Database, lease: Lease, done: SamplePass, now: datetime) -
 
 async def _write(connection: Connection, before: SampleRow, done: SamplePass, now: datetime) -> None:
     is_line = done.gone or (before.phase, before.reason, before.message) != (done.phase, done.reason, done.message)
-    outcome = concluded(before.of_kind, before.outcome, done.record, done.generation, now)
+    outcome = updated_status(before.of_kind, before.outcome, done.record, done.generation, now)
     is_news = (
         is_line
         or bool(done.events)

@@ -19,7 +19,7 @@ from app.db.idempotency import IdempotencyKey, KeyInFlight
 from app.db.jobs.submit import Answer, NameTaken
 from app.db.samples.rows import COLUMNS, SampleRow, first_record, record_document, sample_row
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
-from app.domain.kinds.podless_status import Outcome
+from app.domain.kinds.podless_status import PodlessStatus
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameKind
 from app.faultpoints import FaultPoint, reached
@@ -194,7 +194,7 @@ def first_row(new: NewSample) -> SampleRow:
         reason="",
         message="",
         record=record,
-        outcome=Outcome(),
+        outcome=PodlessStatus(),
         observed_at=None,
         cache_observed_at=None,
     )

@@ -10,7 +10,7 @@ from app.db import codec
 from app.db.engine import Database
 from app.db.resources import Stored
 from app.domain.kinds.base import PodlessKind
-from app.domain.kinds.podless_status import Outcome
+from app.domain.kinds.podless_status import PodlessStatus
 from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.plan import Manifest
 from app.domain.status.records import Condition
@@ -45,7 +45,7 @@ class SampleRow:
     reason: str
     message: str
     record: Any
-    outcome: Outcome
+    outcome: PodlessStatus
     observed_at: datetime | None
     cache_observed_at: datetime | None
 
@@ -85,7 +85,7 @@ SELECT seq, at, type, reason, message FROM sample_events WHERE uid = $1 AND seq 
 
 
 def sample_row(row: Mapping[str, Any]) -> SampleRow:
-    outcome = Outcome(
+    outcome = PodlessStatus(
         conditions=codec.load(row["conditions"], tuple[Condition, ...]),
         started_at=row["started_at"],
         finished_at=row["finished_at"],

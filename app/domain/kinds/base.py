@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -49,13 +49,6 @@ class Figures(BaseModel):
     )
 
 
-class Record(Protocol):
-    """What Postgres keeps of an object for its controller: a frozen dataclass whose fields all have defaults."""
-
-    @property
-    def phase(self) -> StrEnum: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What the figures of an object may be made of. `gone` says that nothing of a deleted object is left."""
@@ -77,7 +70,7 @@ class PodlessKind(Kind):
     name_max: ClassVar[int] = DNS_LABEL_MAX
     has_objects: ClassVar[bool] = False
     is_about_set: ClassVar[bool] = False  # lists can be filtered by the SampleSet that the objects are about
-    record: ClassVar[type[Any]]  # a Record
+    record: ClassVar[type[Any]]  # a frozen dataclass with a `phase`, whose fields all have defaults
     phases: ClassVar[type[StrEnum]]
     ended: ClassVar[frozenset[str]] = frozenset()  # phases in which there is nothing left to do
     figures: ClassVar[type[Figures]] = Figures
