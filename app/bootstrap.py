@@ -40,7 +40,7 @@ from app.loops.supervisor import Loop, Supervisor
 from app.main import create_app
 from app.readiness import Readiness
 from app.services.access import Access, OpenAccess, TokenAccess
-from app.services.gateway import Assembly, Check, Hints, Services
+from app.services.gateway import Check, Services
 from app.services.logs import ClusterLogs
 from app.settings import ENV_PREFIX, Settings
 from app.shutdown import Watchdog
@@ -287,20 +287,21 @@ def _services(
         stopping = Check(name="shutdown", ok=False, detail="this process is about to stop")
         return [*([stopping] if stop.is_set() else ()), *await ready()]
 
-    return Assembly(
+    return Services(
         db=opened.db,
         clock=opened.clock,
         access=_access(settings, opened),
         planner=planner,
         installation_key=opened.installation.key,
-        hints=Hints(intent=intent_hint, feed=feed_hint),
+        intent_hint=intent_hint,
+        feed_hint=feed_hint,
         readiness=readiness,
         log_reader=ClusterLogs(opened.api) if opened.api is not None else None,
         namespaces=settings.served_namespaces(),
         stale_after=timedelta(seconds=settings.stale_after),
         cache_limits=settings.cache_limits(),
-        lasting_limits=settings.lasting(),
-    ).build()
+        long_request_limits=settings.long_requests(),
+    )
 
 
 def _access(settings: Settings, opened: Connections) -> Access:

@@ -19,7 +19,7 @@ from app.db.jobs.submit import Answer, NewJob, Submitted, submit
 from app.domain.decoding import decode_json
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.planning import Planner
-from app.services.reading import Address, Reading
+from app.services.reading import Address, JobReader
 from app.services.submitting_jobs import JobSubmitter
 from bench.bodies import encode, generic_job
 from bench.client import Measured
@@ -106,7 +106,7 @@ async def _commit_cost(db: Database, submitter: JobSubmitter, kept: _Kept, rende
 
 async def of_status(db: Database, address: Address, under_load: Measured) -> dict[str, float]:
     """CPU seconds of a poll that is answered from the cache, by stage."""
-    reading = Reading(db, Planner(installation=str(uuid4())))
+    reading = JobReader(db, Planner(installation=str(uuid4())))
 
     async def version() -> object:
         return await reading.version(address)
@@ -116,7 +116,7 @@ async def of_status(db: Database, address: Address, under_load: Measured) -> dic
 
 async def render_of_status(db: Database, address: Address) -> float:
     """What a change costs once, whoever polls: reading the row and rendering it."""
-    reading = Reading(db, Planner(installation=str(uuid4())))
+    reading = JobReader(db, Planner(installation=str(uuid4())))
 
     async def read_and_render() -> object:
         return status_bytes(await reading.row(address))

@@ -9,7 +9,7 @@ from app.db.autoscaler_runs import AutoscalerRun, StoredRun
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob, ScalingDecision, Verdict
 from app.domain.vocabulary import JobPhase
-from app.services.autoscaling import Rehearsal
+from app.services.autoscaling import AutoscalerDryRun
 
 
 class AmountView(View):
@@ -143,7 +143,7 @@ def _run(stored: StoredRun, seen: NamespaceSet, *, with_capacity: bool) -> Autos
     )
 
 
-def rehearsal_view(found: Rehearsal, seen: NamespaceSet) -> RehearsalView:
+def rehearsal_view(found: AutoscalerDryRun, seen: NamespaceSet) -> RehearsalView:
     inventory = found.run.inventory or Inventory()
     return RehearsalView(
         observed_at=found.observed_at,

@@ -28,7 +28,7 @@ from app.domain.vocabulary import JobPhase
 from app.services.control import JobControl
 from app.services.gateway import Services
 from app.services.manifests import Sampler
-from app.services.reading import Address, Reading
+from app.services.reading import Address, JobReader
 from app.services.submitting_jobs import JobSubmitter, PreparedJob
 
 _LOADED_REPLICAS: Final = 2000  # a page of a hundred jobs may have a million
@@ -56,7 +56,7 @@ class JobsResource(Resource):
     examples = Examples(manifest=MANIFEST, patch={"metadata": {"labels": {"team": "vision"}}})
 
     @override
-    def reading(self, services: Services) -> Reading:
+    def reading(self, services: Services) -> JobReader:
         return services.reading
 
     @override
@@ -86,11 +86,11 @@ class JobsResource(Resource):
         items: list[bytes] = []
         size = 0
         for portion in _portions(rows):
-            belongings = await api.services.reading.belongings_of([row for row in portion if poller.kept(row) is None])
+            related = await api.services.reading.related_rows([row for row in portion if poller.kept(row) is None])
             for row in portion:
                 item = poller.kept(row)
                 if item is None:
-                    item = await poller.of_row(row, belongings[row.uid])
+                    item = await poller.of_row(row, related[row.uid])
                     await asyncio.sleep(0)  # a page of 500 jobs takes longer to render than others should wait
                 size += len(item.body)
                 if items and size > max_bytes:

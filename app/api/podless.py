@@ -28,9 +28,9 @@ from app.domain.kinds.base import Facts, PodlessKind
 from app.domain.listing import Criteria
 from app.services.gateway import Services
 from app.services.manifests import Sampler
+from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
+from app.services.podless_drafts import PodlessDraft
 from app.services.reading import Address
-from app.services.sample_drafts import SampleDraft
-from app.services.samples import SampleEditor, SampleReader, SampleSubmitter
 
 
 class PodlessResource(Resource):
@@ -50,15 +50,15 @@ class PodlessResource(Resource):
         self.examples = Examples(manifest=kind.example, patch=kind.example_patch)
 
     @override
-    def reading(self, services: Services) -> SampleReader:
+    def reading(self, services: Services) -> PodlessReader:
         return services.podless[self.name].reading
 
     @override
-    def submitter(self, services: Services) -> SampleSubmitter:
+    def submitter(self, services: Services) -> PodlessSubmitter:
         return services.podless[self.name].submitter
 
     @override
-    def editor(self, services: Services) -> SampleEditor:
+    def editor(self, services: Services) -> PodlessEditor:
         return services.podless[self.name].editor
 
     @override
@@ -95,7 +95,7 @@ class PodlessResource(Resource):
         return {row.uid: self.status_of(row) for row in page.rows}
 
     @override
-    async def dry_run_bytes(self, prepared: SampleDraft, sampler: Sampler) -> bytes:
+    async def dry_run_bytes(self, prepared: PodlessDraft, sampler: Sampler) -> bytes:
         return _json(ResourceDryRunView(dry_run=True, manifest=prepared.manifest))
 
     def view_of(self, row: SampleRow) -> BaseModel:

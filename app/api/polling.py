@@ -18,7 +18,7 @@ from app.db.jobs.rows import JobRow
 from app.offload import is_large, offloaded
 from app.services.freshness import Freshness
 from app.services.gateway import Services
-from app.services.reading import Address, Belongings
+from app.services.reading import Address, RelatedRows
 from app.services.submitting_jobs import LARGE_JOB
 
 JSON: Final = "application/json"
@@ -65,22 +65,22 @@ class Poller:
             self._known.popitem(last=False)
         return rendered
 
-    async def of_row(self, row: JobRow, belongings: Belongings) -> Rendered:
+    async def of_row(self, row: JobRow, related: RelatedRows) -> Rendered:
         """Render the whole job, in another thread if it is large, or take what was rendered."""
         kept = self.kept(row)
         if kept is not None:
             return kept
-        if len(belongings.replicas) + len(belongings.attempts) > LARGE_JOB or is_large(row.manifest):
-            body = await offloaded(job_bytes, self._services.planner, row, belongings)
+        if len(related.replicas) + len(related.attempts) > LARGE_JOB or is_large(row.manifest):
+            body = await offloaded(job_bytes, self._services.planner, row, related)
         else:
-            body = job_bytes(self._services.planner, row, belongings)
+            body = job_bytes(self._services.planner, row, related)
         return self._keep(Shown.WHOLE, row, whole_tag(row.uid, row.version), body)
 
     def kept(self, row: JobRow) -> Rendered | None:
         return self._cache.get((Shown.WHOLE, row.uid, row.version))
 
     async def of_job(self, row: JobRow) -> Rendered:
-        """The whole job for a row just read or written; its belongings are read unless it was rendered before."""
+        """The whole job for a row just read or written; its related rows are read unless it was rendered before."""
         kept = self.kept(row)
         if kept is not None:
             return kept

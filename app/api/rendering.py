@@ -30,13 +30,13 @@ from app.domain.dialects.base import Scaling, StatusFacts
 from app.domain.planning import Planner
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Condition, JobStatus, ScaleRecord
-from app.services.reading import Belongings, Event, ReplicaStory
+from app.services.reading import RelatedRows, ReplicaHistory, ResourceEvent
 from app.services.submitting_jobs import PreparedJob
 
 CACHE_BYTES: Final = 64 * 1024 * 1024
 # What an entry costs beside its bytes.
 _OVERHEAD: Final = 256
-_NONE_YET: Final = Belongings()
+_NONE_YET: Final = RelatedRows()
 
 
 class Sized(Protocol):
@@ -73,8 +73,8 @@ class RenderCache(Generic[_T]):
             self._bytes -= len(dropped.body) + _OVERHEAD
 
 
-def job_bytes(planner: Planner, job: JobRow, belongings: Belongings = _NONE_YET) -> bytes:
-    """The whole job; its native status is made of its belongings."""
+def job_bytes(planner: Planner, job: JobRow, related: RelatedRows = _NONE_YET) -> bytes:
+    """The whole job; its native status is made of its related."""
     accepted = planner.read(job.manifest, job.uid, job.generation)
     dialect = accepted.dialect
     view = JobView(
@@ -83,7 +83,7 @@ def job_bytes(planner: Planner, job: JobRow, belongings: Belongings = _NONE_YET)
         retry_of=job.retry_of,
         scaling=_scaling(dialect.scaling(accepted)),
         status=_status(job.status),
-        native_status=dialect.native_status(accepted, _facts(job, belongings)),
+        native_status=dialect.native_status(accepted, _facts(job, related)),
         conditions=[condition_view(condition) for condition in job.status.conditions],
     )
     return view.model_dump_json(by_alias=True).encode()
@@ -136,7 +136,7 @@ def joined_bytes(items: Iterable[bytes]) -> bytes:
     return list_bytes(items, None)
 
 
-def replica_view(story: ReplicaStory) -> ReplicaView:
+def replica_view(story: ReplicaHistory) -> ReplicaView:
     replica = story.stored.replica
     now = replica.attempt
     return ReplicaView(
@@ -192,7 +192,7 @@ def scale_record_view(record: ScaleRecord) -> ScaleRecordView:
     )
 
 
-def event_view(event: Event) -> EventView:
+def event_view(event: ResourceEvent) -> EventView:
     task, rank = event.key or (None, None)
     return EventView(
         source=event.source,
@@ -208,12 +208,12 @@ def event_view(event: Event) -> EventView:
     )
 
 
-def _facts(job: JobRow, belongings: Belongings) -> StatusFacts:
+def _facts(job: JobRow, related: RelatedRows) -> StatusFacts:
     return StatusFacts(
         status=job.status,
-        replicas=belongings.replicas,
-        attempts=belongings.attempts,
-        scale_records=belongings.scale_records,
+        replicas=related.replicas,
+        attempts=related.attempts,
+        scale_records=related.scale_records,
         reported=job.reported or {},
         created_at=job.created_at,
         deleted=job.deleted_at is not None,

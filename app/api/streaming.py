@@ -13,11 +13,11 @@ from typing_extensions import override
 from app.api.broadcast import Batch, Tell, event_bytes
 from app.api.dependencies import Caller
 from app.api.errors import problem_of
-from app.api.lasting import LastingResponse
+from app.api.long_requests import LongResponse
 from app.cancellation import rounds
 from app.db.errors import DatabaseUnavailable
 from app.domain.errors import DomainError
-from app.services.lasting import Ending, Kind
+from app.services.long_requests import EndReason, LongRequestKind
 from app.services.watching import Interest, Position, parse_position
 
 _LIFE_SECONDS: Final = 600.0
@@ -48,13 +48,13 @@ async def stream(caller: Caller, interest: Interest, last_event_id: str | None, 
     return _Stream(caller, interest, last_event_id, tell)
 
 
-class _Stream(LastingResponse):
+class _Stream(LongResponse):
     """One client's stream. It holds no connection to Postgres while it waits."""
 
     media_type = "text/event-stream"
 
     def __init__(self, caller: Caller, interest: Interest, last_event_id: str | None, tell: Tell) -> None:
-        super().__init__(caller, Kind.STREAM, _LIFE_SECONDS)
+        super().__init__(caller, LongRequestKind.STREAM, _LIFE_SECONDS)
         self._watcher = caller.services.watcher
         self._interest = interest
         self._last_event_id = last_event_id
@@ -68,8 +68,8 @@ class _Stream(LastingResponse):
         return self._events()
 
     @override
-    def last_words(self, ending: Ending | None, error: DomainError) -> bytes:
-        if ending is Ending.SHUTDOWN:
+    def last_words(self, ending: EndReason | None, error: DomainError) -> bytes:
+        if ending is EndReason.SHUTDOWN:
             return event_bytes("shutdown", self._position, b"{}")
         return event_bytes("denied", self._position, bytes(problem_of(error).body))
 

@@ -2,9 +2,9 @@
 
 from app.api.conditional import unchanged
 from app.api.dependencies import Caller
-from app.api.lasting import attended
+from app.api.long_requests import attended
 from app.api.shared_polls import Look, Poll
-from app.services.lasting import DENIED, Kind, refusal
+from app.services.long_requests import DENIED, LongRequestKind, refusal
 
 
 async def latest(caller: Caller, poll: Poll, if_none_match: str | None, wait: int) -> Look:
@@ -21,12 +21,12 @@ async def latest(caller: Caller, poll: Poll, if_none_match: str | None, wait: in
     with caller.api.polls.joined(poll) as (question, waiter):
         look = await question.current(if_none_match)
         if unchanged(if_none_match, look.tag):
-            async with attended(caller, Kind.POLL, wait) as held:
+            async with attended(caller, LongRequestKind.POLL, wait) as tracked:
                 while unchanged(if_none_match, look.tag):
                     await waiter.wait(wait)
                     look = await question.after_news(if_none_match)
-            if held.ended in DENIED:
-                raise refusal(held.ended)
+            if tracked.end_reason in DENIED:
+                raise refusal(tracked.end_reason)
         return look if unchanged(if_none_match, look.tag) else await question.body(look)
 
 

@@ -1,5 +1,5 @@
-"""What the gateway can be asked to do. One transaction each; none of them touches the cluster.
+"""The use cases of the API. Each runs in one transaction, and none of them calls the cluster.
 
-The one named exception is `logs`, which reads a container's log through. Callers are expected to have been told by
-`access` what they may do; time and randomness come in as arguments.
+The one exception is `logs`, which reads the log of a running container. The caller of a service has checked with
+`access` what the principal may do. Clocks and randomness are arguments.
 """

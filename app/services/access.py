@@ -1,8 +1,8 @@
-"""Who is calling, and what they may do where.
+"""Authentication and authorization.
 
     Authorization header ─▶ Principal(role, namespaces) ─▶ may(verb, namespace)
 
-A namespace that a principal may not see does not exist for it.
+For a principal, a namespace outside its own does not exist: it gets NotFound, never Forbidden.
 """
 
 import hashlib
@@ -22,15 +22,16 @@ from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import Forbidden, NotFound, Unauthenticated, shorten
 from app.domain.kubernetes import names
 
-# A revoked token works for this long at most, and a polling client costs one look-up in this time.
-_TRUSTED_SECONDS: Final = 5.0
-_MAX_REMEMBERED: Final = 4096
+# How long a verified token is cached: a revoked token works this long at most, and a polling client causes one query in
+# this time.
+_CACHE_SECONDS: Final = 5.0
+_MAX_CACHED: Final = 4096  # bounds the memory that invented tokens can use
 _MAX_TOKEN_LENGTH: Final = 512
 ANY_NAMESPACE: Final = "*"  # in a stored token
 
 
 class Verb(StrEnum):
-    """What a request does to jobs."""
+    """What a request does to resources."""
 
     READ = "read"
     SUBMIT = "submit"
@@ -47,7 +48,14 @@ _ALLOWED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """A caller. `namespaces` None is all of them; `id` scopes idempotency keys."""
+    """The caller of a request.
+
+    Args:
+        id: the id of the token. Idempotency keys of different ids never conflict.
+        name: the actor in history rows.
+        role: determines the allowed verbs.
+        namespaces: the namespaces that the caller may use; None means all of them.
+    """
 
     id: str
     name: str
@@ -59,9 +67,10 @@ class Principal:
 
     @property
     def administers(self) -> bool:
-        """Whether the caller may decide for the whole installation: an admin of all namespaces.
+        """Whether the caller is an admin of all namespaces, and so of the whole installation.
 
-        What an admin exempts from the pod policy can take over a node, and with it every namespace.
+        Exemptions from the pod policy require this: a pod that is exempt can take over its node, and with it the pods
+        of every namespace.
         """
         return self.namespaces is None and Verb.ADMINISTER in _ALLOWED[self.role]
 
@@ -71,7 +80,7 @@ def may(principal: Principal, verb: Verb, namespace: str) -> bool:
 
 
 def refused_namespaces(namespaces: Sequence[str], served: NamespaceSet) -> list[str]:
-    """A sentence about each namespace that a new token cannot reach."""
+    """Return a message for each name that cannot be a namespace of a token. `served` are the served namespaces."""
     wrong = ((name, names.dns_label(name)) for name in namespaces)
     return [
         f"{shorten(name)}: {problem or 'this namespace is not served here'}"
@@ -81,65 +90,65 @@ def refused_namespaces(namespaces: Sequence[str], served: NamespaceSet) -> list[
 
 
 def require(principal: Principal, verb: Verb, namespace: str) -> None:
-    """Refuse what `may` does not allow.
+    """Require that the principal may do this in the namespace.
 
     Raises:
-        NotFound: the namespace is not the principal's to see, and we do not say whether it exists.
-        Forbidden: it is, but not for this.
+        NotFound: the principal may not see the namespace. The answer is the same if the namespace does not exist.
+        Forbidden: the principal may see the namespace, but its role does not allow the verb.
     """
     if may(principal, verb, namespace):
         return
     if not principal.sees(namespace):
         raise NotFound("there is no such namespace")
-    raise Forbidden(f"the role {principal.role} does not allow to {verb} in this namespace")
+    raise Forbidden(f"the role {principal.role} does not allow the verb {verb} in this namespace")
 
 
 class Access(Protocol):
-    """How a request's Authorization header becomes a principal."""
+    """Authenticates requests."""
 
     async def authenticate(self, authorization: str | None) -> Principal:
-        """The caller.
+        """Return the caller with this Authorization header.
 
         Raises:
-            Unauthenticated: it is nobody we know.
+            Unauthenticated: the header is missing or malformed, or its token is not valid.
         """
         ...
 
     async def current(self, ids: Collection[str]) -> Mapping[str, Principal]:
-        """Those of the principals with these ids that are still allowed in, as Postgres has them now, by id."""
+        """Return the principals with these ids, read now, by id. Those of revoked tokens are missing."""
         ...
 
 
 class OpenAccess(Access):
-    """Everybody may do everything: for a laptop's loopback interface and nothing else."""
+    """Treats each caller as an admin of all namespaces. Only for a loopback interface."""
 
-    _somebody = Principal(id="", name="anonymous", role=Role.ADMIN)
+    _anonymous = Principal(id="", name="anonymous", role=Role.ADMIN)
 
     @override
     async def authenticate(self, authorization: str | None) -> Principal:
-        return self._somebody
+        return self._anonymous
 
     @override
     async def current(self, ids: Collection[str]) -> Mapping[str, Principal]:
-        return {self._somebody.id: self._somebody}
+        return {self._anonymous.id: self._anonymous}
 
 
 class TokenAccess(Access):
-    """Bearer tokens kept in Postgres, remembered briefly whether good or bad."""
+    """Verifies bearer tokens in Postgres, and caches valid and invalid tokens for a few seconds."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
-        self._remembered: OrderedDict[bytes, tuple[float, Principal | None]] = OrderedDict()
+        self._cached: OrderedDict[bytes, tuple[float, Principal | None]] = OrderedDict()
 
     @override
     async def authenticate(self, authorization: str | None) -> Principal:
         token = bearer(authorization)
-        key = hashlib.sha256(token.encode()).digest()
-        until, principal = self._remembered.get(key, (0.0, None))
+        key = hashlib.sha256(token.encode()).digest()  # the cache holds no secrets
+        until, principal = self._cached.get(key, (0.0, None))
         if until <= self._clock.monotonic():
             principal = await self._verify(token)
-            self._remember(key, principal)
+            self._cache(key, principal)
         if principal is None:
             raise Unauthenticated("the token is unknown or has been revoked", code="InvalidToken")
         return principal
@@ -155,11 +164,11 @@ class TokenAccess(Access):
         await tokens.touch(self._db, found.id, self._clock.now())
         return _principal(found)
 
-    def _remember(self, key: bytes, principal: Principal | None) -> None:
-        self._remembered[key] = (self._clock.monotonic() + _TRUSTED_SECONDS, principal)
-        self._remembered.move_to_end(key)
-        while len(self._remembered) > _MAX_REMEMBERED:
-            self._remembered.popitem(last=False)
+    def _cache(self, key: bytes, principal: Principal | None) -> None:
+        self._cached[key] = (self._clock.monotonic() + _CACHE_SECONDS, principal)
+        self._cached.move_to_end(key)
+        while len(self._cached) > _MAX_CACHED:
+            self._cached.popitem(last=False)
 
 
 def _principal(token: tokens.Token) -> Principal:
@@ -173,13 +182,13 @@ def _principal(token: tokens.Token) -> Principal:
 
 
 def bearer(authorization: str | None) -> str:
-    """The token of an Authorization header.
+    """Return the token of an Authorization header.
 
     Raises:
-        Unauthenticated: there is none.
+        Unauthenticated: the header is missing or has another form than `Bearer <token>`.
     """
     if authorization is None:
-        raise Unauthenticated("the request carries no token: send Authorization: Bearer <token>")
+        raise Unauthenticated("the request has no token: send Authorization: Bearer <token>")
     scheme, _, token = authorization.partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token or not token.isascii() or len(token) > _MAX_TOKEN_LENGTH:

@@ -1,4 +1,4 @@
-"""What the autoscaler did of late, and what it would do with what it last saw."""
+"""The recorded runs of the autoscaler, and a dry run of its decisions on the last recorded inventory."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from app.domain.scaling.dry_run import dry_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsal:
-    """`run` is what was seen at `observed_at`, `age` seconds ago, with the decisions that follow from it now."""
+class AutoscalerDryRun:
+    """The last recorded run with new decisions. It was observed at `observed_at`, `age` seconds ago."""
 
     run: AutoscalerRun
     observed_at: datetime
@@ -23,28 +23,29 @@ class Rehearsal:
 
 
 class Autoscaling:
-    """Reads what the controller recorded; nothing here looks at the cluster."""
+    """Reads what the controller recorded. It does not call the cluster."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
 
     async def runs(self, *, before: int | None, limit: int) -> Sequence[StoredRun]:
-        """The newest first."""
+        """Return at most `limit` runs older than the run `before`, newest first."""
         return await autoscaler_runs.page(self._db, before=NEWEST if before is None else before, limit=limit)
 
-    async def rehearse(self, max_load: float | None) -> Rehearsal:
-        """Decide anew on the last inventory and the jobs that were seen with it.
+    async def dry_run(self, max_load: float | None) -> AutoscalerDryRun:
+        """Return the decisions that follow from the last recorded inventory and jobs, under another `max_load` if
+        given.
 
         Raises:
-            NotFound: no inventory was ever stored.
+            NotFound: no run with an inventory is stored.
         """
         stored = await autoscaler_runs.last_seen(self._db)
         if stored is None or stored.run.inventory is None:
-            raise NotFound("the controller has not stored an inventory of the cluster yet", code="NoInventory")
+            raise NotFound("the controller has not recorded an inventory of the cluster yet", code="NoInventory")
         run = stored.run if max_load is None else replace(stored.run, max_load=max_load)
         outcome = await asyncio.to_thread(
             dry_run, stored.run.inventory, run.jobs, pending=bool(run.pending), max_load=run.max_load
         )
         age = (self._clock.now() - run.at).total_seconds()
-        return Rehearsal(run=replace(run, decisions=outcome.decisions), observed_at=run.at, age=max(0.0, age))
+        return AutoscalerDryRun(run=replace(run, decisions=outcome.decisions), observed_at=run.at, age=max(0.0, age))

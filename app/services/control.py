@@ -1,4 +1,4 @@
-"""What people change of a job that exists: its manifest, its size, whether it is paused, and that it shall end."""
+"""Edits of jobs: manifest, size, pause, cancel and delete."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -24,7 +24,7 @@ _Sizes: TypeAlias = Callable[[Scaling], Mapping[str, int]]
 
 
 class JobControl(Editor[JobRow, edits.Edit]):
-    """Adds to the edits of every resource those that only jobs have."""
+    """Edits jobs: what every resource has, and scale, pause, cancel and retry, which only jobs have."""
 
     def __init__(self, db: Database, planner: Planner, clock: Clock, hint: Hint) -> None:
         super().__init__(db, STORED_JOBS, "job", clock, hint)
@@ -47,7 +47,7 @@ class JobControl(Editor[JobRow, edits.Edit]):
 
     @override
     async def remove(self, row: JobRow, *, actor: str, at: datetime, reason: str) -> JobRow:
-        """Cancel the job if it lives, and take its objects away."""
+        """Cancel the job if it is live, and request the removal of its objects."""
         return await edits.request_remove(self._db, row.uid, actor=actor, at=at, delete=True, reason=reason)
 
     @override
@@ -64,17 +64,16 @@ class JobControl(Editor[JobRow, edits.Edit]):
         reason: str = "",
         precondition: Precondition,
     ) -> Changed[JobRow]:
-        """Give tasks these sizes; what is so already stays so.
+        """Set the sizes of tasks. A job that has these sizes does not change.
 
         Raises:
-            InvalidManifest: the request is unclear or goes beyond what the job allows.
-            Conflict: the job cannot be scaled, is over or about to be, or another one uses a name that it would need.
+            InvalidManifest: the request is ambiguous, or exceeds the bounds of the job.
+            Conflict: the job cannot be scaled, has ended or is being cancelled, or needs a name that another job uses.
         """
-
-        def sizes(scaling: Scaling) -> Mapping[str, int]:
-            return wanted_sizes(scaling, wanted)
-
-        return await self.edit(self._scale_request(namespace, name, sizes, actor, reason, precondition))
+        request = self._scale_request(
+            namespace, name, lambda scaling: wanted_sizes(scaling, wanted), actor, reason, precondition
+        )
+        return await self.edit(request)
 
     async def add(
         self,
@@ -86,21 +85,20 @@ class JobControl(Editor[JobRow, edits.Edit]):
         reason: str = "",
         precondition: Precondition,
     ) -> Changed[JobRow]:
-        """Give tasks so many more replicas than they shall have by then, or fewer: of two that add, both count.
+        """Change the sizes of tasks by these numbers of replicas. Concurrent changes add up.
 
         Raises:
             InvalidManifest, Conflict: as `scale`.
         """
-
-        def sizes(scaling: Scaling) -> Mapping[str, int]:
-            return shifted_sizes(scaling, deltas)
-
-        return await self.edit(self._scale_request(namespace, name, sizes, actor, reason, precondition))
+        request = self._scale_request(
+            namespace, name, lambda scaling: shifted_sizes(scaling, deltas), actor, reason, precondition
+        )
+        return await self.edit(request)
 
     async def pause(
         self, namespace: str, name: str, *, paused: bool, actor: str, message: str, precondition: Precondition
     ) -> Changed[JobRow]:
-        """Pause or resume; what is so already stays so."""
+        """Pause or resume the job. A job that is in this state does not change."""
 
         def change(row: JobRow) -> Accepted[Any]:
             stored = self._read(row)
@@ -122,7 +120,11 @@ class JobControl(Editor[JobRow, edits.Edit]):
     async def cancel(
         self, namespace: str, name: str, *, actor: str, reason: str, precondition: Precondition
     ) -> Changed[JobRow]:
-        """Ask for the end of a job that lives."""
+        """Request the end of a live job. A second request changes nothing.
+
+        Raises:
+            Conflict: the job has ended in another way, or was deleted.
+        """
         job = await self.current(namespace, name)
         precondition(job)
         if job.status.phase is JobPhase.CANCELLED or job.cancel_requested_at is not None:
@@ -133,9 +135,15 @@ class JobControl(Editor[JobRow, edits.Edit]):
         return Changed(row=changed, pending=True)
 
     def retry_document(self, job: JobRow, name: str | None) -> Manifest:
-        """The manifest for another go at a job that has ended."""
+        """Return the manifest of a new job that repeats this one. Without `name`, the new name is generated.
+
+        Raises:
+            Conflict: the job has not ended.
+        """
         if not job.status.phase.is_terminal:
-            raise Conflict(f"the job is {job.status.phase}: only a job that has ended is retried", code="NotFinished")
+            raise Conflict(
+                f"the job is {job.status.phase}: only a job that has ended can be retried", code="NotFinished"
+            )
         accepted = self._read(job)
         if accepted.dialect.supports_pause:
             accepted = accepted.dialect.with_pause(accepted, paused=False)
@@ -172,7 +180,7 @@ class JobControl(Editor[JobRow, edits.Edit]):
         draft = self._planner.draft(document, namespace, str, stored=kept, administers=administers)
         errors = draft.accepted.dialect.changes(kept, draft.manifest)
         if errors:
-            raise InvalidManifest("the edit changes what cannot be changed", code="ImmutableField", errors=errors)
+            raise InvalidManifest("the edit changes immutable fields", code="ImmutableField", errors=errors)
         return draft.accepted
 
     def _read(self, row: JobRow) -> Accepted[Any]:
@@ -181,11 +189,11 @@ class JobControl(Editor[JobRow, edits.Edit]):
     def _scale_request(
         self, namespace: str, name: str, sizes: _Sizes, actor: str, reason: str, precondition: Precondition
     ) -> EditRequest[JobRow]:
-        def goes_on(job: JobRow) -> None:
+        def require_live(job: JobRow) -> None:
             precondition(job)
             self.require_editable(job)
             if job.cancel_requested_at is not None:
-                raise Conflict("the job is being cancelled: it will not have another size", code="Cancelling")
+                raise Conflict("the job is being cancelled, so it cannot be scaled", code="Cancelling")
 
         def change(row: JobRow) -> Accepted[Any]:
             stored = self._read(row)
@@ -199,11 +207,11 @@ class JobControl(Editor[JobRow, edits.Edit]):
             actor=actor,
             reason="ScaleRequested",
             message=reason,
-            precondition=goes_on,
+            precondition=require_live,
         )
 
 
 def _stem(name: str) -> str:
-    """A retry of a retry is called like the first."""
+    """Return the name without a generated suffix, so that the name does not grow with each retry of a retry."""
     head, _, tail = name.rpartition("-")
     return head if head and len(tail) == 5 and not set("aeiou01") & set(tail) else name

@@ -1,4 +1,8 @@
-"""Edits and deletions of the objects of any resource: one transaction each, decided again if another came first."""
+"""Edits and deletions of the objects of any resource, with optimistic concurrency.
+
+An edit reads a version of the object, computes the next one without a lock, and stores it if the version is still
+current. Otherwise it starts again.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,17 +21,18 @@ from app.domain.plan import Manifest
 from app.offload import offloaded_if_large
 from app.services.submitting import Hint
 
-# Raises PreconditionFailed when the row is not the version that the caller decided on.
+# Raises PreconditionFailed unless the row is a version that the client accepts (If-Match).
 Precondition: TypeAlias = Callable[[StoredRow], None]
 _Edit = TypeVar("_Edit")
 
-# Without a precondition an edit that met another is decided again on what that one left.
+# An edit starts again at most this often. Each time, another edit of the same object was stored, so this many in a row
+# are a fight between two clients rather than bad luck.
 _MAX_TRIES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed(Generic[Row]):
-    """The row afterwards; `pending` says that the cluster has yet to carry it out."""
+    """The row after an edit. `pending` is True if the controller has not carried the edit out yet."""
 
     row: Row
     pending: bool
@@ -35,10 +40,15 @@ class Changed(Generic[Row]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditRequest(Generic[Row]):
-    """An edit that was asked for. `keeps_objects`: it changes neither how many replicas there are nor what they need.
+    """A requested edit.
 
-    `change` makes of the row something that has the new `manifest`. `reason` and `message` are for the history.
-    `document` is what the caller sent, if anything.
+    Args:
+        change: computes the next version from the row. The result has a field `manifest`.
+        reason: the reason in the history row.
+        message: the message in the history row.
+        precondition: raises PreconditionFailed or Conflict if the row must not be edited.
+        keeps_objects: whether the edit leaves the number of replicas and their names as they are.
+        document: the document that the client sent, if any. Large documents are processed in a thread.
     """
 
     namespace: str
@@ -53,9 +63,10 @@ class EditRequest(Generic[Row]):
 
 
 class Editor(ABC, Generic[Row, _Edit]):
-    """Changes the objects of one resource. `what` names one of them.
+    """Edits and deletes objects of one resource.
 
-    The controller learns of a change by the intent that is left in the row.
+    An edit stores intent, which the controller carries out. `what` is the word for an object in messages. `hint`
+    announces a change to the controller.
     """
 
     def __init__(self, db: Database, where: Stored[Row], what: str, clock: Clock, hint: Hint) -> None:
@@ -67,37 +78,38 @@ class Editor(ABC, Generic[Row, _Edit]):
 
     @abstractmethod
     def require_editable(self, row: Row) -> None:
-        """Raises Conflict for an object that has ended or was deleted."""
+        """Raise Conflict if the object has ended or was deleted."""
 
     @abstractmethod
     def revised(self, row: Row, document: Manifest, *, administers: bool) -> Any:
-        """The document, which names the object of the row, as the next version of the manifest: something
-        that has it as `manifest`.
+        """Validate the document as the next version of the object. The result has it, with defaults, as `manifest`.
+
+        `administers` says whether the caller may exempt the object from the pod policy.
 
         Raises:
-            InvalidManifest: it is not valid, or changes what cannot be changed.
-            Forbidden: it violates the pod policy where the stored manifest does not.
+            InvalidManifest: the document is not valid, or changes immutable fields.
+            Forbidden: the document violates the pod policy in a place where the stored manifest does not.
         """
 
     @abstractmethod
     def edit_of(self, row: Row, edited: Any, request: EditRequest[Row]) -> _Edit:
-        """What is handed to the database; `edited` is what the request made of the row."""
+        """Return the arguments of `store`. `edited` is the result of the request's `change`."""
 
     @abstractmethod
     async def store(self, row: Row, edit: _Edit) -> Row:
-        """Store the edit of this version of the row. Raises PreconditionFailed if there is another version."""
+        """Store the edit. Raise PreconditionFailed if the row has another version by then."""
 
     @abstractmethod
     async def remove(self, row: Row, *, actor: str, at: datetime, reason: str) -> Row:
-        """Ask for the removal of the object."""
+        """Request the deletion of the object."""
 
     @abstractmethod
     def is_carried_out(self, row: Row) -> bool:
-        """Whether the cluster is as the manifest says."""
+        """Whether the controller has carried out the current generation."""
 
     @abstractmethod
     def is_gone(self, row: Row) -> bool:
-        """Whether nothing of a deleted object is left."""
+        """Whether the cluster has no objects left of a deleted object."""
 
     async def replace(
         self,
@@ -109,7 +121,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         precondition: Precondition,
         administers: bool = False,
     ) -> Changed[Row]:
-        """The whole manifest anew, within what the kind lets be changed."""
+        """Replace the manifest. Immutable fields must stay."""
 
         def change(row: Row) -> Any:
             return self.revised(row, _of_same(row, document), administers=administers)
@@ -135,7 +147,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         precondition: Precondition,
         administers: bool = False,
     ) -> Changed[Row]:
-        """RFC 7396 on the stored manifest."""
+        """Apply a JSON merge patch (RFC 7396) to the stored manifest."""
 
         def change(row: Row) -> Any:
             document = merge_patch(as_posted(row.manifest), patch)
@@ -150,7 +162,7 @@ class Editor(ABC, Generic[Row, _Edit]):
     async def delete(
         self, namespace: str, name: str, *, actor: str, reason: str = "", precondition: Precondition
     ) -> Changed[Row]:
-        """Take all objects of it away, and keep its record and history. Asked again, nothing changes."""
+        """Request the deletion. Record and history stay. A second request changes nothing."""
         row = await self.current(namespace, name)
         precondition(row)
         if row.deleted_at is None:
@@ -159,19 +171,23 @@ class Editor(ABC, Generic[Row, _Edit]):
         return Changed(row=row, pending=not self.is_gone(row))
 
     async def current(self, namespace: str, name: str) -> Row:
-        """The one that has the name, else the newest that had it. Raises NotFound."""
+        """Return the object with this name, or else the newest one that had it. Raise NotFound if there is none."""
         row = await resources.find(self._db, self._where, namespace, name)
         if row is None:
             raise NotFound(f"there is no such {self._what}")
         return row
 
     async def edit(self, request: EditRequest[Row]) -> Changed[Row]:
-        """Store what the request makes of the object as it is."""
+        """Compute the edit on the current version and store it.
+
+        Raises:
+            Conflict: the object cannot be edited now, or other edits came first every time.
+        """
         for _ in range(_MAX_TRIES):
             row = await self.current(request.namespace, request.name)
             request.precondition(row)
             self.require_editable(row)
-            edit = await offloaded_if_large((row.manifest, request.document), self._decide, row, request)
+            edit = await offloaded_if_large((row.manifest, request.document), self._compute, row, request)
             if edit is None:
                 return Changed(row=row, pending=not self.is_carried_out(row))
             try:
@@ -180,16 +196,16 @@ class Editor(ABC, Generic[Row, _Edit]):
                 continue
             self._hint()
             return Changed(row=changed, pending=True)
-        raise Conflict(f"the {self._what} changes faster than it can be edited: repeat it", code="Contended")
+        raise Conflict(f"other edits of the {self._what} came first every time: repeat the request", code="Contended")
 
-    def _decide(self, row: Row, request: EditRequest[Row]) -> _Edit | None:
-        """The edit of the object as it is now; None where it is as asked for."""
+    def _compute(self, row: Row, request: EditRequest[Row]) -> _Edit | None:
+        """Return the edit, or None if it would not change the manifest."""
         edited = request.change(row)
         return None if edited.manifest == row.manifest else self.edit_of(row, edited, request)
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396: null removes, objects merge, all else replaces."""
+    """Return `target` with the JSON merge patch (RFC 7396): null removes a field, objects merge, all else replaces."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -202,14 +218,14 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def _of_same(row: StoredRow, document: Manifest) -> Manifest:
-    """The document of an edit with the name, which it may leave out.
+    """Return the document of an edit with the name of the object, which it may omit.
 
     Raises:
-        InvalidManifest: it is that of another object.
+        InvalidManifest: the document has another API version, kind or name.
     """
     kept = row.manifest
     errors = [
-        FieldError(pointer=f"/{field}", code="Immutable", detail="may not be changed", accepted=str(kept[field]))
+        FieldError(pointer=f"/{field}", code="Immutable", detail="the field is immutable", accepted=str(kept[field]))
         for field in ("apiVersion", "kind")
         if document.get(field) != kept[field]
     ]
@@ -217,7 +233,7 @@ def _of_same(row: StoredRow, document: Manifest) -> Manifest:
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if name is not None and name != row.name:
         errors.append(
-            FieldError(pointer="/metadata/name", code="Immutable", detail="may not be changed", accepted=row.name)
+            FieldError(pointer="/metadata/name", code="Immutable", detail="the field is immutable", accepted=row.name)
         )
     if errors:
         raise InvalidManifest("the edit is of another object", code="ImmutableField", errors=errors)

@@ -1,4 +1,4 @@
-"""How old what we show is: the controller's heartbeat, read at most once a second however many ask."""
+"""How old the recorded status is, from the heartbeat of the controller."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,14 +10,15 @@ from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.heartbeats import Heartbeat
 
-_REFRESH_SECONDS: Final = 1.0
-_IN_TOUCH: Final = "Running"
-_EPOCH: Final = datetime(1970, 1, 2, tzinfo=UTC)
+_REFRESH_SECONDS: Final = 1.0  # every poll needs the heartbeat, and it changes about once per second
+_RUNNING: Final = "Running"
+# A heartbeat from before this time is one of a controller that has never reached the cluster.
+_EARLIEST_CONTACT: Final = datetime(1970, 1, 2, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
-    """`observed_at` is the controller's last contact with the cluster; None when there never was one."""
+    """`observed_at` is the time of the controller's last contact with the cluster, or None if there was none."""
 
     observed_at: datetime | None
     stale: bool
@@ -26,7 +27,10 @@ class Freshness:
 
 
 class FreshnessReader:
-    """Keeps the last heartbeat. While it is being read again, others are answered with the previous one."""
+    """Caches the heartbeat. While one request refreshes it, other requests get the previous one.
+
+    `stale_after` is the age of the last contact from which status is stale.
+    """
 
     def __init__(self, db: Database, clock: Clock, stale_after: timedelta) -> None:
         self._db = db
@@ -42,14 +46,12 @@ class FreshnessReader:
         beat = self._beat
         if beat is None:
             return Freshness(observed_at=None, stale=True, state="never", message="no controller has ever run")
-        stale = beat.state != _IN_TOUCH or self._clock.now() - beat.observed_at > self._stale_after
-        # A controller that has never reached a cluster says so with a moment at the beginning of time.
-        observed_at = beat.observed_at if beat.observed_at > _EPOCH else None
+        stale = beat.state != _RUNNING or self._clock.now() - beat.observed_at > self._stale_after
+        observed_at = beat.observed_at if beat.observed_at > _EARLIEST_CONTACT else None
         return Freshness(observed_at=observed_at, stale=stale, state=beat.state, message=beat.message)
 
     async def _refresh(self) -> None:
         try:
             self._beat = await heartbeats.read(self._db)
         except DatabaseUnavailable:
-            # What is known stays true and grows old; the request itself will tell what is wrong with Postgres.
-            return
+            return  # keep the old heartbeat, which becomes stale; the request's own query reports the error

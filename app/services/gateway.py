@@ -1,10 +1,11 @@
-"""All services of one process, put together, and what of them runs in the background."""
+"""The services of one process, and their background work."""
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from typing import TypeAlias
 
 from app.cancellation import TaskGroup
 from app.clock import Clock
@@ -18,90 +19,55 @@ from app.domain.planning import Planner
 from app.services.access import Access
 from app.services.autoscaling import Autoscaling
 from app.services.control import JobControl
-from app.services.credentials import JobCredentials
 from app.services.di_server import DiServer
 from app.services.freshness import FreshnessReader
-from app.services.lasting import Lasting, LastingLimits
 from app.services.logs import LogReader, Logs
-from app.services.reading import Reading
-from app.services.samples import SampleEditor, SampleReader, SampleSubmitter
+from app.services.long_requests import LongRequestLimits, LongRequests
+from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
+from app.services.reading import JobReader
 from app.services.submitting import Hint
 from app.services.submitting_jobs import JobSubmitter
-from app.services.watching import Watcher
+from app.services.watching import FeedHint, Watcher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that must hold for a process to be ready."""
+    """The result of one readiness check. `detail` says what is wrong."""
 
     name: str
     ok: bool
     detail: str = ""
 
 
-Readiness = Callable[[], Awaitable[Sequence[Check]]]
+ReadinessChecks: TypeAlias = Callable[[], Awaitable[Sequence[Check]]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PodlessServices:
-    """What a resource without pods is served by."""
+    """The services of one kind without pods."""
 
-    reading: SampleReader
-    submitter: SampleSubmitter
-    editor: SampleEditor
+    reading: PodlessReader
+    submitter: PodlessSubmitter
+    editor: PodlessEditor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Services:
-    """`namespaces` are those that are served here, whoever asks. `podless` has the other resources by name."""
+    """The services of one process, built from its connections and limits.
 
-    access: Access
-    planner: Planner
-    submitter: JobSubmitter
-    control: JobControl
-    credentials: JobCredentials
-    di_server: DiServer
-    autoscaling: Autoscaling
-    reading: Reading
-    podless: Mapping[str, PodlessServices]
-    watcher: Watcher
-    lasting: Lasting
-    logs: Logs
-    freshness: FreshnessReader
-    commit: GroupCommit
-    readiness: Readiness
-    clock: Clock
-    namespaces: NamespaceSet = EVERY_NAMESPACE
-
-    async def run(self) -> None:
-        """Commit submissions, follow the feed and recheck tokens until cancelled.
-
-        Without it nothing is submitted, nobody is woken, and a revoked token keeps what it has open.
-        """
-        async with TaskGroup() as group:
-            group.create_task(self.commit.run())
-            group.create_task(self.watcher.run())
-            group.create_task(self.lasting.run())
-
-    def close(self) -> None:
-        """End what lasts; call it when the process is told to stop, before its server waits for open requests."""
-        self.watcher.close()
-        self.lasting.close()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hints:
-    """What tells other processes to look: `intent` after a change people asked for, `feed` waits for news."""
-
-    intent: Hint
-    feed: Callable[[], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
-    """What services are made of. `stale_after` is longer than an idle cluster may be silent.
-
-    `cache_limits` hold in every namespace.
+    Args:
+        db: the pool for requests.
+        installation_key: derives the tokens with which the pods of a job call the gateway.
+        intent_hint: announces a changed intent to the controller.
+        feed_hint: returns when the feed may have new entries, and at the latest after its polling interval.
+        readiness: runs the checks of /readyz.
+        log_reader: reads the logs of running pods; None in a process without a cluster.
+        namespaces: the namespaces that this installation serves, for every caller.
+        stale_after: age of the controller's last contact with the cluster from which status is stale. It is longer than
+            an idle cluster is silent.
+        cache_limits: limits of SampleSets, without a namespace.
+        long_request_limits: limits of streams, long polls and logs.
+        randomness: draws uids and the suffixes of generated names.
     """
 
     db: Database
@@ -109,44 +75,61 @@ class Assembly:
     access: Access
     planner: Planner
     installation_key: bytes = field(repr=False)
-    hints: Hints
-    readiness: Readiness
+    intent_hint: Hint
+    feed_hint: FeedHint
+    readiness: ReadinessChecks
     log_reader: LogReader | None = None
     namespaces: NamespaceSet = EVERY_NAMESPACE
     stale_after: timedelta = timedelta(seconds=30)
     cache_limits: CacheLimits = field(default_factory=partial(CacheLimits, namespace=""))
-    lasting_limits: LastingLimits = field(default_factory=LastingLimits)
+    long_request_limits: LongRequestLimits = field(default_factory=LongRequestLimits)
     randomness: random.Random = field(default_factory=random.SystemRandom)
 
-    def build(self) -> Services:
-        commit = GroupCommit(self.db, self.planner.limits.pods)
-        submitter = JobSubmitter(commit, self.planner, self.clock, self.hints.intent, self.randomness)
-        reading = Reading(self.db, self.planner)
-        control = JobControl(self.db, self.planner, self.clock, self.hints.intent)
-        credentials = JobCredentials(self.installation_key)
-        return Services(
-            access=self.access,
-            planner=self.planner,
-            submitter=submitter,
-            control=control,
-            credentials=credentials,
-            di_server=DiServer(self.db, control, credentials),
-            autoscaling=Autoscaling(self.db, self.clock),
-            reading=reading,
-            podless={kind.resource: self._podless(kind) for kind in PODLESS_KINDS.values()},
-            watcher=Watcher(self.db, self.hints.feed),
-            lasting=Lasting(self.access, self.clock, self.lasting_limits),
-            logs=Logs(self.db, self.log_reader),
-            freshness=FreshnessReader(self.db, self.clock, self.stale_after),
-            commit=commit,
-            readiness=self.readiness,
-            clock=self.clock,
-            namespaces=self.namespaces,
+    reading: JobReader = field(init=False)
+    submitter: JobSubmitter = field(init=False)
+    control: JobControl = field(init=False)
+    podless: Mapping[str, PodlessServices] = field(init=False)
+    di_server: DiServer = field(init=False)
+    autoscaling: Autoscaling = field(init=False)
+    watcher: Watcher = field(init=False)
+    long_requests: LongRequests = field(init=False)
+    logs: Logs = field(init=False)
+    freshness: FreshnessReader = field(init=False)
+    _commit: GroupCommit = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._commit = GroupCommit(self.db, self.planner.limits.pods)
+        self.reading = JobReader(self.db, self.planner)
+        self.submitter = JobSubmitter(self._commit, self.planner, self.clock, self.intent_hint, self.randomness)
+        self.control = JobControl(self.db, self.planner, self.clock, self.intent_hint)
+        self.podless = {kind.resource: self._podless_services(kind) for kind in PODLESS_KINDS.values()}
+        self.di_server = DiServer(self.db, self.control, self.installation_key)
+        self.autoscaling = Autoscaling(self.db, self.clock)
+        self.watcher = Watcher(self.db, self.feed_hint)
+        self.long_requests = LongRequests(self.access, self.clock, self.long_request_limits)
+        self.logs = Logs(self.db, self.log_reader)
+        self.freshness = FreshnessReader(self.db, self.clock, self.stale_after)
+
+    def _podless_services(self, kind: PodlessKind) -> PodlessServices:
+        hint, limits = self.intent_hint, self.cache_limits
+        return PodlessServices(
+            PodlessReader(kind, self.db),
+            PodlessSubmitter(kind, self.db, self.clock, hint, limits, self.randomness),
+            PodlessEditor(kind, self.db, self.clock, hint, limits),
         )
 
-    def _podless(self, kind: PodlessKind) -> PodlessServices:
-        return PodlessServices(
-            reading=SampleReader(kind, self.db),
-            submitter=SampleSubmitter(kind, self.db, self.clock, self.hints.intent, self.cache_limits, self.randomness),
-            editor=SampleEditor(kind, self.db, self.clock, self.hints.intent, self.cache_limits),
-        )
+    async def run(self) -> None:
+        """Commit submissions, follow the feed and recheck tokens, until cancelled.
+
+        Without it, submissions wait forever, streams and long polls learn of no change, and requests of a revoked token
+        stay open.
+        """
+        async with TaskGroup() as group:
+            group.create_task(self._commit.run())
+            group.create_task(self.watcher.run())
+            group.create_task(self.long_requests.run())
+
+    def close(self) -> None:
+        """End all streams, long polls and logs. The server waits for open requests, so call this before it stops."""
+        self.watcher.close()
+        self.long_requests.close()

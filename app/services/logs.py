@@ -1,6 +1,6 @@
-"""A container's log: read through from the cluster while its pod is there, from Postgres afterwards.
+"""Logs of containers: from the cluster while the pod exists, and from Postgres afterwards.
 
-This is the one service that may speak to the cluster, and only through a `LogReader`.
+This is the only service that calls the cluster, and it only reads logs there.
 """
 
 from collections.abc import AsyncGenerator
@@ -19,12 +19,12 @@ from app.domain.status.records import Attempt
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, KubeStatusError
 from app.k8s.logs import read_log
-from app.services.reading import ReplicaStory
+from app.services.reading import ReplicaHistory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRequest:
-    """Which part of a log is wanted. `tail_lines` None is all there is."""
+    """The requested part of a log. `tail_lines` None means all lines."""
 
     namespace: str
     pod: str
@@ -36,20 +36,20 @@ class LogRequest:
 
 
 class LogReader(Protocol):
-    """The way to logs of running pods."""
+    """Reads logs of pods from the cluster."""
 
     def read(self, request: LogRequest) -> AsyncGenerator[bytes, None]:
-        """The log in pieces.
+        """Yield the log in pieces.
 
         Raises:
-            NotFound: there is no such pod or its container has not started.
-            Unavailable: the cluster does not answer.
+            NotFound: there is no such pod, or its container has not started.
+            Unavailable: the cluster does not answer, or refuses the request.
         """
         ...
 
 
 class ClusterLogs(LogReader):
-    """Reads through the Kubernetes API."""
+    """Reads logs through the Kubernetes API."""
 
     def __init__(self, api: KubeApi) -> None:
         self._api = api
@@ -73,14 +73,22 @@ class ClusterLogs(LogReader):
         except (KubeNotFound, KubeBadRequest) as error:
             raise NotFound(f"the cluster has no such log: {error.message}", code="NoLog") from error
         except KubeStatusError as error:
-            raise Unavailable(f"the cluster refuses to show the log: {error.message}", code="ClusterDenied") from error
+            raise Unavailable(
+                f"the cluster refuses access to the log: {error.message}", code="ClusterDenied"
+            ) from error
         except KubeError as error:
             raise Unavailable(f"the cluster does not answer: {error}", code="ClusterUnreachable") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogStream:
-    """A log about to be sent. `live` says where it comes from; `truncated` that there was more before it."""
+    """An open log.
+
+    Args:
+        live: whether it comes from the cluster, not from Postgres.
+        truncated: whether earlier lines are missing.
+        pieces: the content.
+    """
 
     live: bool
     truncated: bool
@@ -88,18 +96,18 @@ class LogStream:
 
 
 class Logs:
-    """Chooses between the two sources. `reader` is None where this process knows no cluster."""
+    """Opens logs from the cluster or from Postgres. `reader` is None in a process without a cluster."""
 
     def __init__(self, db: Database, reader: LogReader | None) -> None:
         self._db = db
         self._reader = reader
 
-    async def open(self, uid: UUID, story: ReplicaStory, number: int, request: LogRequest) -> LogStream:
-        """The log of an attempt's container.
+    async def open(self, uid: UUID, story: ReplicaHistory, number: int, request: LogRequest) -> LogStream:
+        """Open the log of a container of the attempt `number`.
 
         Raises:
-            NotFound: nothing is known of it.
-            Unavailable: only the cluster has it, and the cluster cannot be asked.
+            NotFound: there is no log, neither in the cluster nor in Postgres.
+            Unavailable: only the cluster can have the log, and it does not answer.
         """
         current = story.stored.replica.attempt
         refusal: NotFound | Unavailable | None = None
@@ -113,24 +121,26 @@ class Logs:
             tail = _last_lines(stored.tail, request.tail_lines)
             cut = stored.truncated or len(tail) < len(stored.tail)
             return LogStream(live=False, truncated=cut, pieces=_once(tail))
-        raise refusal or _nothing_kept(story, number, current)
+        raise refusal or _no_log(story, number, current)
 
     async def _live(self, uid: UUID, request: LogRequest) -> LogStream:
-        """What can go wrong does so before the first byte of the answer is sent."""
+        """Open the log in the cluster, and read its first piece, so that errors occur before the answer starts."""
         if self._reader is None:
             raise Unavailable("this process has no connection to the cluster", code="NoCluster")
         if await names.pod_is_taken_over(self._db, request.namespace, request.pod, uid):
-            raise NotFound("the pod's name is another job's by now, and no log of this one was kept", code="NoLog")
+            raise NotFound(
+                "the pod of this name belongs to another job now, and no log of this job was stored", code="NoLog"
+            )
         if request.follow:
-            # A followed container may be silent for long: a short read tells whether there is anything to follow.
+            # The first piece of a followed log may take hours. A short read without `follow` finds errors at once.
             await _first(self._reader.read(replace(request, follow=False, tail_lines=1)), keep=False)
             return LogStream(live=True, truncated=False, pieces=self._reader.read(request))
         pieces = self._reader.read(request)
-        return LogStream(live=True, truncated=False, pieces=_resumed(await _first(pieces), pieces))
+        return LogStream(live=True, truncated=False, pieces=_continued(await _first(pieces), pieces))
 
 
 async def _first(pieces: AsyncGenerator[bytes, None], *, keep: bool = True) -> bytes:
-    """The first piece; unless it is kept, the stream is closed after it."""
+    """Return the first piece, or nothing at the end of the log. Close the log unless `keep`, or on an error."""
     done = False
     try:
         piece = await anext(pieces, b"")
@@ -141,7 +151,7 @@ async def _first(pieces: AsyncGenerator[bytes, None], *, keep: bool = True) -> b
     return piece
 
 
-async def _resumed(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+async def _continued(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     async with aclosing(rest):
         yield first
         async for piece in rest:
@@ -159,8 +169,8 @@ def _last_lines(text: bytes, count: int | None) -> bytes:
     return b"".join(lines[-count:]) if count else b""
 
 
-def _nothing_kept(story: ReplicaStory, number: int, current: Attempt) -> NotFound:
+def _no_log(story: ReplicaHistory, number: int, current: Attempt) -> NotFound:
     key = story.stored.replica.key
     if number == current.number:
         return NotFound(f"{key} has not started: there is no log yet", code="NoLog")
-    return NotFound(f"no log of attempt {number} of {key} was kept", code="NoLog")
+    return NotFound(f"no log of attempt {number} of {key} was stored", code="NoLog")

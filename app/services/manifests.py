@@ -10,14 +10,14 @@ import msgspec
 from app.domain.manifests.rendered import count_objects, objects_of, sample_objects
 from app.domain.plan import JobPlan, Manifest
 
-# The largest page; a single pod may have a megabyte.
+# The size of a page. A single pod may have a megabyte, so a page holds at least a few.
 PAGE_BYTES: Final = 4 * 1024 * 1024
 SAMPLE: Final = 100  # objects that a dry run shows of a job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestPage:
-    """Objects as JSON. `more` says that there are further objects."""
+    """A page of Kubernetes objects as JSON. `more` is True if there are further objects."""
 
     items: list[bytes]
     more: bool
@@ -26,7 +26,10 @@ class ManifestPage:
 async def page_of(
     plan: JobPlan, *, start: int, size: int, task: str | None, max_bytes: int = PAGE_BYTES
 ) -> ManifestPage:
-    """At most `size` objects from index `start` on, and at least one if there is one."""
+    """Return at most `size` objects from index `start`, within `max_bytes`, but at least one if there is one.
+
+    `task` restricts the objects to those of one task.
+    """
     return await _taken(objects_of(plan, start=start, task=task), size, max_bytes, least=1)
 
 
@@ -37,7 +40,7 @@ class Sampler:
         self._left = max_bytes
 
     async def sample(self, plan: JobPlan) -> tuple[list[bytes], int]:
-        """The objects of the job and of the first replicas of each task, and the number of omitted objects."""
+        """Return the objects of the job and of the first replicas of each task, and the number of omitted objects."""
         page = await _taken(sample_objects(plan, SAMPLE), count_objects(plan), self._left, least=0)
         self._left -= sum(map(len, page.items))
         return page.items, count_objects(plan) - len(page.items)

@@ -1,4 +1,4 @@
-"""What is stored of the objects of any resource, for those who may see it."""
+"""Reads of the stored objects of any resource. The caller has checked that the principal may see them."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -31,7 +31,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """An object by its uid, or by namespace and name: then the one that has the name, else the newest that had it."""
+    """Identifies an object by its uid, or by namespace and name.
+
+    A name means the object that has it, or else the newest one that had it.
+    """
 
     uid: UUID | None = None
     namespace: str = ""
@@ -39,10 +42,10 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Belongings:
-    """What a job's native status is made of beside its row.
+class RelatedRows:
+    """The rows of a job that its native status needs, beside the row of the job itself.
 
-    `attempts` are those that have ended; of a job that was never restarted nor rescheduled they may be left out.
+    `attempts` are ended attempts with task and rank. They may be omitted for a job without restarts and reschedules.
     """
 
     replicas: Sequence[Replica] = ()
@@ -51,16 +54,23 @@ class Belongings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaStory:
-    """A replica and those of its attempts that have ended."""
+class ReplicaHistory:
+    """A replica and its ended attempts."""
 
     stored: StoredReplica
     ended: Sequence[Attempt]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """What happened to an object: what the cluster said about a pod, or what its controller did."""
+class ResourceEvent:
+    """An event of an object, in the view of the API.
+
+    Args:
+        source: `pending` for a current pending reason, `evidence` for an Event of an ended pod, `controller` for an
+            event that the controller recorded.
+        key: the replica, for events of pods.
+        attempt: the number of the attempt, for events of pods.
+    """
 
     source: str
     reason: str
@@ -74,7 +84,7 @@ class Event:
 
 
 class Reader(ABC, Generic[Row]):
-    """Reads the objects of one resource. `what` names one of them."""
+    """Reads objects of one resource. `what` is the word for an object in messages."""
 
     def __init__(self, db: Database, where: Stored[Row], what: str) -> None:
         self._db = db
@@ -82,32 +92,28 @@ class Reader(ABC, Generic[Row]):
         self._what = what
 
     async def row(self, address: Address) -> Row:
-        """The object.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Return the object. Raise NotFound if there is none."""
         if address.uid is not None:
             return self._present(await resources.get(self._db, self._where, address.uid))
         return self._present(await resources.find(self._db, self._where, address.namespace, address.name))
 
     async def version(self, address: Address) -> RowVersion:
-        """Which version of which object it is now: one small statement. Raises NotFound."""
+        """Return uid and version of the object, which is cheaper than its row. Raise NotFound if there is none."""
         if address.uid is not None:
             return self._present(await resources.get_version(self._db, self._where, address.uid))
         return self._present(await resources.find_version(self._db, self._where, address.namespace, address.name))
 
     async def page(self, where: Criteria, after: Cursor | None, limit: int) -> Page[Row]:
-        """At most `limit` objects that come after the cursor, the newest first."""
+        """Return at most `limit` objects after the cursor, newest first."""
         return await resources.page(self._db, self._where, where, after=after, limit=limit)
 
     async def history(self, uid: UUID, after: int, limit: int) -> list[HistoryRow]:
-        """The lines of the history that come after a number, the oldest first."""
+        """Return at most `limit` history rows with a number above `after`, oldest first."""
         return await resources.history(self._db, self._where, uid, after_seq=after, limit=limit)
 
     @abstractmethod
-    async def events(self, row: Row, start: int, limit: int) -> list[Event]:
-        """What happened to the object, from a place on."""
+    async def events(self, row: Row, start: int, limit: int) -> list[ResourceEvent]:
+        """Return at most `limit` events of the object, from the index `start`."""
 
     def _present(self, found: _T | None) -> _T:
         if found is None:
@@ -115,28 +121,28 @@ class Reader(ABC, Generic[Row]):
         return found
 
 
-class Reading(Reader[JobRow]):
-    """Adds to the reads of every resource those that only jobs have; a few statements each."""
+class JobReader(Reader[JobRow]):
+    """Reads jobs: what every resource has, and replicas, attempts and scale records, which only jobs have."""
 
     def __init__(self, db: Database, planner: Planner) -> None:
         super().__init__(db, STORED_JOBS, "job")
         self._planner = planner
 
     async def summaries(self, uids: Collection[UUID]) -> Mapping[UUID, JobSummary]:
-        """Those of the jobs that exist, in one statement and without their manifests."""
+        """Return the existing jobs among these, without their manifests, in one statement."""
         return await reads.summaries(self._db, uids)
 
-    async def whole(self, uid: UUID) -> tuple[JobRow, Belongings]:
-        """A job with its belongings, of one moment."""
+    async def whole(self, uid: UUID) -> tuple[JobRow, RelatedRows]:
+        """Return a job with its related rows, read in one snapshot. Raise NotFound if there is none."""
         found = self._present(await reads.whole(self._db, uid))
-        return found.row, Belongings(
+        return found.row, RelatedRows(
             replicas=[stored.replica for stored in found.replicas],
             attempts=found.attempts,
             scale_records=found.scale_records,
         )
 
-    async def belongings_of(self, rows: Sequence[JobRow]) -> Mapping[UUID, Belongings]:
-        """Of several jobs, in as many statements as for one."""
+    async def related_rows(self, rows: Sequence[JobRow]) -> Mapping[UUID, RelatedRows]:
+        """Return the related rows of several jobs. The number of statements does not depend on the number of jobs."""
         if not rows:
             return {}
         found = await replicas.of_many(self._db, [row.uid for row in rows])
@@ -145,7 +151,7 @@ class Reading(Reader[JobRow]):
         scaled = [row.uid for row in rows if row.scale_count]
         records = await scale_records.last_of(self._db, scaled, reads.SHOWN_SCALE_RECORDS) if scaled else {}
         return {
-            row.uid: Belongings(
+            row.uid: RelatedRows(
                 replicas=[stored.replica for stored in found.get(row.uid, ())],
                 attempts=ended.get(row.uid, ()),
                 scale_records=records.get(row.uid, ()),
@@ -153,26 +159,26 @@ class Reading(Reader[JobRow]):
             for row in rows
         }
 
-    async def replicas(self, uid: UUID, where: ReplicaFilter, *, start: int, limit: int) -> list[ReplicaStory]:
-        """Replicas with their stories, in order of task and rank, from the given place on."""
+    async def replicas(self, uid: UUID, where: ReplicaFilter, *, start: int, limit: int) -> list[ReplicaHistory]:
+        """Return at most `limit` replicas with their ended attempts, by task and rank, from the index `start`."""
         found = await replicas.page(self._db, uid, where, start=start, limit=limit)
         if not found:
-            await self.version(Address(uid=uid))
+            await self.version(Address(uid=uid))  # an unknown job is an error, not an empty page
         ended: dict[Rank, list[Attempt]] = {}
         for task, rank, attempt in await attempts.of_replicas(self._db, uid, [one.replica.key for one in found]):
             ended.setdefault(Rank(task, rank), []).append(attempt)
-        return [ReplicaStory(stored=stored, ended=ended.get(stored.replica.key, ())) for stored in found]
+        return [ReplicaHistory(stored=stored, ended=ended.get(stored.replica.key, ())) for stored in found]
 
     async def tasks(self, uid: UUID) -> list[str]:
-        """The tasks of which replicas are stored, in order of name."""
+        """Return the tasks that have stored replicas, by name."""
         return await replicas.tasks(self._db, uid)
 
     async def scale_records(self, uid: UUID, after: int, limit: int) -> list[ScaleRecord]:
         return await scale_records.page(self._db, uid, after_seq=after, limit=limit)
 
     @override
-    async def events(self, row: JobRow, start: int, limit: int) -> list[Event]:
-        """Why replicas are pending now, then what was kept of ended attempts, the newest attempt first."""
+    async def events(self, row: JobRow, start: int, limit: int) -> list[ResourceEvent]:
+        """Return the current pending reasons, then the stored Events of ended attempts, newest attempt first."""
         found = [_pending_event(reason) for reason in row.status.pending_reasons]
         ended = [item for item in await attempts.of(self._db, row.uid) if item[2].evidence is Evidence.CAPTURED]
         for task, rank, attempt in sorted(ended, key=lambda item: (-item[2].number, item[0], item[1])):
@@ -182,7 +188,7 @@ class Reading(Reader[JobRow]):
         return found[start : start + limit]
 
     async def manifests(self, job: JobRow, *, start: int, size: int, task: str | None) -> ManifestPage:
-        """The objects of a first attempt, as the manifest stands now."""
+        """Return a page of the Kubernetes objects of the job, with first attempts of its replicas."""
         plan = await asyncio.to_thread(self._plan, job)
         return await page_of(plan, start=start, size=size, task=task)
 
@@ -192,8 +198,8 @@ class Reading(Reader[JobRow]):
         return self._planner.plan(accepted, str(job.uid), generation=job.generation, resumed=resumed)
 
 
-def _pending_event(reason: JobPendingReason) -> Event:
-    return Event(
+def _pending_event(reason: JobPendingReason) -> ResourceEvent:
+    return ResourceEvent(
         source="pending",
         type="Warning",
         reason=reason.code,
@@ -204,8 +210,8 @@ def _pending_event(reason: JobPendingReason) -> Event:
     )
 
 
-def _kept_event(event: Mapping[str, Any], key: Rank, attempt: int) -> Event:
-    return Event(
+def _kept_event(event: Mapping[str, Any], key: Rank, attempt: int) -> ResourceEvent:
+    return ResourceEvent(
         source="evidence",
         type=str(event.get("type") or "Normal"),
         reason=str(event.get("reason") or ""),

@@ -9,11 +9,11 @@ Nobody who waits holds a connection. Who falls behind what is kept in memory rea
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from typing_extensions import override
@@ -38,6 +38,8 @@ _TURN_SECONDS: Final = 0.005
 _PAUSE_AFTER_ERROR: Final = 1.0
 _BEGIN_SECONDS: Final = 5.0
 
+# Waits until the feed may have new entries, at the latest for its polling interval.
+FeedHint: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 _T = TypeVar("_T")
 log = logging.getLogger(__name__)
 
@@ -169,7 +171,7 @@ class Follower(Protocol):
 class Watcher:
     """Follows the feed for this process. `hint` waits for a sign that there is something new, some seconds at most."""
 
-    def __init__(self, db: Database, hint: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, db: Database, hint: FeedHint) -> None:
         self._db = db
         self._hint = hint
         self._events: deque[FeedEvent] = deque(maxlen=_KEPT)
@@ -274,7 +276,7 @@ class Watcher:
         for _ in rounds():
             # Listen before reading: a hint that comes while the read is under way must not be missed.
             async with TaskGroup() as group:
-                group.create_task(self._until_hinted())
+                group.create_task(self._hint())
                 while await self._read_on():
                     pass
 
@@ -284,9 +286,6 @@ class Watcher:
         while self._last < bounds.last and self._epoch == bounds.epoch:
             await self._read_on()
         self._begun.set()
-
-    async def _until_hinted(self) -> None:
-        await self._hint()
 
     async def _read_on(self) -> bool:
         """Take the next page; whether there is another."""

@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, NoDecode
 from app.api.browsers import LOOPBACK_HOSTS
 from app.api.settings import HttpSettings
 from app.http_server.limits import ServerLimits
-from app.services.lasting import LastingLimits
+from app.services.long_requests import LongRequestLimits
 
 
 def _split(value: object) -> object:
@@ -91,8 +91,8 @@ class ServingSettings(BaseSettings):
         float, Field(ge=0, description="time of serving after SIGTERM, not ready, so that load balancers learn of it")
     ] = 5.0
 
-    def lasting(self) -> LastingLimits:
-        return LastingLimits(total=self.max_open, per_token=self.max_open_per_token, logs=self.max_open_logs)
+    def long_requests(self) -> LongRequestLimits:
+        return LongRequestLimits(total=self.max_open, per_token=self.max_open_per_token, logs=self.max_open_logs)
 
     def http(self) -> HttpSettings:
         return HttpSettings(

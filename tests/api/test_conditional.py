@@ -97,7 +97,7 @@ async def test_304_until_something_changes(path: tuple[str, ...], gateway: Gatew
 async def until_somebody_waits(gateway: Gateway) -> None:
     """Return once a poll is held back: what happens before that would be seen without waiting."""
     async with asyncio.timeout(60):
-        while not gateway.services.lasting.count:
+        while not gateway.services.long_requests.count:
             await asyncio.sleep(0.01)
 
 

@@ -101,7 +101,7 @@ async def test_an_etag_and_a_long_poll_follow_a_change(more: tuple[str, ...], of
     assert (await of.get(*more, **{"If-None-Match": tag})).status_code == 304
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         poll = group.create_task(of.get(*more, **{"If-None-Match": tag, "Prefer": "wait=30"}))
-        while not of.gateway.services.lasting.count:
+        while not of.gateway.services.long_requests.count:
             await asyncio.sleep(0.01)
         await of.patch({"metadata": {"labels": {"a": "b"}}})
     assert poll.result().status_code == 200

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from fastapi import Request
 
-from app.api import jobs, lasting, shared_polls
+from app.api import jobs, long_requests, shared_polls
 from app.api.broadcast import Broadcast
 from app.api.dependencies import Api, Caller
 from app.api.jobs import JOBS_RESOURCE
@@ -221,7 +221,7 @@ async def test_a_stream_whose_client_does_not_read_is_dropped(
 ) -> None:
     import socket
 
-    monkeypatch.setattr(lasting, "WRITE_SECONDS", 0.3)
+    monkeypatch.setattr(long_requests, "WRITE_SECONDS", 0.3)
     first = await gateway.submit("first")
     await until_followed(gateway)
     with socket.socket() as lazy:
@@ -230,5 +230,5 @@ async def test_a_stream_whose_client_does_not_read_is_dropped(
         lazy.sendall(b"GET /api/v1/jobs/watch HTTP/1.1\r\nHost: x\r\n\r\n")
         await until_open(gateway, 1)
         async with asyncio.timeout(60):
-            while gateway.services.lasting.count:
+            while gateway.services.long_requests.count:
                 await gateway.conclude(first["uid"], {"message": "x" * 100_000})

@@ -13,7 +13,7 @@ from app.domain.errors import NotFound, Unavailable
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica
 from app.services.logs import LogReader, LogRequest, Logs
-from app.services.reading import ReplicaStory
+from app.services.reading import ReplicaHistory
 
 KEY = Rank("worker", 0)
 UID = UUID(int=7)
@@ -44,9 +44,9 @@ class Cluster(LogReader):
             self.open -= 1
 
 
-def story(pod_uid: str | None = "pod", number: int = 2) -> ReplicaStory:
+def story(pod_uid: str | None = "pod", number: int = 2) -> ReplicaHistory:
     replica = Replica(key=KEY, attempt=Attempt(number=number, pod_uid=pod_uid))
-    return ReplicaStory(stored=StoredReplica(replica=replica, pod_name="hello-worker-0"), ended=())
+    return ReplicaHistory(stored=StoredReplica(replica=replica, pod_name="hello-worker-0"), ended=())
 
 
 def request(**fields: object) -> LogRequest:

@@ -30,9 +30,9 @@ from app.http_server.limits import ServerLimits
 from app.http_server.sockets import bind, url_of
 from app.main import create_app
 from app.services.access import Access, OpenAccess, TokenAccess
-from app.services.gateway import Assembly, Check, Hints, Services
-from app.services.lasting import LastingLimits
+from app.services.gateway import Check, Services
 from app.services.logs import LogReader
+from app.services.long_requests import LongRequestLimits
 
 NAMESPACE = "team"
 INSTALLATION_KEY = bytes(range(32))
@@ -126,7 +126,7 @@ async def running_gateway(
     settings: HttpSettings | None = None,
     limits: Limits | None = None,
     namespaces: NamespaceSet = EVERY_NAMESPACE,
-    lasting: LastingLimits | None = None,
+    long_requests: LongRequestLimits | None = None,
     server_limits: ServerLimits | None = None,
     policy: PodPolicy | None = None,
 ) -> AsyncIterator[Gateway]:
@@ -140,18 +140,19 @@ async def running_gateway(
     async def readiness() -> Sequence[Check]:
         return [Check(name="database", ok=True)]
 
-    services = Assembly(
+    services = Services(
         db=db,
         clock=clock,
         access=access,
         planner=Planner(installation=str(uuid4()), limits=limits or Limits(), policy=policy or PodPolicy()),
         installation_key=INSTALLATION_KEY,
-        hints=Hints(intent=lambda: None, feed=hint),
+        intent_hint=lambda: None,
+        feed_hint=hint,
         readiness=readiness,
         log_reader=log_reader,
         namespaces=namespaces,
-        lasting_limits=lasting or LastingLimits(),
-    ).build()
+        long_request_limits=long_requests or LongRequestLimits(),
+    )
     listening = bind("127.0.0.1", 0)
     config = http_server.uvicorn_config(create_app(services, settings), graceful_seconds=2)
     server = http_server.Server(config, listening, server_limits or ServerLimits())
@@ -191,9 +192,9 @@ async def _publish(db: Database) -> None:
 
 
 async def until_open(gateway: Gateway, count: int) -> None:
-    """Wait until this many long-lasting requests (streams, long polls, logs) are open."""
+    """Wait until this many long-running requests (streams, long polls, logs) are open."""
     async with asyncio.timeout(60):
-        while gateway.services.lasting.count != count:
+        while gateway.services.long_requests.count != count:
             await asyncio.sleep(0.01)
 
 

@@ -60,7 +60,7 @@ async def rehearse_autoscaler(request: Request, caller: CallerDep) -> Response:
     if not _administers_all(caller):
         raise Forbidden("a dry run of the autoscaler needs a token of the role admin with access to all namespaces")
     options = await read_options(request, RehearsalOptions)
-    return _answer(rehearsal_view(await caller.services.autoscaling.rehearse(options.max_load), caller.visible))
+    return _answer(rehearsal_view(await caller.services.autoscaling.dry_run(options.max_load), caller.visible))
 
 
 def _administers_all(caller: Caller) -> bool:

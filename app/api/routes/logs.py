@@ -10,14 +10,14 @@ from typing_extensions import override
 from app.api.dependencies import Caller
 from app.api.errors import refuse_parameter
 from app.api.jobs import JOBS_RESOURCE
-from app.api.lasting import LastingResponse
+from app.api.long_requests import LongResponse
 from app.api.routes.reading import Locate, Located, places
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
 from app.domain.errors import DomainError, NotFound
-from app.services.lasting import Ending, Kind
 from app.services.logs import LogRequest, LogStream
-from app.services.reading import Reading, ReplicaStory
+from app.services.long_requests import EndReason, LongRequestKind
+from app.services.reading import JobReader, ReplicaHistory
 
 _DOCUMENTED: dict[int | str, dict[str, Any]] = {
     200: {
@@ -76,14 +76,14 @@ def _add_logs(router: APIRouter, prefix: str, locate: Locate, suffix: str) -> No
         return _LogResponse(where.caller, lambda: services.logs.open(row.uid, story, number, request))
 
 
-class _LogResponse(LastingResponse):
+class _LogResponse(LongResponse):
     """A log that ends early says so in a last line of its own, and is cut short."""
 
     media_type = "text/plain"
     is_cut_short = True
 
     def __init__(self, caller: Caller, open_log: Callable[[], Awaitable[LogStream]]) -> None:
-        super().__init__(caller, Kind.LOG)
+        super().__init__(caller, LongRequestKind.LOG)
         self._open_log = open_log
 
     @override
@@ -100,11 +100,11 @@ class _LogResponse(LastingResponse):
         return log.pieces
 
     @override
-    def last_words(self, ending: Ending | None, error: DomainError) -> bytes:
+    def last_words(self, ending: EndReason | None, error: DomainError) -> bytes:
         return f"\n[jobgate] the log is cut off here: {error.message}\n".encode()
 
 
-async def _replica(reading: Reading, row: JobRow, task: str | None, rank: int) -> ReplicaStory:
+async def _replica(reading: JobReader, row: JobRow, task: str | None, rank: int) -> ReplicaHistory:
     tasks = await reading.tasks(row.uid)
     if not tasks:
         raise NotFound(f"the job is {row.status.phase}: none of its replicas has started", code="NoLog")
@@ -118,7 +118,7 @@ async def _replica(reading: Reading, row: JobRow, task: str | None, rank: int) -
     raise refuse_parameter("query", "rank", "UnknownRank", "the task has no such rank", "a rank of its replicas")
 
 
-def _attempt(story: ReplicaStory, asked: int | None) -> int:
+def _attempt(story: ReplicaHistory, asked: int | None) -> int:
     current = story.stored.replica.attempt.number
     if asked is None:
         return current
@@ -129,7 +129,7 @@ def _attempt(story: ReplicaStory, asked: int | None) -> int:
     return asked
 
 
-def _container(story: ReplicaStory, number: int, asked: str | None) -> str:
+def _container(story: ReplicaHistory, number: int, asked: str | None) -> str:
     """By default the pod's first container; a wrong name is refused with the right ones."""
     attempts = (*story.ended, story.stored.replica.attempt)
     reported = next((attempt.containers for attempt in reversed(attempts) if attempt.number == number), ())

@@ -19,7 +19,9 @@ def immutable_changes(stored: Manifest, new: Manifest, mutable: Sequence[str]) -
         if any(_is_within(pointer, allowed) for allowed in mutable):
             continue
         accepted = "changes to " + ", ".join(mutable)
-        changes.append(FieldError(pointer=pointer, code="Immutable", detail="may not be changed", accepted=accepted))
+        changes.append(
+            FieldError(pointer=pointer, code="Immutable", detail="the field is immutable", accepted=accepted)
+        )
         if len(changes) == _MAX_CHANGES:
             break
     return changes

@@ -32,7 +32,7 @@ from app.loops.cache.reconciler import SampleReconciler
 from app.loops.cache.runtime_servers import NoAnswer, Reply, RuntimeServers
 from app.loops.settings import ControllerSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
-from app.services.samples import SampleEditor, SampleSubmitter
+from app.services.podless import PodlessEditor, PodlessSubmitter
 from tests.loops.harness import SkippingClock
 from tests.support.kube import Cluster, KubeClient, connect
 
@@ -119,8 +119,8 @@ class Stage:
     sets: SampleReconciler
     queue: WorkQueue
     clock: SkippingClock
-    submitter: Callable[[PodlessKind], SampleSubmitter]
-    editor: Callable[[PodlessKind], SampleEditor]
+    submitter: Callable[[PodlessKind], PodlessSubmitter]
+    editor: Callable[[PodlessKind], PodlessEditor]
     nodes: list[str] = field(default_factory=list)
     installation: UUID = field(default_factory=uuid4)
 
@@ -296,8 +296,8 @@ async def a_stage(
             sets=SampleReconciler(context, leadership, verify, queue=queue),
             queue=queue,
             clock=clock,
-            submitter=lambda kind: SampleSubmitter(kind, db, clock, lambda: None, limits, randomness),
-            editor=lambda kind: SampleEditor(kind, db, clock, lambda: None, limits),
+            submitter=lambda kind: PodlessSubmitter(kind, db, clock, lambda: None, limits, randomness),
+            editor=lambda kind: PodlessEditor(kind, db, clock, lambda: None, limits),
             installation=installation,
         )
         await kube.delete(f"/api/v1/namespaces/{namespace}")

@@ -9,8 +9,8 @@ from app.db.samples.rows import SampleRow, stored_as
 from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.cache.reconcile.values import JobRecord
 from app.loops.cache.reconciler import FRESH_SECONDS
+from app.services.podless import PodlessReader
 from app.services.reading import Address
-from app.services.samples import SampleReader
 from tests.loops.cache.stage import KEYS, Stage
 from tests.support.made_up_kind import a_seventh_kind
 
@@ -186,5 +186,5 @@ async def test_a_kind_without_a_reconcile_step_is_acknowledged(stage: Stage) -> 
             stage.namespace, "hello", {"spec": {"text": "new"}}, actor="alice", precondition=lambda _: None
         )
         assert await stage.sets._reconcile(str(created.uid)) is True
-        again = await SampleReader(note, stage.db).row(Address(uid=created.uid))
+        again = await PodlessReader(note, stage.db).row(Address(uid=created.uid))
         assert (again.generation, again.observed_generation) == (2, 2)

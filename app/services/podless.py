@@ -1,4 +1,4 @@
-"""Objects without pods (SampleSets, SampleJobs): submission, edits and reads, where they differ from those of jobs."""
+"""Submission, edits and reads of podless kinds (SampleSet, SampleJob)."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -21,13 +21,13 @@ from app.domain.kinds.base import PodlessKind
 from app.domain.plan import Manifest
 from app.offload import offloaded_if_large
 from app.services.editing import Editor, EditRequest
-from app.services.reading import Event, Reader
-from app.services.sample_drafts import SampleDraft, drafted, redrafted
+from app.services.podless_drafts import PodlessDraft, drafted, redrafted
+from app.services.reading import Reader, ResourceEvent
 from app.services.submitting import Hint, Submitter
 
 
-class SampleSubmitter(Submitter[SampleDraft, NewSample, SampleRow]):
-    """Submits the objects of one kind."""
+class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
+    """Submits objects of one podless kind. `limits` are those of every namespace."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class SampleSubmitter(Submitter[SampleDraft, NewSample, SampleRow]):
         self._limits = limits
 
     @override
-    async def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> SampleDraft:
+    async def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> PodlessDraft:
         return await offloaded_if_large(document, drafted, self._kind, document, namespace, self._limits, self.suffix)
 
     @override
-    def new(self, prepared: SampleDraft, actor: str, retry_of: UUID | None = None) -> NewSample:
+    def new(self, prepared: PodlessDraft, actor: str, retry_of: UUID | None = None) -> NewSample:
         manifest = prepared.manifest
         return NewSample(
             uid=self.draw_uid(),
@@ -72,8 +72,8 @@ class SampleSubmitter(Submitter[SampleDraft, NewSample, SampleRow]):
         return await edits.submit(self._db, news)
 
 
-class SampleEditor(Editor[SampleRow, SampleEdit]):
-    """Changes the objects of one kind."""
+class PodlessEditor(Editor[SampleRow, SampleEdit]):
+    """Edits and deletes objects of one podless kind."""
 
     def __init__(self, kind: PodlessKind, db: Database, clock: Clock, hint: Hint, limits: CacheLimits) -> None:
         super().__init__(db, stored_as(kind), kind.kind, clock, hint)
@@ -85,11 +85,11 @@ class SampleEditor(Editor[SampleRow, SampleEdit]):
         row.of_kind.require_editable(row.record)
 
     @override
-    def revised(self, row: SampleRow, document: Manifest, *, administers: bool) -> SampleDraft:
+    def revised(self, row: SampleRow, document: Manifest, *, administers: bool) -> PodlessDraft:
         return redrafted(row, document, self._limits)
 
     @override
-    def edit_of(self, row: SampleRow, edited: SampleDraft, request: EditRequest[SampleRow]) -> SampleEdit:
+    def edit_of(self, row: SampleRow, edited: PodlessDraft, request: EditRequest[SampleRow]) -> SampleEdit:
         return SampleEdit(
             manifest=edited.manifest,
             labels=edited.labels,
@@ -106,7 +106,7 @@ class SampleEditor(Editor[SampleRow, SampleEdit]):
 
     @override
     async def remove(self, row: SampleRow, *, actor: str, at: datetime, reason: str) -> SampleRow:
-        """What has objects is gone when they are, all else at once."""
+        """Request the deletion. A SampleJob has no objects in the cluster and is gone at once."""
         return await edits.request_deletion(self._db, row.uid, actor=actor, at=at, reason=reason)
 
     @override
@@ -118,17 +118,17 @@ class SampleEditor(Editor[SampleRow, SampleEdit]):
         return row.gone_at is not None
 
 
-class SampleReader(Reader[SampleRow]):
-    """Reads the objects of one kind."""
+class PodlessReader(Reader[SampleRow]):
+    """Reads objects of one podless kind."""
 
     def __init__(self, kind: PodlessKind, db: Database) -> None:
         super().__init__(db, stored_as(kind), kind.kind)
 
     @override
-    async def events(self, row: SampleRow, start: int, limit: int) -> list[Event]:
-        """What the controller did and what stood in the way, the oldest first."""
+    async def events(self, row: SampleRow, start: int, limit: int) -> list[ResourceEvent]:
+        """Return the events that the controller recorded, oldest first, after the event number `start`."""
         return [
-            Event(
+            ResourceEvent(
                 source="controller",
                 type=event.type,
                 reason=event.reason,
@@ -140,5 +140,5 @@ class SampleReader(Reader[SampleRow]):
         ]
 
     async def mounting_jobs(self, row: SampleRow) -> list[MountingJob]:
-        """The live jobs that mount the claim of a set, which has the set's name."""
+        """Return the live jobs that mount the PersistentVolumeClaim of a SampleSet. The claim has the set's name."""
         return await sample_controller.jobs_mounting(self._db, row.namespace, row.name)

@@ -1,4 +1,4 @@
-"""From a decoded document to an object without pods that can be stored. Pure."""
+"""Validates the documents of podless kinds (SampleSet, SampleJob) and completes them for storage. Pure functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +14,8 @@ from app.domain.reservations.name_ranges import NameKind, NameRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampleDraft:
-    """A manifest as it would be stored. `generated` says that another name may be drawn if this one is taken."""
+class PodlessDraft:
+    """A valid manifest with defaults. `generated` is True if the name was drawn, so that another one may be drawn."""
 
     kind: PodlessKind
     manifest: Manifest
@@ -39,11 +39,11 @@ class SampleDraft:
         return labels
 
 
-def drafted(kind: PodlessKind, document: Manifest, namespace: str, limits: CacheLimits, suffix: Suffix) -> SampleDraft:
-    """The manifest with its defaults, its name and its namespace.
+def drafted(kind: PodlessKind, document: Manifest, namespace: str, limits: CacheLimits, suffix: Suffix) -> PodlessDraft:
+    """Return the document as a new object of the namespace, with defaults and a name.
 
     Raises:
-        InvalidManifest: with every error there is.
+        InvalidManifest: the document is not valid. The error lists all problems.
     """
     refuse_wrong_route(document, kind.resource, namespace)
     _refuse_other_kinds(kind, document)
@@ -51,32 +51,32 @@ def drafted(kind: PodlessKind, document: Manifest, namespace: str, limits: Cache
     manifest = kind.accept(placed(called, namespace), replace(limits, namespace=namespace))
     manifest["metadata"].pop("generateName", None)
     manifest["metadata"]["namespace"] = namespace
-    return SampleDraft(kind=kind, manifest=manifest, generated=generated)
+    return PodlessDraft(kind=kind, manifest=manifest, generated=generated)
 
 
-def redrafted(row: SampleRow, document: Manifest, limits: CacheLimits) -> SampleDraft:
-    """The document as the next version of what is stored.
+def redrafted(row: SampleRow, document: Manifest, limits: CacheLimits) -> PodlessDraft:
+    """Return the document as the next version of the stored object.
 
     Raises:
-        InvalidManifest: it is not valid, or changes what cannot be changed, or cannot be any more.
+        InvalidManifest: the document is not valid, or changes a field that is immutable, or immutable in this phase.
     """
     kind = row.of_kind
     draft = drafted(kind, document, row.namespace, kind.limits_of_edit(row.manifest, limits), str)
     errors = [*kind.changes(row.manifest, draft.manifest), *kind.frozen(row.record, row.manifest, draft.manifest)]
     if errors:
-        raise InvalidManifest("the edit changes what cannot be changed", code="ImmutableField", errors=errors)
+        raise InvalidManifest("the edit changes immutable fields", code="ImmutableField", errors=errors)
     return draft
 
 
 def _refuse_other_kinds(kind: PodlessKind, document: Manifest) -> None:
-    """Raises InvalidManifest for a document that is not of this kind in a version of it that is known."""
+    """Raise InvalidManifest unless the document has the kind and one of its API versions."""
     errors = [
         _refusal(f"/{field}", document.get(field), accepted)
         for field, accepted in (("apiVersion", kind.api_versions), ("kind", (kind.kind,)))
         if document.get(field) not in accepted
     ]
     if errors:
-        raise InvalidManifest(f"the manifest is not that of a {kind.kind}", errors=errors)
+        raise InvalidManifest(f"the manifest is not of kind {kind.kind}", errors=errors)
 
 
 def _refusal(pointer: str, value: object, accepted: tuple[str, ...]) -> FieldError:

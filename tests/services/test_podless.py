@@ -24,8 +24,8 @@ from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionF
 from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.posted_metadata import SUFFIX_LENGTH
 from app.domain.listing import Criteria
+from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
 from app.services.reading import Address
-from app.services.samples import SampleEditor, SampleReader, SampleSubmitter
 from app.services.submitting import Created, RequestKey
 
 TEAM = "team"
@@ -45,14 +45,14 @@ class Service:
             namespace="", secret_namespaces=frozenset({"shared"}), cache_roots=("/mnt", "/dev/shm/jobgate")
         )
 
-    def submitter(self, kind: PodlessKind = SAMPLE_SET) -> SampleSubmitter:
-        return SampleSubmitter(kind, self.db, SystemClock(), self._hint, self.limits, self.randomness)
+    def submitter(self, kind: PodlessKind = SAMPLE_SET) -> PodlessSubmitter:
+        return PodlessSubmitter(kind, self.db, SystemClock(), self._hint, self.limits, self.randomness)
 
-    def editor(self, kind: PodlessKind = SAMPLE_SET) -> SampleEditor:
-        return SampleEditor(kind, self.db, SystemClock(), self._hint, self.limits)
+    def editor(self, kind: PodlessKind = SAMPLE_SET) -> PodlessEditor:
+        return PodlessEditor(kind, self.db, SystemClock(), self._hint, self.limits)
 
-    def reader(self, kind: PodlessKind = SAMPLE_SET) -> SampleReader:
-        return SampleReader(kind, self.db)
+    def reader(self, kind: PodlessKind = SAMPLE_SET) -> PodlessReader:
+        return PodlessReader(kind, self.db)
 
     def _hint(self) -> None:
         self.hints.append("look")

@@ -1,6 +1,7 @@
-"""Answers that last: counted, rechecked and ended by `app.services.lasting`, or by a client that leaves or never reads.
+"""Answers of long-running requests. They end early if `app.services.long_requests` ends the request, or if the client
+disconnects or stops reading.
 
-hold ─▶ open ─▶ start ─▶ piece ─▶ piece ─▶ … ─▶ the end, or last words that say why it came early
+    track ─▶ open ─▶ start ─▶ piece ─▶ piece ─▶ … ─▶ the end, or last words that say why it came early
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from typing_extensions import override
 from app.api.dependencies import Caller
 from app.cancellation import TaskGroup
 from app.domain.errors import DomainError
-from app.services.lasting import Ending, Held, Kind, refusal
+from app.services.long_requests import EndReason, LongRequest, LongRequestKind, refusal
 
 # A piece that the client has not made room for by then will not be read; the server buffers 64 KiB at most.
 WRITE_SECONDS: Final = 30.0
@@ -27,18 +28,18 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def attended(caller: Caller, kind: Kind, seconds: float | None = None) -> AsyncIterator[Held]:
+async def attended(caller: Caller, kind: LongRequestKind, seconds: float | None = None) -> AsyncIterator[LongRequest]:
     """Hold a request while it lasts; it also ends when its client disconnects.
 
     Raises:
         TooManyRequests: a limit is reached; nothing was started.
     """
-    async with caller.services.lasting.hold(caller.principal, kind, seconds) as held:
+    async with caller.services.long_requests.track(caller.principal, kind, seconds) as tracked:
         failure: Exception | None = None
         async with TaskGroup() as group:
-            listening = group.create_task(_end_on_disconnect(caller.request, held))
+            listening = group.create_task(_end_on_disconnect(caller.request, tracked))
             try:
-                yield held
+                yield tracked
             except Exception as error:  # noqa: BLE001 - raised again below: the TaskGroup would wrap it into a group
                 failure = error
             finally:
@@ -47,13 +48,13 @@ async def attended(caller: Caller, kind: Kind, seconds: float | None = None) -> 
             raise failure
 
 
-async def _end_on_disconnect(request: Request, held: Held) -> None:
+async def _end_on_disconnect(request: Request, tracked: LongRequest) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-    held.end(Ending.DISCONNECTED)
+    tracked.end(EndReason.DISCONNECTED)
 
 
-class LastingResponse(Response, ABC):
+class LongResponse(Response, ABC):
     """An answer in pieces that may take as long as its client likes.
 
     `is_cut_short` leaves an answer that ends early without its last chunk, which clients report as an error.
@@ -61,7 +62,7 @@ class LastingResponse(Response, ABC):
 
     is_cut_short: ClassVar[bool] = False
 
-    def __init__(self, caller: Caller, kind: Kind, seconds: float | None = None) -> None:
+    def __init__(self, caller: Caller, kind: LongRequestKind, seconds: float | None = None) -> None:
         # As Starlette's StreamingResponse: `super().__init__` would promise an empty body.
         self.status_code = 200
         self.background = None
@@ -77,24 +78,24 @@ class LastingResponse(Response, ABC):
         """Prepare the answer and its headers; what it raises is answered instead."""
 
     @abstractmethod
-    def last_words(self, ending: Ending | None, error: DomainError) -> bytes:
+    def last_words(self, ending: EndReason | None, error: DomainError) -> bytes:
         """What a client is told when the answer ends early: for `ending`, or because of a failure."""
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         failure: DomainError | None = None
-        async with attended(self._caller, self._kind, self._seconds) as held:
+        async with attended(self._caller, self._kind, self._seconds) as tracked:
             try:
                 await self._send_all(send)
             except DomainError as error:
                 if not self._started:
                     raise
                 failure = error
-        if self._blocked or held.ended is Ending.DISCONNECTED:
+        if self._blocked or tracked.end_reason is EndReason.DISCONNECTED:
             return
-        if held.ended not in (None, Ending.TIME_OVER):
-            failure = refusal(held.ended)
-        await self._finish(send, held.ended, failure)
+        if tracked.end_reason not in (None, EndReason.TIMEOUT):
+            failure = refusal(tracked.end_reason)
+        await self._finish(send, tracked.end_reason, failure)
 
     async def _send_all(self, send: Send) -> None:
         async with aclosing(await self.open()) as pieces:
@@ -106,7 +107,7 @@ class LastingResponse(Response, ABC):
                     log.info("a client of %s does not read: it is dropped", self._caller.request.url.path)
                     return
 
-    async def _finish(self, send: Send, ending: Ending | None, failure: DomainError | None) -> None:
+    async def _finish(self, send: Send, ending: EndReason | None, failure: DomainError | None) -> None:
         if failure is None:
             await self._write(send, b"", _LAST_WORDS_SECONDS, more=False)
             return

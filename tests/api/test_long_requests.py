@@ -15,14 +15,14 @@ import pytest
 import pytest_asyncio
 from typing_extensions import override
 
-from app.api import lasting
+from app.api import long_requests
 from app.db import tokens
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Replica
 from app.main import create_app
-from app.services.lasting import LastingLimits
 from app.services.logs import LogReader, LogRequest
+from app.services.long_requests import LongRequestLimits
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway, until_followed, until_open
 from tests.support.postgres import fresh_database
 from tests.support.samples import JOBS, SETS, path, sample
@@ -30,7 +30,7 @@ from tests.support.samples import JOBS, SETS, path, sample
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROOT = Path(__file__).parents[2]
-QUICK = LastingLimits(total=8, per_token=5, logs=3, recheck=0.05)
+QUICK = LongRequestLimits(total=8, per_token=5, logs=3, recheck=0.05)
 JSON = {"Content-Type": "application/json"}
 
 
@@ -71,7 +71,7 @@ class Route:
         return self.path.format(namespace=NAMESPACE, name=name, uid=uids.get(resource))
 
 
-def lasting_routes() -> list[Route]:
+def long_routes() -> list[Route]:
     """Every route of the OpenAPI document that sends events, takes `Prefer: wait`, or follows."""
     found = []
     for path_, item in create_app().openapi()["paths"].items():
@@ -86,7 +86,7 @@ def lasting_routes() -> list[Route]:
     return found
 
 
-ROUTES = lasting_routes()
+ROUTES = long_routes()
 
 
 async def test_the_document_tells_every_route_that_lasts() -> None:
@@ -100,7 +100,7 @@ async def test_the_document_tells_every_route_that_lasts() -> None:
 async def test_nothing_lasts_but_through_the_one_mechanism() -> None:
     """Streams and waits elsewhere in the API would not be counted, rechecked or ended."""
     bypass = re.compile(r"StreamingResponse|FileResponse|EventSourceResponse|\.waiting\(|asyncio\.sleep\((?!0\))")
-    allowed = {"lasting.py", "streaming.py", "shared_polls.py"}
+    allowed = {"long_requests.py", "streaming.py", "shared_polls.py"}
     files = {file.name: file.read_text() for file in (ROOT / "app" / "api").rglob("*.py")}
     assert {name for name, text in files.items() if bypass.search(text)} <= allowed
 
@@ -110,7 +110,7 @@ async def world(postgres_server_url: str, database_template: str) -> AsyncIterat
     """A gateway that rechecks all the time, with a job `hello`, whose log goes on, and a set and job `one`."""
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
-        running_gateway(url, closed=True, lasting=QUICK, log_reader=LOG) as gateway,
+        running_gateway(url, closed=True, long_requests=QUICK, log_reader=LOG) as gateway,
     ):
         admin = await gateway.token("admin", "*")
         uids = {}
@@ -163,7 +163,7 @@ async def waiting_request(
                 return Ended(answer.status_code, said.decode(), cut_short=True)
         return Ended(answer.status_code, said.decode(), cut_short=False)
 
-    before = gateway.services.lasting.count
+    before = gateway.services.long_requests.count
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         task = group.create_task(request())
         await until_open(gateway, before + 1)
@@ -234,7 +234,7 @@ async def test_one_token_cannot_hold_more_than_its_share(world: tuple[Gateway, U
             refused = await _ask(gateway, route, uids, greedy)
             assert (refused.status_code, refused.json()["code"]) == (429, "TooManyOpen"), route
             assert int(refused.headers["retry-after"]) >= 1
-        assert gateway.services.lasting.count == QUICK.per_token
+        assert gateway.services.long_requests.count == QUICK.per_token
         held += [group.create_task(_hold(gateway, stream, uids, other)) for _ in range(QUICK.total - QUICK.per_token)]
         await until_open(gateway, QUICK.total)
         assert (await _ask(gateway, stream, uids, other)).status_code == 429
@@ -278,7 +278,7 @@ async def _ask(gateway: Gateway, route: Route, uids: Uids, headers: dict[str, st
 
 
 async def test_the_end_of_the_process_ends_a_followed_log(database_url: str) -> None:
-    async with running_gateway(database_url, log_reader=LOG, lasting=replace(QUICK, recheck=60)) as gateway:
+    async with running_gateway(database_url, log_reader=LOG, long_requests=replace(QUICK, recheck=60)) as gateway:
         uid = (await gateway.submit("hello", replicas=1))["uid"]
         attempt = Attempt(number=1, pod_uid="pod", containers=(ObservedContainer(name="main", state="running"),))
         await gateway.conclude(uid, {}, replicas=[Replica(key=Rank("worker", 0), attempt=attempt)])
@@ -310,7 +310,7 @@ class Firehose(LogReader):
 
 
 async def test_a_follower_that_does_not_read_is_dropped(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lasting, "WRITE_SECONDS", 0.5)
+    monkeypatch.setattr(long_requests, "WRITE_SECONDS", 0.5)
     log = Firehose()
     async with running_gateway(database_url, log_reader=log) as gateway:
         uid = (await gateway.submit("hello", replicas=1))["uid"]

@@ -1,0 +1,218 @@
+"""Long-running requests: streams, long polls and logs.
+
+    track ─▶ counted against the limits ─▶ token rechecked every few seconds ─▶ ended, with the reason
+
+A request above a limit never starts. Ending a request cancels it at its current `await`; `LongRequest.end_reason` then
+says why.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from app.cancellation import rounds
+from app.clock import Clock
+from app.db.errors import DatabaseUnavailable
+from app.domain.errors import DomainError, Forbidden, TooManyRequests, Unauthenticated, Unavailable
+from app.services.access import Access, Principal
+
+# Seconds. A recheck that takes longer, such as while no database connection is free, counts as failed.
+_RECHECK_TIMEOUT: Final = 2.0
+# Each ended request writes its last event, so the event loop runs other tasks after this many.
+_ENDED_AT_ONCE: Final = 20
+
+log = logging.getLogger(__name__)
+
+
+class LongRequestKind(StrEnum):
+    """Logs have a limit of their own, because each may use a connection to the Kubernetes API server."""
+
+    STREAM = "stream"
+    POLL = "poll"
+    LOG = "log"
+
+
+class EndReason(StrEnum):
+    """Why a request was ended before it was complete."""
+
+    REVOKED = "revoked"
+    CHANGED = "changed"
+    UNCONFIRMED = "unconfirmed"
+    SHUTDOWN = "shutdown"
+    DISCONNECTED = "disconnected"
+    TIMEOUT = "timeout"
+
+
+DENIED: Final = frozenset({EndReason.REVOKED, EndReason.CHANGED, EndReason.UNCONFIRMED})
+"""The reasons that withdraw access: after them the client must receive no more data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongRequestLimits:
+    """Limits of one process.
+
+    Args:
+        total: most long-running requests.
+        per_token: most long-running requests of one token.
+        logs: most logs among them.
+        recheck: seconds between two checks of the tokens.
+        unconfirmed: seconds for which a successful check counts while Postgres does not answer. It is longer than a
+            failover of Postgres takes.
+    """
+
+    total: int = 5000
+    per_token: int = 2500
+    logs: int = 50
+    recheck: float = 3.0
+    unconfirmed: float = 15.0
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class LongRequest:
+    """One long-running request. `confirmed_at` is the monotonic time of the last successful check of its token."""
+
+    principal: Principal
+    confirmed_at: float
+    end_reason: EndReason | None = None
+    _scope: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+
+    def end(self, reason: EndReason) -> None:
+        """Cancel the request at its current `await`. Only the first reason is kept."""
+        if self.end_reason is None and not self._scope.expired():
+            self.end_reason = reason
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+
+class LongRequests:
+    """Counts, rechecks and ends the long-running requests of this process."""
+
+    def __init__(self, access: Access, clock: Clock, limits: LongRequestLimits) -> None:
+        self._access = access
+        self._clock = clock
+        self._limits = limits
+        self._open: set[LongRequest] = set()
+        self._of_token: Counter[str] = Counter()
+        self._logs_of_token: Counter[str] = Counter()
+        self._of_kind: Counter[LongRequestKind] = Counter()
+        self._closing = False
+
+    @property
+    def count(self) -> int:
+        """The number of open long-running requests."""
+        return len(self._open)
+
+    @asynccontextmanager
+    async def track(
+        self, principal: Principal, kind: LongRequestKind, seconds: float | None = None
+    ) -> AsyncIterator[LongRequest]:
+        """Run the block until it completes, is ended, or has run for `seconds`; `end_reason` says which.
+
+        Raises:
+            TooManyRequests: a limit is reached. The block did not start.
+        """
+        self._require_room(principal, kind)
+        request = LongRequest(principal=principal, confirmed_at=self._clock.monotonic())
+        self._count(request, kind, 1)
+        try:
+            async with request._scope as scope:  # noqa: SLF001 - both classes are of this module
+                if seconds is not None:
+                    scope.reschedule(asyncio.get_running_loop().time() + seconds)
+                if self._closing:
+                    request.end(EndReason.SHUTDOWN)
+                self._open.add(request)
+                try:
+                    yield request
+                finally:
+                    self._open.discard(request)
+        except TimeoutError:
+            if not request._scope.expired():  # noqa: SLF001 - as above
+                raise
+            request.end_reason = request.end_reason or EndReason.TIMEOUT
+        finally:
+            self._count(request, kind, -1)
+
+    def close(self) -> None:
+        """End all long-running requests, and every later one as soon as it starts: the process is stopping."""
+        self._closing = True
+        for request in list(self._open):
+            request.end(EndReason.SHUTDOWN)
+
+    async def run(self) -> None:
+        """Recheck tokens until cancelled."""
+        for _ in rounds():
+            await asyncio.sleep(self._limits.recheck)
+            await self.recheck()
+
+    async def recheck(self) -> None:
+        """Read all tokens in use in one statement, and end the requests of tokens that were revoked or changed."""
+        ids = {request.principal.id for request in self._open}
+        if not ids:
+            return
+        try:
+            async with asyncio.timeout(_RECHECK_TIMEOUT):
+                current = await self._access.current(ids)
+        except (DatabaseUnavailable, TimeoutError) as error:
+            log.warning("tokens cannot be rechecked: %s", str(error) or "no answer in time")
+            await self._end({each: EndReason.UNCONFIRMED for each in self._open if self._is_unconfirmed(each)})
+            return
+        now = self._clock.monotonic()
+        ending: dict[LongRequest, EndReason] = {}
+        for request in self._open:
+            found = current.get(request.principal.id)
+            if found == request.principal:
+                request.confirmed_at = now
+            elif request.principal.id in ids:  # a request that arrived during the read was authenticated just now
+                ending[request] = EndReason.REVOKED if found is None else EndReason.CHANGED
+        await self._end(ending)
+
+    async def _end(self, ending: dict[LongRequest, EndReason]) -> None:
+        for number, (request, reason) in enumerate(ending.items(), 1):
+            if request in self._open:
+                request.end(reason)
+            if number % _ENDED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    def _is_unconfirmed(self, request: LongRequest) -> bool:
+        return self._clock.monotonic() - request.confirmed_at > self._limits.unconfirmed
+
+    def _require_room(self, principal: Principal, kind: LongRequestKind) -> None:
+        """Raise TooManyRequests if one more request would exceed a limit."""
+        limits = self._limits
+        logs_per_token = max(1, limits.logs // 2)  # so that no token excludes the others
+        if self._of_token[principal.id] >= limits.per_token:
+            raise _too_many(f"this token has {limits.per_token} open streams, long polls and logs", "of this token")
+        if self._of_kind.total() >= limits.total:
+            raise _too_many(f"this process has {limits.total} open streams, long polls and logs")
+        if kind is LongRequestKind.LOG and self._logs_of_token[principal.id] >= logs_per_token:
+            raise _too_many(f"this token has {logs_per_token} open logs", "of this token")
+        if kind is LongRequestKind.LOG and self._of_kind[kind] >= limits.logs:
+            raise _too_many(f"this process has {limits.logs} open logs")
+
+    def _count(self, request: LongRequest, kind: LongRequestKind, change: int) -> None:
+        self._of_kind[kind] += change
+        for of_token in (self._of_token, self._logs_of_token) if kind is LongRequestKind.LOG else (self._of_token,):
+            of_token[request.principal.id] += change
+            if not of_token[request.principal.id]:
+                del of_token[request.principal.id]
+
+
+def refusal(reason: EndReason) -> DomainError:
+    """Return the error that tells a client why its request was ended."""
+    match reason:
+        case EndReason.REVOKED:
+            return Unauthenticated("the token has been revoked", code="InvalidToken")
+        case EndReason.CHANGED:
+            return Forbidden("the rights of the token have changed: send the request again", code="AccessChanged")
+        case EndReason.UNCONFIRMED:
+            return Unavailable("the token could not be rechecked: send the request again", code="Unconfirmed")
+    return Unavailable("the process is about to stop: send the request again", code="ShuttingDown")
+
+
+def _too_many(what: str, whose: str = "") -> TooManyRequests:
+    one = f"one {whose}".rstrip()
+    return TooManyRequests(f"{what}, which is the limit: repeat the request when {one} has ended", code="TooManyOpen")
