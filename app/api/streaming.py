@@ -80,7 +80,7 @@ class _Stream(LongResponse):
                 async for piece in self._news():
                     yield piece
                 if await waiter.wait(_PING_SECONDS):
-                    self._skip_to(waiter.take_news_behind())
+                    self._skip_to(waiter.take_changed_after())
                 else:
                     yield _PING
                     self._skip_to(self._watcher.position if waiter.is_idle else None)

@@ -10,7 +10,7 @@ from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.heartbeats import Heartbeat
 
-_REFRESH_SECONDS: Final = 1.0  # every poll needs the heartbeat, and it changes about once per second
+_REFRESH_SECONDS: Final = 1.0  # every answer needs the heartbeat; one query per second serves them all
 _RUNNING: Final = "Running"
 # A heartbeat from before this time is one of a controller that has never reached the cluster.
 _EARLIEST_CONTACT: Final = datetime(1970, 1, 2, tzinfo=UTC)

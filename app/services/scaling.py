@@ -1,4 +1,4 @@
-"""Computes the sizes that a request asks for, and what an edit that changes sizes must record. Pure functions."""
+"""Computes the sizes that a request asks for, and the records of an edit that changes sizes. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,40 +38,40 @@ class _Asked:
 
 
 def scaling_of(job: Accepted[Any]) -> Scaling:
-    """The tasks of a job that may be resized.
+    """Return the tasks of a job that may be resized.
 
     Raises:
-        Conflict: there are none.
+        Conflict: no task may be resized.
     """
     scaling = job.dialect.scaling(job)
     if scaling is None or all(least == most for least, most in scaling.bounds.values()):
         raise Conflict(
-            f"this {job.dialect.kind} cannot be scaled: its kind has one size only, or its least and most are the same",
+            f"this {job.dialect.kind} cannot be scaled: its kind has a fixed size, or its minimum equals its maximum",
             code="ScaleNotSupported",
         )
     return scaling
 
 
 def wanted_sizes(scaling: Scaling, wanted: SizesWanted) -> Mapping[str, int]:
-    """Sizes by task.
+    """Return the requested sizes by task.
 
     Raises:
-        InvalidManifest: the request is ambiguous or exceeds the bounds of the job; with every error.
+        InvalidManifest: the request is ambiguous or exceeds the bounds of the job. The error lists all problems.
     """
     problems = Problems()
     if wanted.tasks is not None:
         asked = [_Asked(task, size, pointer_to("/tasks", task)) for task, size in wanted.tasks.items()]
-        _refuse_both(wanted, problems)
+        _require_one_form(wanted, problems)
     else:
         asked = _of_one_task(scaling, wanted, problems)
     return _checked(scaling, asked, problems, "/replicas" if wanted.tasks is None else "/tasks")
 
 
 def shifted_sizes(scaling: Scaling, deltas: Mapping[str, int]) -> Mapping[str, int]:
-    """The sizes by task after these changes.
+    """Return the sizes by task after these changes.
 
     Raises:
-        InvalidManifest: the sizes exceed the bounds of the job; with every error.
+        InvalidManifest: the sizes exceed the bounds of the job. The error lists all problems.
     """
     asked = [
         _Asked(task, scaling.sizes.get(task, 0) + delta, pointer_to("/tasks", task)) for task, delta in deltas.items()
@@ -80,14 +80,14 @@ def shifted_sizes(scaling: Scaling, deltas: Mapping[str, int]) -> Mapping[str, i
 
 
 def resized(stored: Accepted[Any], scaling: Scaling, sizes: Mapping[str, int]) -> Accepted[Any]:
-    """The manifest with these sizes; the same object if it has them already."""
+    """Return the manifest with these sizes, or the same object if it has them already."""
     if all(scaling.sizes[task] == size for task, size in sizes.items()):
         return stored
     return stored.dialect.resized(stored, sizes)
 
 
 def growth(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[Any], reason: str) -> Growth:
-    """The changes of sizes and names from one manifest of a job to the next.
+    """Return the changes of sizes and names from one manifest of a job to the next. `reason` is for the scale records.
 
     Raises:
         InvalidManifest: the objects of the next manifest are too large.
@@ -104,7 +104,7 @@ def growth(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[An
     return Growth(scales=scales, names=names_added(*plans), pods=pods)
 
 
-def _refuse_both(wanted: SizesWanted, problems: Problems) -> None:
+def _require_one_form(wanted: SizesWanted, problems: Problems) -> None:
     for field in ("replicas", "task"):
         if getattr(wanted, field) is not None:
             problems.add(f"/{field}", "NotTogether", f"{field} and tasks cannot be given together", "one of them")
@@ -112,7 +112,7 @@ def _refuse_both(wanted: SizesWanted, problems: Problems) -> None:
 
 def _of_one_task(scaling: Scaling, wanted: SizesWanted, problems: Problems) -> list[_Asked]:
     if wanted.replicas is None:
-        problems.add("/replicas", "Required", "the request names no size", "replicas, or tasks with the size of each")
+        problems.add("/replicas", "Required", "the request has no size", "replicas, or tasks with a size for each")
     task = wanted.task
     if task is None:
         able = [name for name, (least, most) in scaling.bounds.items() if least != most]

@@ -1,6 +1,6 @@
-"""New objects of any resource, from their documents to the commit that makes them durable.
+"""Submission of new objects of any resource, alone or several in one request.
 
-documents ─▶ each prepared, as if it came alone ─▶ no two need one name ─▶ one commit ─▶ one body
+documents ─▶ each validated ─▶ no two need the same name ─▶ one commit ─▶ one answer
 """
 
 import asyncio
@@ -31,14 +31,20 @@ from app.offload import is_large, offloaded
 Hint: TypeAlias = Callable[[], None]
 Join: TypeAlias = Callable[[Iterable[bytes]], bytes]
 
-_WAIT_FOR_WINNER: Final = 10.0
-_LOOK_AGAIN: Final = 0.05
-_NAME_DRAWS: Final = 5
+_KEY_WAIT: Final = 10.0  # seconds to wait for another request with the same Idempotency-Key
+_KEY_POLL: Final = 0.05  # seconds between two tries
+_NAME_DRAWS: Final = 5  # a suffix has millions of values, so even a second draw is rare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestKey:
-    """An Idempotency-Key: whose, for which route, and a fingerprint of what was asked."""
+    """An Idempotency-Key of a request.
+
+    Args:
+        scope: the principal and the route. Keys of different scopes never conflict.
+        key: the value of the header.
+        fingerprint: the hash of the request, which tells a repetition from another request.
+    """
 
     scope: str
     key: str
@@ -47,7 +53,9 @@ class RequestKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Created:
-    """The answer to a submission: its body, as it was sent the first time."""
+    """The answer to a submission. `replayed` is True if it is the stored answer to an earlier request with the same
+    key.
+    """
 
     uid: UUID
     name: str
@@ -58,14 +66,14 @@ class Created:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedTogether:
-    """The answer to a submission of several objects: its body, as it was sent the first time."""
+    """The answer to a submission of several objects. `replayed` is as in `Created`."""
 
     body: bytes
     replayed: bool
 
 
 class Prepared(Protocol):
-    """What a document would become. `generated` says that another name may be drawn if this one is taken."""
+    """A valid document. `generated` is True if its name was drawn, so that another one may be drawn."""
 
     @property
     def manifest(self) -> Manifest: ...
@@ -75,12 +83,12 @@ class Prepared(Protocol):
     def generated(self) -> bool: ...
     @property
     def names(self) -> Sequence[NameRange]:
-        """What it reserves, its own name among it."""
+        """The names that it reserves, including its own."""
         ...
 
 
 class New(Protocol):
-    """What is handed to the database, a dataclass."""
+    """A dataclass that the database stores as a new object."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -97,12 +105,15 @@ _New = TypeVar("_New", bound=New)
 
 
 def fingerprint(body: object, query: Mapping[str, str]) -> str:
-    """The same for two requests that ask for the same, however they are spelt."""
+    """Return a hash that two requests share if body and query mean the same, whatever the order of fields."""
     return hashlib.sha256(msgspec.json.encode([body, query], order="deterministic")).hexdigest()
 
 
 class Submitter(ABC, Generic[_Prepared, _New, Row]):
-    """Submits objects of one resource, and answers nothing before they are durable. `what` names one of them."""
+    """Submits objects of one resource, and answers once they are durable.
+
+    `what` is the word for an object in messages. `hint` announces new objects to the controller.
+    """
 
     def __init__(self, what: str, clock: Clock, hint: Hint, randomness: random.Random) -> None:
         self._what = what
@@ -112,35 +123,38 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
 
     @abstractmethod
     async def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> _Prepared:
-        """All that can be said of a document without the database; in another thread if the document is large.
+        """Validate a document and complete it, without the database, and in a thread if it is large.
 
-        `administers` says that it may have exemptions from the pod policy.
+        `administers` says whether the caller may exempt the object from the pod policy.
 
         Raises:
-            InvalidManifest, Forbidden: with every error of the document.
+            InvalidManifest, Forbidden: the document is not valid. The error lists all problems.
         """
 
     @abstractmethod
     def new(self, prepared: _Prepared, actor: str, retry_of: UUID | None = None) -> _New:
-        """What is handed to the database. `retry_of` is the object that this one repeats."""
+        """Return the argument of `store`. `retry_of` is the uid of the object that this one repeats."""
 
     @abstractmethod
     def as_stored(self, new: _New) -> Row:
-        """The row that the commit will make."""
+        """Return the row as the commit will store it, so that the answer can be rendered before."""
 
     @abstractmethod
     async def store(self, news: Sequence[_New]) -> Mapping[int, Answer]:
-        """Store all of them durably, or none; then by place why not. The key of the first one stands for all."""
+        """Store all objects durably, or none. Return the refusals by index; none means success.
+
+        The first object carries the idempotency key of the request.
+        """
 
     def is_slow(self, new: _New) -> bool:
-        """Whether it takes longer to render than other requests should wait."""
+        """Whether rendering takes so long that it must run in a thread."""
         return is_large(new.manifest)
 
-    def check_sum(self, prepared: Sequence[_Prepared], count: int) -> None:
-        """Raises InvalidManifest if those of `count` objects that are prepared exceed a limit for one request."""
+    def check_total(self, prepared: Sequence[_Prepared], count: int) -> None:
+        """Raise InvalidManifest if the objects prepared so far, of `count`, exceed a limit for one request."""
 
     def suffix(self) -> str:
-        """The drawn part of a name."""
+        """Draw the suffix of a generated name."""
         return "".join(self._random.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
 
     def draw_uid(self) -> UUID:
@@ -157,11 +171,13 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         retry_of: UUID | None = None,
         administers: bool = False,
     ) -> Created:
-        """Store the object and answer with what `render` makes of it, or with what an earlier request was answered.
+        """Store the object, and return the answer that `render` makes of its row.
+
+        A repeated request (same key and fingerprint) gets the stored answer to the first one.
 
         Raises:
-            InvalidManifest, Forbidden, NotStorable: nothing was stored.
-            Conflict: a name is in use, or the key is.
+            InvalidManifest, Forbidden, NotStorable: the document is not valid. Nothing was stored.
+            Conflict: a name or the idempotency key is in use, or a limit of pods is reached. Nothing was stored.
         """
 
         async def build() -> _Attempt[_Prepared, _New]:
@@ -175,17 +191,17 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         if not refused:
             (new,) = attempt.news
             return Created(uid=new.uid, name=new.name, version=1, body=attempt.body, replayed=False)
-        first = self._replayed(refused, attempt.prepared, alone=True)
+        first = self._first_answer(refused, attempt.prepared, alone=True)
         name = msgspec.json.decode(first.answer)["name"]
         return Created(uid=first.uid, name=name, version=1, body=first.answer, replayed=True)
 
     async def prepare_together(
         self, documents: Sequence[Manifest], namespace: str, *, administers: bool = False
     ) -> list[_Prepared]:
-        """All that can be said of several documents without the database.
+        """Validate several documents and complete them, without the database.
 
         Raises:
-            InvalidManifest, Forbidden: with the errors of all of them, each below `/items/<place>`.
+            InvalidManifest, Forbidden: some are not valid. The error lists all problems, each below `/items/<index>`.
         """
         for draws_left in range(_NAME_DRAWS - 1, -1, -1):
             prepared = await self._prepare_each(documents, namespace, administers=administers)
@@ -193,7 +209,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             if not clashes:
                 return prepared
             if not draws_left or not all(prepared[place].generated for place in clashes):
-                raise InvalidManifest(f"two of the {self._what}s need one name", errors=clashes.values())
+                raise InvalidManifest(f"two of the {self._what}s need the same name", errors=clashes.values())
         raise AssertionError("the last draw is answered")
 
     async def submit_together(
@@ -207,11 +223,13 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         join: Join,
         administers: bool = False,
     ) -> CreatedTogether:
-        """Store all of them and answer with what `render` makes of each, joined, or with what was answered earlier.
+        """Store all objects or none, and return the answer that `join` makes of their rendered rows.
+
+        A repeated request (same key and fingerprint) gets the stored answer to the first one.
 
         Raises:
-            InvalidManifest, Forbidden, NotStorable: nothing was stored.
-            Conflict: names are in use, or the key is; nothing was stored.
+            InvalidManifest, Forbidden, NotStorable: a document is not valid. Nothing was stored.
+            Conflict: a name or the idempotency key is in use, or a limit of pods is reached. Nothing was stored.
         """
 
         async def build() -> _Attempt[_Prepared, _New]:
@@ -221,7 +239,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         attempt, refused = await self._stored(build, key)
         if not refused:
             return CreatedTogether(body=attempt.body, replayed=False)
-        return CreatedTogether(body=self._replayed(refused, attempt.prepared, alone=False).answer, replayed=True)
+        return CreatedTogether(body=self._first_answer(refused, attempt.prepared, alone=False).answer, replayed=True)
 
     def _joined(
         self, prepared: Sequence[_Prepared], actor: str, render: Callable[[Row], bytes], join: Join
@@ -232,29 +250,29 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
     async def _stored(
         self, build: "Callable[[], Awaitable[_Attempt[_Prepared, _New]]]", key: RequestKey | None
     ) -> "tuple[_Attempt[_Prepared, _New], Mapping[int, Answer]]":
-        """Build and store, again while nothing but drawn names are taken. What was refused is by place."""
+        """Build and store, and repeat while only drawn names are taken. Return the last attempt and its refusals."""
         for draws_left in range(_NAME_DRAWS - 1, -1, -1):
             attempt = await build()
             news = list(attempt.news)
             if key is not None:
                 kept = IdempotencyKey(scope=key.scope, key=key.key, fingerprint=key.fingerprint, answer=attempt.body)
                 news[0] = replace(news[0], idempotency=kept)
-            refused = await self._decided(partial(self.store, news))
+            refused = await self._past_same_key(partial(self.store, news))
             if not refused:
                 self._hint()
-            elif draws_left and _is_luck(refused, attempt.prepared):
+            elif draws_left and _only_drawn_names_taken(refused, attempt.prepared):
                 continue
             return attempt, refused
         raise AssertionError("the last draw is answered")
 
-    async def _decided(self, store: Callable[[], Awaitable[Mapping[int, Answer]]]) -> Mapping[int, Answer]:
-        """Wait for whoever holds the same key, but not for ever."""
-        deadline = self._clock.monotonic() + _WAIT_FOR_WINNER
+    async def _past_same_key(self, store: Callable[[], Awaitable[Mapping[int, Answer]]]) -> Mapping[int, Answer]:
+        """Repeat `store` while another request with the same idempotency key is running, up to a time limit."""
+        deadline = self._clock.monotonic() + _KEY_WAIT
         while True:
             refused = await store()
             if not isinstance(refused.get(0), KeyInFlight) or self._clock.monotonic() >= deadline:
                 return refused
-            await asyncio.sleep(_LOOK_AGAIN)
+            await asyncio.sleep(_KEY_POLL)
 
     async def _prepare_each(
         self, documents: Sequence[Manifest], namespace: str, *, administers: bool
@@ -268,8 +286,8 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             except (InvalidManifest, Forbidden) as error:
                 are_valid = are_valid and isinstance(error, Forbidden)
                 problems.extend(_below(place, error))
-            self.check_sum(prepared, len(documents))
-            await asyncio.sleep(0)  # a hundred large manifests must not hold up everybody else
+            self.check_total(prepared, len(documents))
+            await asyncio.sleep(0)  # a hundred large manifests must not delay other requests
         wrong = len(documents) - len(prepared)
         if wrong and are_valid:
             raise violation(
@@ -279,27 +297,33 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         problems.raise_if_any(f"{wrong} of the {len(documents)} manifests are not valid; none was stored")
         return prepared
 
-    def _replayed(self, refused: Mapping[int, Answer], prepared: Sequence[_Prepared], *, alone: bool) -> Replayed:
-        """The first answer of a repeated request; every other refusal is raised."""
+    def _first_answer(self, refused: Mapping[int, Answer], prepared: Sequence[_Prepared], *, alone: bool) -> Replayed:
+        """Return the stored answer if the request is a repetition; raise every other refusal.
+
+        `alone` says whether the request had one object, so that pointers do not begin with `/items/<index>`.
+        """
         match refused.get(0):
             case Replayed() as first:
                 return first
             case KeyConflict():
                 raise _key_reused()
             case KeyInFlight():
-                detail = "a request with this Idempotency-Key is still under way: repeat it later"
+                detail = "another request with this Idempotency-Key is still running: repeat this one later"
                 raise Conflict(detail, code="KeyInFlight")
         bases = {place: "" if alone else f"/items/{place}" for place in sorted(refused)}
         over = [
-            said.error(f"{base}/spec") for place, base in bases.items() if isinstance(said := refused[place], OverLimit)
+            answer.error(f"{base}/spec")
+            for place, base in bases.items()
+            if isinstance(answer := refused[place], OverLimit)
         ]
         if over:
-            one, several = f"the {self._what} has no room now", f"these {self._what}s have no room now; none was stored"
+            one = f"the {self._what} would exceed the limit of pods"
+            several = f"these {self._what}s would exceed the limit of pods; none was stored"
             raise Conflict(one if alone else several, code="TooManyPods", errors=over)
         taken = [
-            _name_taken(said, prepared[place].name, base)
+            _name_taken(answer, prepared[place].name, base)
             for place, base in bases.items()
-            if isinstance(said := refused[place], NameTaken)
+            if isinstance(answer := refused[place], NameTaken)
         ]
         one = f"a name that this {self._what} needs is in use"
         several = f"names that these {self._what}s need are in use; none was stored"
@@ -308,7 +332,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Attempt(Generic[_Prepared, _New]):
-    """What would be stored, and the body of the answer if it is."""
+    """The objects to store, and the body of the answer if they are stored."""
 
     prepared: Sequence[_Prepared]
     news: Sequence[_New]
@@ -323,7 +347,7 @@ def _below(place: int, refused: DomainError) -> Iterable[FieldError]:
 
 
 def _clashes(prepared: Sequence[Prepared]) -> dict[int, FieldError]:
-    """What needs a name that another one before it needs."""
+    """Return an error for each object that needs the same name as an earlier one, by index."""
     seen: dict[tuple[str, str], list[tuple[NameRange, int]]] = defaultdict(list)
     clashes = {}
     for place, one in enumerate(prepared):
@@ -341,9 +365,8 @@ def _clashes(prepared: Sequence[Prepared]) -> dict[int, FieldError]:
     return clashes
 
 
-def _is_luck(refused: Mapping[int, Answer], prepared: Sequence[Prepared]) -> bool:
-    """Only drawn names are taken: others may be drawn."""
-    return all(isinstance(said, NameTaken) and prepared[place].generated for place, said in refused.items())
+def _only_drawn_names_taken(refused: Mapping[int, Answer], prepared: Sequence[Prepared]) -> bool:
+    return all(isinstance(answer, NameTaken) and prepared[place].generated for place, answer in refused.items())
 
 
 def _key_reused() -> InvalidManifest:
@@ -354,14 +377,14 @@ def _key_reused() -> InvalidManifest:
         accepted="a new key, or the same request",
     )
     return InvalidManifest(
-        "the Idempotency-Key belongs to another request", code="IdempotencyKeyReused", errors=[error]
+        "the Idempotency-Key was used for another request", code="IdempotencyKeyReused", errors=[error]
     )
 
 
 def _name_taken(taken: NameTaken, wanted: str, base: str) -> FieldError:
     holder = f"the {taken.holder} {taken.job_name} ({taken.job_uid})"
     if taken.kind == NameKind.JOB and taken.name == wanted:
-        detail = f"{holder} has this name" + (", which is free when its objects are removed" if taken.leaving else "")
+        detail = f"{holder} has this name" + (", which is free once its objects are deleted" if taken.leaving else "")
     else:
         detail = f"{holder} uses the {taken.kind} name {taken.name}"
     return FieldError(

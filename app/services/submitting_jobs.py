@@ -1,4 +1,4 @@
-"""New jobs: their plan, the names that they reserve, and the group commit that stores them."""
+"""Submission of new jobs: plan, reserved names, and the group commit that stores them."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,13 @@ from app.domain.vocabulary import PendingCode, ReplicaPhase
 from app.offload import is_large, offloaded_if_large
 from app.services.submitting import Hint, Submitter
 
-LARGE_JOB: Final = 500  # replicas; a native status of more takes longer to render than others should wait
+# Replicas. Larger jobs are rendered in a thread, so that other requests do not wait for their native status.
+LARGE_JOB: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedJob:
-    """What a document would become."""
+    """A valid document with its plan."""
 
     draft: Draft
     uid: UUID
@@ -51,7 +52,7 @@ class PreparedJob:
 
 
 class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
-    """The jobs of one request have no more replicas together than the planner's limits say."""
+    """Submits jobs."""
 
     def __init__(
         self, commit: GroupCommit, planner: Planner, clock: Clock, hint: Hint, randomness: random.Random
@@ -71,7 +72,8 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
 
     @override
     def new(self, prepared: PreparedJob, actor: str, retry_of: UUID | None = None) -> NewJob:
-        self._planner.keep(prepared.draft.accepted, prepared.uid, generation=1)  # for the answer and the controller
+        # The answer and the first reconcile read it.
+        self._planner.keep(prepared.draft.accepted, prepared.uid, generation=1)
         manifest, plan = prepared.manifest, prepared.plan
         return NewJob(
             uid=prepared.uid,
@@ -118,15 +120,15 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
 
     @override
     async def store(self, news: Sequence[NewJob]) -> Mapping[int, Answer]:
-        """A single job shares its commit with others that arrive at the same time."""
+        """Store the jobs. A single job shares its commit with other requests that arrive at the same time."""
         if len(news) > 1:
             return await self._commit.submit_together(news)
         answer = await self._commit.submit(news[0])
         return {} if isinstance(answer, Submitted) else {0: answer}
 
     @override
-    def check_sum(self, prepared: Sequence[PreparedJob], count: int) -> None:
-        """Stop at the manifest that makes the list too large: those after it are not looked at."""
+    def check_total(self, prepared: Sequence[PreparedJob], count: int) -> None:
+        """Raise InvalidManifest at the job with which the List has too many replicas. Later jobs are not planned."""
         most = self._planner.limits.max_list_replicas
         replicas = sum(task.size for one in prepared for task in one.plan.tasks)
         if replicas <= most:
@@ -139,11 +141,11 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
 
 
 def _first_status(plan: JobPlan) -> JobStatus:
-    """What is true of a job before the controller has seen it."""
+    """Return the status of a job before its first reconcile."""
     count = len(plan.replicas)
     waiting = JobPendingReason(
         code=PendingCode.QUEUED,
-        message="the controller has not looked at this job yet",
+        message="the controller has not reconciled this job yet",
         since=None,
         replicas=(),
         count=count,

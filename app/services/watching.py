@@ -1,9 +1,10 @@
-"""News of jobs and samples, from one reader of the feed in each process to everybody who waits in it.
+"""Distributes the feed in one process: one reader, and any number of streams and long polls.
 
-    feed in Postgres ─▶ Watcher.run ─▶ the last few thousand events in memory ─▶ streams
-                                     └▶ the things that have changed ─▶ followers, who decide what concerns them
+    feed in Postgres ─▶ Watcher.run ─▶ the last 10 000 events in memory ─▶ streams
+                                    └▶ the changed objects ─▶ followers, which filter them
 
-Nobody who waits holds a connection. Who falls behind what is kept in memory reads the rest from Postgres.
+A stream or poll that waits holds no database connection. A stream that falls behind the events in memory reads the
+missing ones from Postgres.
 """
 
 import asyncio
@@ -29,14 +30,15 @@ from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.errors import Unavailable
 from app.domain.listing import Criteria, ListItem
 
-_KEPT: Final = 10_000
-_BATCH: Final = 1000
-_REMEMBERED_AT_START: Final = 2000
-# In one turn of the event loop: what a woken stream does takes some 100 microseconds.
+_KEPT: Final = 10_000  # events in memory, a few MiB
+_BATCH: Final = 1000  # events per read
+# Events that a new process reads behind the end: clients of the process that it replaces resume from their last event.
+_KEPT_AT_START: Final = 2000
+# Waiters woken in one turn of the event loop. A woken stream needs about 100 microseconds, so a turn takes 2 ms.
 _WOKEN_AT_ONCE: Final = 20
-_TURN_SECONDS: Final = 0.005
-_PAUSE_AFTER_ERROR: Final = 1.0
-_BEGIN_SECONDS: Final = 5.0
+_TURN_SECONDS: Final = 0.005  # longest time for followers before the event loop runs other tasks
+_PAUSE_AFTER_ERROR: Final = 1.0  # seconds
+_BEGIN_SECONDS: Final = 5.0  # how long a request waits for the first read of the feed
 
 # Waits until the feed may have new entries, at the latest for its polling interval.
 FeedHint: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
@@ -46,7 +48,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """A place in the feed; positions of another epoch are places in another feed."""
+    """A position in the feed. Positions with different epochs belong to different feeds."""
 
     epoch: int
     seq: int
@@ -57,7 +59,7 @@ class Position:
 
 
 def parse_position(text: str) -> Position | None:
-    """Read what `str` of a position wrote; None is no position of any feed."""
+    """Parse the `str` of a position; None if the text is not one."""
     epoch, _, seq = text.strip().partition(".")
     if not (epoch.isascii() and epoch.isdecimal() and seq.isascii() and seq.isdecimal()):
         return None
@@ -66,13 +68,19 @@ def parse_position(text: str) -> Position | None:
     return Position(epoch=int(epoch), seq=int(seq))
 
 
-# A job or sample, or a resource in one namespace (None: in any).
+# What an event is indexed by: the uid of an object, or its resource with its namespace or with None for all namespaces.
 _Key: TypeAlias = UUID | tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
-    """Which events somebody waits for: those of one job or sample, or those of some namespaces."""
+    """The events that a waiter or follower wants.
+
+    Args:
+        job_uid: the job, sample set or sample job; None means all of them in `namespaces`.
+        namespaces: applies if `job_uid` is None.
+        resources: the resources of the API.
+    """
 
     job_uid: UUID | None = None
     namespaces: NamespaceSet = EVERY_NAMESPACE
@@ -85,8 +93,8 @@ class Interest:
             return event.job_uid == self.job_uid
         return event.namespace in self.namespaces
 
-    def places(self) -> list[_Key]:
-        """Where to look for whoever has this interest: every event that is covered has one of these keys."""
+    def index_keys(self) -> list[_Key]:
+        """Return the keys of this interest: each event that it covers has one of them."""
         if self.job_uid is not None:
             return [self.job_uid]
         names: Sequence[str | None] | None = self.namespaces.names
@@ -99,84 +107,92 @@ def _keys_of(event: FeedEvent) -> tuple[_Key, ...]:
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """Somebody who waits. `wait` returns at news, at the shutdown and after the timeout."""
+    """One waiting stream or poll.
 
-    _news: asyncio.Event = field(default_factory=asyncio.Event)
-    is_due: bool = False
-    news_behind: Position | None = None
+    Args:
+        is_queued: whether the waker is going to wake it.
+        changed_after: no event before this position concerns it; None if unknown.
+    """
+
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+    is_queued: bool = False
+    changed_after: Position | None = None
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing has come since the last `wait`."""
-        return not self.is_due and not self._news.is_set()
+        """Whether nothing has happened since the last `wait`."""
+        return not self.is_queued and not self._woken.is_set()
 
     def wake(self) -> None:
-        self.is_due = False
-        self._news.set()
+        self.is_queued = False
+        self._woken.set()
 
-    def take_news_behind(self) -> Position | None:
-        """The position behind which the news are: there was none before it. None if nobody knows."""
-        position, self.news_behind = self.news_behind, None
+    def take_changed_after(self) -> Position | None:
+        """Return `changed_after` and reset it."""
+        position, self.changed_after = self.changed_after, None
         return position
 
     async def wait(self, seconds: float) -> bool:
-        """Whether something came in time. Every piece of news is told once."""
+        """Wait for an event of the interest, or for the end of the process. Return False after `seconds` without one.
+
+        Each wake-up ends one `wait`, now or later.
+        """
         try:
             async with asyncio.timeout(seconds):
-                await self._news.wait()
+                await self._woken.wait()
         except TimeoutError:
             return False
-        self._news.clear()
+        self._woken.clear()
         return True
 
 
 class Waker:
-    """Wakes some waiters at a time and lets the event loop do other work in between."""
+    """Wakes waiters in portions, so that the event loop runs other tasks in between."""
 
     def __init__(self) -> None:
-        self._due: deque[Waiter] = deque()
-        self._some = asyncio.Event()
+        self._queue: deque[Waiter] = deque()
+        self._filled = asyncio.Event()
 
-    def wake(self, waiters: Iterable[Waiter], news_behind: Position | None = None) -> None:
-        """Have them woken soon. Who is due already is woken once for both."""
+    def wake(self, waiters: Iterable[Waiter], changed_after: Position | None = None) -> None:
+        """Queue the waiters. A waiter that is queued already is woken once for both."""
         for waiter in waiters:
             if waiter.is_idle:
-                waiter.news_behind = news_behind
-            if not waiter.is_due:
-                waiter.is_due = True
-                self._due.append(waiter)
-        self._some.set()
+                waiter.changed_after = changed_after
+            if not waiter.is_queued:
+                waiter.is_queued = True
+                self._queue.append(waiter)
+        self._filled.set()
 
     async def run(self) -> None:
         for _ in rounds():
-            await self._some.wait()
-            self._some.clear()
-            while self._due:
-                for _ in range(min(_WOKEN_AT_ONCE, len(self._due))):
-                    self._due.popleft().wake()
+            await self._filled.wait()
+            self._filled.clear()
+            while self._queue:
+                for _ in range(min(_WOKEN_AT_ONCE, len(self._queue))):
+                    self._queue.popleft().wake()
                 await asyncio.sleep(0)
 
 
 class Follower(Protocol):
-    """Somebody who is told of changes themselves. With `criteria` it needs to know the things that have changed."""
+    """Receives the changes of an interest. With `criteria`, it also receives the changed objects."""
 
     interest: Interest
     criteria: Criteria | None
 
     def follow(self, changed: Sequence[ListItem] | None) -> None:
-        """Take note of changes that the interest covers. None: nobody knows what has changed."""
+        """Note changes that the interest covers. None means that anything may have changed."""
         ...
 
 
 class Watcher:
-    """Follows the feed for this process. `hint` waits for a sign that there is something new, some seconds at most."""
+    """Reads the feed for this process, wakes waiters and informs followers."""
 
     def __init__(self, db: Database, hint: FeedHint) -> None:
         self._db = db
         self._hint = hint
         self._events: deque[FeedEvent] = deque(maxlen=_KEPT)
         self._epoch = 0
-        self._last = 0
+        self._last = 0  # the number of the last event that was read
         self._begun = asyncio.Event()
         self._closing = False
         self._waiters: defaultdict[_Key, set[Waiter]] = defaultdict(set)
@@ -188,17 +204,17 @@ class Watcher:
         return self._closing
 
     def close(self) -> None:
-        """End all streams and polls: the process is about to stop."""
+        """Wake all waiters, which then see `closing` and end: the process is stopping."""
         self._closing = True
         self._wake_all()
 
     async def run(self) -> None:
-        """Follow the feed and wake who waits, until cancelled. Postgres being away makes it late, never wrong."""
+        """Follow the feed until cancelled. While Postgres does not answer, events are late and none is lost."""
         async with TaskGroup() as group:
             group.create_task(self.waker.run())
-            group.create_task(self._follow_always())
+            group.create_task(self._follow_with_retries())
 
-    async def _follow_always(self) -> None:
+    async def _follow_with_retries(self) -> None:
         for _ in rounds():
             try:
                 await self._follow()
@@ -208,29 +224,29 @@ class Watcher:
 
     @property
     def position(self) -> Position | None:
-        """How far this process has read: whatever is read from Postgres after this holds it, and maybe more.
+        """The position up to which this process has read the feed; None before the first read.
 
-        None until it has looked for the first time.
+        A later read from Postgres returns a state that includes all events up to this position.
         """
         return Position(epoch=self._epoch, seq=self._last) if self._begun.is_set() else None
 
     async def begin(self) -> Position:
-        """The position, as soon as there is one.
+        """Wait for the first read of the feed, and return the position.
 
         Raises:
-            Unavailable: the feed could not be read yet.
+            Unavailable: the feed could not be read in time.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(_BEGIN_SECONDS):
                 await self._begun.wait()
         position = self.position
         if position is None:
-            raise Unavailable("this process has not read the feed yet: come again in a moment", code="Starting")
+            raise Unavailable("this process has not read the feed yet: repeat the request in a moment", code="Starting")
         return position
 
     @contextmanager
     def waiting(self, interest: Interest) -> Iterator[Waiter]:
-        """Register before you read, so that nothing can happen in between."""
+        """Register a waiter during the block. Read only after that, so that no change in between is missed."""
         waiter = Waiter()
         _register(self._waiters, interest, waiter)
         try:
@@ -245,13 +261,17 @@ class Watcher:
         _withdraw(self._followers, follower.interest, follower)
 
     def remembers(self, position: Position) -> bool:
-        """Whether what follows is in memory, so that `after` asks Postgres nothing."""
+        """Whether the events after the position are in memory, so that `after` does not query Postgres."""
         if position.epoch != self._epoch or position.seq > self._last:
             return False
         return position.seq == self._last or bool(self._events and self._events[0].seq <= position.seq + 1)
 
     async def after(self, position: Position, interest: Interest) -> tuple[list[FeedEvent], Position] | None:
-        """The next events that matter and the position behind them; None when the feed cannot go on from there."""
+        """Return the next events of the interest, and the position after them.
+
+        Return None if the feed does not continue from this position: its events were deleted, or it is of another
+        epoch.
+        """
         if position.epoch != self._epoch or position.seq > self._last:
             return None
         if position.seq == self._last:
@@ -270,38 +290,38 @@ class Watcher:
     async def _follow(self) -> None:
         bounds = await entries.bounds(self._db)
         if not self._begun.is_set():
-            await self._remember(bounds)
+            await self._read_recent(bounds)
         elif not bounds.continues(self._epoch, self._last):
             self._begin(bounds)
         for _ in rounds():
-            # Listen before reading: a hint that comes while the read is under way must not be missed.
+            # Listen before reading, so that no hint is missed that arrives during the read.
             async with TaskGroup() as group:
                 group.create_task(self._hint())
-                while await self._read_on():
+                while await self._read_page():
                     pass
 
-    async def _remember(self, bounds: entries.Bounds) -> None:
-        """Begin a little behind the end: the clients of a process that was replaced come with their last ids."""
-        self._epoch, self._last = bounds.epoch, max(bounds.first - 1, bounds.last - _REMEMBERED_AT_START)
+    async def _read_recent(self, bounds: entries.Bounds) -> None:
+        """Read the last events of the feed at the start of the process."""
+        self._epoch, self._last = bounds.epoch, max(bounds.first - 1, bounds.last - _KEPT_AT_START)
         while self._last < bounds.last and self._epoch == bounds.epoch:
-            await self._read_on()
+            await self._read_page()
         self._begun.set()
 
-    async def _read_on(self) -> bool:
-        """Take the next page; whether there is another."""
+    async def _read_page(self) -> bool:
+        """Read and distribute the next page. Return whether there is another."""
         page = await entries.read(self._db, self._last, _BATCH)
         if not page.bounds.continues(self._epoch, self._last):
-            log.warning("the feed has been cut or exchanged; everybody who waits is told to look again")
+            log.warning("the feed was truncated or replaced; all streams and polls read again")
             self._begin(page.bounds)
             return True
-        behind = Position(epoch=self._epoch, seq=self._last)
+        before = Position(epoch=self._epoch, seq=self._last)
         self._events.extend(page.events)
         self._last = page.events[-1].seq if page.events else self._last
-        await self._tell(page.events, behind)
+        await self._distribute(page.events, before)
         return page.upto < page.bounds.last
 
     def _begin(self, bounds: entries.Bounds) -> None:
-        """Another feed, or the first look at it: nothing that is kept belongs to it."""
+        """Start at the end of another feed: the events in memory do not belong to it."""
         self._events.clear()
         self._epoch, self._last = bounds.epoch, bounds.last
         self._begun.set()
@@ -309,33 +329,35 @@ class Watcher:
             follower.follow(None)
         self._wake_all()
 
-    async def _tell(self, events: Sequence[FeedEvent], behind: Position) -> None:
-        """Wake who waits for any of these events, and tell followers which of their things have changed."""
+    async def _distribute(self, events: Sequence[FeedEvent], before: Position) -> None:
+        """Wake the waiters of these events, and inform their followers of the changed objects."""
         uids: defaultdict[_Key, set[UUID]] = defaultdict(set)
         for event in events:
             for key in _keys_of(event):
                 uids[key].add(event.job_uid)
         for key in uids:
-            self.waker.wake(self._waiters.get(key, ()), behind)
+            self.waker.wake(self._waiters.get(key, ()), before)
         followers = {follower for key in uids for follower in self._followers.get(key, ())}
-        looking = {key for follower in followers if follower.criteria for key in follower.interest.places()}
+        filtered = {key for follower in followers if follower.criteria for key in follower.interest.index_keys()}
         try:
-            things = await self._changed(event for event in events if looking.intersection(_keys_of(event)))
+            objects = await self._changed(event for event in events if filtered.intersection(_keys_of(event)))
         except DatabaseUnavailable:
             for follower in followers:
                 follower.follow(None)
             raise
         clock = asyncio.get_running_loop().time
-        told_at = clock()
+        turn_began = clock()
         for follower in followers:
-            mine = {uid for key in follower.interest.places() for uid in uids.get(key, ())}
-            follower.follow([things[uid] for uid in mine if uid in things] if follower.criteria else None)
-            if clock() - told_at > _TURN_SECONDS:
+            changed = {uid for key in follower.interest.index_keys() for uid in uids.get(key, ())}
+            follower.follow([objects[uid] for uid in changed if uid in objects] if follower.criteria else None)
+            if clock() - turn_began > _TURN_SECONDS:
                 await asyncio.sleep(0)
-                told_at = clock()
+                turn_began = clock()
 
     async def _changed(self, events: Iterable[FeedEvent]) -> Mapping[UUID, ListItem]:
-        """The things as they are now: one narrow read for each resource, however many follow it."""
+        """Return the current objects of the events: one narrow query for each resource, whatever the number of
+        followers.
+        """
         wanted: defaultdict[str, set[UUID]] = defaultdict(set)
         for event in events:
             wanted[event.resource].add(event.job_uid)
@@ -349,13 +371,13 @@ class Watcher:
             self.waker.wake(group)
 
 
-def _register(index: defaultdict[_Key, set[_T]], interest: Interest, who: _T) -> None:
-    for key in interest.places():
-        index[key].add(who)
+def _register(index: defaultdict[_Key, set[_T]], interest: Interest, member: _T) -> None:
+    for key in interest.index_keys():
+        index[key].add(member)
 
 
-def _withdraw(index: defaultdict[_Key, set[_T]], interest: Interest, who: _T) -> None:
-    for key in interest.places():
-        index[key].discard(who)
+def _withdraw(index: defaultdict[_Key, set[_T]], interest: Interest, member: _T) -> None:
+    for key in interest.index_keys():
+        index[key].discard(member)
         if not index[key]:
             del index[key]

@@ -111,7 +111,7 @@ async def test_a_given_name_that_is_taken_is_refused_with_its_holder() -> None:
 
 
 async def test_the_winner_of_a_key_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submitting, "_LOOK_AGAIN", 0.001)
+    monkeypatch.setattr(submitting, "_KEY_POLL", 0.001)
     created = await submit(
         Scripted(KeyInFlight(), KeyInFlight(), Replayed(uid=HOLDER, answer=b'{"name":"w"}')), manifest("a"), KEY
     )

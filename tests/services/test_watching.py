@@ -120,7 +120,7 @@ async def test_who_waits_is_woken_by_what_matters_alone(db: Database) -> None:
 
 
 async def test_a_feed_that_was_cut_cannot_go_on(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "_REMEMBERED_AT_START", 0)
+    monkeypatch.setattr(watching, "_KEPT_AT_START", 0)
     await happen(db, 10)
     async with following(db) as watcher:
         now = await watcher.begin()
