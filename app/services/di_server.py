@@ -12,7 +12,7 @@ from app.db.engine import Database
 from app.db.jobs import edits, replicas
 from app.db.jobs.rows import STORED_JOBS, JobRow
 from app.db.resources import StoredRow
-from app.domain.credentials import is_credential_of
+from app.domain.access.credentials import is_credential_of
 from app.domain.dialects.di_job import DIJobDialect, members
 from app.domain.errors import Conflict, InvalidManifest, NotFound, Unauthenticated
 from app.services.access import bearer
