@@ -56,7 +56,7 @@ def a_row(record: SetRecord | JobRecord, **changes: Any) -> SampleRow:
         "reason": record.complaint.reason if record.complaint else "",
         "message": record.complaint.message if record.complaint else "",
         "record": record,
-        "outcome": PodlessStatus(conditions=merged((), kind.conditions(record), NOW, 1)),
+        "outcome": PodlessStatus(conditions=merged((), kind.conditions(record, ()), NOW, 1)),
         "observed_at": NOW,
         "cache_observed_at": None,
     }

@@ -1,7 +1,7 @@
 """Both kinds of the data cache: their manifests as they are accepted, compared and described, and their status."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
@@ -36,6 +36,7 @@ from app.domain.errors import FieldError, Problems, pointer_to
 from app.domain.kinds.base import Facts, PodlessKind
 from app.domain.kubernetes import labels
 from app.domain.plan import Manifest
+from app.domain.vocabulary import ConditionType
 
 _SPEC: Final = "/spec"
 # The codes of errors that may exist only because the field of this name could not be read and was left out.
@@ -152,8 +153,8 @@ class SampleSetKind(_CacheKind):
         return native_set_status(record)
 
     @override
-    def conditions(self, record: Any) -> Wanted:
-        return set_conditions(record)
+    def conditions(self, record: Any, known: Collection[ConditionType]) -> Wanted:
+        return set_conditions(record, known)
 
 
 class SampleJobKind(_CacheKind):
@@ -203,8 +204,8 @@ class SampleJobKind(_CacheKind):
         return native_job_status(record)
 
     @override
-    def conditions(self, record: Any) -> Wanted:
-        return job_conditions(record)
+    def conditions(self, record: Any, known: Collection[ConditionType]) -> Wanted:
+        return job_conditions(record, known)
 
 
 SAMPLE_SET: Final = SampleSetKind()

@@ -1,6 +1,6 @@
 """The status of SampleSets and SampleJobs as the API shows it: their figures, conditions and native status."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -73,31 +73,72 @@ def job_figures(facts: Facts) -> SampleJobFigures:
 
 Wanted: TypeAlias = Mapping[ConditionType, tuple[bool, str, str]]
 
+_SYNC_PHASES = (SetPhase.SYNCING, SetPhase.SYNC_FAILED)
+_ENDED = (SampleJobPhase.SUCCEEDED, SampleJobPhase.FAILED)
 
-def set_conditions(record: SetRecord) -> Wanted:
-    """Ready: all servers run and serve the data. Synced: the data of the source is in the volume."""
-    if record.phase is SetPhase.NONE:
-        return {}
-    blocked = (record.complaint.reason, record.complaint.message) if record.complaint else (str(record.phase), "")
-    is_ready = record.phase is SetPhase.READY
-    wanted = {ConditionType.READY: (is_ready, *(("Ready", "") if is_ready else blocked))}
-    if record.synced:
+
+def set_conditions(record: SetRecord, known: Collection[ConditionType]) -> Wanted:
+    """Return the conditions of a set that has the conditions `known` already.
+
+    Ready: all servers run and serve the data. Synced: the data of the source is in the volume.
+    """
+    obstacle = _set_obstacle(record)
+    wanted = {ConditionType.READY: (True, "Ready", "") if obstacle is None else (False, *obstacle)}
+    if record.synced and record.stage is not RemovalStage.GONE:
         wanted[ConditionType.SYNCED] = (True, "Synced", "")
-    elif record.phase in (SetPhase.SYNCING, SetPhase.SYNC_FAILED):
-        wanted[ConditionType.SYNCED] = (False, *blocked)
+    elif record.synced or record.phase in _SYNC_PHASES or ConditionType.SYNCED in known:
+        # Only the removal of the volume makes a synced set unsynced. The storage keeps the data.
+        wanted[ConditionType.SYNCED] = (
+            False,
+            *(obstacle or ("NotSynced", "the set is ready without a sync of its source")),
+        )
     return wanted
 
 
-def job_conditions(record: JobRecord) -> Wanted:
-    """Running, and once it has ended Completed and Failed, as of every job."""
-    phase, message = record.phase, record.complaint.message if record.complaint else record.message
-    if phase is SampleJobPhase.NONE:
-        return {}
-    wanted = {ConditionType.RUNNING: (phase is SampleJobPhase.RUNNING, str(phase), message)}
-    if phase in (SampleJobPhase.SUCCEEDED, SampleJobPhase.FAILED):
-        wanted[ConditionType.COMPLETED] = (phase is SampleJobPhase.SUCCEEDED, str(phase), message)
-        wanted[ConditionType.FAILED] = (phase is SampleJobPhase.FAILED, str(phase), message)
+def _set_obstacle(record: SetRecord) -> tuple[str, str] | None:
+    """Return reason and message why a set is not ready, or None if it is ready."""
+    complaint, runtime = record.complaint, record.runtime
+    if record.stage is not None:
+        # A removal keeps the phase that the set had before.
+        reason = "Deleted" if record.stage is RemovalStage.GONE else "Deleting"
+        return reason, complaint.message if complaint else ""
+    if complaint is not None:
+        return complaint.reason, complaint.message
+    if record.phase is SetPhase.NONE:
+        return "NotBound", "the volume is not bound yet"
+    if record.phase is not SetPhase.READY:
+        return str(record.phase), ""
+    # A set whose StatefulSet was deleted stays in the phase Ready until the StatefulSet exists again.
+    if not 0 < runtime.spec_replicas == runtime.ready_replicas:
+        return "ServersNotReady", f"{runtime.ready} servers are ready"
+    return None
+
+
+def job_conditions(record: JobRecord, known: Collection[ConditionType]) -> Wanted:
+    """Return the conditions of a job that has the conditions `known` already: Running, Completed and Failed.
+
+    Running appears when the job runs, and all three appear when it ends. A new try turns them False.
+    """
+    phase = record.phase
+    reason, message = _job_reason(record)
+    wanted = {}
+    if phase is SampleJobPhase.RUNNING or phase in _ENDED or ConditionType.RUNNING in known:
+        wanted[ConditionType.RUNNING] = (phase is SampleJobPhase.RUNNING, reason, message)
+    if phase in _ENDED or ConditionType.COMPLETED in known:
+        wanted[ConditionType.COMPLETED] = (phase is SampleJobPhase.SUCCEEDED, reason, message)
+        wanted[ConditionType.FAILED] = (phase is SampleJobPhase.FAILED, reason, message)
     return wanted
+
+
+def _job_reason(record: JobRecord) -> tuple[str, str]:
+    # A complaint about a failed job is about its next try. The condition Failed keeps the message of the failure.
+    if record.phase in _ENDED:
+        return str(record.phase), record.message
+    if record.complaint is not None:
+        return record.complaint.reason, record.complaint.message
+    if record.phase is SampleJobPhase.NONE:
+        return "NotPosted", "no runtime server has the job yet"
+    return str(record.phase), record.message
 
 
 def native_set_status(record: SetRecord) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What every kind of manifest provides, and what a kind provides whose manifests do not become pods."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -108,6 +108,13 @@ class PodlessKind(Kind):
         """The status object as the kind's own system shows it."""
         return {"phase": str(record.phase)}
 
-    def conditions(self, record: Any) -> Mapping[ConditionType, tuple[bool, str, str]]:  # noqa: ARG002  as above
-        """The conditions that can be told of the record: whether each holds, its reason and its message."""
+    def conditions(
+        self,
+        record: Any,  # noqa: ARG002  as above
+        known: Collection[ConditionType],  # noqa: ARG002  as above
+    ) -> Mapping[ConditionType, tuple[bool, str, str]]:
+        """Return whether each condition of the object holds, with its reason and message.
+
+        The result contains all `known` conditions, which the object has already: a condition that has appeared stays.
+        """
         return {}

@@ -1,13 +1,17 @@
 """The part of the status that all kinds without pods have in common: conditions, and the times of start and end."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from app.domain.kinds.base import PodlessKind
 from app.domain.reconcile.conditions import merged
 from app.domain.status.records import Condition
+from app.domain.vocabulary import ConditionType
+
+DELETED: Final = "Deleted"
+"""The reason for the end of an object that was deleted before it ended by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +26,26 @@ class PodlessStatus:
 def updated_status(
     kind: PodlessKind, before: PodlessStatus, record: Any, generation: int, now: datetime
 ) -> PodlessStatus:
-    """Return the status of an object whose reconcile has returned `record`. `before` is its status until then."""
-    conditions = merged(before.conditions, kind.conditions(record), now, generation)
+    """Return the status of an object whose reconcile has returned `record`. `before` is its status until then.
+
+    Reasons and messages of conditions are those of the record: they say what is in the way now.
+    """
+    wanted = kind.conditions(record, {condition.type for condition in before.conditions})
+    conditions = merged(before.conditions, wanted, now, generation, followed=wanted)
     if not kind.ended or not record.phase:
         return PodlessStatus(conditions=conditions)
     finished_at = (before.finished_at or now) if record.phase in kind.ended else None
     return PodlessStatus(conditions=conditions, started_at=before.started_at or now, finished_at=finished_at)
+
+
+def deleted_status(before: PodlessStatus, generation: int, now: datetime) -> PodlessStatus:
+    """Return the status of an object that was deleted and has no objects in the cluster.
+
+    No reconcile follows, so an object that has started ends with its deletion.
+    """
+    wanted = {one.type: (one.status == str(True), one.reason, one.message) for one in before.conditions}
+    if ConditionType.RUNNING in wanted and wanted[ConditionType.RUNNING][0]:
+        wanted[ConditionType.RUNNING] = (False, DELETED, "")
+    conditions = merged(before.conditions, wanted, now, generation)
+    finished_at = before.finished_at or (now if before.started_at else None)
+    return replace(before, conditions=conditions, finished_at=finished_at)

@@ -1,6 +1,6 @@
 """Computes the uniform conditions of a job. A dialect shows them under the names of its kind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from app.domain.status.records import Condition, JobStatus, Replica
 from app.domain.vocabulary import ConditionType, JobPhase
 
 ENDED_BADLY = (JobPhase.FAILED, JobPhase.TIMED_OUT)
-_FOLLOWED = frozenset({ConditionType.SCHEDULER_UNAVAILABLE, ConditionType.READY, ConditionType.SYNCED})
+_FOLLOWED = frozenset({ConditionType.SCHEDULER_UNAVAILABLE})
 FOUND = ("SchedulerFound", "this cluster has the scheduler that was asked for")
 
 
@@ -56,12 +56,16 @@ def _scheduler_lacks(gang: GangPlan, *, gang_available: bool) -> tuple[str, str]
 
 
 def merged(
-    before: Sequence[Condition], wanted: Mapping[ConditionType, tuple[bool, str, str]], now: datetime, generation: int
+    before: Sequence[Condition],
+    wanted: Mapping[ConditionType, tuple[bool, str, str]],
+    now: datetime,
+    generation: int,
+    *,
+    followed: Collection[ConditionType] = _FOLLOWED,
 ) -> tuple[Condition, ...]:
-    """The wanted conditions. A condition keeps its time, reason and message until its status changes.
+    """Return the wanted conditions. A condition keeps its time, reason and message until its status changes.
 
-    What stands in the way of a condition of `_FOLLOWED` may change while it does; then the words follow, and the time
-    stays.
+    Conditions of `followed` take the wanted reason and message at once, and keep only the time.
     """
     known = {condition.type: condition for condition in before}
     conditions: list[Condition] = []
@@ -69,7 +73,7 @@ def merged(
         word = str(holds)
         old = known.get(type_)
         if old is not None and old.status == word:
-            conditions.append(replace(old, reason=reason, message=message) if type_ in _FOLLOWED else old)
+            conditions.append(replace(old, reason=reason, message=message) if type_ in followed else old)
             continue
         conditions.append(
             Condition(

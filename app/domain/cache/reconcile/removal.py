@@ -34,7 +34,7 @@ def remove(inputs: SetInputs) -> SetDecision:
     complaint = _IN_USE if stage is RemovalStage.CLAIM and waited == _PATIENCE else None
     pause = _SHORT_PAUSE if stage in _QUICK and inputs.record.stage is not stage else _PAUSE
     return SetDecision(
-        record=replace(inputs.record, stage=stage, complaint=complaint, delays=waited),
+        record=replace(inputs.record, stage=stage, complaint=complaint, delays=waited, runtime=inputs.observed.runtime),
         actions=actions,
         events=complained(inputs.record.complaint, complaint),
         wake_after=None if stage is RemovalStage.GONE else pause,
