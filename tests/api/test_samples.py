@@ -247,3 +247,10 @@ async def test_what_depends_on_a_set(place: Place) -> None:
     assert by_uid.json() == shown.json()
     await place.gateway.client.delete(jobs_path(place.namespace, "reader"))
     assert (await place.get(SETS, "one", "dependents")).json()["jobs"] == []
+    await place.gateway.client.delete(place.path(SETS, "one"))
+    assert (await place.get(SETS, "one", "dependents")).json()["sampleJobs"] == [of_set]
+    await conclude(place.gateway, created["uid"], {"stage": RemovalStage.GONE}, gone=True)
+    await place.submit(SETS)
+    of_gone = await place.gateway.client.get(f"/api/v1/samplesets/{created['uid']}/dependents")
+    assert of_gone.json() == {"jobs": [], "sampleJobs": []}
+    assert (await place.get(SETS, "one", "dependents")).json()["sampleJobs"] == [of_set]

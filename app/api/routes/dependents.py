@@ -55,6 +55,9 @@ def _add_dependents(router: APIRouter, prefix: str, locate: Locate, suffix: str)
     async def list_sample_set_dependents(where: Annotated[Located, Depends(locate)]) -> Response:
         """The live jobs that mount the set's claim, and the SampleJobs of the set."""
         row: SampleRow = await where.row()
+        if row.gone_at is not None:
+            # Both are found by the name of the set, which a later set may have.
+            return await sent(where, DependentsView(jobs=[], sample_jobs=[]))
         services = where.caller.services.podless
         mine = Criteria(namespaces=NamespaceSet.of(row.namespace), set_name=row.name)
         page = await services[SAMPLE_JOB.resource].reading.page(mine, None, _MAX_JOBS)
