@@ -195,10 +195,10 @@ class SampleReconciler:
         if row is None:
             self._forget(key)
             return True
-        self._has_sets.set()
         decide = self._decisions.get(row.kind)
         if decide is None:
             return await self._acknowledge(row)
+        self._has_sets.set()
         result = await decide(row, uuid4().hex)
         # The reads may have gone to a cluster that replaced ours under the same address. Nothing of it may be recorded.
         await self._verify()

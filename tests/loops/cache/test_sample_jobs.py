@@ -188,3 +188,4 @@ async def test_a_kind_without_a_reconcile_step_is_acknowledged(stage: Stage) -> 
         assert await stage.sets._reconcile(str(created.uid)) is True
         again = await PodlessReader(note, stage.db).row(Address(uid=created.uid))
         assert (again.generation, again.observed_generation) == (2, 2)
+        assert not stage.sets._has_sets.is_set(), "the objects of sets are watched only if there are sets or their jobs"
