@@ -121,7 +121,7 @@ def _listing(resource: Resource) -> Any:
         set_name: Annotated[str | None, Depends(of_set)],
     ) -> Listing:
         where = replace(shared.where, phases=phases, set_name=set_name)
-        asked = paging.question([where])
+        asked = paging.question([resource.name, where])
         place = paging.decode(shared.page_token, paging.JobPlace, asked) if shared.page_token else None
         after = None if place is None else Cursor(place.created_at, place.uid)
         return Listing(where=where, size=paging.page_size(shared.page_size), after=after, asked=asked)
