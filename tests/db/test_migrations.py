@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from typing import Any
 from uuid import uuid4
 
 import asyncpg
@@ -104,35 +105,93 @@ async def test_stored_phases_are_spelled_as_kubernetes_spells_them(empty_databas
     await connection.close()
 
 
-async def test_sample_jobs_that_have_ended_get_their_begin_end_and_conditions(empty_database_url: str) -> None:
+Line = tuple[str, str]  # phase and reason of a line of a history; the hour is its place from 1
+ENDED_AT_3 = {"Running": ("False", "Succeeded", 3), "Completed": ("True", "Succeeded", 3)}
+# Kind, record, history, hour of the removal; hours of begin and end, and the conditions.
+SAMPLES: dict[str, tuple[str, str, list[Line], int | None, tuple[int | None, int | None], dict[str, Any]]] = {
+    "new": ("SampleJob", "{}", [("", "")], None, (None, None), {}),
+    "pending": ("SampleJob", "{}", [("", ""), ("Pending", "")], None, (2, None), {}),
+    "running": ("SampleJob", "{}", [("", ""), ("", "ErrorX"), ("Pending", ""), ("Running", "")], None, (3, None), {}),
+    "succeeded and deleted": (
+        "SampleJob",
+        "{}",
+        [("", ""), ("Pending", ""), ("Succeeded", ""), ("Succeeded", "DeleteRequested")],
+        4,
+        (2, 3),
+        ENDED_AT_3 | {"Failed": ("False", "Succeeded", 3)},
+    ),
+    "tried again": (
+        "SampleJob",
+        "{}",
+        [("", ""), ("Pending", ""), ("Failed", ""), ("Failed", "Edited"), ("", ""), ("Pending", ""), ("Succeeded", "")],
+        None,
+        (6, 7),
+        {
+            "Running": ("False", "Succeeded", 7),
+            "Completed": ("True", "Succeeded", 7),
+            "Failed": ("False", "Succeeded", 7),
+        },
+    ),
+    "failed, then a complaint": (
+        "SampleJob",
+        "{}",
+        [("", ""), ("Pending", ""), ("Failed", ""), ("Failed", "ErrorSecretNotExist")],
+        None,
+        (2, 3),
+        {"Running": ("False", "Failed", 3), "Completed": ("False", "Failed", 3), "Failed": ("True", "Failed", 3)},
+    ),
+    "deleted while it ran": (
+        "SampleJob",
+        "{}",
+        [("", ""), ("Pending", ""), ("Running", ""), ("Running", "DeleteRequested")],
+        4,
+        (2, 4),
+        {"Running": ("False", "Deleted", 4)},
+    ),
+    "set": ("SampleSet", '{"synced": true}', [("", ""), ("Bound", "")], None, (None, None), {}),
+    "deleted set": (
+        "SampleSet",
+        '{"synced": true}',
+        [("", ""), ("Ready", ""), ("Ready", "DeleteRequested"), ("Ready", "")],
+        4,
+        (None, None),
+        {"Ready": ("False", "Deleted", 4), "Synced": ("False", "Deleted", 4)},
+    ),
+}
+INSERT_SAMPLE = """
+INSERT INTO samples (uid, kind, namespace, name, api_version, manifest, set_name, created_at, created_by, phase, reason,
+                     message, record, observed_generation, version, gone_at)
+VALUES ($1, $2, 'a', $3, 'v', '{}', 's', '2026-01-01Z', 'me', $4, $5, '', $6::text::jsonb, 1, 5,
+        '2026-01-01Z'::timestamptz + $7::bigint * interval '1 hour')
+"""
+INSERT_LINE = """
+INSERT INTO sample_history (uid, seq, at, phase, reason, message, actor)
+VALUES ($1, $2::bigint, '2026-01-01Z'::timestamptz + $2::bigint * interval '1 hour', $3, $4, '', 'me')
+"""
+
+
+async def test_sets_and_sample_jobs_get_what_their_history_tells(empty_database_url: str) -> None:
+    """Times, conditions and another ETag; each is announced in the feed."""
     migrations.migrate(empty_database_url, "0005")
     connection = await asyncpg.connect(empty_database_url, timeout=60)
-    uid = uuid4()
-    await connection.execute(
-        """
-        INSERT INTO samples (uid, kind, namespace, name, api_version, manifest, set_name, created_at, created_by, phase,
-                             reason, message, observed_generation)
-        VALUES ($1, 'SampleJob', 'a', 'warm', 'v', '{}', 's', '2026-01-01Z', 'me', 'Succeeded', '', 'done', 1)
-        """,
-        uid,
-    )
-    lines = [(1, "", ""), (2, "Pending", ""), (3, "Succeeded", ""), (4, "Succeeded", "DeleteRequested")]
-    for seq, phase, reason in lines:
-        await connection.execute(
-            "INSERT INTO sample_history (uid, seq, at, phase, reason, message, actor)"
-            " VALUES ($1, $2::bigint, '2026-01-01Z'::timestamptz + $2::bigint * interval '1 hour', $3, $4, '', 'me')",
-            uid,
-            seq,
-            phase,
-            reason,
-        )
+    for name, (kind, record, lines, gone, _, _) in SAMPLES.items():
+        uid, (phase, reason) = uuid4(), lines[-1]
+        await connection.execute(INSERT_SAMPLE, uid, kind, name, phase, reason, record, gone)
+        for seq, line in enumerate(lines, 1):
+            await connection.execute(INSERT_LINE, uid, seq, *line)
     migrations.migrate(empty_database_url)
-    row = await connection.fetchrow("SELECT * FROM samples")
+    rows = {row["name"]: row for row in await connection.fetch("SELECT * FROM samples")}
+    announced = await connection.fetch("SELECT resource, job_uid, version FROM job_events")
     await connection.close()
-    assert (row["started_at"].hour, row["finished_at"].hour) == (2, 3)
-    conditions = codec.load(json.loads(row["conditions"]), tuple[Condition, ...])
-    found = {one.type: (one.status, one.last_transition_at.hour) for one in conditions}
-    assert found == {"Running": ("False", 3), "Completed": ("True", 3), "Failed": ("False", 3)}
+    for name, (_, _, _, _, times, expected) in SAMPLES.items():
+        row = rows[name]
+        found_times = tuple(None if at is None else at.hour for at in (row["started_at"], row["finished_at"]))
+        conditions = codec.load(json.loads(row["conditions"]), tuple[Condition, ...])
+        found = {one.type: (one.status, one.reason, one.last_transition_at.hour) for one in conditions}
+        assert (found_times, found, row["version"]) == (times, expected, 6), name
+    assert rows["deleted while it ran"]["reason"] == "Deleted"
+    told = {(row["resource"], row["job_uid"], row["version"]) for row in announced}
+    assert told == {(f"{row['kind'].lower()}s", row["uid"], 6) for row in rows.values()}
 
 
 async def test_processes_that_start_together_migrate_once(empty_database_url: str) -> None:
