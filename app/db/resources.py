@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from app.db.engine import Connection, Database
@@ -39,6 +39,10 @@ class StoredRow(Protocol):
 
 
 Row = TypeVar("Row", bound=StoredRow)
+
+
+Check: TypeAlias = Callable[[StoredRow], None]
+"""Raises an error if the locked row is not what the caller of a change expects."""
 
 
 class RowVersion(NamedTuple):

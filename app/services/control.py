@@ -46,9 +46,11 @@ class JobControl(Editor[JobRow, edits.Edit]):
         return row.status.gone_at is not None
 
     @override
-    async def remove(self, row: JobRow, *, actor: str, at: datetime, reason: str) -> JobRow:
+    async def remove(self, row: JobRow, *, actor: str, at: datetime, reason: str, precondition: Precondition) -> JobRow:
         """Cancel the job if it is live, and request the removal of its objects."""
-        return await edits.request_remove(self._db, row.uid, actor=actor, at=at, delete=True, reason=reason)
+        return await edits.request_remove(
+            self._db, row.uid, actor=actor, at=at, delete=True, reason=reason, check=precondition
+        )
 
     @override
     async def store(self, row: JobRow, edit: edits.Edit) -> JobRow:
@@ -130,7 +132,9 @@ class JobControl(Editor[JobRow, edits.Edit]):
         if job.status.phase is JobPhase.CANCELLED or job.cancel_requested_at is not None:
             return Changed(row=job, pending=not job.status.phase.is_terminal)
         self.require_editable(job)
-        changed = await edits.request_cancel(self._db, job.uid, actor=actor, at=self._clock.now(), reason=reason)
+        changed = await edits.request_cancel(
+            self._db, job.uid, actor=actor, at=self._clock.now(), reason=reason, check=precondition
+        )
         self._hint()
         return Changed(row=changed, pending=True)
 

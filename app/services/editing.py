@@ -14,7 +14,7 @@ from app.clock import Clock
 from app.db import resources
 from app.db.engine import Database
 from app.db.history import EDITED
-from app.db.resources import Row, Stored, StoredRow
+from app.db.resources import Check, Row, Stored, StoredRow
 from app.domain.dialects.envelope import as_posted
 from app.domain.errors import Conflict, FieldError, InvalidManifest, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
@@ -22,7 +22,7 @@ from app.offload import offloaded_if_large
 from app.services.submitting import Hint
 
 # Raises PreconditionFailed unless the row is a version that the client accepts (If-Match).
-Precondition: TypeAlias = Callable[[StoredRow], None]
+Precondition: TypeAlias = Check
 _Edit = TypeVar("_Edit")
 
 # An edit starts again at most this often. Each time, another edit of the same object was stored, so this many in a row
@@ -100,8 +100,8 @@ class Editor(ABC, Generic[Row, _Edit]):
         """Store the edit. Raise PreconditionFailed if the row has another version by then."""
 
     @abstractmethod
-    async def remove(self, row: Row, *, actor: str, at: datetime, reason: str) -> Row:
-        """Request the deletion of the object."""
+    async def remove(self, row: Row, *, actor: str, at: datetime, reason: str, precondition: Precondition) -> Row:
+        """Request the deletion of the object. Check the precondition when the row is locked."""
 
     @abstractmethod
     def is_carried_out(self, row: Row) -> bool:
@@ -166,7 +166,8 @@ class Editor(ABC, Generic[Row, _Edit]):
         row = await self.current(namespace, name)
         precondition(row)
         if row.deleted_at is None:
-            row = await self.remove(row, actor=actor, at=self._clock.now(), reason=reason)
+            # Another change may come between the read and the write, which therefore checks the precondition again.
+            row = await self.remove(row, actor=actor, at=self._clock.now(), reason=reason, precondition=precondition)
             self._hint()
         return Changed(row=row, pending=not self.is_gone(row))
 
@@ -218,7 +219,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def _of_same(row: StoredRow, document: Manifest) -> Manifest:
-    """Return the document of an edit with the name of the object, which it may omit.
+    """Return the document of an edit with the name of the object. It may omit the name and all metadata.
 
     Raises:
         InvalidManifest: the document has another API version, kind or name.
@@ -230,6 +231,7 @@ def _of_same(row: StoredRow, document: Manifest) -> Manifest:
         if document.get(field) != kept[field]
     ]
     metadata = document.get("metadata")
+    metadata = {} if metadata is None else metadata
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if name is not None and name != row.name:
         errors.append(

@@ -1,8 +1,10 @@
 """Submission, edits and reads of podless kinds (SampleSet, SampleJob)."""
 
+import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from typing_extensions import override
@@ -20,10 +22,14 @@ from app.domain.dialects.changes import is_respecified
 from app.domain.kinds.base import PodlessKind
 from app.domain.plan import Manifest
 from app.offload import offloaded_if_large
-from app.services.editing import Editor, EditRequest
+from app.services.editing import Editor, EditRequest, Precondition
 from app.services.podless_drafts import PodlessDraft, drafted, redrafted
 from app.services.reading import Reader, ResourceEvent
 from app.services.submitting import Hint, Submitter
+
+# Transactions that submissions of one kind have open at once. A batch submits 100 objects together, and would otherwise
+# take every connection from all other requests.
+_MAX_TRANSACTIONS: Final = 2
 
 
 class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
@@ -42,6 +48,7 @@ class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
         self._kind = kind
         self._db = db
         self._limits = limits
+        self._transactions = asyncio.Semaphore(_MAX_TRANSACTIONS)
 
     @override
     async def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> PodlessDraft:
@@ -69,7 +76,8 @@ class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
 
     @override
     async def store(self, news: Sequence[NewSample]) -> Mapping[int, Answer]:
-        return await edits.submit(self._db, news)
+        async with self._transactions:
+            return await edits.submit(self._db, news)
 
 
 class PodlessEditor(Editor[SampleRow, SampleEdit]):
@@ -105,9 +113,11 @@ class PodlessEditor(Editor[SampleRow, SampleEdit]):
         return await edits.edit(self._db, row.uid, edit)
 
     @override
-    async def remove(self, row: SampleRow, *, actor: str, at: datetime, reason: str) -> SampleRow:
+    async def remove(
+        self, row: SampleRow, *, actor: str, at: datetime, reason: str, precondition: Precondition
+    ) -> SampleRow:
         """Request the deletion. A SampleJob has no objects in the cluster and is gone at once."""
-        return await edits.request_deletion(self._db, row.uid, actor=actor, at=at, reason=reason)
+        return await edits.request_deletion(self._db, row.uid, actor=actor, at=at, reason=reason, check=precondition)
 
     @override
     def is_carried_out(self, row: SampleRow) -> bool:

@@ -94,6 +94,50 @@ async def test_if_match_holds_every_edit(of: Collection) -> None:
     assert (await of.delete(**{"If-Match": first.headers["etag"]})).status_code in (200, 202)
 
 
+@pytest.mark.parametrize("action", ["delete", "cancel"])
+async def test_if_match_holds_an_end_that_meets_an_edit(
+    action: str, of: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The edit is stored after the request to end the object was checked, and before it is stored."""
+    if action == "cancel" and of.resource != "jobs":
+        pytest.skip("only jobs are cancelled")
+    await of.submit()
+    tag = (await of.get("one")).headers["etag"]
+    services = of.gateway.services
+    editor: Any = services.control if of.resource == "jobs" else services.podless[of.resource].editor
+    read = editor.current
+
+    async def current(namespace: str, name: str) -> Any:
+        row = await read(namespace, name)
+        monkeypatch.setattr(editor, "current", read)
+        assert (await of.patch({"metadata": {"labels": {"a": "b"}}})).status_code == 202
+        return row
+
+    monkeypatch.setattr(editor, "current", current)
+    headers = {"If-Match": tag}
+    if action == "delete":
+        refused = await of.delete(**headers)
+    else:
+        refused = await of.gateway.client.post(of.path("one", "cancel"), headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (412, "PreconditionFailed")
+    shown = (await of.get("one")).json()
+    assert (shown["deletedAt"], shown["labels"]) == (None, {"a": "b"})
+
+
+async def test_an_edit_may_leave_its_metadata_out(of: Collection) -> None:
+    await of.submit(team="vision")
+    labels = [(await of.patch({"metadata": None})).json()["labels"]]
+    documents: list[dict[str, Any]] = [{}, {"metadata": None}, {"metadata": {}}, {"metadata": {"labels": {"a": "b"}}}]
+    for metadata in documents:
+        document = {key: value for key, value in of.manifest().items() if key != "metadata"} | metadata
+        answer = await of.gateway.client.put(of.path("one"), json=document)
+        assert answer.status_code in (200, 202), answer.text
+        labels.append(answer.json()["labels"])
+    assert labels == [{}, {}, {}, {}, {"a": "b"}]
+    wrong = await of.gateway.client.put(of.path("one"), json=of.manifest() | {"metadata": []})
+    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/metadata")
+
+
 @pytest.mark.parametrize("more", [("one",), ("one", "status"), ()], ids=["whole", "status", "list"])
 async def test_an_etag_and_a_long_poll_follow_a_change(more: tuple[str, ...], of: Collection) -> None:
     await of.submit()
@@ -266,6 +310,16 @@ async def test_lists_have_the_same_filters_and_pages(of: Collection) -> None:
     rest = (await of.get(query=f"?pageSize=2&pageToken={page['nextPageToken']}")).json()
     assert [item["name"] for item in (*page["items"], *rest["items"])] == ["eval", "train-b", "train-a"]
     assert rest["nextPageToken"] is None
+
+
+async def test_a_page_token_belongs_to_its_resource(of: Collection) -> None:
+    for name in ("a", "b"):
+        await of.submit(name)
+    token = (await of.get(query="?pageSize=1")).json()["nextPageToken"]
+    for resource in {one.resource for one in registered().values()} - {of.resource}:
+        url = f"/api/v1/namespaces/{of.namespace}/{resource}?pageToken={token}"
+        answer = await of.gateway.client.get(url)
+        assert (answer.status_code, answer.json().get("code")) == (400, "InvalidPageToken"), resource
 
 
 async def test_the_streams_tell_the_same(of: Collection) -> None:

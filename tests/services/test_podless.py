@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import asyncpg
 import pytest
 import pytest_asyncio
 
@@ -30,6 +31,9 @@ from app.services.submitting import Created, RequestKey
 
 TEAM = "team"
 KEY = RequestKey(scope="s", key="k", fingerprint="f")
+WAITING = """
+SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'samples'::regclass
+"""
 
 
 @dataclass
@@ -159,6 +163,24 @@ async def test_a_repeated_request_gets_its_first_answer(service: Service) -> Non
     with pytest.raises(InvalidManifest) as refused:
         await service.submit(a_set("other"), replace(KEY, fingerprint="other"))
     assert refused.value.code == "IdempotencyKeyReused"
+
+
+async def test_submissions_together_leave_connections_to_other_requests(service: Service, database_url: str) -> None:
+    """Another transaction keeps the table of samples, so that no submission ends; reads go on meanwhile."""
+    other = await asyncpg.connect(database_url, timeout=60)
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group, other.transaction():
+        await other.execute("LOCK TABLE samples IN SHARE ROW EXCLUSIVE MODE")
+        submitter = service.submitter()
+        for number in range(20):
+            document = a_set(f"set-{number}")
+            group.create_task(submitter.submit(document, TEAM, actor="me", key=None, render=name_of))
+        while await other.fetchval(WAITING) < 2:
+            await asyncio.sleep(0.01)
+        for _ in range(20):
+            assert (await service.reader().page(Criteria(), None, 9)).rows == []
+        assert await other.fetchval(WAITING) == 2
+    await other.close()
+    assert len((await service.reader().page(Criteria(), None, 99)).rows) == 20
 
 
 @pytest.mark.parametrize(

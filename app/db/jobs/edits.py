@@ -18,6 +18,7 @@ from app.db.history import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_RE
 from app.db.jobs.names import reserve_more, settle_more
 from app.db.jobs.pod_room import append, with_room
 from app.db.jobs.rows import COLUMNS, JobRow, job_row
+from app.db.resources import Check
 from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
@@ -157,13 +158,16 @@ def _require(uid: UUID, locked: Any, change: Edit) -> JobRow:
     return job
 
 
-async def request_cancel(db: Database, uid: UUID, *, actor: str, at: datetime, reason: str | None = None) -> JobRow:
+async def request_cancel(
+    db: Database, uid: UUID, *, actor: str, at: datetime, reason: str | None = None, check: Check | None = None
+) -> JobRow:
     """Ask for the job's end. Of a job that has ended, or is being cancelled, this changes nothing.
 
     Raises:
-        NotFound: no such job.
+        NotFound: no such job. Besides, what `check` raises for the locked job.
     """
     async with db.begin() as connection:
+        await _check(connection, uid, check)
         after = await connection.fetchrow(_CANCEL, uid, at, actor, reason, _TERMINAL)
         if after is None:
             return await _unchanged(connection, uid)
@@ -171,14 +175,22 @@ async def request_cancel(db: Database, uid: UUID, *, actor: str, at: datetime, r
 
 
 async def request_remove(
-    db: Database, uid: UUID, *, actor: str, at: datetime, delete: bool = False, reason: str | None = None
+    db: Database,
+    uid: UUID,
+    *,
+    actor: str,
+    at: datetime,
+    delete: bool = False,
+    reason: str | None = None,
+    check: Check | None = None,
 ) -> JobRow:
     """Ask for all objects to be taken away, which cancels a live job; `delete` hides the job as well.
 
     Raises:
-        NotFound: no such job.
+        NotFound: no such job. Besides, what `check` raises for the locked job.
     """
     async with db.begin() as connection:
+        await _check(connection, uid, check)
         after = await connection.fetchrow(_REMOVE, uid, at, delete, actor, reason, _TERMINAL)
         if after is None:
             return await _unchanged(connection, uid)
@@ -204,6 +216,11 @@ async def set_reported(db: Database, uid: UUID, value: Mapping[str, Any]) -> boo
         if not lives:
             raise Conflict("the job has ended: its pods cannot report any more", code="AlreadyFinished")
         return False
+
+
+async def _check(connection: Connection, uid: UUID, check: Check | None) -> None:
+    if check is not None:
+        check(await _unchanged(connection, uid))
 
 
 async def _unchanged(connection: Connection, uid: UUID) -> JobRow:

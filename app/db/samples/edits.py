@@ -10,16 +10,17 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from app.db import idempotency
+from app.db import codec, idempotency
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseContended
 from app.db.feed import changes
 from app.db.history import DELETE_REQUESTED, EDITED
 from app.db.idempotency import IdempotencyKey, KeyInFlight
 from app.db.jobs.submit import Answer, NameTaken
+from app.db.resources import Check
 from app.db.samples.rows import COLUMNS, SampleRow, first_record, record_document, sample_row
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
-from app.domain.kinds.podless_status import PodlessStatus
+from app.domain.kinds.podless_status import DELETED, PodlessStatus, deleted_status
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameKind
 from app.faultpoints import FaultPoint, reached
@@ -79,7 +80,8 @@ UPDATE samples AS s
 SET delete_requested_at = $2::timestamptz, delete_requested_by = $3,
     gone_at = CASE WHEN $4::bool THEN $2::timestamptz END,
     wake_at = CASE WHEN $4::bool THEN NULL ELSE wake_at END, version = version + 1, intent_version = intent_version + 1,
-    intent_at = CASE WHEN $4::bool THEN NULL ELSE $2::timestamptz END, history_count = history_count + 1
+    intent_at = CASE WHEN $4::bool THEN NULL ELSE $2::timestamptz END, history_count = history_count + 1,
+    reason = $5, conditions = $6, finished_at = $7
 WHERE uid = $1 RETURNING {COLUMNS}
 """  # noqa: S608  columns of our own
 _HISTORY: Final = """
@@ -226,23 +228,36 @@ def refuse_leaving(row: SampleRow) -> None:
 
 
 async def request_deletion(
-    db: Database, uid: UUID, *, actor: str, at: datetime, reason: str = "", expected_version: int | None = None
+    db: Database, uid: UUID, *, actor: str, at: datetime, reason: str = "", check: Check | None = None
 ) -> SampleRow:
     """Ask for its removal: what has objects is gone when they are, all else at once. Asked again, nothing changes.
 
     Raises:
-        NotFound, PreconditionFailed: no such sample, or another version of it than expected.
+        NotFound: no such object. Besides, what `check` raises for the locked object.
     """
     async with db.begin() as connection:
         row = await _locked(connection, uid)
+        if check is not None:
+            check(row)
         if row.delete_requested_at is not None:
             return row
-        if expected_version not in (None, row.version):
-            raise PreconditionFailed(f"the {row.kind} has changed since it was read: read it again")
-        after = sample_row(await connection.fetchrow(_DELETE, uid, at, actor, not row.of_kind.has_objects))
+        after = sample_row(await connection.fetchrow(_DELETE, uid, at, actor, *_after_deletion(row, at)))
         await _told(connection, after, changes.DELETED, (at, DELETE_REQUESTED, reason, actor))
     reached(FaultPoint.SAMPLE_STORED)
     return after
+
+
+def _after_deletion(row: SampleRow, at: datetime) -> tuple[Any, ...]:
+    """Return whether the object is gone at once, and its reason, conditions and end.
+
+    What has objects is reconciled until they are removed; nothing reconciles what has none.
+    """
+    kind, outcome, reason = row.of_kind, row.outcome, row.reason
+    if not kind.has_objects:
+        outcome = deleted_status(outcome, row.generation, at)
+        if kind.ended and row.phase not in kind.ended:
+            reason = DELETED
+    return not kind.has_objects, reason, codec.dump(outcome.conditions), outcome.finished_at
 
 
 async def _locked(connection: Connection, uid: UUID) -> SampleRow:

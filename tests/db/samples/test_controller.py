@@ -23,6 +23,7 @@ from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.cache_status import CacheStatus, CacheSummary
 from app.domain.cache.reconcile.values import Complaint, JobRecord, RuntimeStatus, SampleEvent, SetRecord
 from app.domain.cache.vocabulary import RemovalStage, SampleEventType, SampleJobPhase, SetPart, SetPhase
+from app.domain.vocabulary import ConditionType
 from tests.db.factories import NOW, later
 from tests.db.samples.factories import NAMESPACE, SETS, a_pass, new_job, new_set, stored, there
 
@@ -206,6 +207,29 @@ async def test_a_pass_over_a_job_that_was_deleted_meanwhile_is_not_kept(db: Data
     record = JobRecord(phase=SampleJobPhase.RUNNING)
     assert not await sample_controller.persist(db, lease, a_pass(row, record=record), later(2))
     assert await sample_controller.pending_intents(db, 9) == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "started", "ended", "reason", "running"),
+    [
+        (SampleJobPhase.NONE, None, None, "Deleted", None),
+        (SampleJobPhase.PENDING, later(2), later(9), "Deleted", None),
+        (SampleJobPhase.RUNNING, later(2), later(9), "Deleted", ("False", "Deleted", later(9))),
+        (SampleJobPhase.SUCCEEDED, later(2), later(2), "", ("False", "Succeeded", later(2))),
+        (SampleJobPhase.FAILED, later(2), later(2), "", ("False", "Failed", later(2))),
+    ],
+    ids=str,
+)
+async def test_a_job_that_is_deleted_in_any_phase_has_ended(
+    phase: SampleJobPhase, started: Any, ended: Any, reason: str, running: Any, db: Database, lease: Lease
+) -> None:
+    row = await stored(db, new_job())
+    assert await persisted(db, lease, row.uid, later(2), record=JobRecord(phase=phase))
+    after = await edits.request_deletion(db, row.uid, actor="bob", at=later(9))
+    assert after == await there(db, row.uid)
+    assert (after.outcome.started_at, after.outcome.finished_at, after.reason) == (started, ended, reason)
+    found = [one for one in after.outcome.conditions if one.type is ConditionType.RUNNING]
+    assert [(one.status, one.reason, one.last_transition_at) for one in found] == ([running] if running else [])
 
 
 async def test_what_there_is_to_do(db: Database, lease: Lease) -> None:

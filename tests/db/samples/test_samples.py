@@ -15,7 +15,7 @@ from app.db.feed import entries
 from app.db.idempotency import IdempotencyKey, KeyConflict, Replayed
 from app.db.jobs.submit import NameTaken
 from app.db.queries import Cursor
-from app.db.resources import listed
+from app.db.resources import StoredRow, listed
 from app.db.samples import edits
 from app.db.samples.edits import SampleEdit
 from app.db.samples.rows import SampleRow, stored_as
@@ -153,8 +153,13 @@ async def test_a_set_leaves_when_its_objects_have_and_a_job_at_once(db: Database
     assert gone.gone_at == later(1)
     newer = await stored(db, new_job(created_at=later(-5)))
     assert await resources.find(db, JOBS, NAMESPACE, "warm") == newer
-    with pytest.raises(PreconditionFailed):
-        await edits.request_deletion(db, newer.uid, actor="bob", at=later(1), expected_version=7)
+
+    def refuse(row: StoredRow) -> None:
+        raise PreconditionFailed(f"version {row.version}")
+
+    with pytest.raises(PreconditionFailed, match="version 1"):
+        await edits.request_deletion(db, newer.uid, actor="bob", at=later(1), check=refuse)
+    assert await there(db, newer.uid) == newer
 
 
 async def test_of_those_that_are_gone_the_newest_is_found(db: Database) -> None:
