@@ -74,7 +74,7 @@ def first_cells(heading: str) -> list[str]:
 
 
 def test_status_page_has_every_pending_code() -> None:
-    assert sorted(first_cells("Why is it pending")) == sorted(PendingCode)
+    assert sorted(first_cells("Pending reasons")) == sorted(PendingCode)
 
 
 def test_status_page_has_every_bucket() -> None:
