@@ -1,9 +1,9 @@
-# jobgate: what a newcomer types. `make help` lists it.
+# The commands for development. `make help` lists them.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
-# Most tests wait for something, so even two cores keep six workers going.
+# Most tests wait rather than compute, so two cores are enough for six workers.
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(max(6, os.cpu_count() or 6))')
 
 .PHONY: help setup demo dev test fuzz test-cluster check format bench lock openapi clean
@@ -21,41 +21,41 @@ $(VENV)/.installed: requirements/dev.txt pyproject.toml
 
 setup: $(VENV)/.installed ## install everything into .venv
 
-demo: $(VENV)/.installed ## run every example on an embedded cluster; ARGS=--exit ends afterwards
+demo: $(VENV)/.installed ## run every example on an embedded cluster; ARGS=--exit stops afterwards
 	@$(BIN)/jobgate demo $(ARGS)
 
 dev: $(VENV)/.installed ## serve from an embedded database and cluster; ARGS are those of `jobgate dev`
 	@$(BIN)/jobgate dev $(ARGS)
 
-test: $(VENV)/.installed ## all tests, on the embedded parts
+test: $(VENV)/.installed ## run all tests, with the embedded database and cluster
 	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-fuzz: $(VENV)/.installed ## property tests with random examples for ten minutes; ARGS="--seconds=60 tests/domain"
+fuzz: $(VENV)/.installed ## run property tests with random examples for ten minutes; ARGS="--seconds=60 tests/domain"
 	@$(BIN)/python -m tools.fuzz $(ARGS)
 
-test-cluster: $(VENV)/.installed ## conformance and end-to-end suites on a real control plane
+test-cluster: $(VENV)/.installed ## run the conformance and end-to-end suites on a real control plane
 	$(BIN)/python -m tools.test_cluster $(ARGS)
 
-check: $(VENV)/.installed ## format, lint, types, import directions, generated files
+check: $(VENV)/.installed ## check format, lint, types, import directions and generated files
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.check_generated
 
-format: $(VENV)/.installed ## rewrite files as `make check` wants them
+format: $(VENV)/.installed ## format all files as `make check` requires
 	$(BIN)/ruff check --fix --silent . ; $(BIN)/ruff format .
 
 openapi: $(VENV)/.installed ## regenerate openapi/openapi.json
 	$(BIN)/jobgate openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
 
-bench: $(VENV)/.installed ## measure beside a real kube-apiserver
+bench: $(VENV)/.installed ## compare with a real kube-apiserver
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
 	$(BIN)/python -m bench $(ARGS)
 
-lock: $(VENV)/.installed ## pin the dependencies of pyproject.toml anew
+lock: $(VENV)/.installed ## update the lock files from pyproject.toml
 	$(BIN)/python -m tools.lock
 
-clean: ## remove what the targets made
+clean: ## remove everything that the targets created
 	rm -rf $(VENV) .jobgate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
