@@ -1,4 +1,4 @@
-"""Fixtures live in `tests.support`, one module a concern; this file only names them."""
+"""Registers the fixtures, which are in the modules of `tests.support`."""
 
 pytest_plugins = [
     "tests.support.golden",

@@ -1,4 +1,4 @@
-"""JOBGATE_ACCELERATORS_FILE: what it gives to every plan, and how a mistake in it is told."""
+"""JOBGATE_ACCELERATORS_FILE: its effect on plans, and the messages about errors in it."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "controller_config_file.yaml"
 
 
-def test_the_config_that_the_operator_ships_is_read(file: Path) -> None:
+def test_the_config_of_the_operator_is_accepted(file: Path) -> None:
     file.write_text(SHIPPED)
     (found,) = Settings(accelerators_file=str(file)).site().accelerators.items()
     path = "/var/lib/nvidia-docker/volumes/nvidia_driver/current"
@@ -33,7 +33,7 @@ def test_the_config_that_the_operator_ships_is_read(file: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [None, ""])
-def test_without_a_file_there_are_none(given: str | None) -> None:
+def test_without_a_file_there_are_no_accelerators(given: str | None) -> None:
     assert Settings(accelerators_file=given).site().accelerators == {}
 
 
@@ -46,7 +46,7 @@ def test_without_a_file_there_are_none(given: str | None) -> None:
         ("{}", "/accelerators: the field is required"),
     ],
 )
-def test_a_mistake_is_told_at_the_start(file: Path, text: str | None, words: str) -> None:
+def test_an_error_in_the_file_stops_the_start(file: Path, text: str | None, words: str) -> None:
     if text is not None:
         file.write_text(text)
     with pytest.raises(ValidationError) as refused:

@@ -1,4 +1,4 @@
-"""What the composition root promises beyond putting parts together."""
+"""Properties of the composition root: unbuffered answers, and the URL for pods."""
 
 import asyncio
 import socket
@@ -9,8 +9,8 @@ from app.bootstrap import NotConfigured, listening_socket, with_server_url
 from app.settings import Settings
 
 
-async def test_answers_leave_at_once() -> None:
-    """Nagle's algorithm holds back an answer's second packet until the client has acknowledged the first: 40 ms."""
+async def test_answers_are_sent_without_delay() -> None:
+    """Nagle's algorithm delays the second packet of an answer by 40 ms, until the client acknowledges the first."""
     accepted = asyncio.Queue[socket.socket]()
 
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -28,14 +28,14 @@ async def test_answers_leave_at_once() -> None:
 
 
 @pytest.mark.parametrize("given", [None, "http://jobgate.example/"])
-def test_pods_are_told_the_address_that_is_served_on_or_the_one_that_leads_to_it(given: str | None) -> None:
+def test_the_url_for_pods_is_the_setting_or_the_served_address(given: str | None) -> None:
     with listening_socket("127.0.0.1", 0) as listening:
         served = f"http://127.0.0.1:{listening.getsockname()[1]}"
         site = with_server_url(Settings(port=0, server_url=given), listening).site()
     assert site.server_url == ("http://jobgate.example" if given else served)
 
 
-def test_an_ipv6_address_is_a_url_too() -> None:
+def test_an_ipv6_address_is_in_brackets() -> None:
     try:
         with listening_socket("::1", 0) as listening:
             port = listening.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A cancellation that something answers with an error ends the task all the same."""
+"""A cancellation ends a task even if code turns it into an error."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -11,7 +11,7 @@ Body = Callable[[], Coroutine[None, None, None]]
 
 
 async def answers_with_an_error() -> None:
-    """What a driver does whose clean-up fails."""
+    """Turn a cancellation into an error, as a driver does whose clean-up fails."""
     try:
         await asyncio.Event().wait()
     finally:
@@ -19,7 +19,7 @@ async def answers_with_an_error() -> None:
 
 
 async def has_a_child_that_fails_when_cancelled() -> None:
-    """A TaskGroup reports the error of its child and not its own cancellation."""
+    """Run a child that fails when cancelled: the TaskGroup reports that error and not its own cancellation."""
     async with TaskGroup() as group:
         group.create_task(answers_with_an_error())
 
@@ -50,7 +50,7 @@ async def test_a_swallowed_cancellation_ends_the_task(
     assert task.cancelled()
 
 
-async def test_a_loop_goes_on_after_an_error() -> None:
+async def test_a_loop_continues_after_an_error() -> None:
     seen = 0
     for _ in rounds():
         seen += 1
@@ -76,8 +76,8 @@ async def fails_while_its_parent_works() -> None:
 
 
 @pytest.mark.parametrize("body", [fails_while_its_parent_waits, fails_while_its_parent_works])
-async def test_a_loop_goes_on_after_a_task_group_whose_child_failed(body: Body) -> None:
-    """The group cancels its parent to end the block. That is not a request to end the loop."""
+async def test_a_loop_continues_after_a_task_group_whose_child_failed(body: Body) -> None:
+    """The group cancels its parent to end the block, which is not a request to end the loop."""
     seen = 0
     for _ in rounds():
         seen += 1
@@ -88,12 +88,12 @@ async def test_a_loop_goes_on_after_a_task_group_whose_child_failed(body: Body) 
     assert seen == 3
 
 
-async def test_an_error_without_a_cancellation_stays_an_error() -> None:
+async def test_an_error_without_a_cancellation_is_raised() -> None:
     with pytest.raises(ZeroDivisionError), cancellation_first():
         raise ZeroDivisionError
 
 
-async def test_a_timeout_around_both_is_a_timeout() -> None:
+async def test_a_timeout_around_both_raises_a_timeout_error() -> None:
     for user in (loop_over, leave):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
@@ -101,7 +101,7 @@ async def test_a_timeout_around_both_is_a_timeout() -> None:
 
 
 async def test_clean_up_of_a_cancelled_task_may_handle_errors() -> None:
-    """The request that led to the clean-up is not one that the clean-up swallows."""
+    """The cancellation that causes the clean-up does not end loops inside the clean-up."""
     cleaned = []
 
     async def work() -> None:
@@ -122,6 +122,6 @@ async def test_clean_up_of_a_cancelled_task_may_handle_errors() -> None:
     assert cleaned == [True]
 
 
-def test_code_without_an_event_loop_may_use_both() -> None:
+def test_both_helpers_work_without_an_event_loop() -> None:
     with cancellation_first():
         assert next(iter(rounds())) is None

@@ -1,4 +1,4 @@
-"""The checks of `make check` on a machine that lacks what they do not need."""
+"""`make check` finds files without git."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The command `jobgate` as its users type it: what it says, and its exit status."""
+"""The command `jobgate`: its output and its exit status."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ NO_DATABASE = "jobgate: no database: set JOBGATE_DATABASE_URL to postgresql://us
 
 
 def jobgate(*arguments: str, home: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run it with nothing of this process's configuration, and an empty home."""
+    """Run the command without the configuration of this process, with an empty home."""
     keep = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "TMPDIR")}
     return subprocess.run(
         [sys.executable, "-m", "app.command", *arguments],
@@ -36,7 +36,7 @@ def jobgate(*arguments: str, home: Path, **environment: str) -> "subprocess.Comp
 HEAVY = ("aiohttp", "alembic", "app.bootstrap", "asyncpg", "cryptography", "fastapi", "kubernetes_asyncio", "pydantic")
 
 
-def test_help_waits_for_no_part_of_the_gateway(tmp_path: Path) -> None:
+def test_help_imports_no_part_of_the_gateway(tmp_path: Path) -> None:
     program = f"import app.cli, sys; print([name for name in {HEAVY} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True, timeout=180) == "[]\n"
     shown = jobgate("--help", home=tmp_path)
@@ -56,7 +56,7 @@ app(sys.argv[1:], prog_name="jobgate")
 """
 
 
-def test_without_the_extra_a_command_that_needs_it_names_it() -> None:
+def test_a_command_that_lacks_its_extra_names_it() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", MISSING, "devcluster"],
         cwd=ROOT,
@@ -72,14 +72,14 @@ def test_without_the_extra_a_command_that_needs_it_names_it() -> None:
     )
 
 
-def test_serve_says_that_the_database_is_missing(tmp_path: Path) -> None:
+def test_serve_reports_a_missing_database(tmp_path: Path) -> None:
     ran = jobgate("serve", "--port", "0", home=tmp_path)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.startswith(f"{NO_DATABASE}; no cluster is configured: ")
     assert ran.stderr.count("\n") == 1
 
 
-def test_serve_says_that_the_cluster_is_missing(tmp_path: Path, database_url: str) -> None:
+def test_serve_reports_a_missing_cluster(tmp_path: Path, database_url: str) -> None:
     ran = jobgate("serve", "--port", "0", home=tmp_path, JOBGATE_DATABASE_URL=database_url)
     assert ran.returncode == 2
     assert ran.stdout == ""
@@ -88,7 +88,7 @@ def test_serve_says_that_the_cluster_is_missing(tmp_path: Path, database_url: st
     assert ran.stderr.count("\n") == 1
 
 
-def test_serve_says_that_the_kubeconfig_is_not_there(tmp_path: Path, database_url: str) -> None:
+def test_serve_reports_a_missing_kubeconfig(tmp_path: Path, database_url: str) -> None:
     missing = str(tmp_path / "nowhere")
     ran = jobgate("serve", home=tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=missing)
     assert ran.returncode == 2
@@ -96,7 +96,7 @@ def test_serve_says_that_the_kubeconfig_is_not_there(tmp_path: Path, database_ur
     assert ran.stderr.count("\n") == 1
 
 
-def test_serve_says_that_no_database_answers(tmp_path: Path, embedded_cluster: Cluster) -> None:
+def test_serve_reports_that_the_database_does_not_answer(tmp_path: Path, embedded_cluster: Cluster) -> None:
     given = {"JOBGATE_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
     ran = jobgate("serve", home=tmp_path, JOBGATE_KUBECONFIG=str(embedded_cluster.kubeconfig), **given)
     assert ran.returncode == 2
@@ -104,7 +104,7 @@ def test_serve_says_that_no_database_answers(tmp_path: Path, embedded_cluster: C
     assert ran.stderr.count("\n") == 1
 
 
-def test_serve_and_migrate_speak_of_a_schema_that_is_behind(
+def test_serve_and_migrate_report_an_old_schema(
     tmp_path: Path, empty_database_url: str, embedded_cluster: Cluster
 ) -> None:
     url = {"JOBGATE_DATABASE_URL": empty_database_url}
@@ -121,7 +121,7 @@ def test_serve_and_migrate_speak_of_a_schema_that_is_behind(
 @pytest.mark.parametrize(
     ("variable", "value"), [("PORT", "eighty"), ("ROLE", "leader"), ("NODE_LOST_AFTER", "soon"), ("LEASE_SECONDS", "0")]
 )
-def test_a_wrong_setting_is_named(tmp_path: Path, variable: str, value: str) -> None:
+def test_an_invalid_setting_is_named(tmp_path: Path, variable: str, value: str) -> None:
     ran = jobgate("serve", home=tmp_path, **{ENV_PREFIX + variable: value})
     assert ran.returncode == 2
     assert ran.stderr.startswith(f"jobgate: {ENV_PREFIX}{variable}: ")
@@ -148,7 +148,7 @@ def test_help_lists_every_command(tmp_path: Path) -> None:
         assert f" {command} " in shown
 
 
-def test_the_node_s_help_is_the_node_s(tmp_path: Path) -> None:
+def test_the_help_of_the_node_is_its_own(tmp_path: Path) -> None:
     assert "--kubeconfig" in jobgate("devcluster", "node", "--help", home=tmp_path).stdout
     assert "--nodes" in jobgate("devcluster", "--help", home=tmp_path).stdout
 
@@ -177,7 +177,7 @@ def test_dev_refuses_a_port_that_is_taken(tmp_path: Path) -> None:
         (["--namespace", "Team"], ["Team"]),
     ],
 )
-def test_a_token_names_the_namespaces_that_it_reaches(
+def test_creating_a_token_prints_its_namespaces(
     options: list[str], told: list[str], tmp_path: Path, database_url: str
 ) -> None:
     given = {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_RESERVED_NAMESPACES": "vault"}

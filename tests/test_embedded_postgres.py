@@ -1,4 +1,4 @@
-"""Real servers, real signals: what an owner's death leaves, and what the next start makes of it."""
+"""The embedded PostgreSQL after the death of its owner and at the next start, with real servers and signals."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ asyncio.run(main())
 
 @pytest.fixture
 def own() -> "Iterator[type[Owner]]":
-    """Start owners that do not outlive a test that fails."""
+    """A function that starts owners, which end with the test."""
     Owner.started.clear()
     yield Owner
     for owner in Owner.started:
@@ -49,7 +49,7 @@ def own() -> "Iterator[type[Owner]]":
 
 
 class Owner:
-    """A supervisor in a process of its own, to be killed."""
+    """A supervisor in a separate process, which tests kill."""
 
     started: ClassVar[list["Owner"]] = []
 
@@ -126,7 +126,7 @@ async def test_stop_leaves_no_process_and_no_zombie(postgres_directory: Path) ->
     await server.stop()
 
 
-async def test_it_is_durable_private_utf8_and_has_the_wanted_settings(postgres_directory: Path) -> None:
+async def test_the_server_is_durable_private_utf8_and_has_its_settings(postgres_directory: Path) -> None:
     async with EmbeddedPostgres(postgres_directory, settings={"work_mem": "5MB", "application_name": "it's"}) as server:
         connection = await asyncpg.connect(server.url)
         rows = await connection.fetch("SELECT name, current_setting(name) AS value FROM pg_settings")
@@ -179,7 +179,7 @@ async def test_a_server_that_outlived_its_owner_is_ended(postgres_directory: Pat
     await outlived.stop()
 
 
-async def test_a_stale_pid_file_that_names_a_living_stranger(postgres_directory: Path) -> None:
+async def test_a_stale_pid_file_that_names_an_unrelated_process(postgres_directory: Path) -> None:
     async with EmbeddedPostgres(postgres_directory, settings=FAST) as server:
         pid_file = (postgres_directory / "pgdata" / "postmaster.pid").read_text()
         socket_lock = (postgres_directory / "run" / ".s.PGSQL.5432.lock").read_text()
@@ -237,7 +237,7 @@ async def test_a_cancelled_first_start_leaves_no_process_and_no_lock(postgres_di
         await write_row(other.url)
 
 
-async def test_a_second_owner_is_refused_and_told_whose_it_is(postgres_directory: Path, own: type[Owner]) -> None:
+async def test_a_second_owner_is_refused_with_the_pid_of_the_first(postgres_directory: Path, own: type[Owner]) -> None:
     owner = own(postgres_directory)
     url = await owner.url()
     with pytest.raises(EmbeddedPostgresError, match=rf"in use by another process \(pid {owner.process.pid}\)"):
@@ -258,7 +258,7 @@ async def test_a_path_too_long_for_a_socket(postgres_directory: Path) -> None:
         assert await count_rows(server.url) == 1
 
 
-async def test_a_socket_directory_that_others_may_enter_is_refused(postgres_directory: Path) -> None:
+async def test_a_socket_directory_that_other_users_can_enter_is_refused(postgres_directory: Path) -> None:
     (postgres_directory / "run").mkdir(mode=0o755, parents=True)
     with pytest.raises(EmbeddedPostgresError, match="nobody else can enter"):
         await EmbeddedPostgres(postgres_directory, settings=FAST).start()
@@ -273,7 +273,7 @@ async def test_data_of_another_major_version_is_refused(postgres_directory: Path
         await EmbeddedPostgres(postgres_directory).start()
 
 
-async def test_a_start_that_fails_shows_what_the_server_said(postgres_directory: Path) -> None:
+async def test_a_failed_start_shows_the_log_of_the_server(postgres_directory: Path) -> None:
     server = EmbeddedPostgres(postgres_directory, settings={**FAST, "shared_buffers": "plenty"})
     with pytest.raises(EmbeddedPostgresError, match='invalid value for parameter "shared_buffers": "plenty"'):
         await server.start()
@@ -288,7 +288,7 @@ def test_a_directory_without_programs_is_named(postgres_directory: Path) -> None
 
 @pytest.fixture
 def nobodys() -> Iterator[Path]:
-    """A directory of the user nobody, who can reach it and the programs."""
+    """A directory of the user nobody, who can access it and the programs."""
     if os.geteuid() != 0:
         pytest.skip("only root can act as another user")
     nobody = pwd.getpwnam("nobody")
@@ -311,7 +311,7 @@ def as_nobody() -> list[str]:
 
 
 def python_of_nobody() -> str:
-    """The supervisor needs only the standard library, so any Python that nobody can reach will do."""
+    """A Python that the user nobody can run. The supervisor needs only the standard library."""
     check = f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); import app.embedded_postgres.server"
     for python in (sys.executable, "/usr/bin/python3"):
         run = subprocess.run([*as_nobody(), python, "-B", "-c", check], capture_output=True, check=False, cwd="/")
@@ -349,7 +349,7 @@ async def test_root_serves_an_ordinary_users_data_as_that_user(nobodys: Path, ow
 
 @pytest.fixture
 def no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container whose seccomp profile forbids them."""
+    """Forbid namespaces, as the seccomp profile of a container does."""
     monkeypatch.setattr(PostgresBinaries, "_namespaces_work", lambda _: False)
 
 

@@ -1,4 +1,4 @@
-"""`make fuzz` runs the property tests from a seed that it prints, and says how to repeat a failure."""
+"""`make fuzz` runs the property tests with a printed seed, and prints the command that repeats a failure."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ def fuzz(*arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_one_round_of_a_seed_runs_the_property_tests_alone() -> None:
+def test_a_round_runs_only_property_tests() -> None:
     status, told = fuzz("--seed=7", PROPERTIES)
     assert status == 0, told
     assert told.startswith("seed 7\n")
@@ -33,7 +33,7 @@ def test_a_round_without_a_property_test_is_a_failure() -> None:
     assert "there are no property tests under tests/domain/test_errors.py" in told
 
 
-def test_a_failure_says_how_to_repeat_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_prints_the_command_that_repeats_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert tools.fuzz._verdict(7, ["tests/domain", "tests/db"], 1) == 1
     assert capsys.readouterr().out == 'to repeat: make fuzz ARGS="--seed=7 tests/domain tests/db"\n'
 

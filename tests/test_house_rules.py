@@ -1,4 +1,4 @@
-"""Rules of the house that no linter knows."""
+"""Rules of this code base that no linter checks."""
 
 import ast
 import re
@@ -46,7 +46,7 @@ TEXT = {
 
 @cache
 def tracked() -> tuple[Path, ...]:
-    """What the repository holds, or where there is no repository, what it would."""
+    """The files of the repository, or without git, the files that it would contain."""
     if shutil.which("git") is None:
         pytest.skip("there is no git: nobody can say which files are the repository's")
     ran = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -89,7 +89,7 @@ def test_functions_are_short() -> None:
 
 
 def endless_loops(tree: ast.Module) -> Iterator[ast.While]:
-    """Each `while True` of an async function that handles errors, or that nothing but an error ends."""
+    """Each `while True` of an async function that handles errors, or that only an error ends."""
     for function in ast.walk(tree):
         if not isinstance(function, ast.AsyncFunctionDef):
             continue
@@ -107,12 +107,12 @@ def _may_swallow(loop: ast.While) -> bool:
 
 
 def test_no_loop_can_swallow_its_own_cancellation() -> None:
-    """An endless loop is written `for _ in rounds():`, which raises a cancellation that a round handled as an error."""
+    """Endless loops use `for _ in rounds():`, which raises a cancellation that an iteration handled as an error."""
     paths = sources("app/loops", "app/services", "app/db", "app/k8s", "app/api")
     assert [f"{named(p)}:{loop.lineno}" for p in paths for loop in endless_loops(ast.parse(p.read_text()))] == []
 
 
-def test_task_groups_keep_the_count_that_loops_rely_on() -> None:
+def test_task_groups_are_those_of_app_cancellation() -> None:
     paths = sources("app/loops", "app/services", "app/db", "app/k8s", "app/api")
     assert [named(path) for path in paths if "asyncio.TaskGroup" in path.read_text()] == []
 
@@ -132,13 +132,13 @@ def test_a_loop_that_could_swallow_its_cancellation_would_be_found(body: str, fo
     assert len(list(endless_loops(tree))) == found
 
 
-def test_every_package_states_its_law() -> None:
+def test_every_package_has_a_docstring() -> None:
     packages = [path for path in sources("app", "devcluster") if path.name == "__init__.py"]
     assert len(packages) > 10
     assert [named(path) for path in packages if not ast.get_docstring(ast.parse(path.read_text()))] == []
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     assert [
         named(path)
         for path in sources("app", "devcluster", "tools")
@@ -147,19 +147,19 @@ def test_every_module_says_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("forbidden", [UNFINISHED, MACHINE_PATHS, REGISTRY_HOSTS], ids=["unfinished", "paths", "hosts"])
-def test_no_file_has(forbidden: re.Pattern[str]) -> None:
+def test_no_file_contains(forbidden: re.Pattern[str]) -> None:
     found = [f"{name}: {match.group()}" for name, text in text_files() for match in forbidden.finditer(text)]
     assert found == []
 
 
-def test_the_words_that_are_looked_for_would_be_found() -> None:
+def test_the_patterns_find_forbidden_words() -> None:
     assert UNFINISHED.search("# TODO: later")
     assert MACHINE_PATHS.search('Path("/home/me/x")')
     assert not MACHINE_PATHS.search("data/work/x")
     assert REGISTRY_HOSTS.search("https://py" + "pi.org/simple")
 
 
-def test_every_route_asks_for_a_token_or_is_listed_as_open() -> None:
+def test_every_route_requires_a_token_or_is_listed_as_open() -> None:
     document = create_app().openapi()
     assert document["security"] == [{"bearer": []}]
     is_open = {path for path, item in document["paths"].items() for o in item.values() if o.get("security") == []}

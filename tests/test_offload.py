@@ -1,4 +1,4 @@
-"""Which documents are worked on in a thread."""
+"""Which documents are processed in a thread."""
 
 import pytest
 

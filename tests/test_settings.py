@@ -1,4 +1,4 @@
-"""What the environment says reaches those who act on it."""
+"""Variables of the environment reach the code that uses them."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_flags_of_paddles_operator_reach_its_jobs(monkeypatch: pytest.MonkeyPatc
     assert site.schedulers == {"kube-batchd": "batch", "volcano": None}
 
 
-def test_the_autoscaler_is_off_and_looks_every_half_minute_unless_told_otherwise(
+def test_by_default_the_autoscaler_is_off_and_its_period_is_30_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert Settings().controller().autoscaler == AutoscalerSettings(enabled=False, period=30, freeze=60, max_load=0.97)
@@ -26,7 +26,7 @@ def test_the_autoscaler_is_off_and_looks_every_half_minute_unless_told_otherwise
     assert Settings().controller().autoscaler == AutoscalerSettings(enabled=True, period=5, freeze=0, max_load=0.5)
 
 
-def test_what_samples_may_name_is_said_once_for_all_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limits_of_sample_sets_apply_to_all_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().cache_limits() == CacheLimits(namespace="")
     assert Settings().cache_limits().cache_roots == ("/dev/shm/jobgate", "/var/cache/jobgate")
     monkeypatch.setenv("JOBGATE_CACHE_ROOTS", "/mnt/cache, /dev/shm")
@@ -48,14 +48,14 @@ def test_no_setting_opens_a_reserved_namespace(monkeypatch: pytest.MonkeyPatch, 
         Settings()
 
 
-def test_reserved_namespaces_are_served_by_neither_half(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reserved_namespaces_are_served_by_neither_api_nor_controller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JOBGATE_RESERVED_NAMESPACES", "vault")
     for served in (Settings().served_namespaces(), Settings().controller().served):
         assert [name for name in ("team", "vault", "jobgate-system", "kube-system") if name in served] == ["team"]
 
 
 @pytest.mark.parametrize(("text", "seconds"), [(None, 86_400.0), ("60", 60.0), ("0", None), ("never", None)])
-def test_a_job_may_wait_for_a_day_unless_told_otherwise(
+def test_the_default_pending_deadline_is_a_day(
     text: str | None, seconds: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if text is not None:
@@ -63,7 +63,7 @@ def test_a_job_may_wait_for_a_day_unless_told_otherwise(
     assert Settings().timing().pending_deadline == seconds
 
 
-def test_the_pod_policy_is_baseline_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_pod_policy_is_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().policy() == PodPolicy(level=Level.BASELINE)
     monkeypatch.setenv("JOBGATE_POD_POLICY", "restricted")
     monkeypatch.setenv("JOBGATE_POD_POLICY_ALLOW", "HostNetwork, NodeName")

@@ -1,4 +1,4 @@
-"""What must end ends: a watchdog counts the time that the process has had, and a signal sets a limit to everything."""
+"""A process ends in bounded time after a signal, and when its watchdog finds overdue work."""
 
 import os
 import signal
@@ -74,7 +74,7 @@ def test_a_limit_counts_only_while_something_is_overdue(
 
 
 def test_a_process_that_was_suspended_still_has_its_grace_period() -> None:
-    """A look that comes late was kept from coming: the time in between was not the process's."""
+    """A late check means that the process did not run, so the time in between does not count."""
     clock = ManualClock()
     statuses: list[int] = []
     watchdog = Watchdog(clock, tick=0.01, end=statuses.append)

@@ -1,4 +1,4 @@
-"""No text of a client can forge a line of the log, in either format, by whichever logger it comes."""
+"""No text of a client can forge a line of the log, in either format and with any logger."""
 
 import json
 import subprocess

@@ -1,7 +1,7 @@
-"""What is public in the product is used by the product: functions, classes, constants, fields, methods and settings.
+"""Public functions, classes, constants, fields, methods and settings of `app` are used in `app`.
 
-Names are compared, not objects, so a name that is used anywhere counts as used everywhere. That finds what is left
-behind when its last use goes, and never asks for what is needed. Settings are compared more strictly: a field counts
+Names are compared, not objects, so a name that is used anywhere counts as used everywhere. This finds names whose last
+use was removed, and reports no used name. Settings are compared more strictly: a field counts
 as read if it is read from an object of Settings, so a field of the same name elsewhere does not hide it.
 """
 
@@ -43,9 +43,9 @@ def trees() -> dict[Path, ast.Module]:
 
 
 def names_used() -> set[str]:
-    """Every name that is read, imported, or spelt in a string; a definition does not use what it defines.
+    """Every name that is read, imported, or part of a string. A definition does not count as a use.
 
-    What Settings read from themselves is left out: it would hide a field of the same name that they fill.
+    Reads of Settings from themselves do not count, because they would hide a field of the same name that they fill.
     """
     used: set[str] = set()
     for path, tree in trees().items():
@@ -155,7 +155,7 @@ def test_every_setting_is_read() -> None:
     assert sorted(unread_settings(trees())) == []
 
 
-def test_a_setting_that_nobody_reads_would_be_found() -> None:
+def test_an_unread_setting_is_found() -> None:
     settings = """
 class Settings(BaseSettings):
     direct: int = 1

@@ -1,4 +1,4 @@
-"""The wheel alone, in an empty environment and away from the checkout: it migrates, serves and runs a job."""
+"""The wheel in an empty environment, away from the checkout, migrates, serves and runs a job."""
 
 import os
 import select
@@ -28,7 +28,7 @@ def run(*command: str | Path, cwd: Path, timeout: float = 120.0) -> "subprocess.
 
 
 def build_wheel(directory: Path) -> Path:
-    """From a copy, so that the checkout gets no build directory."""
+    """Build the wheel from a copy, so that the checkout gets no build directory."""
     source = directory / "source"
     ignore = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "tests", "bench")
     shutil.copytree(ROOT, source, ignore=ignore)
@@ -58,7 +58,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @contextmanager
 def installation(directory: Path, lock_file: str) -> Iterator[Path]:
-    """The command, of an environment that holds the wheel and what the lock file names, and nothing else."""
+    """The command of an environment with only the wheel and the packages of the lock file."""
     environment = directory / "environment"
     venv.create(environment, with_pip=True)
     pip = (environment / "bin" / "python", "-m", "pip", "install", *PIP)
@@ -100,7 +100,7 @@ def serving(command: Path, cwd: Path, **environment: str) -> Iterator[str]:
 
 
 def clean(home: Path, **environment: str) -> dict[str, str]:
-    """Nothing that could lead Python back to the checkout."""
+    """An environment without variables that could lead Python to the checkout."""
     return {"PATH": os.environ["PATH"], "HOME": str(home), **environment}
 
 
@@ -146,7 +146,7 @@ def ran_in(home: Path, *command: str | Path, **environment: str) -> "subprocess.
 
 
 @pytest.mark.timeout(INSTALL_SECONDS + 400)
-def test_without_extras_what_embeds_nothing_works_and_the_rest_names_the_extra(
+def test_without_extras_commands_work_or_name_the_missing_extra(
     bare: Path, empty_database_url: str, tmp_path: Path
 ) -> None:
     database = {"JOBGATE_DATABASE_URL": empty_database_url}
@@ -163,8 +163,8 @@ def test_without_extras_what_embeds_nothing_works_and_the_rest_names_the_extra(
 
 
 @pytest.mark.timeout(INSTALL_SECONDS + 400)
-def test_the_wheel_brings_the_cache_runtime_and_no_juicefs(installed: Path, tmp_path: Path) -> None:
-    """That program has a licence of its own; whoever runs a cache brings it."""
+def test_the_wheel_contains_the_cache_runtime_and_no_juicefs(installed: Path, tmp_path: Path) -> None:
+    """JuiceFS has a different licence, so operators of a cache install it."""
     found = run(installed.parent / "python", "-c", "import juicefs", cwd=tmp_path)
     assert "No module named 'juicefs'" in found.stderr
     ran = subprocess.run(
@@ -181,7 +181,7 @@ def test_the_wheel_brings_the_cache_runtime_and_no_juicefs(installed: Path, tmp_
 
 @pytest.mark.timeout(INSTALL_SECONDS + 400)
 def test_the_wheel_alone_runs_the_demo(installed: Path, tmp_path: Path) -> None:
-    """It brings its examples, its cluster and its database."""
+    """The wheel contains the examples, the embedded cluster and the embedded database."""
     ran = subprocess.run(
         [installed, "demo", "--exit", "--port", "0", "--data-dir", str(tmp_path / "state")],
         cwd=tmp_path,

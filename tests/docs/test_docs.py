@@ -1,4 +1,4 @@
-"""What the documentation names exists: files, links, words of the vocabulary, settings."""
+"""The files, links, words of the vocabulary, settings, commands and metrics that the documentation names exist."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ NAMED_PATH = re.compile(
     r"`((?:app|tests|docs|deploy|examples|tools|migrations|openapi|bench|requirements)/[A-Za-z0-9_./-]+)`"
 )
 SECTIONS = ("**Context.**", "**Decision.**", "**Consequences.**", "**A change violates this when**", "**Enforced by**")
-# Read by others than Settings: tests, the node agent, programs in pods.
+# Variables that Settings do not read, but tests, the node agent or programs in pods.
 OTHER_VARIABLES = {
     "JOBGATE_TEST_KUBECONFIG",
     "JOBGATE_TEST_GATEWAY_KUBECONFIG",
@@ -39,13 +39,13 @@ def read(path: str) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them."""
+    """The anchors that GitHub generates for the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_link_targets_exist(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         if target.startswith(("http://", "https://")):
             continue
@@ -62,7 +62,7 @@ def test_named_files_exist(page: Path) -> None:
 
 
 def rows(text: str, heading: str) -> Iterator[list[str]]:
-    """The cells of the tables under a heading, head rows left out."""
+    """The cells of the tables below a heading, without separator rows."""
     section = re.split(r"^## ", text.partition(f"## {heading}\n")[2], flags=re.MULTILINE)[0]
     for line in section.splitlines():
         if line.startswith("|") and not set(line) <= set("|-: "):
@@ -90,19 +90,19 @@ def test_status_page_has_every_phase_and_reason() -> None:
     phases = {cells[0] for cells in rows(text, "Phases")} & set(JobPhase)
     assert phases == set(JobPhase)
     written = set(re.findall(r"\w+", text))
-    assert {str(reason) for reason in concluded_reasons()} <= written
+    assert {str(reason) for reason in set_reasons()} <= written
 
 
-def concluded_reasons() -> set[Reason]:
-    """The reasons that some line of the code concludes."""
+def set_reasons() -> set[Reason]:
+    """The reasons that the code sets."""
     source = "".join(path.read_text() for path in (ROOT / "app").rglob("*.py"))
     return {Reason[name] for name in re.findall(r"\bReason\.([A-Z_]+)\b", source) if name in Reason.__members__}
 
 
 def test_operations_page_has_every_setting_with_its_default() -> None:
-    told = {cells[0]: cells[1] for cells in rows(read("docs/operations.md"), "Settings")}
+    documented = {cells[0]: cells[1] for cells in rows(read("docs/operations.md"), "Settings")}
     for name, field in Settings.model_fields.items():
-        shown = told[f"{ENV_PREFIX}{name.upper()}"]
+        shown = documented[f"{ENV_PREFIX}{name.upper()}"]
         if field.default in (None, "", ()):
             assert not shown, name
         elif isinstance(field.default, tuple):
@@ -114,16 +114,20 @@ def test_operations_page_has_every_setting_with_its_default() -> None:
 
 
 def test_operations_page_has_every_command() -> None:
-    told = set(re.findall(r"jobgate ([a-z-]+)", " ".join(c[0] for c in rows(read("docs/operations.md"), "Commands"))))
+    documented = set(
+        re.findall(r"jobgate ([a-z-]+)", " ".join(c[0] for c in rows(read("docs/operations.md"), "Commands")))
+    )
     groups = {group.name for group in app.registered_groups}
     commands = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
-    assert told == commands | groups
+    assert documented == commands | groups
 
 
 def test_operations_page_has_every_metric() -> None:
-    told = {cells[0] for cells in rows(read("docs/operations.md"), "Monitoring") if cells[0].startswith("jobgate_")}
+    documented = {
+        cells[0] for cells in rows(read("docs/operations.md"), "Monitoring") if cells[0].startswith("jobgate_")
+    }
     source = "".join(path.read_text() for path in (ROOT / "app").rglob("metrics.py"))
-    assert told == set(re.findall(r'"(jobgate_[a-z_]+)"', source))
+    assert documented == set(re.findall(r'"(jobgate_[a-z_]+)"', source))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)

@@ -1,4 +1,4 @@
-"""A figure is what its data says, and so is the page that reads it aloud."""
+"""A figure matches its data, and so does the page that quotes it."""
 
 import json
 import re
@@ -20,7 +20,7 @@ def test_the_figure_is_drawn_from_its_data(run: dict[str, Any]) -> None:
     assert read("docs/figures/autoscaled-run.svg") == figure(run)
 
 
-def test_what_the_page_quotes_was_decided(run: dict[str, Any]) -> None:
+def test_quoted_decisions_are_in_the_data(run: dict[str, Any]) -> None:
     section = read("docs/autoscaling.md").partition("## A run on the embedded cluster")[2].partition("\n## ")[0]
     said = [message for found in run["runs"] for message in found["decisions"].values()]
     quoted = re.findall(r"`((?:grows|shrinks|stays|one more)[^`]*)`", section)

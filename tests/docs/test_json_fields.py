@@ -1,4 +1,4 @@
-"""The JSON fields that the documentation names exist: in the OpenAPI document, or where the page says that it looks."""
+"""The JSON fields that the documentation names exist in the OpenAPI document, or in the sources of the page."""
 
 import json
 import re
@@ -33,7 +33,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
 _OF_KUBERNETES: Final = "a field of a Kubernetes object; fields of the API begin with the same name"
 _EARLIER: Final = "a field of an earlier version"
 _RULE: Final = "the name of a rule of the plan, which plans show as a value"
-# What is a field of a document without a schema, or looks like a field and is none, with the reason.
+# Fields of documents without a schema, and words that look like fields, each with the reason.
 EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/api.md", "nativeStatus.profilings"): "what pods of a DIJob report, in a status that OpenAPI leaves open",
     ("docs/elasticity.md", "hosts"): "a field of the file hosts.json",
@@ -109,7 +109,7 @@ def of_source(name: str) -> Fields:
 def unknown_on(page: str, api: Fields, *sources: Fields) -> set[str]:
     """The fields that a page names and no document has.
 
-    A path that begins with a field of the API is one of the API, whatever the other sources have.
+    A path that begins with a field of the API must exist in the API, even if another source has it.
     """
     return {
         ".".join(path)
@@ -122,7 +122,7 @@ def unknown_of(page: Path) -> set[str]:
     sources = map(of_source, SOURCES.get(str(page.relative_to(ROOT)), ()))
     api = of_api()
     if page in KINDS:
-        # What OpenAPI leaves open: the manifest and the native status of each kind.
+        # OpenAPI does not describe the manifest and the native status of each kind.
         api = api | of_source("manifests") | of_source("native status")
     return unknown_on(page.read_text(encoding="utf-8"), api, words_of_api(), *sources)
 

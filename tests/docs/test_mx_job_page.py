@@ -1,4 +1,4 @@
-"""docs/kinds/mx-job.md says what the dialect does: its codes in their order, its phases and states."""
+"""docs/kinds/mx-job.md matches the dialect: codes and their order, phases and states."""
 
 import re
 from pathlib import Path
@@ -12,32 +12,32 @@ from tests.docs.test_docs import read, rows
 from tests.domain.dialects.test_mx_job_validation import OURS, UPSTREAM
 
 PAGE = "docs/kinds/mx-job.md"
-# Said of any kind's shape, and where it stands.
+# Codes of every kind for the shape of a manifest.
 OF_ALL_KINDS = {"InvalidType", "UnknownField", "TooMany"}
 
 
-def test_every_code_is_told() -> None:
-    told = [cells[0] for cells in rows(read(PAGE), "What is refused") if cells[0] != "code"]
+def test_every_code_is_documented() -> None:
+    documented = [cells[0] for cells in rows(read(PAGE), "What is refused") if cells[0] != "code"]
     cases = [code for *_, code, _ in UPSTREAM] + [code for *_, code in OURS]
-    assert set(told) == set(cases) - OF_ALL_KINDS
+    assert set(documented) == set(cases) - OF_ALL_KINDS
     source = Path(validation.__file__).read_text()
-    assert set(re.findall(r'"([A-Z]\w+)", (?:said|detail|f?"|f?\')', source)) - OF_ALL_KINDS <= set(told)
+    assert set(re.findall(r'"([A-Z]\w+)", (?:said|detail|f?"|f?\')', source)) - OF_ALL_KINDS <= set(documented)
 
 
-def test_upstreams_codes_are_told_in_its_order() -> None:
-    told = [cells[0] for cells in rows(read(PAGE), "What is refused") if cells[0] != "code"]
+def test_upstreams_codes_are_documented_in_its_order() -> None:
+    documented = [cells[0] for cells in rows(read(PAGE), "What is refused") if cells[0] != "code"]
     cases = list(dict.fromkeys(code for *_, code, _ in UPSTREAM))
-    assert told[: len(cases)] == cases
+    assert documented[: len(cases)] == cases
 
 
-def test_every_phase_is_told() -> None:
-    told: dict[str, tuple[str, str]] = {}
+def test_every_phase_is_documented() -> None:
+    documented: dict[str, tuple[str, str]] = {}
     for uniform, native, state in list(rows(read(PAGE), "Native status"))[1:9]:
-        told |= dict.fromkeys(re.findall(r"\w+", re.sub(r"\(.*?\)", "", uniform)), (native, state))
+        documented |= dict.fromkeys(re.findall(r"\w+", re.sub(r"\(.*?\)", "", uniform)), (native, state))
     for phase in JobPhase:
         status = JobStatus(phase=phase, reason=Reason.REFUSED_BY_CLUSTER)
-        assert told[str(phase)] == (native_phase(status) or "(empty)", native_state(status)), phase
+        assert documented[str(phase)] == (native_phase(status) or "(empty)", native_state(status)), phase
 
 
-def test_the_default_port_is_told() -> None:
+def test_the_default_port_is_documented() -> None:
     assert f"| {PS_ROOT_PORT} |" in read(PAGE)

@@ -1,4 +1,4 @@
-"""docs/status.md and docs/concepts.md have a column for every kind, and the kinds' own words in it."""
+"""docs/status.md and docs/concepts.md have a column with the words of every kind."""
 
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,14 @@ OUTCOMES = {
 
 
 def accepted(kind: str) -> Manifest:
-    """The case of the kind's golden files that has the most to it."""
+    """The most complete manifest of the golden files of the kind."""
     folder = type(DIALECTS[kind]).__module__.rpartition(".")[2]
     posted = yaml.safe_load((DATA / folder / "everything" / "manifest.yaml").read_text(encoding="utf-8"))
     return DIALECTS[kind].accept(posted, Limits(), GIVEN).manifest
 
 
-def told(heading: str, kind: str) -> dict[str, str]:
-    """The kind's word for each uniform one."""
+def documented(heading: str, kind: str) -> dict[str, str]:
+    """The word of the kind for each uniform phase or bucket."""
     head, *lines = rows(read("docs/status.md"), heading)
     column = next(index for index, title in enumerate(head) if title.partition(":")[0] == kind)
     words = {cells[0]: cells[column].partition(";")[0] for cells in lines}
@@ -57,16 +57,16 @@ def test_status_page_has_every_native_phase(kind: str) -> None:
         status = JobStatus(phase=phase, reason=reason, started_at=None if phase in NEVER_RAN else T0)
         native = dialect.native_status(dialect.read(manifest), StatusFacts(status=status, replicas=(), created_at=T0))
         shown[str(phase)] = NOWHERE if phase in out_of_reach else native["phase"]
-    assert told("Native phases", kind) == shown
+    assert documented("Native phases", kind) == shown
 
 
 @pytest.mark.parametrize("kind", DIALECTS)
 def test_status_page_has_every_native_count(kind: str) -> None:
-    assert told("Native counts", kind) == {str(phase): counted_as(kind, phase) for phase in ReplicaPhase}
+    assert documented("Native counts", kind) == {str(phase): counted_as(kind, phase) for phase in ReplicaPhase}
 
 
 def counted_as(kind: str, phase: ReplicaPhase) -> str:
-    """The word under which the kind counts a first replica that is in this phase."""
+    """The word under which the kind counts a replica in this phase."""
     dialect, manifest = DIALECTS[kind], accepted(kind)
     identity = JobIdentity(uid="u", kind=kind, api_version="", namespace="n", name="j", generation=1, installation="i")
     key = next(iter(dialect.plan(dialect.read(manifest), identity, resumed=False, site=Site()).replicas))
@@ -78,12 +78,12 @@ def counted_as(kind: str, phase: ReplicaPhase) -> str:
     found = [
         word for word, count in counts(kind, key, dialect.native_status(dialect.read(manifest), facts)).items() if count
     ]
-    assert len(found) < 2, "the first task has several replicas: nobody can tell which word is this one's"
+    assert len(found) < 2, "the first task has several replicas, so the word of this one is ambiguous"
     return found[0] if found else NOWHERE
 
 
 def counts(kind: str, key: Rank, native: dict[str, Any]) -> dict[str, int]:
-    """The counts that the replica is in."""
+    """The counts of the task of the replica."""
     match kind:
         case "GenericJob":
             found = native["aggregate"]
@@ -100,7 +100,7 @@ def counts(kind: str, key: Rank, native: dict[str, Any]) -> dict[str, int]:
         case "DIJob":
             found = native["taskStatus"][key.task]
         case _:
-            raise AssertionError(f"say where a {kind} counts its replicas")
+            raise AssertionError(f"add the field in which a {kind} counts its replicas")
     return dict(found)
 
 

@@ -1,4 +1,4 @@
-"""The page on the pod policy names each control once, with its level and its name in the standards."""
+"""docs/pod-policy.md has each control once, with its level and its name in the standards."""
 
 import re
 from pathlib import Path

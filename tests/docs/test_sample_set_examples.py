@@ -1,4 +1,4 @@
-"""The examples of the data cache are taken as they are, belong together, and can all be moved to another directory."""
+"""The examples of the data cache are valid, belong to one SampleSet, and use one directory."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def document(file: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_it_is_accepted(file: str) -> None:
+def test_the_example_is_valid(file: str) -> None:
     found = document(file)
     if found["kind"] in KINDS:
         KINDS[found["kind"]].accept(found, CacheLimits(namespace="team"))
@@ -33,7 +33,7 @@ def test_it_is_accepted(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_it_is_about_the_one_set(file: str) -> None:
+def test_the_example_belongs_to_the_sample_set(file: str) -> None:
     found = document(file)
     spec = found.get("spec", {})
     named = {
@@ -46,11 +46,11 @@ def test_it_is_about_the_one_set(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_its_files_are_in_one_directory(file: str) -> None:
+def test_the_paths_of_the_example_are_in_one_directory(file: str) -> None:
     text = (EXAMPLES / file).read_text()
     assert text.count("/var/") == text.count(f"{HOME}/") + text.count(CACHE)
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_page_names_it(file: str) -> None:
+def test_the_page_names_the_example(file: str) -> None:
     assert file in read("examples/README.md") or f" {file.removesuffix('.yaml')}" in read("examples/README.md")

@@ -1,4 +1,4 @@
-"""docs/kinds/sample-set.md says what the driver does: its fields, codes, storages and names."""
+"""docs/kinds/sample-set.md matches the code: fields, codes, storages, phases, events and names."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ from app.domain.dialects.spec_model import SpecModel
 from tests.docs.test_docs import read, rows
 
 PAGE = "docs/kinds/sample-set.md"
-# Said of any kind's shape.
+# Codes of every kind for the shape of a manifest.
 OF_ALL_KINDS = {"InvalidType", "UnknownField"}
 OF_SHAPE = {"Required", "OutOfRange", "TooShort", "InvalidValue"}
 
@@ -34,57 +34,59 @@ def section(heading: str) -> str:
     return read(PAGE).partition(f"## {heading}\n")[2].partition("\n## ")[0]
 
 
-def test_every_field_is_told() -> None:
-    told = {part for name in quoted(section("SampleSet")) for part in re.split(r"\.|\[\]", name)}
-    assert names(SampleSetSpec) <= told
+def test_every_field_is_documented() -> None:
+    documented = {part for name in quoted(section("SampleSet")) for part in re.split(r"\.|\[\]", name)}
+    assert names(SampleSetSpec) <= documented
     assert names(SampleJobSpec) | {"sampleSetRef.name"} <= quoted(section("SampleJob")) | {"sampleSetRef"}
     assert names(SyncOptions) | names(WarmupOptions) <= quoted(section("SampleJob"))
 
 
-def test_what_may_be_changed_is_told() -> None:
+def test_what_may_be_changed_is_documented() -> None:
     sentence = section("SampleSet").partition("What may be changed later:")[2]
     assert {field.rpartition("/")[2] for field in MUTABLE_FIELDS} == {
         name.rpartition(".")[2] for name in quoted(sentence)
     }
 
 
-def test_every_mount_option_is_told() -> None:
+def test_every_mount_option_is_documented() -> None:
     assert names(JuiceFSMountOptions) <= quoted(section("Mount options"))
     assert f"`{DEFAULT_CACHE_DIR}`" in section("Mount options")
 
 
-def test_every_storage_is_told() -> None:
+def test_every_storage_is_documented() -> None:
     assert set(STORAGES) <= set(re.findall(r"\w+", section("Sources")))
 
 
-def test_every_code_is_told() -> None:
-    told = {code for cells in rows(read(PAGE), "What is refused") for code in cells[0].split(", ") if code != "code"}
+def test_every_code_is_documented() -> None:
+    documented = {
+        code for cells in rows(read(PAGE), "What is refused") for code in cells[0].split(", ") if code != "code"
+    }
     source = "".join(path.read_text() for path in Path(cache.__path__[0]).rglob("*.py"))
     raised = set(re.findall(r'(?:refusal|Wrong)\(\s*"([A-Z]\w+)"', source))
     raised |= set(re.findall(r'(?:pointer|at|base|pointer_to\([^()]*\)|annotations", key\)), "([A-Z]\w+)"', source))
-    assert raised <= told | OF_ALL_KINDS
-    assert told <= raised | OF_SHAPE
+    assert raised <= documented | OF_ALL_KINDS
+    assert documented <= raised | OF_SHAPE
     assert {"NameTooLong", "PathNotValid", "IncompleteKeys", "CredentialsInSource"} <= raised
 
 
-def test_every_field_of_the_status_is_told() -> None:
-    told = {name for cells in rows(read(PAGE), "Cache status") for name in re.findall(r"\w+", cells[0])}
+def test_every_field_of_the_status_is_documented() -> None:
+    documented = {name for cells in rows(read(PAGE), "Cache status") for name in re.findall(r"\w+", cells[0])}
     filled = CacheStatus(**dict.fromkeys(CacheStatus.__dataclass_fields__, "x"))
-    assert told - {"field"} == filled.native().keys()
+    assert documented - {"field"} == filled.native().keys()
 
 
-def test_every_phase_is_told() -> None:
+def test_every_phase_is_documented() -> None:
     for heading, phases in (("Phases of a SampleSet", SetPhase), ("Phases of a SampleJob", SampleJobPhase)):
-        told = [cells[0] for cells in rows(read(PAGE), heading)][1:]
-        assert sorted(told) == sorted(phase.value or "(empty)" for phase in phases), heading
+        documented = [cells[0] for cells in rows(read(PAGE), heading)][1:]
+        assert sorted(documented) == sorted(phase.value or "(empty)" for phase in phases), heading
 
 
-def test_every_event_is_told() -> None:
+def test_every_event_is_documented() -> None:
     text = section("Events")
     assert {str(resource) for resource in SetPart} <= set(re.findall(r"\w+", text))
     assert {job_word(kind) for kind in JobType} <= set(re.findall(r"\w+", text))
 
 
-def test_names_and_limits_are_told() -> None:
+def test_names_and_limits_are_documented() -> None:
     assert f"{NAME_MAX} characters or fewer" in read(PAGE)
     assert f"`{TOKEN_FILE}`" in read(PAGE)

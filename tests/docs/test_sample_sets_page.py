@@ -25,16 +25,16 @@ def first_cells(heading: str) -> list[str]:
     return [cells[0] for cells in rows(read(PAGE), heading)][1:]
 
 
-def test_every_stage_of_a_removal_is_told_in_order() -> None:
+def test_every_stage_of_a_removal_is_documented_in_order() -> None:
     assert first_cells("Removal") == [str(stage) for stage in RemovalStage]
 
 
-def test_every_action_may_be_repeated_for_a_reason() -> None:
+def test_the_repetition_of_every_action_is_documented() -> None:
     assert {action.__name__ for action in get_args(CacheAction)} == WORDS.keys()
     assert [*dict.fromkeys(WORDS.values())] == first_cells("A reconcile")
 
 
-def test_every_way_to_a_server_is_told() -> None:
+def test_every_way_to_a_server_is_documented() -> None:
     ways = get_args(Settings.model_fields["runtime_access"].annotation)
     assert sorted(first_cells("Two ways to a server")) == sorted(ways)
     assert set(ways) <= set(re.findall(r"[\w-]+", read(PAGE).partition("## A reconcile")[0]))

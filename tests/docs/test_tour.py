@@ -1,4 +1,4 @@
-"""The README's tour, as it would be pasted, against `jobgate dev`."""
+"""The commands of the tour in README.md work with `jobgate dev`."""
 
 import os
 import re
@@ -29,7 +29,7 @@ def port() -> int:
 
 @pytest.fixture
 def gateway(tmp_path: Path, port: int) -> Iterator[str]:
-    """`jobgate dev` in a directory of its own; it must end cleanly."""
+    """`jobgate dev` in a new directory. It must end cleanly."""
     command = [sys.executable, "-m", "app.cli", "dev", "--data-dir", str(tmp_path / "state"), "--port", str(port)]
     with (tmp_path / "gateway.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -49,7 +49,7 @@ def gateway(tmp_path: Path, port: int) -> Iterator[str]:
 
 def script(port: int, scratch: Path) -> str:
     blocks = BLOCK.findall((ROOT / "README.md").read_text())
-    assert len(blocks) == 8, "the tour's blocks are found by their mark"
+    assert len(blocks) == 8, "the blocks of the tour have the mark `sh tour`"
     text = "\n".join(f"echo '== block {number}'\n{block}" for number, block in enumerate(blocks, 1))
     return text.replace(f"127.0.0.1:{DEFAULT_PORT}", f"127.0.0.1:{port}").replace("/tmp/", f"{scratch}/")
 
@@ -67,19 +67,19 @@ def test_the_tour_works_as_pasted(gateway: str, port: int, tmp_path: Path) -> No
         timeout=TOUR_SECONDS,
         check=False,
     )
-    told = ran.stdout.split("== block ")
+    blocks = ran.stdout.split("== block ")
     said = f"{ran.stdout}\n{ran.stderr}"
     assert ran.returncode == 0, said
     assert gateway in script(port, tmp_path)
-    assert '"phase":"Queued"' in told[1], said
-    assert "step" in told[2], said
-    assert "event: ready" in told[2], said
-    assert '"generation":3' in told[3], said
-    assert re.search(r"^HTTP/1.1 (200|304)", told[4], re.MULTILINE), said
-    assert '"dryRun": true' in told[5], said
-    assert '"pointer": "/spec/replicaSpecs/0/replica"' in told[5], said
-    assert "last words: the data set is not there yet" in told[6], said
-    assert '"toReplicas": 3' in told[7], said
-    assert '"outcome": "Reached"' in told[7], said
-    assert '"deletedAt": "' in told[8], said
+    assert '"phase":"Queued"' in blocks[1], said
+    assert "step" in blocks[2], said
+    assert "event: ready" in blocks[2], said
+    assert '"generation":3' in blocks[3], said
+    assert re.search(r"^HTTP/1.1 (200|304)", blocks[4], re.MULTILINE), said
+    assert '"dryRun": true' in blocks[5], said
+    assert '"pointer": "/spec/replicaSpecs/0/replica"' in blocks[5], said
+    assert "last words: the data set is not there yet" in blocks[6], said
+    assert '"toReplicas": 3' in blocks[7], said
+    assert '"outcome": "Reached"' in blocks[7], said
+    assert '"deletedAt": "' in blocks[8], said
     assert not [line for line in ran.stderr.splitlines() if "(28)" not in line], said

@@ -1,4 +1,4 @@
-"""The cache runtime as a process of its own, asked over HTTP."""
+"""The cache runtime as a separate process, with an HTTP client."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ QUICK_WARMUP = "30,60,30,0.05,0.2,5"  # silence of five seconds: a machine under
 
 
 class CacheServer:
-    """One runtime server; killed and started again it keeps its directory and its mark."""
+    """One runtime server. It keeps its directory and its mark when it is killed and started again."""
 
     def __init__(self, home: Path, arguments: Sequence[str], *, index: int = 0) -> None:
         self.home = home
@@ -64,7 +64,7 @@ class CacheServer:
         return (self.home / "server.log").read_text()
 
     def kill(self) -> None:
-        """As a machine would: without a word."""
+        """Kill the server and its children with SIGKILL, as a failing machine does."""
         assert self._process is not None
         self._process.kill()
         self._process.wait(30)

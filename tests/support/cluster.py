@@ -1,9 +1,9 @@
 """A Kubernetes API for tests: the embedded cluster, or a real control plane when one is given.
 
-    JOBGATE_TEST_KUBECONFIG unset ─▶ one embedded cluster a session, a process of its own, without nodes
-    JOBGATE_TEST_KUBECONFIG=<file> ─▶ that control plane; `embedded_cluster` stays the embedded one
+    JOBGATE_TEST_KUBECONFIG unset ─▶ one embedded cluster for each session, as a separate process without nodes
+    JOBGATE_TEST_KUBECONFIG=<file> ─▶ that control plane; `embedded_cluster` is still the embedded one
 
-`cluster` is whichever it is, `api` a raw client of it, `namespace` a fresh namespace that is deleted afterwards.
+`cluster` is the selected cluster, `api` a raw client of it, `namespace` a new namespace that is deleted afterwards.
 """
 
 import os
@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def as_gateway(kubeconfig: Path) -> Path:
-    """What a gateway signs in with where the test uses this: on a real cluster the user `gateway`, if one is given."""
+    """Let gateways of the test authenticate as the user `gateway` on a real cluster, if its kubeconfig is given."""
     admin, gateway = os.environ.get(REAL_CLUSTER), os.environ.get(REAL_GATEWAY)
     if admin and gateway and kubeconfig.resolve() == Path(admin).resolve():
         return Path(gateway)
@@ -39,7 +39,7 @@ def as_gateway(kubeconfig: Path) -> Path:
 
 
 class EmbeddedProcess:
-    """`python -m devcluster` with a data directory; may be killed and started again on the same port."""
+    """`python -m devcluster` with a data directory. It can be killed and started again on the same port."""
 
     def __init__(self, data_dir: Path, *arguments: str) -> None:
         self._data_dir = data_dir
@@ -67,7 +67,7 @@ class EmbeddedProcess:
         return cluster
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Ask for a clean end and return the exit status."""
+        """Send SIGTERM, wait for the end, and return the exit status."""
         assert self._process is not None
         self._process.send_signal(number)
         return self._reap()
@@ -88,7 +88,7 @@ class EmbeddedProcess:
 
 @contextmanager
 def running_embedded_cluster(data_dir: Path, *arguments: str) -> Iterator[Cluster]:
-    """An embedded cluster for as long as the block lasts; arguments are those of `python -m devcluster`."""
+    """Run an embedded cluster during the block. The arguments are those of `python -m devcluster`."""
     process = EmbeddedProcess(data_dir, *arguments)
     try:
         yield process.start()
@@ -105,7 +105,7 @@ def embedded_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clust
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Cluster:
-    """The real control plane where one is given, else the embedded cluster."""
+    """The real control plane if one is given, otherwise the embedded cluster."""
     given = os.environ.get(REAL_CLUSTER)
     if given:
         return Cluster.read(Path(given), real=True)

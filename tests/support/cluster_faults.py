@@ -1,4 +1,4 @@
-"""What may go wrong on the model cluster, how its processes end, and what its controller knows for the moment."""
+"""Values of the model cluster: its faults, the ends of its containers, and the expectations of its controller."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from app.domain.vocabulary import Evidence
 
 
 class Exit(NamedTuple):
-    """How containers end: with a code, the kubelet's reason, and the message that they leave."""
+    """The end of a container: exit code, reason of the kubelet, and termination message."""
 
     code: int
     reason: str | None = None
@@ -18,7 +18,7 @@ class Exit(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Expectations:
-    """What a controller knows beside its records and its view; lost when it dies."""
+    """What a controller knows beside its records and its view. It is lost when the controller dies."""
 
     gone: set[str] = field(default_factory=set)
     refusals: dict[Rank, ClusterRefusal] = field(default_factory=dict)
@@ -30,9 +30,9 @@ class Expectations:
 
 @dataclass(slots=True, kw_only=True)
 class Faults:
-    """What goes wrong until it is set right again."""
+    """The present faults of the cluster."""
 
-    lagging: bool = False  # the view learns nothing from the watch
-    create: str = ""  # the next create: "lost" answer, or "late" to land
+    lagging: bool = False  # the watch does not update the view
+    create: str = ""  # effect on the next create: "lost": its answer is lost; "late": it arrives later
     refusals: dict[Rank, ClusterRefusal] = field(default_factory=dict)
     evidence: Evidence = Evidence.CAPTURED  # NONE delays every capture

@@ -2,7 +2,7 @@
 
     disturb ─▶ cluster ─▶ view (may lag) ─▶ reconcile ─▶ record ─▶ (crash?) ─▶ act on the cluster
 
-`tests.support.pass_checks` checks every reconcile.
+`tests.support.reconcile_checks` checks every reconcile.
 """
 
 from collections.abc import Callable, Sequence
@@ -110,7 +110,7 @@ class ModelPod:
 
 @dataclass(slots=True, kw_only=True)
 class World:
-    """One job, its cluster and its controller. `check` is called with each decision before it is recorded."""
+    """One job, its cluster and its controller. `check` gets each decision before it is recorded."""
 
     plan: JobPlan
     timing: Timing = field(default_factory=Timing)
@@ -123,16 +123,18 @@ class World:
     in_flight: list[CreatePod] = field(default_factory=list)
     faults: Faults = field(default_factory=Faults)
     expectations: Expectations = field(default_factory=Expectations)
-    exits: Sequence[Exit] = (Exit(0), Exit(1), Exit(2))  # those that may happen
+    exits: Sequence[Exit] = (Exit(0), Exit(1), Exit(2))  # possible ends of containers
     intent: Intent = field(default_factory=lambda: Intent(generation=1))
     recorded: Recorded = field(default_factory=lambda: Recorded(status=JobStatus(), replicas={}, created_at=T0))
     attempts: dict[tuple[Rank, int], Attempt] = field(default_factory=dict)
     history: list[HistoryEntry] = field(default_factory=list)
     uids: dict[tuple[Rank, int], set[str]] = field(default_factory=dict)
-    asked: int = 0  # requests for another size
-    scaled: list[ScaleRecord] = field(default_factory=list)  # those of them that are settled
-    wanted: dict[Rank, ReplicaPlan] = field(default_factory=dict)  # every rank that was ever wanted, as it was last
-    forgiven: dict[Rank, int] = field(default_factory=dict)  # what ranks were charged before they left and came back
+    requested: int = 0  # requests for another size
+    scaled: list[ScaleRecord] = field(default_factory=list)  # the settled ones of them
+    wanted: dict[Rank, ReplicaPlan] = field(default_factory=dict)  # every rank that was ever planned, in its last form
+    forgiven: dict[Rank, int] = field(
+        default_factory=dict
+    )  # restarts and disruptions of ranks before they left and returned
 
     # The controller
 
@@ -159,8 +161,8 @@ class World:
             timing=self.timing,
         )
 
-    def run_pass(self, *, crash: bool = False, times: int = 1) -> Decision:
-        """Decide, record, and act `times` over, unless the controller dies between."""
+    def reconcile(self, *, crash: bool = False, times: int = 1) -> Decision:
+        """Reconcile, record the decision, and act on it `times` times. With `crash`, the controller dies first."""
         inputs = self.inputs()
         decision = reconcile(inputs)
         self._forgive(decision)
@@ -188,22 +190,22 @@ class World:
         for key, attempt in decision.ended:
             self.attempts[key, attempt.number] = attempt
 
-    def ask_for_size(self, index: int) -> None:
-        """Somebody asks for another size; `index` says which."""
+    def request_size(self, index: int) -> None:
+        """Request another size, which `index` selects."""
         size = 1 + index % 3
         before = sum(key.task == "worker" for key in self.plan.replicas)
         if "worker" in self.plan.elastic and before != size:
             self.plan = an_elastic_plan(self.plan, "worker", size)
-            self.asks("worker", before, size)
+            self.record_scale_request("worker", before, size)
 
-    def asks(self, task: str, before: int, after: int) -> None:
-        self.asked += 1
+    def record_scale_request(self, task: str, before: int, after: int) -> None:
+        self.requested += 1
         record = ScaleRecord(
-            seq=self.asked,
+            seq=self.requested,
             task=task,
             from_replicas=before,
             to_replicas=after,
-            actor="somebody",
+            actor="a client",
             reason="",
             requested_at=self.now,
         )
@@ -218,15 +220,15 @@ class World:
         self.sync()
 
     def go_blind(self) -> None:
-        """The watch shows nothing of this job until it catches up."""
+        """Empty the view; the watch reports nothing of this job until `sync`."""
         self.faults.lagging = True
         self.view = {}
 
     def sync(self) -> None:
-        """The watch catches up."""
+        """Update the view, as a watch that catches up."""
         self.view = {pod.uid: pod.seen(self.lost_nodes) for pod in self.pods.values()}
 
-    # The hands and the apiserver
+    # The actuator and the API server
 
     def act(self, action: Action) -> None:
         match action:
@@ -280,7 +282,7 @@ class World:
         self.view[pod.uid] = pod.seen(self.lost_nodes)
 
     def arrive(self, action: CreatePod) -> ModelPod | None:
-        """A create reaches the apiserver: the pod of that attempt, made or found, or None where the name is taken."""
+        """Handle a create at the API server. Return the pod of the attempt, or None if its name is in use."""
         wanted = self.wanted[action.key]
         name = wanted.pod_name
         found = self.pods.get(name)
@@ -296,9 +298,9 @@ class World:
         return pod
 
     def land(self) -> None:
-        """Creates whose sender has given up arrive now.
+        """Deliver the delayed creates.
 
-        One whose attempt has had its pod since is dropped: no request outlives the lease it was sent under.
+        A create whose attempt already had a pod is dropped, because no request outlives the lease of its sender.
         """
         flying, self.in_flight = self.in_flight, []
         for action in flying:
@@ -315,7 +317,7 @@ class World:
         self._collect(pod)
 
     def begin_deletion(self, pod: ModelPod) -> None:
-        """A pod without a node has nobody to wait for; one with a node goes when its kubelet says so."""
+        """Mark the pod for deletion. With a node, it remains until its kubelet confirms the end."""
         if pod.deleting:
             return
         grace = 0.0 if pod.node is None or pod.ended or pod.forced else GRACE
@@ -352,10 +354,10 @@ class World:
             return
         self.view[pod.uid] = pod.seen(self.lost_nodes)
 
-    # The kubelets and other people
+    # The kubelets and other clients
 
     def kubelet(self, pod: ModelPod, code: int = 0, reason: str | None = None, message: str | None = None) -> None:
-        """One step of a pod's life: bound, started, ended with `code`; a deleted one ends at once."""
+        """Advance the pod by one step: bound, started, ended with `code`. A pod that is being deleted ends at once."""
         if pod.node in self.lost_nodes:
             return
         if pod.ended:
@@ -375,20 +377,20 @@ class World:
         self._collect(pod)
 
     def force_delete(self, pod: ModelPod) -> None:
-        """With a grace period of 0 nobody waits for the kubelet."""
+        """Delete the pod with a grace period of 0, so that the API server does not wait for the kubelet."""
         pod.forced = True
         self.foreign_delete(pod)
 
     def evict(self, pod: ModelPod) -> None:
-        """Node pressure: the kubelet kills the pod and says why; nobody deletes it."""
+        """End the pod because of node pressure. The kubelet reports the reason, and no client deletes the pod."""
         if pod.node is not None and pod.node not in self.lost_nodes and not pod.ended:
             pod.disruption = "TerminationByKubelet"
             pod.end(137, self.now)
 
     def snatch(self, pod: ModelPod) -> None:
-        """Somebody takes the finalizers off and deletes by force: the pod vanishes.
+        """Remove the pod and its finalizers by force, as another client can.
 
-        Never before its uid was recorded: what left no trace anywhere cannot be told from what never was.
+        This requires a recorded uid: without one, nothing distinguishes the pod from one that never existed.
         """
         replica = self.recorded.replicas.get(pod.key)
         if replica is not None and replica.attempt.pod_uid == pod.uid:

@@ -1,4 +1,4 @@
-"""DIJobs, and what their pods send to the in-cluster REST and get from it."""
+"""DIJobs, and requests of their pods to the in-cluster server."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ async def submit(gateway: Gateway, name: str = "atari", **spec: Any) -> dict[str
 
 
 def own(gateway: Gateway, job: dict[str, Any]) -> dict[str, str]:
-    """The headers that this job's pods send."""
+    """The headers that the pods of this job send."""
     return {"Authorization": f"Bearer {gateway.job_token(job['uid'])}"}
 
 
@@ -38,7 +38,7 @@ def at(what: str, job_id: str = f"{NAMESPACE}.atari") -> str:
 
 
 def refused(answer: httpx2.Response, status: int) -> str:
-    """The message, once all else of the refusal is as upstream's."""
+    """Check that the answer is an error in upstream's form, and return its message."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/json"
     body = answer.json()
@@ -49,7 +49,7 @@ def refused(answer: httpx2.Response, status: int) -> str:
 
 
 def said(answer: httpx2.Response, message: str) -> Any:
-    """The data of an answer that is no error."""
+    """Check that the answer is a success in upstream's form, and return its data."""
     assert answer.status_code == 200, answer.text
     body = answer.json()
     assert list(body) == ["success", "code", "message", "data"]

@@ -1,4 +1,4 @@
-"""A kind whose workers the autoscaler may resize, with a leader beside them that must be there."""
+"""A kind with workers that the autoscaler may resize, and one leader."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -56,7 +56,7 @@ class ElasticDialect(Dialect[ElasticSpec]):
 
     @override
     def check(self, spec: ElasticSpec, context: Context, problems: Problems) -> None:
-        """Every spec of the right shape is valid."""
+        """Accept every spec of the right shape."""
 
     @override
     def plan(self, accepted: Accepted[ElasticSpec], identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:

@@ -16,7 +16,7 @@ PATCH = {"Content-Type": "application/merge-patch+json"}
 
 @cache
 def example(kind: str) -> dict[str, Any]:
-    """The first shipped manifest of the kind, else the example of its class."""
+    """The first shipped manifest of the kind, otherwise the example of its class."""
     for path in sorted(EXAMPLES.rglob("*.yaml")):
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
             if document and document["kind"] == kind:

@@ -1,4 +1,4 @@
-"""Freezes processes: they keep their connections and say nothing, unlike processes that died."""
+"""Freezes processes. A frozen process keeps its connections open and sends nothing, unlike a process that died."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ def family(pid: int) -> list[int]:
 
 @contextmanager
 def frozen(pid: int) -> Iterator[None]:
-    """Stop the process and all its descendants for as long as the block lasts."""
+    """Stop the process and all its descendants during the block."""
     stopped: list[int] = []
     try:
         # A parent that is stopped forks no more, so the second look finds whoever was forked during the first.

@@ -1,4 +1,4 @@
-"""An API process without a controller: real Postgres, real HTTP; the test writes what a controller would."""
+"""An API process without a controller, with a real PostgreSQL and real HTTP. The test writes as the controller."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -40,7 +40,7 @@ INSTALLATION_KEY = bytes(range(32))
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """`client` talks to it as an admin would, or without a token where it is closed."""
+    """A running gateway. `client` sends requests as an admin, or without a token if the gateway requires tokens."""
 
     db: Database
     services: Services
@@ -55,7 +55,7 @@ class Gateway:
         return {"Authorization": f"Bearer {text}"}
 
     def job_token(self, uid: str) -> str:
-        """What the pods of this job carry."""
+        """The token in the environment of the pods of this job."""
         return credential_of(INSTALLATION_KEY, uid)
 
     async def submit(self, name: str = "hello", namespace: str = NAMESPACE, **spec: Any) -> dict[str, Any]:
@@ -65,13 +65,13 @@ class Gateway:
         return created
 
     async def lease(self) -> leases.Lease:
-        """The controller's."""
+        """Take the lease of the controller."""
         self._lease = self._lease or await leases.acquire(self.db, "controller", "a test", ttl=600)
         assert self._lease is not None
         return self._lease
 
     async def conclude(self, uid: str, status: Mapping[str, Any], **more: Any) -> None:
-        """Write as the controller would: `status` are fields of JobStatus that change."""
+        """Write a decision as the controller does. `status` contains the changed fields of JobStatus."""
         job = (await controller.load(self.db, [UUID(uid)]))[UUID(uid)]
         decision = _decision(replace(job.recorded.status, **status), **more)
         pods = {replica.key: f"{job.name}-{replica.key.task}-{replica.key.rank}" for replica in decision.changed}

@@ -1,7 +1,7 @@
-"""`jobgate serve` as a real process that a test may kill, freeze and start again at the same address.
+"""`jobgate serve` as a real process that a test can kill, freeze and start again at the same address.
 
-Each is forked from a server process that has imported the program once: a start then takes milliseconds, not the
-seconds that tests with dozens of restarts cannot pay.
+The process is forked from a server process that has already imported the program. A start takes milliseconds instead
+of seconds, which tests with dozens of restarts need.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ _context.set_forkserver_preload(["__main__", "app.cli", "app.bootstrap", "app.de
 
 
 def _serve(port: str, environment: Mapping[str, str], log: str, descriptors: int | None) -> None:
-    """The child: what the command line does, with that environment and its words in a file."""
+    """Run the command line in the forked child, with that environment and the output in a file."""
     from app.cli import app
 
     if descriptors is not None:
@@ -64,7 +64,7 @@ def _serve(port: str, environment: Mapping[str, str], log: str, descriptors: int
 
 
 class GatewayProcess:
-    """One process at a time, always on the same port. Its words are in `log`."""
+    """One process at a time, always on the same port. Its output is in `log`."""
 
     def __init__(self, port: str, database_url: str, kubeconfig: Path, directory: Path, **environment: str) -> None:
         self._environment = QUICK | environment
@@ -87,7 +87,7 @@ class GatewayProcess:
         return self._process.pid
 
     def launch(self, environment: Mapping[str, str] | None = None) -> None:
-        """Start it without waiting: one that is to die at a fault point may do so before it serves."""
+        """Start the process without waiting. With a fault point, it may die before it serves."""
         assert self._process is None, "it runs already"
         self._directory.mkdir(parents=True, exist_ok=True)
         self._starts += 1
@@ -99,7 +99,7 @@ class GatewayProcess:
         self._process.start()
 
     async def start(self, environment: Mapping[str, str] | None = None) -> str:
-        """Start it and return its URL once it serves."""
+        """Start the process, wait until it serves, and return its URL."""
         self.launch(environment)
         return await self.ready()
 
@@ -117,7 +117,7 @@ class GatewayProcess:
         return next((line.strip() for line in lines if line.startswith(READY) and line.endswith("\n")), "")
 
     async def ended(self, within: float) -> int:
-        """The exit status, once it has ended of itself; negative for a signal."""
+        """Wait until the process ends by itself, and return its exit status; negative for a signal."""
         process = self._process
         assert process is not None
         async with asyncio.timeout(within):
@@ -139,7 +139,7 @@ class GatewayProcess:
             await self.ended(STOP_SECONDS)
 
     async def stop(self) -> int:
-        """Ask for a clean end; the exit status."""
+        """Send SIGTERM, wait for the end, and return the exit status."""
         assert self._process is not None
         self._process.terminate()
         return await self.ended(STOP_SECONDS)
@@ -149,7 +149,7 @@ class GatewayProcess:
 async def gateway_process(
     database_url: str, kubeconfig: Path, directory: Path, **environment: str
 ) -> AsyncIterator[GatewayProcess]:
-    """A process that is not started yet, and is gone after the block."""
+    """A process that the block can start, and that is killed after the block."""
     with kept_port() as port:
         process = GatewayProcess(port, database_url, kubeconfig, directory, **environment)
         try:
@@ -159,7 +159,7 @@ async def gateway_process(
 
 
 async def answering(client: httpx2.AsyncClient, path: str, *, within: float = PATIENCE) -> httpx2.Response:
-    """The first answer below 500, whatever happens to the server meanwhile."""
+    """Wait for the first answer below 500, through failures of the server."""
     return await insist(client, "GET", path, within=within)
 
 
@@ -172,7 +172,7 @@ async def insist(
     headers: Mapping[str, str] | None = None,
     within: float = PATIENCE,
 ) -> httpx2.Response:
-    """Repeat a request until it is answered with less than 500, as a patient client would."""
+    """Repeat a request until its answer is below 500, as a patient client does."""
     async with asyncio.timeout(within):
         while True:
             try:

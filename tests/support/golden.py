@@ -1,6 +1,6 @@
-"""Golden files: what the product renders, kept in tests/data and compared whole.
+"""Golden files: expected output in tests/data, which is compared as a whole.
 
-`pytest --update-golden` writes them anew; the difference is then read in review.
+`pytest --update-golden` writes the files again, so that a review shows the difference.
 """
 
 import json
@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
-    """Compare a value to the file (.json or .yaml), or write it there."""
+    """Compare a value with the file (.json or .yaml), or write it to the file."""
     update = bool(request.config.getoption("--update-golden"))
 
     def compare(path: Path, value: Any) -> None:
@@ -35,7 +35,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 
 
 class _Plain(yaml.SafeDumper):
-    """Without anchors, which would hide what an object holds."""
+    """A YAML dumper without anchors, which would hide the content of an object."""
 
     @override
     def ignore_aliases(self, data: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Which fields JSON documents have, as parent and child, from schemas and examples; and which fields a page names."""
+"""The fields of JSON documents by schemas and examples, and the fields that a page of the documentation names."""
 
 import json
 import re
@@ -20,7 +20,7 @@ FILE: Final = re.compile(r".*\.(json|md|py|sh|yaml)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """`children` are the fields by the field that holds them. A field of `maps` has children of any name."""
+    """A set of fields. `children` are the fields of each field. A field of `maps` has children of any name."""
 
     names: set[str] = field(default_factory=set)
     children: dict[str, set[str]] = field(default_factory=dict)
@@ -38,9 +38,9 @@ class Fields:
         return both
 
     def has(self, path: tuple[str, ...]) -> bool:
-        """Whether some document has the first field, and each further one in the one before it.
+        """Whether a document has the first field, and each further field in the one before it.
 
-        The children of a map have names of the user's choice, so the check of the path ends there.
+        Users choose the names in a map, so the check of the path ends there.
         """
         if path[0] not in self.names:
             return False
@@ -51,7 +51,7 @@ class Fields:
 
 
 def of_json_schema(document: Mapping[str, Any]) -> Fields:
-    """The fields of every object schema in a document with `$ref`s into itself, such as an OpenAPI document."""
+    """The fields of all object schemas in a document with internal `$ref`s, such as an OpenAPI document."""
     fields = Fields()
     for schema in _mappings(document):
         properties = schema.get("properties")
@@ -89,7 +89,7 @@ def _variants(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Iterato
 
 
 def of_kubernetes(types: Mapping[str, Mapping[str, str]]) -> Fields:
-    """The fields of types as devcluster/schema.json writes them: the type of each field by its name."""
+    """The fields of the types in devcluster/schema.json, which has the type of each field by its name."""
     fields = Fields()
     for properties in types.values():
         for name, written in properties.items():

@@ -1,4 +1,4 @@
-"""Real JuiceFS volumes: formatted on files, mounted by the real program, and gone after the test."""
+"""Real JuiceFS volumes, formatted on files, mounted by the real program, and removed after the test."""
 
 import os
 import subprocess
@@ -101,7 +101,7 @@ def small_disk(point: Path, megabytes: int) -> Iterator[Path]:
 
 
 def make_files(top: Path, count: int, *, size: int = 1000, folders: int = 5) -> int:
-    """Their bytes in all; every file differs."""
+    """Write files of different content, and return the sum of their bytes."""
     for number in range(count):
         folder = top / f"d{number % folders}"
         folder.mkdir(parents=True, exist_ok=True)

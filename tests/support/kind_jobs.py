@@ -1,4 +1,4 @@
-"""Small accepted manifests of every kind, varied in what decides how a job lives and ends."""
+"""Small accepted manifests of every kind, with variations that affect how a job runs and ends."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

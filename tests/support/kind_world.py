@@ -1,4 +1,4 @@
-"""The model cluster with a job of a real kind: its plan follows its manifest, and its native status is told."""
+"""The model cluster with a job of a real kind, whose plan follows its manifest and whose native status is read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from app.domain.reconcile.values import Decision
 from tests.support.cluster_faults import Exit
 from tests.support.cluster_model import World
 from tests.support.kind_jobs import dialect_of
-from tests.support.pass_checks import check_pass
+from tests.support.reconcile_checks import check_reconcile
 
 SITE: Final = Site(pserver_restart_limit=2)
 EXITS: Final = (
@@ -25,31 +25,31 @@ EXITS: Final = (
     Exit(137, "Error", "killed"),
     Exit(139, "Error", ""),
 )
-_ROOM: Final = 2  # replicas that a task may have beyond its least, lest the stories grow long
+_ROOM: Final = 2  # replicas that a task may have beyond its least, so that the stories stay short
 
 
 @dataclass(slots=True, kw_only=True)
 class KindWorld(World):
-    """`tell` is called with every native status, in the order in which clients may see them."""
+    """A job of a real kind. `on_native_status` gets every native status, in the order in which clients may see them."""
 
     manifest: Manifest
-    tell: Callable[["KindWorld", Mapping[str, Any]], None]
+    on_native_status: Callable[["KindWorld", Mapping[str, Any]], None]
     generation: int = 1
-    end: Mapping[str, Any] | None = None  # what was told first of the job's end
+    end: Mapping[str, Any] | None = None  # the first native status after the job's end
 
     @property
     def dialect(self) -> Dialect[Any]:
         return dialect_of(self.manifest)
 
     @override
-    def run_pass(self, *, crash: bool = False, times: int = 1) -> Decision:
+    def reconcile(self, *, crash: bool = False, times: int = 1) -> Decision:
         self.plan = plan_of(self.manifest, self.generation, resumed=self.recorded.status.resumes > 0)
-        decision = World.run_pass(self, crash=crash, times=times)
-        self.look()
+        decision = World.reconcile(self, crash=crash, times=times)
+        self.read_native_status()
         return decision
 
-    def look(self) -> None:
-        """Somebody reads the native status."""
+    def read_native_status(self) -> None:
+        """Read the native status, as a client does."""
         facts = StatusFacts(
             status=self.recorded.status,
             replicas=list(self.recorded.replicas.values()),
@@ -58,17 +58,17 @@ class KindWorld(World):
             created_at=self.recorded.created_at,
             deleted=self.intent.remove,
         )
-        self.tell(self, self.dialect.native_status(self.dialect.read(self.manifest), facts))
+        self.on_native_status(self, self.dialect.native_status(self.dialect.read(self.manifest), facts))
 
     @override
-    def ask_for_size(self, index: int) -> None:
-        """Somebody asks for other sizes of one task or of all of them, within what the job allows."""
+    def request_size(self, index: int) -> None:
+        """Request other sizes of one task or of all tasks, within the bounds of the job."""
         scaling = self.dialect.scaling(self.dialect.read(self.manifest))
         sizes = _sizes(scaling, index) if scaling is not None else {}
         if scaling is None or not sizes:
             return
         for task, size in sizes.items():
-            self.asks(task, scaling.sizes[task], size)
+            self.record_scale_request(task, scaling.sizes[task], size)
         self._edit(self.dialect.resized(self.dialect.read(self.manifest), sizes).manifest)
 
     @override
@@ -82,13 +82,22 @@ class KindWorld(World):
         before = self.plan
         self.manifest, self.generation = manifest, self.generation + 1
         self.plan = plan_of(manifest, self.generation, resumed=self.recorded.status.resumes > 0)
-        keep_who_stays(before, self.plan)
-        self.look()
+        check_remaining_replicas(before, self.plan)
+        self.read_native_status()
 
 
-def a_kind_world(manifest: Manifest, timing: Timing, tell: Callable[[KindWorld, Mapping[str, Any]], None]) -> KindWorld:
+def a_kind_world(
+    manifest: Manifest, timing: Timing, on_native_status: Callable[[KindWorld, Mapping[str, Any]], None]
+) -> KindWorld:
     plan = plan_of(manifest, 1, resumed=False)
-    return KindWorld(manifest=manifest, plan=plan, timing=timing, check=check_pass, tell=tell, exits=EXITS)
+    return KindWorld(
+        manifest=manifest,
+        plan=plan,
+        timing=timing,
+        check=check_reconcile,
+        on_native_status=on_native_status,
+        exits=EXITS,
+    )
 
 
 def plan_of(manifest: Manifest, generation: int, *, resumed: bool) -> JobPlan:
@@ -104,8 +113,8 @@ def plan_of(manifest: Manifest, generation: int, *, resumed: bool) -> JobPlan:
     return dialect_of(manifest).plan(dialect_of(manifest).read(manifest), identity, resumed=resumed, site=SITE)
 
 
-def keep_who_stays(before: JobPlan, after: JobPlan) -> None:
-    """Whoever is in the job before and after an edit keeps his name and his global rank, which nobody shares."""
+def check_remaining_replicas(before: JobPlan, after: JobPlan) -> None:
+    """Check that remaining replicas keep their names and global ranks, and that all of these are unique."""
     for key in before.replicas.keys() & after.replicas.keys():
         was, now = before.replicas[key], after.replicas[key]
         assert (was.pod_name, was.hostname, was.global_rank) == (now.pod_name, now.hostname, now.global_rank)
@@ -114,7 +123,7 @@ def keep_who_stays(before: JobPlan, after: JobPlan) -> None:
 
 
 def _sizes(scaling: Scaling, index: int) -> dict[str, int]:
-    """The index says which task, and how far from its least; every fourth asks for all tasks."""
+    """Sizes by task. The index selects the task and its distance from the minimum; every fourth selects all tasks."""
     tasks = sorted(scaling.sizes)
     asked = tasks if index % 4 == 3 else [tasks[index % len(tasks)]]
     wanted = {task: scaling.bounds[task][0] + (index + place) % (_ROOM + 1) for place, task in enumerate(asked)}

@@ -22,7 +22,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Where a control plane is; `real` tells a true one from the embedded one."""
+    """The address of a control plane. `real` is False for the embedded one."""
 
     kubeconfig: Path
     url: str
@@ -58,7 +58,7 @@ class Answer:
         return self.body
 
     def refused(self, status: int, reason: str) -> str:
-        """Assert a Status of that code and reason; returns its message."""
+        """Check that the answer is a Status with that code and reason, and return its message."""
         assert (self.status, self.body.get("reason")) == (status, reason), f"{self.status}: {self.body}"
         assert self.body["kind"] == "Status"
         assert self.body["status"] == "Failure"
@@ -105,7 +105,7 @@ class KubeClient:
     async def request(
         self, method: str, path: str, data: bytes | None, headers: Mapping[str, str], params: Mapping[str, str]
     ) -> Answer:
-        """Send just this; the path goes as it is spelt."""
+        """Send a request. The path is sent unchanged."""
         url = URL(self.cluster.url + path, encoded=True)
         async with self._session.request(method, url, data=data, headers=headers, params=params) as response:
             raw = await response.read()
@@ -140,7 +140,7 @@ class KubeClient:
                     response.connection.transport.abort()
 
     async def eventually(self, path: str, wanted: Callable[[Any], object], *, within: float = DEADLINE) -> Any:
-        """Read until the body is as wanted; the last one seen is in the failure."""
+        """Read until `wanted` accepts the body. A failure contains the last body."""
         answer = Answer(0, None)
         try:
             async with asyncio.timeout(within):

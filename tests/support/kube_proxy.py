@@ -1,4 +1,4 @@
-"""Stands between a gateway and an API server, plain HTTP on the gateway's side, and misbehaves when told.
+"""A proxy between a gateway and an API server that injects faults. The side of the gateway is plain HTTP.
 
 gateway ──http──▶ KubeProxy ──http or https──▶ API server
 
@@ -23,7 +23,7 @@ CHUNK = 2**16
 
 
 class KubeProxy:
-    """Requests of one connection follow each other, so a request begins where a chunk begins."""
+    """The proxy. Requests of a connection are sequential, so each request begins at the start of a chunk."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -56,7 +56,7 @@ class KubeProxy:
             await asyncio.sleep(0.01)
 
     def kubeconfig(self, path: Path) -> Path:
-        """A kubeconfig that leads a gateway here, with the token that it has on the cluster."""
+        """A kubeconfig with the address of this proxy and the gateway's token for the cluster."""
         token = Cluster.read(as_gateway(self._cluster.kubeconfig), real=self._cluster.real).token
         context = {"name": "proxy", "context": {"cluster": "proxy", "user": "proxy"}}
         document = {
@@ -71,7 +71,7 @@ class KubeProxy:
         return path
 
     def swap(self, cluster: Cluster) -> None:
-        """From now on another API server answers here; connections to the former one are cut."""
+        """Forward to another API server, and close the connections to the former one."""
         self._cluster = cluster
         self.cut()
 
@@ -91,7 +91,7 @@ class KubeProxy:
         self._losing, self._to_lose = re.compile(request.encode()), times
 
     def hold(self, request: str) -> None:
-        """Keep the next request whose first line matches, whatever becomes of the one who sent it."""
+        """Hold the next request whose first line matches, even if its sender disconnects."""
         self._holding = re.compile(request.encode())
 
     def let_go(self) -> None:

@@ -1,4 +1,4 @@
-"""A real kubectl, used as a person would: the one on PATH, or the one of the control plane beside this repository."""
+"""A real kubectl: the one on PATH, or the one of the control plane beside this repository."""
 
 import asyncio
 import os

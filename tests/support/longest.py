@@ -1,4 +1,4 @@
-"""Begins with the modules that take minutes: whatever is begun last is what everybody waits for."""
+"""Runs the modules that take minutes first, so that no worker starts one of them at the end of the run."""
 
 from typing import Final
 

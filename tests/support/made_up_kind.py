@@ -1,4 +1,4 @@
-"""A kind without pods that no system has: what a seventh kind takes, and nothing more."""
+"""A made-up kind without pods: the minimum that a further kind must implement."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ class NoteRecord:
 
 
 class NoteKind(PodlessKind):
-    """A text that is kept."""
+    """A note: an object with a text, which has no objects in the cluster."""
 
     kind = "Note"
     resource = "notes"
@@ -79,7 +79,7 @@ class NoteKind(PodlessKind):
 
 @contextmanager
 def a_seventh_kind() -> Iterator[NoteKind]:
-    """The kind, registered until the block ends."""
+    """Register the kind during the block."""
     note = NoteKind()
     PODLESS_KINDS[note.kind] = note
     try:

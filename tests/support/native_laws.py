@@ -1,4 +1,4 @@
-"""What must hold of every native status that is ever told, by kind."""
+"""Checks of every native status, by kind."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ PHASES: Final[Mapping[str, frozenset[str]]] = {
         }
     ),
 }
-# What a kind's page says may still change once the job has ended: replicas are followed until they are gone.
+# Fields that may still change after the end of the job, because replicas are followed until they are gone.
 FOLLOWED: Final[Mapping[str, frozenset[str]]] = {
     "GenericJob": frozenset({"tasks", "aggregate"}),
     "TrainingJob": frozenset({"replica_statuses", "released"}),
@@ -37,13 +37,13 @@ FOLLOWED: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-def tell(world: KindWorld, told: Native) -> None:
+def check_native_status(world: KindWorld, native: Native) -> None:
     kind = world.dialect.kind
-    assert msgspec.json.decode(msgspec.json.encode(told)) == told, "it is plain JSON"
-    assert told["phase"] in PHASES[kind]
-    LAWS[kind](world, told)
+    assert msgspec.json.decode(msgspec.json.encode(native)) == native, "the status is not plain JSON"
+    assert native["phase"] in PHASES[kind]
+    LAWS[kind](world, native)
     if world.recorded.status.phase.is_terminal:
-        lasting = {name: value for name, value in told.items() if name not in FOLLOWED[kind]}
+        lasting = {name: value for name, value in native.items() if name not in FOLLOWED[kind]}
         world.end = world.end or lasting
         assert lasting == world.end
 
@@ -52,53 +52,53 @@ def _sizes(world: KindWorld) -> dict[str, int]:
     return dict(Counter(key.task for key in world.plan.replicas))
 
 
-def _generic_job(world: KindWorld, told: Native) -> None:
+def _generic_job(world: KindWorld, native: Native) -> None:
     sizes = _sizes(world)
-    assert {task["type"]: len(task["replicas"]) for task in told["tasks"]} == sizes
+    assert {task["type"]: len(task["replicas"]) for task in native["tasks"]} == sizes
     aggregate = world.recorded.status.aggregate
-    assert told["aggregate"] == {phase.counter: aggregate.get(phase, 0) for phase in ReplicaPhase}
-    held = {condition["type"] for condition in told["conditions"] if condition["status"] == "True"}
-    assert len(told["conditions"]) == 6
+    assert native["aggregate"] == {phase.counter: aggregate.get(phase, 0) for phase in ReplicaPhase}
+    held = {condition["type"] for condition in native["conditions"] if condition["status"] == "True"}
+    assert len(native["conditions"]) == 6
     assert len(held & {"Completed", "Failed"}) == world.recorded.status.phase.is_terminal
 
 
-def _training_job(world: KindWorld, told: Native) -> None:
-    roles = {role["training_resource_type"]: sum(role["resource_states"].values()) for role in told["replica_statuses"]}
+def _training_job(world: KindWorld, native: Native) -> None:
+    roles = {one["training_resource_type"]: sum(one["resource_states"].values()) for one in native["replica_statuses"]}
     assert roles == _sizes(world)
-    records = told["scale_records"]["ScaleRecords"]
-    assert len(records) == world.asked
-    assert [record["status"] == "Unknown" for record in records].count(True) == world.asked - len(world.scaled)
+    records = native["scale_records"]["ScaleRecords"]
+    assert len(records) == world.requested
+    assert [record["status"] == "Unknown" for record in records].count(True) == world.requested - len(world.scaled)
     assert all(record.get("reason") for record in records if record["status"] == "False")
-    assert told["startTime"] is not None or world.recorded.status.started_at is None
-    if told["released"]:
+    assert native["startTime"] is not None or world.recorded.status.started_at is None
+    if native["released"]:
         assert world.recorded.status.phase.is_terminal
 
 
-def _mx_job(world: KindWorld, told: Native) -> None:
-    roles = {role["Mx_replica_type"].lower(): sum(role["ReplicasStates"].values()) for role in told["replicaStatuses"]}
+def _mx_job(world: KindWorld, native: Native) -> None:
+    roles = {one["Mx_replica_type"].lower(): sum(one["ReplicasStates"].values()) for one in native["replicaStatuses"]}
     assert roles == _sizes(world)
-    assert len(told["conditions"]) <= 10
-    times = [condition["transitionTime"] for condition in told["conditions"]]
+    assert len(native["conditions"]) <= 10
+    times = [condition["transitionTime"] for condition in native["conditions"]]
     assert times == sorted(times)
     ended = world.recorded.status.phase.is_terminal
-    assert (told["state"] in ("Succeeded", "Failed")) == ended
-    assert told["phase"] not in ("Done", "Failed") or ended
+    assert (native["state"] in ("Succeeded", "Failed")) == ended
+    assert native["phase"] not in ("Done", "Failed") or ended
 
 
-def _di_job(world: KindWorld, told: Native) -> None:
+def _di_job(world: KindWorld, native: Native) -> None:
     sizes = _sizes(world)
-    assert told["replicas"] == sum(sizes.values())
-    held = [condition["type"] for condition in told["conditions"] if condition["status"] == "True"]
-    assert held == [told["phase"]]
-    assert len({condition["type"] for condition in told["conditions"]}) == len(told["conditions"])
+    assert native["replicas"] == sum(sizes.values())
+    held = [condition["type"] for condition in native["conditions"] if condition["status"] == "True"]
+    assert held == [native["phase"]]
+    assert len({condition["type"] for condition in native["conditions"]}) == len(native["conditions"])
     ended = world.recorded.status.phase.is_terminal
-    assert ("completionTimestamp" in told) == ended
-    assert ("taskStatus" in told) != ended
+    assert ("completionTimestamp" in native) == ended
+    assert ("taskStatus" in native) != ended
     there = {key: replica for key, replica in world.recorded.replicas.items() if replica.attempt.pod_uid}
-    for task, phases in told.get("taskStatus", {}).items():
+    for task, phases in native.get("taskStatus", {}).items():
         assert sum(phases.values()) <= sum(key.task == task for key in there)
     if world.recorded.status.observed_generation == world.generation:
-        assert told["readyReplicas"] <= told["replicas"]
+        assert native["readyReplicas"] <= native["replicas"]
 
 
 LAWS: Final[Mapping[str, Callable[[KindWorld, Native], None]]] = {

@@ -1,7 +1,7 @@
-"""A node agent as a process of its own, which runs the pods of whole jobs.
+"""A node agent as a separate process, which runs the pods of jobs.
 
-JOBGATE_TEST_NODE=<name>  ─▶ that node is there already, and outlives each of several test processes
-unset                     ─▶ a node for as long as the block lasts, taken away afterwards
+JOBGATE_TEST_NODE=<name>  ─▶ that node, which already exists and which several test processes use
+unset                     ─▶ a node during the block, which is removed afterwards
 """
 
 import asyncio
@@ -23,7 +23,7 @@ START_SECONDS = 120.0
 
 @contextmanager
 def some_node(cluster: Cluster, data_dir: Path) -> Iterator[str]:
-    """The name of a node of a cluster that serves others too."""
+    """The name of a node of a cluster that other tests use too."""
     given = os.environ.get(GIVEN_NODE)
     if given:
         yield given
@@ -34,7 +34,7 @@ def some_node(cluster: Cluster, data_dir: Path) -> Iterator[str]:
 
 @contextmanager
 def running_node(cluster: Cluster, data_dir: Path, *arguments: str) -> Iterator[str]:
-    """A node of our own; yields its name."""
+    """Run a node during the block, and yield its name."""
     name = f"node-{secrets.token_hex(4)}"
     command = [sys.executable, "-m", "devcluster.node", "--kubeconfig", str(cluster.kubeconfig), "--name", name]
     process = subprocess.Popen(
@@ -63,6 +63,6 @@ def _end(process: "subprocess.Popen[str]") -> None:
 
 
 async def _remove(cluster: Cluster, name: str) -> None:
-    """Take the Node away, so that nothing is scheduled onto a machine that is gone."""
+    """Delete the Node, so that no pod is scheduled to a machine that is gone."""
     async with connect(cluster) as api:
         await api.delete(f"/api/v1/nodes/{name}")

@@ -1,4 +1,4 @@
-"""An object storage of S3's shape, whose owner may name objects as he likes, hold back or break off."""
+"""An object storage with the API of S3. A test chooses the names of objects, delays answers or aborts them."""
 
 import http.server
 import threading
@@ -16,7 +16,7 @@ _DATE = "Wed, 01 Jan 2020 00:00:00 GMT"
 
 
 class Storage:
-    """`answer` may be replaced: what is asked for a key, or None where the connection just ends."""
+    """The storage. A test can replace `answer`, which returns the data of a key, or None to close the connection."""
 
     def __init__(self, objects: Mapping[str, bytes]) -> None:
         self.objects = dict(objects)
@@ -40,7 +40,7 @@ class Storage:
         return f"<ListBucketResult>{head}{entries}</ListBucketResult>".encode()
 
     def key_of(self, path: str) -> str:
-        """juicefs' client takes `..` out of the path that it asks for."""
+        """The key of a request. The client of juicefs removes `..` from the path."""
         asked = unquote(path).removeprefix("/bucket").strip("/")
         return asked if asked in self.objects else next(key for key in self.objects if key.endswith(asked))
 

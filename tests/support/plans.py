@@ -1,4 +1,4 @@
-"""Short ways to say a plan, a pod, an attempt or a record, so that a table of cases fits its lines."""
+"""Short constructors of plans, pods, attempts and records, so that each case of a table fits on one line."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -70,7 +70,7 @@ def a_plan(
     fails_when_success_is_impossible: bool = True,
     **more: Any,
 ) -> JobPlan:
-    """A job of two workers which succeeds when both have, unless told otherwise."""
+    """A job of two workers, which by default succeeds when both succeed."""
     tasks = tasks or {"worker": 2}
     every = [Rank(task, rank) for task, count in tasks.items() for rank in range(count)]
     if rules is None:
@@ -98,7 +98,7 @@ def a_plan(
 
 
 def an_elastic_plan(plan: JobPlan, task: str, replicas: int) -> JobPlan:
-    """The next generation of the plan, with so many replicas of that task; a rule over all ranks follows."""
+    """The next generation of the plan, with that size of the task. Rules over all ranks include the new ranks."""
     every = [key for key in plan.replicas if key.task != task] + [Rank(task, rank) for rank in range(replicas)]
     tasks = tuple(replace(one, size=replicas) if one.name == task else one for one in plan.tasks)
     rules = tuple(replace(one, ranks=frozenset(every)) if len(one.ranks) > 1 else one for one in plan.rules)
@@ -116,7 +116,7 @@ def a_pod(
     ended: bool | None = None,
     **more: Any,
 ) -> ObservedPod:
-    """A pod of that rank; its uid tells rank and attempt, and it has ended when its phase says so."""
+    """A pod of that rank. Its uid contains rank and attempt, and it has ended if its phase is final."""
     return ObservedPod(
         name=name or f"job-{key.task}-{key.rank}",
         uid=uid or pod_uid(key, attempt),
@@ -133,7 +133,7 @@ def pod_uid(key: Rank, attempt: int = 1) -> str:
 
 
 def an_attempt(number: int = 1, *, key: Rank = W0, seen: bool = True, **more: Any) -> Attempt:
-    """An attempt with a running pod, unless told otherwise; one that has ended has its evidence."""
+    """An attempt, by default with a running pod. An ended attempt has captured evidence."""
     known: dict[str, Any] = {"pod_uid": pod_uid(key, number) if seen else None, "phase": ReplicaPhase.RUNNING}
     if "outcome" in more:
         known["evidence"] = Evidence.CAPTURED
@@ -150,7 +150,7 @@ def a_replica(key: Rank = W0, attempt: Attempt | None = None, **more: Any) -> Re
 def ended(
     key: Rank, outcome: Outcome, *, settled: bool = True, how: Mapping[str, Any] | None = None, **more: Any
 ) -> Replica:
-    """`how` are fields of the attempt, `more` fields of the replica."""
+    """A replica whose attempt has ended. `how` are fields of the attempt, `more` fields of the replica."""
     return a_replica(key, an_attempt(key=key, **({"outcome": outcome} | dict(how or {}))), settled=settled, **more)
 
 
@@ -181,7 +181,7 @@ def inputs(
     timing: Timing | None = None,
     **observed: Any,
 ) -> Inputs:
-    """What one pass looks at, `now` in seconds after T0."""
+    """The inputs of a reconcile. `now` is in seconds after T0."""
     return Inputs(
         plan=plan or a_plan(),
         intent=intent or Intent(generation=1),
@@ -197,7 +197,7 @@ def decide(*args: Any, **more: Any) -> Decision:
 
 
 def next_record(before: Recorded, decision: Decision) -> Recorded:
-    """What Postgres holds once the decision is written."""
+    """The record in PostgreSQL after the decision has been written."""
     closed = {record.seq for record in decision.scaled}
     return replace(
         before,

@@ -1,6 +1,7 @@
 """Pods that differ in one field from a pod of the restricted level, with the controls that each of them violates.
 
-Unit tests hold jobgate to this table; on a real control plane, a test holds the table to Pod Security admission.
+Unit tests compare jobgate with this table. On a real control plane, a test compares the table with Pod Security
+admission.
 """
 
 import copy
@@ -35,7 +36,7 @@ _INIT: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodCase:
-    """Fields that are set, and the control violated at each level; an empty name says that the level allows them.
+    """Fields of a pod, and the control that they violate at each level; an empty name if the level allows them.
 
     The controls are those of a cluster that runs pods with `hostUsers: false` in a user namespace of their own.
     """

@@ -1,4 +1,4 @@
-"""A port that stays a test's own while the process that serves on it is dead: elsewhere somebody else would draw it."""
+"""Reserves a port for a test while its server process is dead. Otherwise another process could get the port."""
 
 import socket
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def kept_port() -> Iterator[str]:
-    """A free loopback port, bound but not listening: only who names it and reuses addresses, as servers do, gets it."""
+    """Reserve a free loopback port: bound, but not listening. Servers that name it can bind it with SO_REUSEADDR."""
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", 0))

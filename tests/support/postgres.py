@@ -1,8 +1,8 @@
-"""A real PostgreSQL for the session and a fresh database a test.
+"""A real PostgreSQL for each session, and a new database for each test.
 
     server (embedded, or JOBGATE_TEST_DATABASE_URL) ─▶ template, migrated once ─▶ a copy for each test
 
-Every xdist worker has a server of its own, started by the first test that asks for it.
+Every xdist worker has its own server, which the first test that needs it starts.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ CAN_HANG = {**FORGETFUL, "max_wal_senders": "1"}  # for `writes_hang`: without s
 
 
 def with_database(url: str, database: str) -> str:
-    """The same server, another database; a driver in the scheme is left out, as asyncpg wants it."""
+    """The URL of another database of the same server, without a driver in the scheme, as asyncpg requires."""
     parts = urlsplit(url)
     plain = f"{parts.scheme.partition('+')[0]}://{parts.netloc}/{database}"
     return f"{plain}?{parts.query}" if parts.query else plain
@@ -46,9 +46,9 @@ async def execute(url: str, statement: str) -> None:
 
 @asynccontextmanager
 async def writes_hang(server_url: str) -> AsyncIterator[None]:
-    """Let every commit that writes wait, as for a disk that does not answer, while reads go on.
+    """Block every commit that writes, as a disk that does not answer does; reads continue.
 
-    A commit waits for the standby that is named here, and there is none; nothing fails. The server needs `CAN_HANG`.
+    A commit waits for a standby that does not exist. The server must have been started with `CAN_HANG`.
     """
     await execute(server_url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     await execute(server_url, "SELECT pg_reload_conf()")
@@ -61,7 +61,7 @@ async def writes_hang(server_url: str) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def fresh_database(server_url: str, *, template: str = "template0") -> AsyncIterator[str]:
-    """The URL of a new database, copied from a template and dropped afterwards, whoever is connected."""
+    """The URL of a new copy of a template database. It is dropped afterwards, despite open connections."""
     name = f"jobgate_test_{secrets.token_hex(8)}"
     await execute(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
     try:
@@ -72,14 +72,14 @@ async def fresh_database(server_url: str, *, template: str = "template0") -> Asy
 
 @asynccontextmanager
 async def migrated_template(server_url: str, migrate: Callable[[str], None]) -> AsyncIterator[str]:
-    """The name of a database that `migrate` was run on, for `fresh_database` to copy."""
+    """Create a database, run `migrate` on it, and return its name, for `fresh_database` to copy."""
     async with fresh_database(server_url) as url:
         await asyncio.to_thread(migrate, url)
         yield urlsplit(url).path.removeprefix("/")
 
 
 def debian_binaries() -> PostgresBinaries | None:
-    """The newest PostgreSQL that the distribution installed, from 15 on."""
+    """The directory of the newest installed PostgreSQL of the distribution, 15 or newer."""
     found = [PostgresBinaries.at(program.parent) for program in DEBIAN.glob("*/bin/postgres")]
     recent = [binaries for binaries in found if binaries.major >= 15]
     return max(recent, key=lambda binaries: binaries.major, default=None)
@@ -87,7 +87,7 @@ def debian_binaries() -> PostgresBinaries | None:
 
 @pytest.fixture
 def postgres_directory(tmp_path: Path) -> Iterator[Path]:
-    """A place for a server of the test's own; its 40 MB go when the test is over."""
+    """A directory for a separate server. Its 40 MB are deleted after the test."""
     directory = tmp_path / "postgres"
     yield directory
     shutil.rmtree(directory, ignore_errors=True)
@@ -95,7 +95,7 @@ def postgres_directory(tmp_path: Path) -> Iterator[Path]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def postgres_server_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    """A superuser's URL of the session's server. Make no tables in it: use `database_url`."""
+    """The URL of the session's server, as superuser. Create no tables in it: use `database_url`."""
     external = os.environ.get(EXTERNAL_SERVER)
     if external:
         yield with_database(external, urlsplit(external).path.removeprefix("/") or "postgres")
@@ -116,21 +116,21 @@ async def database_template(postgres_server_url: str) -> AsyncIterator[str]:
 
 @pytest_asyncio.fixture
 async def database_url(postgres_server_url: str, database_template: str) -> AsyncIterator[str]:
-    """A database of the test's own, migrated to the newest revision."""
+    """The URL of a new database at the newest revision."""
     async with fresh_database(postgres_server_url, template=database_template) as url:
         yield url
 
 
 @pytest_asyncio.fixture
 async def empty_database_url(postgres_server_url: str) -> AsyncIterator[str]:
-    """A database of the test's own, in which nothing has been made yet."""
+    """The URL of a new empty database."""
     async with fresh_database(postgres_server_url) as url:
         yield url
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def debian_postgres(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EmbeddedPostgres]:
-    """A server that is not ours: the distribution's, of an older major version and with another C library."""
+    """A server of the distribution, with an older major version and another C library than the embedded one."""
     binaries = debian_binaries()
     if binaries is None:
         pytest.skip(f"there is no PostgreSQL 15 or newer in {DEBIAN}: apt-get install postgresql")

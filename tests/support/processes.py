@@ -1,4 +1,4 @@
-"""Which processes there are, told by what they carry: for tests that nothing is left behind."""
+"""Finds running processes by a mark, for tests that check that no process is left."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def processes_of(mark: str) -> dict[int, str]:
-    """Pids and command lines of the living that have `mark` in command line, environment or working directory."""
+    """Pids and command lines of processes with `mark` in their command line, environment or working directory."""
     own = {os.getpid(), os.getppid()}
     found: dict[int, str] = {}
     for entry in Path("/proc").glob("[0-9]*"):

@@ -1,4 +1,4 @@
-"""Figures that a suite has proven, shown once at the end of the run, from whichever worker they came."""
+"""Shows figures of suites once, at the end of the run, also those of xdist workers."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def prove(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
-    """Call it with the line to be shown."""
+    """A function that records a line to show."""
 
     def prove(line: str) -> None:
         record_property(PROOF, line)

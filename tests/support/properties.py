@@ -1,7 +1,7 @@
 """How properties are checked.
 
-`make test` uses the profile `fixed`: every run checks the same examples, so that a test fails for a change of the code
-and for nothing else. `make fuzz` uses the profile `fuzz`: other examples in each round, from a seed that it prints. No
+`make test` uses the profile `fixed`: every run checks the same examples, so that only a change of the code can make a
+test fail. `make fuzz` uses the profile `fuzz`: different examples in each round, from a seed that it prints. No
 example database is kept; an example that fails becomes a case of its test.
 """
 

@@ -1,4 +1,4 @@
-"""Just enough of a protobuf encoder for bodies of tests."""
+"""A minimal protobuf encoder for request bodies of tests."""
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 

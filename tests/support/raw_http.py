@@ -20,7 +20,7 @@ class Connection:
     async def open(
         cls, address: tuple[str, int], *, source: str | None = None, receive_buffer: int | None = None
     ) -> "Connection":
-        """Connect, from a source address and with a socket buffer of that many bytes where these are given."""
+        """Connect, optionally from a source address and with a socket buffer of that many bytes."""
         client = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         client.setblocking(False)  # noqa: FBT003 - the socket's own signature
         if receive_buffer is not None:
@@ -46,7 +46,7 @@ class Connection:
             await self.writer.wait_closed()
 
     async def send(self, data: bytes) -> bool:
-        """Whether the server still takes it."""
+        """Send data, and return whether the server still accepts it."""
         if self.writer.is_closing():
             return False
         self.writer.write(data)
@@ -57,7 +57,7 @@ class Connection:
         return True
 
     async def rest(self) -> bytes:
-        """All that the server still says until it closes the connection."""
+        """Read until the server closes the connection."""
         heard = b""
         async with asyncio.timeout(PATIENCE):
             with suppress(ConnectionError):
@@ -66,7 +66,7 @@ class Connection:
         return heard
 
     async def answer(self) -> tuple[int, bytes]:
-        """The status and body of the next answer; 0 when the connection ended without one."""
+        """The status and body of the next answer; status 0 if the connection ended without one."""
         async with asyncio.timeout(PATIENCE):
             try:
                 head = await self.reader.readuntil(b"\r\n\r\n")

@@ -1,6 +1,6 @@
-"""`--reruns 1`, as CI asks for it: what needed a second run is named, and a crash test gets none.
+"""Support for `--reruns 1` of CI: names the tests that needed a second run, and never repeats crash tests.
 
-A lost or doubled job shows itself once in many runs, so a second one that goes well excuses nothing there.
+A lost or duplicated job may appear only once in many runs, so a second run of a crash test proves nothing.
 """
 
 import pytest

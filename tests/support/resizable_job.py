@@ -1,4 +1,4 @@
-"""A GenericJob whose tasks may all be resized: enough of a kind that can scale for tests of everything around one."""
+"""A GenericJob whose tasks can all be resized, for tests of code that scales jobs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ _BOUNDS = {"tests/least": "1", "tests/most": "6", "tests/total": "2-8"}
 
 
 class ResizableJobDialect(GenericJobDialect):
-    """Bounds come from annotations: those of each task, and of the sum."""
+    """The dialect. Annotations contain the bounds of each task and of the sum."""
 
     kind: ClassVar[str] = KIND
     api_versions: ClassVar[tuple[str, ...]] = (API_VERSION,)

@@ -1,4 +1,4 @@
-"""SampleSets and SampleJobs over HTTP, and what a controller would write of them."""
+"""SampleSets and SampleJobs over HTTP, and writes as the controller does them."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ def path(resource: str, *more: str, namespace: str = NAMESPACE) -> str:
 
 
 def sample(resource: str, name: str = "one", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    """A manifest that is accepted."""
+    """A valid manifest."""
     document = a_set(name, **spec) if resource == SETS else a_job(**({"sampleSetRef": {"name": "one"}} | spec))
     metadata = {"name": name} | ({"labels": labels} if labels else {})
     return {**document, "metadata": metadata}
@@ -44,7 +44,7 @@ async def stored(gateway: Gateway, uid: str) -> SampleRow:
 
 
 async def conclude(gateway: Gateway, uid: str, record: dict[str, Any] | None = None, **more: Any) -> None:
-    """Write as the controller would: fields of the record that change, and of the pass."""
+    """Write a decision as the controller does: the changed fields of the record and of the decision."""
     row = await stored(gateway, uid)
     after = replace(row.record, **(record or {}))
     now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock

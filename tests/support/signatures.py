@@ -1,4 +1,4 @@
-"""What S3 asks of a request: a signature (version 4) that only who knows the secret key can make."""
+"""Verifies S3 signatures (version 4), which require the secret key."""
 
 import hashlib
 import hmac

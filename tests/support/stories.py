@@ -1,4 +1,4 @@
-"""Stories of a job on the model cluster: what may happen to it, said as operations, and how it comes to rest."""
+"""Stories of a job on the model cluster: sequences of operations, and how the job comes to rest afterwards."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ from app.domain.vocabulary import BudgetScope, Evidence, JobPhase, PendingCode, 
 from tests.support.cluster_faults import Faults
 from tests.support.cluster_model import NODES, ModelPod, World
 
-RESTING_PASSES = 400
+MAX_RECONCILES = 400
 
 Op = tuple[str, int]
 
@@ -55,17 +55,17 @@ def _refuse(world: World, index: int) -> None:
     world.faults.refusals[key] = ClusterRefusal(verdict=verdict, code=code, message="no", since=world.now)
 
 
-def set_right(world: World) -> None:
+def clear_faults(world: World) -> None:
     world.faults = Faults()
     world.lost_nodes.clear()
 
 
 def edit(world: World, what: str, index: int = 0) -> None:
-    """People edit a job only while it goes on."""
+    """Edit the job, unless it has ended."""
     if world.recorded.status.phase.is_terminal:
         return
     if what == "resize":
-        world.ask_for_size(index)
+        world.request_size(index)
     else:
         world.set_paused(paused=what == "pause")
 
@@ -75,9 +75,9 @@ def intend(world: World, **intent: bool) -> None:
 
 
 CONTROLLER: dict[str, Any] = {
-    "pass": lambda world, _: world.run_pass(),
-    "crash": lambda world, _: world.run_pass(crash=True),
-    "act_twice": lambda world, _: world.run_pass(times=2),
+    "reconcile": lambda world, _: world.reconcile(),
+    "crash": lambda world, _: world.reconcile(crash=True),
+    "act_twice": lambda world, _: world.reconcile(times=2),
     "restart": lambda world, _: world.restart_controller(),
     "blind": lambda world, _: world.go_blind(),
     "sync": lambda world, _: world.sync(),
@@ -90,7 +90,7 @@ DISTURBANCES: dict[str, Any] = {
     "send_late": lambda world, _: setattr(world.faults, "create", "late"),
     "node": _toggle_node,
     "refuse": _refuse,
-    "set_right": lambda world, _: set_right(world),
+    "clear_faults": lambda world, _: clear_faults(world),
     "evidence": lambda world, index: setattr(world.faults, "evidence", list(Evidence)[index % 3]),
 }
 PEOPLE: dict[str, Any] = {
@@ -101,7 +101,7 @@ PEOPLE: dict[str, Any] = {
     "remove": lambda world, _: intend(world, remove=True),
 }
 ON_POD = ("kubelet", "exit", "foreign_delete", "force_delete", "evict", "snatch")
-COMMON = ("pass", "pass", "kubelet", "kubelet", "exit", "advance")
+COMMON = ("reconcile", "reconcile", "kubelet", "kubelet", "exit", "advance")
 
 
 def ops(*names: str) -> st.SearchStrategy[list[Op]]:
@@ -110,10 +110,11 @@ def ops(*names: str) -> st.SearchStrategy[list[Op]]:
 
 ANY_OP = ops(*COMMON, *COMMON, *CONTROLLER, *DISTURBANCES, *ON_POD, *PEOPLE, "pause", "resume", "resize", "resize")
 NO_END_OP = ops(*COMMON, *COMMON, *CONTROLLER, *DISTURBANCES, *ON_POD, "pause", "resume", "resize", "resize")
-# What neither ends a process nor disturbs the cluster, and changes of size.
+# Changes of size, with operations that neither end a process nor disturb the cluster.
 SIZES = st.lists(
     st.tuples(
-        st.sampled_from(["pass", "crash", "act_twice", "restart", "sync", "start", "send_late", "land"]), st.just(0)
+        st.sampled_from(["reconcile", "crash", "act_twice", "restart", "sync", "start", "send_late", "land"]),
+        st.just(0),
     )
     | st.tuples(st.just("resize"), st.integers(0, 5)),
     max_size=40,
@@ -133,24 +134,24 @@ def apply(world: World, op: Op) -> None:
 
 
 def play(world: World, script: list[Op], *, warm: bool = False) -> None:
-    """A warm world has all its pods running before the script begins; most events are followed by a pass."""
+    """Run the script, with a reconcile after most events. With `warm`, all pods run before it begins."""
     for _ in range(3 * warm):
-        world.run_pass()
+        world.reconcile()
         for pod in list(world.pods.values()):
             if pod.phase is not ReplicaPhase.RUNNING:
                 world.kubelet(pod)
     for op in script:
         apply(world, op)
         if op[0] not in CONTROLLER and op[1] % 4:
-            world.run_pass()
+            world.reconcile()
 
 
 def come_to_rest(world: World) -> None:
-    """Nothing more goes wrong: kubelets work, processes exit 0, and time passes to each `wake_at`."""
-    set_right(world)
+    """Reconcile without faults until nothing changes: processes exit with 0, and time passes to each `wake_at`."""
+    clear_faults(world)
     world.land()
-    for _ in range(RESTING_PASSES):
-        decision = world.run_pass()
+    for _ in range(MAX_RECONCILES):
+        decision = world.reconcile()
         if decision.again:
             continue
         moved = _step_kubelets(world)
@@ -171,28 +172,28 @@ def _step_kubelets(world: World) -> bool:
 
 
 def start(world: World) -> bool:
-    """Kubelets start what is new and end what has to go; nothing exits by itself."""
+    """Let kubelets start new pods and end deleted ones. No process exits by itself."""
     moving = [pod for pod in world.pods.values() if pod.phase is not ReplicaPhase.RUNNING or pod.deleting]
     for pod in moving:
         world.kubelet(pod)
     return bool(moving)
 
 
-def settle_down(world: World) -> None:
-    """Nothing more goes wrong and nothing exits, until nothing moves."""
-    set_right(world)
+def come_to_rest_running(world: World) -> None:
+    """Reconcile without faults until nothing changes. No process exits."""
+    clear_faults(world)
     world.land()
-    for _ in range(RESTING_PASSES):
-        decision = world.run_pass()
+    for _ in range(MAX_RECONCILES):
+        decision = world.reconcile()
         if not (start(world) or decision.dirty or decision.actions):
             return
-    pytest.fail(f"the job never settles: {world.recorded.status}")
+    pytest.fail(f"the job never comes to rest: {world.recorded.status}")
 
 
 def phases_until_running(world: World) -> JobPhase:
-    """Bring pods up, and let none exit, until the job runs again."""
-    for _ in range(RESTING_PASSES):
-        decision = world.run_pass()
+    """Start pods until the job runs again, and return its phase. No process exits."""
+    for _ in range(MAX_RECONCILES):
+        decision = world.reconcile()
         if decision.status.phase is JobPhase.RUNNING or decision.status.phase.is_terminal:
             return decision.status.phase
         assert decision.status.phase is JobPhase.RESUMING
@@ -205,11 +206,11 @@ def phases_until_running(world: World) -> JobPhase:
 
 
 def check_world(world: World) -> None:
-    """Of the whole story: one pod an attempt, no shared budget overdrawn, no request settled twice or left open."""
+    """Check the whole story: one pod for each attempt, no budget exceeded, every scale request settled once."""
     settled = [record.seq for record in world.scaled]
     assert len(settled) == len(set(settled))
     if world.recorded.status.phase.is_terminal:
-        assert len(settled) == world.asked
+        assert len(settled) == world.requested
     assert all(len(uids) <= 1 for uids in world.uids.values()), world.uids
     for task in world.plan.tasks:
         if task.restart.scope is BudgetScope.JOB and task.restart.limit is not None:

@@ -1,9 +1,9 @@
-"""Stands between two programs that speak over TCP, and loses what one of them says without a word to either.
+"""A TCP proxy that silently drops the data of one direction.
 
 client ──▶ TcpProxy ──▶ server
 
-A connection that has lost bytes stays as it is: open on both sides and dead in one direction, as behind a firewall that
-has forgotten it. Connections that are opened afterwards are whole.
+A connection that has lost bytes remains open on both sides and dead in one direction, as behind a firewall that has
+dropped its state. Later connections work.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ class Direction(Enum):
 
 
 class TcpProxy:
-    """Serves on a loopback port of its own; `connect` opens a connection to the server."""
+    """The proxy, on a free loopback port. `connect` opens a connection to the server."""
 
     def __init__(self, connect: Callable[[], Awaitable[Streams]]) -> None:
         self._connect = connect
@@ -48,7 +48,7 @@ class TcpProxy:
 
     @contextmanager
     def losing(self, direction: Direction) -> Iterator[None]:
-        """Lose everything that goes in this direction for as long as the block lasts."""
+        """Drop all data in this direction during the block."""
         self._losing = direction
         self._healed.clear()
         try:

@@ -1,4 +1,4 @@
-"""What CI's `--reruns 1` forgives, and that it says so."""
+"""Which failures `--reruns 1` of CI repeats, and what it prints."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def test_lost_a_job(): once("lost")
 """
 
 
-def test_a_second_run_is_told_and_no_crash_test_gets_one(tmp_path: Path) -> None:
+def test_a_second_run_is_printed_and_crash_tests_have_none(tmp_path: Path) -> None:
     file = tmp_path / "test_some.py"
     file.write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = crash\n")

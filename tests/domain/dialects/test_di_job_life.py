@@ -71,7 +71,7 @@ def test_a_job_is_restarting_until_all_pods_are_created_again_and_then_starting_
     bring(life, FIRST, 1)
     phases = []
     for _ in range(8):
-        life.world.run_pass()
+        life.world.reconcile()
         phases.append(life.status()["phase"])
         life.world.advance(5)
     phases.append(life.run()["phase"])
@@ -84,7 +84,7 @@ def test_a_pod_that_fails_before_the_job_first_ran_restarts_it() -> None:
     life.pod(FIRST).end(127, life.world.now, "StartError", "no paddle_k8s")
     phases = []
     for _ in range(8):
-        life.world.run_pass()
+        life.world.reconcile()
         phases.append(life.status()["phase"])
         life.world.advance(5)
     phases.append(life.run()["phase"])

@@ -17,8 +17,8 @@ from tests.domain.dialects.test_di_job import DATA, DIALECT, accept, identity
 from tests.domain.dialects.test_di_job_validation import a_manifest, a_task
 from tests.support.cluster_model import ModelPod, World
 from tests.support.golden import Golden
-from tests.support.pass_checks import check_pass
 from tests.support.plans import T0, an_attempt
+from tests.support.reconcile_checks import check_reconcile
 
 MANIFEST = accept(a_manifest(a_task(type="learner"), a_task(type="collector", replicas=2), backoffLimit=1))
 LEARNER, FIRST, SECOND, THIRD = Rank("learner", 0), *(Rank("collector", rank) for rank in range(3))
@@ -39,7 +39,7 @@ class Life:
     told: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.world = World(plan=self._plan(), check=check_pass)
+        self.world = World(plan=self._plan(), check=check_reconcile)
         self.told.append({"after": "the submission", "status": self.status()})
 
     def _plan(self) -> JobPlan:
@@ -58,7 +58,7 @@ class Life:
         """The controller sees what has happened, and has done what follows from it within the minute."""
         for seconds in (30, 30):
             for _ in range(4):
-                self.world.run_pass()
+                self.world.reconcile()
             self.world.advance(seconds)
         shown = self.status()
         self.told.append({"after": after, "status": shown})

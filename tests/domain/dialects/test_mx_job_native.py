@@ -53,7 +53,7 @@ class Life(World):
         """Passes until nothing more is to be done, some seconds after what happened."""
         self.advance(5)
         for _ in range(20):
-            if not self.run_pass().dirty:
+            if not self.reconcile().dirty:
                 return
         raise AssertionError("the job does not come to rest")
 
@@ -163,7 +163,7 @@ def test_a_restart_of_jobgate_never_harms_a_finished_job() -> None:
 
 def test_a_restart_of_jobgate_never_harms_a_job_that_is_being_created() -> None:
     life = alive()
-    life.run_pass(crash=True)
+    life.reconcile(crash=True)
     assert life.native()["phase"] == "Creating"
     life.find_again()
     life.start()

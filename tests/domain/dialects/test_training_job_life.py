@@ -14,8 +14,8 @@ from app.domain.vocabulary import JobPhase, ReplicaPhase
 from tests.domain.dialects.test_training_job import DATA, identity, load
 from tests.support.cluster_model import ModelPod, World
 from tests.support.golden import Golden
-from tests.support.pass_checks import check_pass
 from tests.support.plans import GIVEN
+from tests.support.reconcile_checks import check_reconcile
 
 DIALECT = TrainingJobDialect()
 TRAINERS = [Rank("trainer", rank) for rank in range(4)]
@@ -38,7 +38,7 @@ class Life:
     told: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.world = World(plan=self._plan(), check=check_pass)
+        self.world = World(plan=self._plan(), check=check_reconcile)
         self._tell("the submission")
 
     def _plan(self) -> JobPlan:
@@ -49,7 +49,7 @@ class Life:
         """The controller sees what has happened, and has done what follows from it within the minute."""
         for seconds in (30, 30):
             for _ in range(PASSES):
-                self.world.run_pass()
+                self.world.reconcile()
             self.world.advance(seconds)
         self._tell(after)
 

@@ -12,7 +12,7 @@ from app.domain.reconcile.timing import Timing
 from app.domain.vocabulary import JobPhase, ScaleOutcome
 from tests.support.kind_jobs import ANNOTATIONS, JOBS, KINDS, accepted, dialect_of
 from tests.support.kind_world import KindWorld, a_kind_world
-from tests.support.native_laws import FOLLOWED, LAWS, PHASES, tell
+from tests.support.native_laws import FOLLOWED, LAWS, PHASES, check_native_status
 from tests.support.stories import (
     ANY_OP,
     NO_END_OP,
@@ -21,9 +21,9 @@ from tests.support.stories import (
     apply,
     check_world,
     come_to_rest,
+    come_to_rest_running,
     intend,
     play,
-    settle_down,
 )
 
 RESIZABLE = [job for job in JOBS if dialect_of(manifest := accepted(job)).scaling(dialect_of(manifest).read(manifest))]
@@ -42,8 +42,8 @@ def test_no_kind_is_missing() -> None:
 
 
 def a_world(job: str, timing: Timing, notes: Mapping[str, str]) -> KindWorld:
-    world = a_kind_world(accepted(job, notes), timing, tell)
-    world.look()
+    world = a_kind_world(accepted(job, notes), timing, check_native_status)
+    world.read_native_status()
     return world
 
 
@@ -53,7 +53,12 @@ FOUND: Sequence[tuple[str, Timing, list[Op], bool]] = (
     ("DIJob without restarts", Timing(disruption_limit=1), [("exit", 3), ("exit", 1)], True),
     ("MxJob dist", Timing(disruption_limit=1), [("exit", 3), ("exit", 10)], True),
     # The last pod comes into view after the job was cancelled.
-    ("DIJob without limit", Timing(), [("pass", 0), ("blind", 0), ("cancel", 0), ("pass", 0), ("pass", 0)], False),
+    (
+        "DIJob without limit",
+        Timing(),
+        [("reconcile", 0), ("blind", 0), ("cancel", 0), ("reconcile", 0), ("reconcile", 0)],
+        False,
+    ),
 )
 
 
@@ -109,7 +114,7 @@ def test_a_cancelled_job_keeps_nothing_running(job: str, timing: Timing, script:
 @pytest.mark.parametrize("job", RESIZABLE)
 @stories
 @given(SIZES)
-def test_a_change_of_size_restarts_nobody_who_stays(job: str, script: list[Op]) -> None:
+def test_resizing_never_restarts_the_remaining_replicas(job: str, script: list[Op]) -> None:
     world = a_world(job, Timing(), {})
     play(world, [], warm=True)
     lives = dict.fromkeys(world.plan.replicas, 1)  # how often a rank was wanted anew
@@ -118,7 +123,7 @@ def test_a_change_of_size_restarts_nobody_who_stays(job: str, script: list[Op]) 
         apply(world, op)
         for key in world.plan.replicas.keys() - before:
             lives[key] = lives.get(key, 0) + 1
-    settle_down(world)
+    come_to_rest_running(world)
     check_settled(world, lives)
 
 
@@ -129,6 +134,6 @@ def check_settled(world: KindWorld, lives: Mapping[Rank, int]) -> None:
     assert {pod.key for pod in world.pods.values()} == set(world.plan.replicas)
     for key in world.plan.replicas:
         assert world.recorded.replicas[key].attempt.number <= lives[key]
-    assert {record.seq for record in world.scaled} == set(range(1, world.asked + 1))
+    assert {record.seq for record in world.scaled} == set(range(1, world.requested + 1))
     last = {record.task: record for record in world.scaled}
     assert {record.outcome for record in last.values()} <= {ScaleOutcome.REACHED}

@@ -18,7 +18,6 @@ from app.domain.vocabulary import (
     StopReason,
 )
 from tests.support.cluster_model import World
-from tests.support.pass_checks import check_pass
 from tests.support.plans import (
     T0,
     W0,
@@ -39,6 +38,7 @@ from tests.support.plans import (
     running_status,
     success,
 )
+from tests.support.reconcile_checks import check_reconcile
 
 PAUSED = a_plan(paused=True)
 CANCEL = Intent(generation=1, cancel=True, cancel_actor="ann", cancel_reason="no use")
@@ -102,17 +102,17 @@ def test_finished_pods_go_too_once_their_evidence_is_known() -> None:
 
 
 def test_a_job_created_paused_has_no_pods_until_it_is_resumed() -> None:
-    world = World(plan=PAUSED, check=check_pass)
-    world.run_pass()
+    world = World(plan=PAUSED, check=check_reconcile)
+    world.reconcile()
     status = world.recorded.status
     assert (status.phase, status.aggregate[ReplicaPhase.DELETED]) == (JobPhase.PAUSED, 2)
     assert [condition.type for condition in status.conditions] == [ConditionType.PAUSED]
     assert not world.pods
     assert not world.anchor
     world.plan = a_plan()
-    assert world.run_pass().again
+    assert world.reconcile().again
     assert (world.recorded.status.phase, world.recorded.status.resumes) == (JobPhase.RESUMING, 1)
-    world.run_pass()
+    world.reconcile()
     assert {pod.attempt for pod in world.pods.values()} == {1}
 
 
@@ -135,22 +135,22 @@ def test_resume_brings_back_what_had_not_succeeded_and_charges_nothing() -> None
 
 
 def test_resume_while_pausing_waits_for_the_names() -> None:
-    world = World(plan=a_plan({"worker": 1}), check=check_pass)
+    world = World(plan=a_plan({"worker": 1}), check=check_reconcile)
     for _ in range(2):
-        world.run_pass()
+        world.reconcile()
         for pod in world.pods.values():
             world.kubelet(pod)
     world.plan = replace(world.plan, paused=True)
-    world.run_pass()
+    world.reconcile()
     world.plan = replace(world.plan, paused=False)
     for _ in range(3):
-        world.run_pass()
+        world.reconcile()
     (pod,) = world.pods.values()
     assert (pod.attempt, pod.deleting) == (1, True)
     assert world.recorded.status.phase is JobPhase.RESUMING
     world.kubelet(pod)
     for _ in range(4):
-        world.run_pass()
+        world.reconcile()
     (pod,) = world.pods.values()
     assert (pod.attempt, pod.deleting) == (2, False)
     assert world.recorded.replicas[W0].restarts == 0

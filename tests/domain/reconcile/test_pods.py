@@ -22,7 +22,6 @@ from app.domain.status.observed import ClusterRefusal, ObservedContainer, Pendin
 from app.domain.status.records import Recorded, Replica
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
 from tests.support.cluster_model import World
-from tests.support.pass_checks import check_pass
 from tests.support.plans import (
     T0,
     W0,
@@ -41,6 +40,7 @@ from tests.support.plans import (
     restarting,
     running_status,
 )
+from tests.support.reconcile_checks import check_reconcile
 
 P = ReplicaPhase
 ONE = a_plan({"worker": 1}, restart=restarting(2))
@@ -262,10 +262,10 @@ def many(count: int, attempt: Any = None) -> tuple[Any, Recorded]:
 
 
 def test_a_pass_touches_at_most_fifty_pods_and_asks_for_the_next() -> None:
-    world = World(plan=a_plan({"worker": 120}), check=check_pass)
+    world = World(plan=a_plan({"worker": 120}), check=check_reconcile)
     counts, passes = [], 0
     while passes == 0 or world.recorded.status.aggregate[P.CREATING] < 120 or len(world.pods) < 120:
-        decision = world.run_pass()
+        decision = world.reconcile()
         counts.append((len(actions_of(decision, CreatePod)), decision.again))
         passes += 1
         assert passes < 5

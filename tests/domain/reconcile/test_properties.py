@@ -11,8 +11,8 @@ from app.domain.plan import JobPlan
 from app.domain.reconcile.timing import Timing
 from app.domain.vocabulary import BudgetScope, CleanUpPolicy, JobPhase, Outcome, RestartPolicy, ScaleOutcome
 from tests.support.cluster_model import World
-from tests.support.pass_checks import check_pass
 from tests.support.plans import a_plan, failure, restarting, success
+from tests.support.reconcile_checks import check_reconcile
 from tests.support.stories import (
     ANY_OP,
     NO_END_OP,
@@ -20,13 +20,13 @@ from tests.support.stories import (
     Op,
     apply,
     check_world,
+    clear_faults,
     come_to_rest,
+    come_to_rest_running,
     edit,
     intend,
     phases_until_running,
     play,
-    set_right,
-    settle_down,
 )
 
 
@@ -61,7 +61,7 @@ fast = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCh
 
 
 def a_world(plan: JobPlan, timing: Timing) -> World:
-    return World(plan=plan, timing=timing, check=check_pass)
+    return World(plan=plan, timing=timing, check=check_reconcile)
 
 
 @fast
@@ -113,9 +113,9 @@ def test_pause_stops_everything_and_charges_nothing(
     plan = replace(plan, active_deadline=None, pending_deadline=None, ttl_after_finished=None)
     world = a_world(plan, timing)
     play(world, before, warm=warm)
-    set_right(world)
+    clear_faults(world)
     edit(world, "pause")
-    world.run_pass()
+    world.reconcile()
     if world.recorded.status.phase.is_terminal:
         return
     charged = _charges(world)
@@ -149,7 +149,7 @@ def _succeeded(world: World) -> list[Any]:
 
 @fast
 @given(SIZES)
-def test_a_change_of_size_restarts_nobody_who_stays(script: list[Op]) -> None:
+def test_resizing_never_restarts_the_remaining_replicas(script: list[Op]) -> None:
     plan = a_plan({"worker": 2}, restart=restarting(0))
     plan = replace(plan, tasks=tuple(replace(task, elastic=True) for task in plan.tasks))
     world = a_world(plan, Timing())
@@ -160,12 +160,12 @@ def test_a_change_of_size_restarts_nobody_who_stays(script: list[Op]) -> None:
         apply(world, (name, index))
         for rank in range(size, len(world.plan.replicas)):
             lives[rank] = lives.get(rank, 0) + 1
-    settle_down(world)
+    come_to_rest_running(world)
     assert world.recorded.status.phase is JobPhase.RUNNING
     assert world.recorded.status.restarts == 0
     assert len(world.pods) == len(world.plan.replicas)
     for key in world.plan.replicas:
         assert world.recorded.replicas[key].attempt.number <= max(1, 1 + lives[key.rank])
-    assert {record.seq for record in world.scaled} == set(range(1, world.asked + 1))
+    assert {record.seq for record in world.scaled} == set(range(1, world.requested + 1))
     if world.scaled:
         assert world.scaled[-1].outcome is ScaleOutcome.REACHED

@@ -1,4 +1,4 @@
-"""What must hold of every single pass, whatever has happened before it."""
+"""Checks that every reconcile must pass, whatever happened before it."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -13,7 +13,7 @@ from tests.support.cluster_model import World
 from tests.support.plans import actions_of, next_record
 
 
-def check_pass(world: World, inputs: Inputs, decision: Decision) -> None:
+def check_reconcile(world: World, inputs: Inputs, decision: Decision) -> None:
     _is_repeatable(inputs, decision)
     _sums_up(inputs, decision)
     _freezes_the_end(inputs, decision)
@@ -21,12 +21,12 @@ def check_pass(world: World, inputs: Inputs, decision: Decision) -> None:
     _says_everything_once(world, decision)
     _keeps_pods_for_evidence(world, inputs, decision)
     _stays_in_budget(world, inputs, decision)
-    _touches_nobody_who_stays(inputs, decision)
+    _leaves_remaining_replicas_alone(inputs, decision)
     assert len(actions_of(decision, CreatePod, DeletePod, ReleasePod)) <= PODS_PER_PASS
 
 
 def _is_repeatable(inputs: Inputs, decision: Decision) -> None:
-    """The same inputs give the same decision, and what was recorded with no news gives nothing more to record."""
+    """The same inputs give the same decision, and reconciling the recorded result again changes nothing."""
     assert reconcile(inputs) == decision
     recorded = next_record(inputs.recorded, decision) if decision.dirty else inputs.recorded
     due_now = decision.wake_at is not None and decision.wake_at <= inputs.now
@@ -37,7 +37,7 @@ def _is_repeatable(inputs: Inputs, decision: Decision) -> None:
     if not decision.dirty:
         assert not decision.changed
         assert not decision.ended
-        assert not due_now, "nothing changes, and yet another pass is wanted at once"
+        assert not due_now, "nothing changes, and yet another reconcile is due at once"
         assert not decision.again
 
 
@@ -45,7 +45,7 @@ def _sums_up(inputs: Inputs, decision: Decision) -> None:
     assert sum(decision.status.aggregate.values()) == len(inputs.plan.replicas)
     leaving = {key for key, replica in decision.replicas.items() if replica.leaving}
     assert set(decision.replicas) - leaving == set(inputs.plan.replicas)
-    assert set(inputs.recorded.replicas) <= set(decision.replicas), "what happened to a replica is forgotten"
+    assert set(inputs.recorded.replicas) <= set(decision.replicas), "the record of a replica is lost"
     assert not {action.key for action in actions_of(decision, CreatePod)} & leaving
 
 
@@ -84,7 +84,7 @@ def _says_everything_once(world: World, decision: Decision) -> None:
 
 
 def _keeps_pods_for_evidence(world: World, inputs: Inputs, decision: Decision) -> None:
-    """No pod is let go before its evidence is known; a lost node's goes by force."""
+    """No pod is released before its evidence is known. Pods of lost nodes are force-deleted."""
     known = {**world.attempts}
     known.update({(key, replica.attempt.number): replica.attempt for key, replica in decision.replicas.items()})
     known.update({(key, attempt.number): attempt for key, attempt in decision.ended})
@@ -97,8 +97,8 @@ def _keeps_pods_for_evidence(world: World, inputs: Inputs, decision: Decision) -
         attempt = attempts.get(action.uid)
         if attempt is None or action.uid in forced:
             continue
-        assert attempt.outcome is not None, f"{action.name} is let go while it runs"
-        assert attempt.evidence is not Evidence.NONE, f"{action.name} is let go before its evidence is known"
+        assert attempt.outcome is not None, f"{action.name} is released while it runs"
+        assert attempt.evidence is not Evidence.NONE, f"{action.name} is released before its evidence is known"
     for action in actions_of(decision, CreatePod):
         former = known.get((action.key, action.attempt - 1))
         if action.attempt > 1:
@@ -129,8 +129,8 @@ def _stays_in_budget(world: World, inputs: Inputs, decision: Decision) -> None:
             assert replica.disruptions >= before.disruptions
 
 
-def _touches_nobody_who_stays(inputs: Inputs, decision: Decision) -> None:
-    """As long as the job goes on, whatever runs under a rank of the plan is left alone."""
+def _leaves_remaining_replicas_alone(inputs: Inputs, decision: Decision) -> None:
+    """While the job is live, no running pod of a planned rank is stopped or deleted."""
     intent, phase = inputs.intent, decision.status.phase
     if intent.cancel or intent.remove or inputs.plan.paused or phase.is_terminal:
         return
