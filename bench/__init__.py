@@ -1,6 +1,6 @@
-"""`make bench`: jobgate beside a real kube-apiserver, in one run, with one compiled load client.
+"""`make bench`: compares jobgate with a real kube-apiserver in one run, with one compiled load client.
 
-Law: what is measured runs as its users run it (processes of its own, HTTP, a durable PostgreSQL on the same disk); the
-breakdown alone calls the program's functions. Traffic stays on loopback, every step is bounded in time, processes are
-ended by pid.
+Rule: the measured programs run as in production: as separate processes, over HTTP, with a durable PostgreSQL on the
+same disk. Only the breakdown calls functions of the program. Traffic stays on loopback, every step has a time limit,
+and processes are ended by pid.
 """

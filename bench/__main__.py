@@ -1,8 +1,8 @@
-"""`python -m bench`: every figure in one run of a few minutes; exit status 0 whatever they are.
+"""`python -m bench`: measures all figures in one run of a few minutes. The exit status is 0, whatever the figures are.
 
-`python -m bench cache` is another run: the cache runtime beside the bare `juicefs` command. `python -m bench memory` is
-a third: peak memory with many planned replicas. `python -m bench follow` is a fourth: another client's polls beside
-thousands of streams and long polls.
+`python -m bench cache` compares the cache runtime with the bare `juicefs` command, `python -m bench memory` measures
+the peak memory with many planned replicas, and `python -m bench follow` the polls of a client beside thousands of
+streams and long polls.
 """
 
 import argparse
@@ -23,20 +23,20 @@ from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
 from bench.run import Bench
 from bench.throughput import body_size
 
-DEADLINE = 270.0  # seconds for everything
+DEADLINE = 270.0  # seconds for the whole run
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=3, help="runs of each side, in turn (default 3)")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each run (default 3)")
+    parser.add_argument("--pairs", type=int, default=3, help="runs of each side, alternating (default 3)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="duration of each run (default 3)")
     parser.add_argument(
         "--clients", type=int, nargs="+", default=[16, 64], help="concurrent submitters (default 16 64)"
     )
     parser.add_argument("--pods", type=int, default=2000, help="other pods in the polled namespace (default 2000)")
-    parser.add_argument("--rates", type=float, nargs="+", default=[50, 200], help="pod transitions a second")
+    parser.add_argument("--rates", type=float, nargs="+", default=[50, 200], help="pod transitions per second")
     parser.add_argument("--controlplane", type=Path, default=SCRIPT, help="the script that starts a control plane")
-    parser.add_argument("--only", choices=("running", "lag", "submit", "poll"), nargs="+", help="leave out the others")
+    parser.add_argument("--only", choices=("running", "lag", "submit", "poll"), nargs="+", help="run only these parts")
     parser.add_argument("--deadline", type=float, default=DEADLINE, help="seconds for the whole run")
     return parser.parse_args()
 
@@ -48,7 +48,7 @@ async def measure(arguments: argparse.Namespace, directory: Path) -> None:
         plane = await _plane(stack, arguments, directory)
         print(
             f"{os.cpu_count()} cores, {_processor()}; PostgreSQL: {await durability(postgres.url)}; "
-            f"{body_size()} bytes a submission on both sides; jobgate over plain HTTP, kube-apiserver over TLS"
+            f"{body_size()} bytes per submission on both sides; jobgate over plain HTTP, kube-apiserver over TLS"
         )
         await Bench(arguments, directory, client, postgres, plane).run()
 
@@ -82,7 +82,7 @@ async def main() -> None:
         except NoCompiler as error:
             print(f"bench: {error}")
         except TimeoutError:
-            print(f"bench: ended unfinished after {arguments.deadline:g} s; give it more with --deadline")
+            print(f"bench: not complete after {arguments.deadline:g} s; set a longer --deadline")
         except (MeasurementFailed, Unavailable) as error:
             print(f"bench: a measurement failed: {error}")
         except asyncio.CancelledError:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-NUMBER = "########"  # what the load client makes a number of
+NUMBER = "########"  # the load client replaces it by a number
 REPLICAS = 2
 _PADDING = "bench/padding"
 
@@ -55,7 +55,7 @@ def batch_job(name: str) -> dict[str, Any]:
 
 
 def pod(name: str, job: str = "") -> dict[str, Any]:
-    """A pod as the Job controller would make it."""
+    """A pod as the Job controller creates it."""
     template = _template()
     labels = {**template["metadata"]["labels"], **({"batch.kubernetes.io/job-name": job} if job else {})}
     metadata = {"name": name, "labels": labels}
@@ -67,7 +67,7 @@ def encode(manifest: dict[str, Any]) -> bytes:
 
 
 def equal_bodies(*manifests: dict[str, Any]) -> list[bytes]:
-    """Pad each to the size of the largest, in an annotation."""
+    """Pad all bodies to the size of the largest, with an annotation."""
     sizes = [len(encode(manifest)) for manifest in manifests]
     for manifest, size in zip(manifests, sizes, strict=True):
         manifest["metadata"]["annotations"][_PADDING] = "x" * (max(sizes) - size)

@@ -1,7 +1,7 @@
-"""Where a request's CPU goes: the program's own functions, called one after the other and timed by process time.
+"""The CPU time of a request by stage, measured by calling the functions of the program one after the other.
 
-What the stages do not hold of a request's CPU in the server (measured under load) is HTTP: the server's protocol,
-middleware, headers, the event loop.
+The difference to the CPU time of a request in the server under load is HTTP: protocol, middleware, headers and the
+event loop.
 """
 
 import random
@@ -30,7 +30,7 @@ _NAMESPACE = "bench-breakdown"
 
 
 class _Kept:
-    """Stands where the group commit stands, and keeps what it is given."""
+    """Replaces the group commit, and keeps the submitted jobs."""
 
     def __init__(self) -> None:
         self.jobs: list[NewJob] = []
@@ -41,7 +41,7 @@ class _Kept:
 
 
 async def cost(work: Callable[[], Awaitable[object]], rounds: int = _ROUNDS) -> float:
-    """CPU seconds of one call in this process."""
+    """The CPU seconds of one call in this process."""
     for _ in range(10):
         await work()
     began = time.process_time()
@@ -58,7 +58,7 @@ async def cost_of_call(work: Callable[[], object]) -> float:
 
 
 async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
-    """CPU seconds a submission, by stage."""
+    """The CPU seconds of a submission, by stage."""
     planner, kept, rows = Planner(installation=str(uuid4())), _Kept(), list[JobRow]()
     submitter = JobSubmitter(cast(GroupCommit, kept), planner, SystemClock(), lambda: None, random.SystemRandom())
     body = encode(generic_job("breakdown"))
@@ -88,10 +88,10 @@ async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
 
 
 async def _commit_cost(db: Database, submitter: JobSubmitter, kept: _Kept, render: Callable[[JobRow], bytes]) -> float:
-    """CPU of one transaction with a batch of new jobs, in this process."""
+    """The CPU seconds of one transaction with a batch of new jobs, in this process."""
     kept.jobs.clear()
     rounds = 40
-    run = uuid4().hex[:8]  # names are not free again
+    run = uuid4().hex[:8]  # the names of an earlier run are still reserved
     for number in range((rounds + 10) * _BATCH):
         document = generic_job(f"breakdown-{run}-{number}")
         await submitter.submit(document, _NAMESPACE, actor="bench", key=None, render=render)
@@ -105,8 +105,8 @@ async def _commit_cost(db: Database, submitter: JobSubmitter, kept: _Kept, rende
 
 
 async def of_status(db: Database, address: Address, under_load: Measured) -> dict[str, float]:
-    """CPU seconds of a poll that is answered from the cache, by stage."""
-    reading = JobReader(db, Planner(installation=str(uuid4())))
+    """The CPU seconds of a poll that is answered from the cache, by stage."""
+    reading = Reading(db, Planner(installation=str(uuid4())))
 
     async def version() -> object:
         return await reading.version(address)
@@ -115,8 +115,8 @@ async def of_status(db: Database, address: Address, under_load: Measured) -> dic
 
 
 async def render_of_status(db: Database, address: Address) -> float:
-    """What a change costs once, whoever polls: reading the row and rendering it."""
-    reading = JobReader(db, Planner(installation=str(uuid4())))
+    """The CPU seconds of reading and rendering a changed row, once for all polls."""
+    reading = Reading(db, Planner(installation=str(uuid4())))
 
     async def read_and_render() -> object:
         return status_bytes(await reading.row(address))

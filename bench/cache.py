@@ -1,7 +1,7 @@
-"""`python -m bench cache`: the cache runtime beside the bare `juicefs` command, on the same data, in turn.
+"""`python -m bench cache`: compares the cache runtime with the bare `juicefs` command, on the same data, alternating.
 
-Each run has a volume, or a mount with an empty cache, of its own; both lie in memory, so that what is measured is work
-and not a disk that others use too. Needs Linux, root and /dev/fuse.
+Each run has a new volume, or a new mount with an empty cache. Both are in memory, so that other users of a disk do not
+affect the figures. Requires Linux, root and /dev/fuse.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from tests.support.processes import processes_of
 MEMORY = Path("/dev/shm")
 SHAPES = ("2000x64", "400x1024", "100x8192")  # files and KiB of each
 MOUNT_OPTIONS = ("--cache-size", "100000")
-# As the pods have them: the support module's own are for tests that wait for the dead.
+# The options of the pods. Those of the support module are for tests that wait for servers that died.
 SERVER_OPTIONS = ("--warmup-times=120,600,120,0.5,2,30",)
 POLL = 0.01
 FOLDERS = 50
@@ -56,14 +56,14 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """`cpu` is that of the command, the server and the mount."""
+    """The duration and the CPU seconds of a run, including the command, the server and the mount."""
 
     seconds: float
     cpu: float
 
 
 class Side:
-    """One way to do a job; `runs` are in the order in which they were measured."""
+    """One implementation of an operation. `runs` are in the order of measurement."""
 
     def __init__(self, name: str, do: Callable[[Path, Path], Run]) -> None:
         self.name = name
@@ -80,7 +80,7 @@ def make_source(top: Path, shape: Shape) -> None:
 
 
 def hide_something(top: Path) -> None:
-    """In each directory, so that a warm-up lists file by file: what asks most of the server."""
+    """Add a hidden file to each directory, so that a warm-up lists single files, the slowest case for the server."""
     for folder in top.iterdir():
         (folder / ".hidden").write_text("x")
 
@@ -116,7 +116,7 @@ def run_command(point: Path, *command: str | Path) -> Run:
 
 
 def run_on_server(server: CacheServer, point: Path, kind: str, options: Mapping[str, object]) -> Run:
-    """Its end is seen in its directory, because a question every few milliseconds would be work of its own."""
+    """Run an operation on the server, and wait for its result file: polling the server would cost CPU time."""
     headers = {"x-jobgate-token": TOKEN}
     result = server.home / "runtime" / f"{kind}Result" / "bench"
     with httpx2.Client(base_url=server.url, headers=headers, timeout=60, trust_env=False) as http:
@@ -133,7 +133,7 @@ def run_on_server(server: CacheServer, point: Path, kind: str, options: Mapping[
 
 
 def _settled(http: httpx2.Client) -> None:
-    """It has had its first look at the cache."""
+    """Wait until the server has measured its cache for the first time."""
     while (http.get("/cacheStatus/cacheInfo.json")).status_code != httpx2.codes.OK:
         time.sleep(POLL)
 
@@ -147,7 +147,7 @@ def _written(result: Path) -> None:
 
 
 class SyncBench:
-    """Into a volume that is empty."""
+    """A sync into an empty volume."""
 
     def __init__(self, home: Path, source: Path) -> None:
         self._home = home
@@ -181,7 +181,7 @@ class SyncBench:
 
 
 class WarmupBench:
-    """Of a volume that is full, on a mount that has nothing cached."""
+    """A warm-up of a full volume, on a mount with an empty cache."""
 
     def __init__(self, volume: Volume) -> None:
         self._volume = volume
@@ -207,7 +207,7 @@ class WarmupBench:
         return run_command(point, juicefs_path(), "warmup", point)
 
     def _listed(self, point: Path, _: Path) -> Run:
-        """As upstream's server does it."""
+        """List the paths as upstream's server does."""
         script = 'find "$1" -type f -not -path "*/.*" > "$2" && exec "$3" warmup --file="$2"'
         return run_command(point, "sh", "-c", script, "sh", point, point.with_suffix(".list"), juicefs_path())
 
@@ -232,7 +232,7 @@ def _by_hand(job: str) -> tuple[str | Path, ...]:
 
 
 def in_turn(bench: SyncBench | WarmupBench, rounds: int) -> list[Side]:
-    """Each side once a round; who begins changes."""
+    """Run each side once in each round. The first side alternates."""
     sides = bench.sides()
     for number in range(rounds):
         turn = number % len(sides)
@@ -278,7 +278,7 @@ def _tell(title: str, sides: Sequence[Side]) -> None:
 
 
 def memory(home: Path, sources: Path, counts: Sequence[int]) -> None:
-    """The server's peak, by how many files it deals with: it syncs them, warms them up and removes them."""
+    """Print the peak memory of the server by number of files, for sync, warm-up and removal."""
     rows = []
     for count in counts:
         run, source = home / f"memory-{count}", sources / f"memory-{count}"
@@ -315,9 +315,9 @@ def _mib(size: int) -> str:
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench cache", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each side, in turn (default 5)")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each side, alternating (default 5)")
     parser.add_argument("--shapes", nargs="+", default=SHAPES, metavar="FILESxKIB", help=" ".join(SHAPES))
-    parser.add_argument("--files", type=int, nargs="+", default=[1_000, 100_000], help="of the runs that tell memory")
+    parser.add_argument("--files", type=int, nargs="+", default=[1_000, 100_000], help="file counts of the memory runs")
     parser.add_argument("--only", choices=("sync", "warmup", "memory"), nargs="+", default=["sync", "warmup", "memory"])
     return parser.parse_args(arguments)
 
@@ -341,6 +341,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tempfile.TemporaryDirectory(
             prefix="jobgate-bench-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None
         ) as home,
-        tempfile.TemporaryDirectory(prefix="jobgate-bench-") as sources,  # a server refuses one in /dev
+        tempfile.TemporaryDirectory(prefix="jobgate-bench-") as sources,  # servers refuse sources in /dev
     ):
         measure(given, Path(home), Path(sources))

@@ -1,4 +1,4 @@
-"""The load client (load.c): compiled once a run, started once a measurement."""
+"""The load client (load.c), compiled once for each run and started once for each measurement."""
 
 import asyncio
 import json
@@ -11,20 +11,20 @@ from pathlib import Path
 from bench.processes import cpu_seconds
 
 COMPILERS = ("cc", "gcc", "clang")
-GRACE = 25.0  # seconds over the measuring itself: connecting, and ten for an answer that never comes
+GRACE = 25.0  # seconds beside the measurement: connecting, and a timeout of 10 s for an answer
 
 
 class NoCompiler(Exception):  # noqa: N818 - a message for whoever runs this
-    """There is nothing to compile the client with."""
+    """No C compiler is available."""
 
 
 class MeasurementFailed(Exception):  # noqa: N818 - likewise
-    """The client could not do what it was told; the message says why."""
+    """A measurement failed. The message contains the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A server on loopback. `pids` are roots of the process trees whose CPU counts as the server's."""
+    """A server on loopback. `pids` are the roots of the process trees whose CPU time counts for the server."""
 
     name: str
     port: int
@@ -43,7 +43,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One measurement. CPU is in cores; latencies are in seconds and those of whole operations."""
+    """One measurement. CPU is in cores. Latencies are in seconds, of whole operations."""
 
     rate: float
     p50: float
@@ -56,7 +56,7 @@ class Measured:
 
     @property
     def cpu_per_operation(self) -> float:
-        """Seconds of all server processes together."""
+        """CPU seconds of all server processes for one operation."""
         return sum(self.server_cpu.values()) / self.rate if self.rate else float("nan")
 
 
@@ -67,7 +67,7 @@ class LoadClient:
 
     @classmethod
     def compile(cls, directory: Path) -> "LoadClient":
-        """Compile it into `directory`.
+        """Compile the client into `directory`.
 
         Raises:
             NoCompiler: none of the usual ones is installed.
@@ -95,7 +95,7 @@ class LoadClient:
         group: int = 1,
         warmup: float = 0.5,
     ) -> Measured:
-        """Send `requests` round and round, `group` of them an operation; only operations answered `expect` count."""
+        """Send `requests` in a cycle. An operation is `group` requests, and counts if all answers are `expect`."""
         file = self._program.with_name("requests")
         file.write_bytes(b"".join(b"%d\n%b" % (len(request), request) for request in requests))
         arguments = (target.port, "tls" if target.tls else "plain", clients, warmup, seconds, expect, group)

@@ -1,7 +1,7 @@
-"""`python -m bench follow`: what those who follow cost everybody else, before and after a change of the program.
+"""`python -m bench follow`: the effect of followers on another client, before and after a change of the program.
 
-Another client polls one job's status while thousands of streams, or hundreds of filtered long polls over 100 000 jobs,
-follow two changes a second. `--against` names another checkout of the repository, which is measured in turn.
+A client polls the status of one job while thousands of streams, or hundreds of filtered long polls over 100 000 jobs,
+follow two changes per second. `--against` names another checkout of the repository to compare with.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from bench.processes import cpu_seconds
 HERE = Path(__file__).parents[1]
 NAMESPACE = "bench"
 _FIRST_LOOKS = asyncio.Semaphore(4)
-PAUSE = 0.01  # seconds between two polls of the client that is measured
+PAUSE = 0.01  # seconds between two polls of the measured client
 NOT_STARTED = Target(name="jobgate", port=0, tls=False, token="", pids={})
 MANIFEST = {
     "apiVersion": "batch.tensorstack.dev/v1beta1",
@@ -53,7 +53,7 @@ MANIFEST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What the client saw, in seconds; `cpu` is the gateway's in cores; `told` what its followers received."""
+    """Latencies of the client in seconds, CPU of the gateway in cores, and the number of events of all followers."""
 
     latencies: Sequence[float]
     cpu: float
@@ -76,7 +76,7 @@ class Side:
 
 
 class Connection:
-    """One keep-alive connection that asks and reads whole answers."""
+    """A keep-alive connection that sends requests and reads whole answers."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -104,7 +104,7 @@ async def stream(target: Target, counts: dict[str, int]) -> None:
 
 
 async def poll(target: Target, number: int, counts: dict[str, int]) -> None:
-    """A list of its own: some label, a part of a name, and a phase."""
+    """Long-poll a list whose filter no other poll has: a label, a part of the name, and a phase."""
     selector = quote(f"team=t{number % 20}", safe="")
     path = f"/api/v1/jobs?labelSelector={selector}&search=-{number}&phase=Running&pageSize=50"
     tag = ""
@@ -121,7 +121,7 @@ async def poll(target: Target, number: int, counts: dict[str, int]) -> None:
 
 
 async def follow(arguments: argparse.Namespace) -> None:
-    """In a process of its own: say that all wait, and what they were told once standard input ends."""
+    """Run followers in this process: print `ready` when all wait, and their counts when standard input ends."""
     _, kind, count, port, token = arguments.child
     target = Target(name="jobgate", port=int(port), tls=False, token=token, pids={})
     counts = {"ready": 0, "told": 0}
@@ -142,7 +142,7 @@ async def follow(arguments: argparse.Namespace) -> None:
 
 @asynccontextmanager
 async def followers(target: Target, kind: str, count: int) -> AsyncIterator[dict[str, int]]:
-    """Filled in at the end of the block."""
+    """Run followers during the block. The counts are complete after the block."""
     counts: dict[str, int] = {"told": 0}
     if not count:
         yield counts
@@ -158,7 +158,7 @@ async def followers(target: Target, kind: str, count: int) -> AsyncIterator[dict
     try:
         async with asyncio.timeout(300):
             if await process.stdout.readline() != b"ready\n":
-                raise MeasurementFailed(f"the {count} {kind} did not begin")
+                raise MeasurementFailed(f"the {count} {kind} did not start")
         yield counts
         process.stdin.close()
         async with asyncio.timeout(60):
@@ -170,7 +170,7 @@ async def followers(target: Target, kind: str, count: int) -> AsyncIterator[dict
 
 
 async def change(db: Database, side: Side, stop: asyncio.Event) -> None:
-    """Two jobs a second change, as the controller would write it."""
+    """Change two jobs per second, as the controller writes them."""
     chance = random.Random(1)
     while not stop.is_set():
         async with db.begin() as connection:
@@ -207,7 +207,7 @@ async def measure(side: Side, kind: str, count: int, seconds: float) -> Result:
                 asked = time.monotonic()
                 status, _, _ = await connection.ask("GET", f"/api/v1/namespaces/{NAMESPACE}/jobs/first/status")
                 latencies.append(time.monotonic() - asked)
-                failures += status != 200  # 503 where no database connection became free
+                failures += status != 200  # 503 if no database connection is free
                 await asyncio.sleep(PAUSE)
             spent = (cpu_seconds(target.pids["jobgate"]) - cpu) / (time.monotonic() - began)
             stop.set()
@@ -219,7 +219,7 @@ async def measure(side: Side, kind: str, count: int, seconds: float) -> Result:
 
 @asynccontextmanager
 async def prepared(side: Side, jobs: int, place: Path, postgres: EmbeddedPostgres) -> AsyncIterator[None]:
-    """A gateway on a database of the checkout's own schema: one job that was submitted, and copies of its row."""
+    """Run a gateway of the checkout, on a database with its schema, one submitted job, and copies of its row."""
     name = f"follow_{side.name}"
     connection: Any = await asyncpg.connect(postgres.url, timeout=30)
     await connection.execute(f"CREATE DATABASE {name}")
@@ -230,9 +230,9 @@ async def prepared(side: Side, jobs: int, place: Path, postgres: EmbeddedPostgre
         *(sys.executable, "-m", "app.cli", "migrate"), cwd=side.checkout, env=environment
     )
     if await migrating.wait():
-        raise MeasurementFailed("the schema could not be made")
+        raise MeasurementFailed("the schema cannot be created")
     token = await new_token(side.url)
-    os.chdir(side.checkout)  # `python -m app.cli` takes the code from where it is started
+    os.chdir(side.checkout)  # `python -m app.cli` imports the code of its working directory
     async with gateway(side.url, place, postgres, role="api", token=token) as side.target:
         os.chdir(HERE)
         submitting = await Connection(side.target).open()
@@ -295,11 +295,11 @@ async def run(arguments: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench follow", description=__doc__)
-    parser.add_argument("--against", type=Path, help="another checkout, to be measured in turn")
+    parser.add_argument("--against", type=Path, help="another checkout to compare with")
     parser.add_argument("--streams", type=int, default=2000)
-    parser.add_argument("--polls", type=int, default=200, help="filtered long polls, each with a filter of its own")
-    parser.add_argument("--jobs", type=int, default=100_000, help="rows that are stored")
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
+    parser.add_argument("--polls", type=int, default=200, help="filtered long polls, each with a different filter")
+    parser.add_argument("--jobs", type=int, default=100_000, help="stored jobs")
+    parser.add_argument("--seconds", type=float, default=8.0, help="duration of each measurement")
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     parsed = parser.parse_args(arguments)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""Our side: an embedded PostgreSQL that is as durable as any, and `jobgate serve` as processes of their own."""
+"""The side of jobgate: a durable embedded PostgreSQL, and `jobgate serve` as separate processes."""
 
 import asyncio
 import os
@@ -17,12 +17,12 @@ from app.embedded_postgres.server import EmbeddedPostgres
 from bench.client import MeasurementFailed, Target
 
 _READY = "jobgate is ready at http://127.0.0.1:"
-_START_SECONDS = 150.0  # a busy machine takes long to import the program
+_START_SECONDS = 150.0  # on a busy machine, importing the program takes long
 _STOP_SECONDS = 15.0
 
 
 async def new_database(postgres: EmbeddedPostgres, name: str) -> str:
-    """The URL of a database with the schema, and nothing in it."""
+    """Create an empty database with the schema, and return its URL."""
     connection: Any = await asyncpg.connect(postgres.url, timeout=10)
     try:
         await connection.execute(f"CREATE DATABASE {name}", timeout=30)
@@ -34,7 +34,7 @@ async def new_database(postgres: EmbeddedPostgres, name: str) -> str:
 
 
 async def durability(url: str) -> str:
-    """What PostgreSQL itself says of it."""
+    """The settings of PostgreSQL that determine its durability."""
     connection: Any = await asyncpg.connect(url, timeout=10)
     try:
         settings = ("server_version", "fsync", "synchronous_commit", "full_page_writes")
@@ -63,7 +63,7 @@ async def gateway(
     token: str = "",
     settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Target]:
-    """`jobgate serve` in one role, closed as it is by default, on a free port. `settings` are environment variables."""
+    """Run `jobgate serve` in one role, with tokens, on a free port. `settings` are environment variables."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JOBGATE_")}
     environment |= {"JOBGATE_DATABASE_URL": url, "JOBGATE_LOG_LEVEL": "warning", "JOBGATE_LOG_FORMAT": "text"}
     # Without a controller no job ends, so the submissions of a run add up.

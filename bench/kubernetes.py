@@ -1,4 +1,4 @@
-"""The other side: a real control plane, started and ended by the `controlplane` script, and a client to set it up."""
+"""The side of Kubernetes: a real control plane, which the `controlplane` script starts and stops, and a client."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ _PATCH = "application/merge-patch+json"
 
 
 class Unavailable(Exception):  # noqa: N818 - a message for whoever runs this
-    """There is no control plane to compare with."""
+    """No control plane is available."""
 
 
 class ControlPlane:
@@ -42,7 +42,7 @@ class ControlPlane:
         return Target(name="kube-apiserver", port=self.port, tls=True, token=_TOKEN, pids=pids)
 
     async def script(self, *arguments: str) -> None:
-        """Run the script; the parts that it starts go on after it."""
+        """Run the script. The processes that it starts continue after its end."""
         log = self._directory / "script.log"
         self._directory.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
@@ -64,7 +64,7 @@ class ControlPlane:
                 await self.script("kill", part)
 
     async def start_controllers(self) -> None:
-        """Start what may have been stopped, and wait until it works: a new namespace gets its service account."""
+        """Start the controllers, and wait until they work: a new namespace gets its service account."""
         for part in CONTROLLERS:
             await self.script("up", part)
 
@@ -93,7 +93,7 @@ class ControlPlane:
         await self.call("POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", body)
 
     async def namespace(self, name: str) -> None:
-        """A namespace that pods may be created in: the controller manager has given it a service account."""
+        """Create a namespace, and wait for its service account, which pods need."""
         await self.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         async with asyncio.timeout(30):
             while not (await self.call("GET", f"/api/v1/namespaces/{name}/serviceaccounts"))["items"]:  # noqa: ASYNC110 - the state of another program
@@ -107,7 +107,7 @@ def _check(script: Path) -> None:
 
 @asynccontextmanager
 async def control_plane(script: Path, directory: Path) -> AsyncIterator[ControlPlane]:
-    """One that runs with all its parts; gone with its state afterwards."""
+    """Run a complete control plane during the block, and delete its state afterwards."""
     _check(script)
     timeout = aiohttp.ClientTimeout(total=20)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=64)) as session:

@@ -1,8 +1,8 @@
-"""Lag: a pod's status is written at the cluster's API; when does a client who waits over HTTP see it?
+"""Lag: the time from the write of a pod's status at the API server until a waiting HTTP client receives it.
 
     PATCH pods/<pod>/status ─▶ watch ─▶ mirror ─▶ Postgres ─▶ feed ─▶ GET …/status, Prefer: wait
 
-One transition a job is under way at a time, and the aggregate of the job counts it: what is seen is that transition.
+Each job has one transition at a time, so a change of its aggregate is that transition.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _SEEN_SECONDS = 10.0
 
 
 class _Job:
-    """A job whose pods start running one after the other."""
+    """A job whose pods start to run one after the other."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -44,7 +44,7 @@ class LagBench:
         self._turns: Iterator[_Job] = iter(())
 
     async def prepare(self, transitions: int) -> None:
-        """Submit enough jobs and wait until the controller has made their pods, or use those that it has by then."""
+        """Submit enough jobs, and wait for their pods. After the time limit, use the jobs that have pods."""
         jobs = [_Job(f"lag-{place}") for place in range(-(-transitions // _REPLICAS))]
         for job in jobs:
             body = generic_job(job.name, _REPLICAS)
@@ -57,13 +57,13 @@ class LagBench:
                         await asyncio.sleep(0.1)
                     ready.append(job)
         if not ready:
-            raise MeasurementFailed(f"the controller has made no job's pods in {_READY_SECONDS:g} s")
+            raise MeasurementFailed(f"no job has all its pods after {_READY_SECONDS:g} s")
         await self._plane.ready_node(_NODE)
         await asyncio.gather(*(self._bind(job) for job in ready))
         self._turns = chain.from_iterable(repeat(ready, _REPLICAS))
 
     async def _bind(self, job: _Job) -> None:
-        """Do what a scheduler does, and wait until the gateway has seen it."""
+        """Bind the pods of the job as a scheduler does, and wait until the gateway reports it."""
         for rank in range(_REPLICAS):
             await self._plane.bind(NAMESPACE, f"{job.name}-worker-{rank}", _NODE)
         async with asyncio.timeout(_READY_SECONDS):
@@ -76,7 +76,7 @@ class LagBench:
         return status
 
     async def measure(self, rate: float, count: int) -> Lag:
-        """Write `count` transitions, or as many as there are pods for, at `rate` a second; wait for each to be seen."""
+        """Write at most `count` transitions at `rate` per second, and wait until each is received."""
         turns = list(islice(self._turns, count))
         after_answer: list[float] = []
         after_request: list[float] = []
@@ -109,7 +109,7 @@ class LagBench:
                 after_request.append(seen - requested)
 
     async def _seen(self, job: _Job) -> float | None:
-        """When a long poll told of all that run by now; None when none did in time."""
+        """The time at which a long poll returned all running pods; None after the time limit."""
         tag, until = "", time.perf_counter() + _SEEN_SECONDS
         while time.perf_counter() < until:
             headers = {**self._headers, "Prefer": "wait=5", **({"If-None-Match": tag} if tag else {})}
@@ -123,12 +123,12 @@ class LagBench:
 
 
 def _all_wait_for_a_node(status: dict[str, Any]) -> bool:
-    """The gateway has seen all pods of a job, and none of them has been scheduled."""
+    """Whether the gateway reports all pods of a job, none of which is scheduled."""
     return any(reason["code"] == "NotScheduled" and reason["count"] == _REPLICAS for reason in status["pendingReasons"])
 
 
 def running_status(rank: int) -> dict[str, Any]:
-    """What a kubelet writes when a pod's container has started."""
+    """The status that a kubelet writes when the container of a pod has started."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     ready = [{"type": name, "status": "True", "lastTransitionTime": at} for name in ("Ready", "ContainersReady")]
     container = {

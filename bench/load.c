@@ -156,7 +156,7 @@ static int receive_more(Connection *connection) {
     return 1;
 }
 
-/* The next line without its CRLF, ended by NUL, in the buffer until the next read; NULL when the peer is gone. */
+/* Returns the next line without its CRLF, in the buffer until the next read; NULL if the peer has closed. */
 static char *read_line(Connection *connection) {
     for (;;) {
         char *start = connection->buffer + connection->start;
@@ -207,7 +207,7 @@ static void note_error(int status, const char *body) {
     pthread_mutex_unlock(&error_lock);
 }
 
-/* The status of one exchange, or 0 when the connection is of no more use. */
+/* Returns the status of one exchange, or 0 if the connection can no longer be used. */
 static int exchange(Connection *connection, const Request *request, unsigned long long operation) {
     char *line, number[32];
     size_t length = 0, chunked = 0;

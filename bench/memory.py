@@ -1,8 +1,8 @@
 """`python -m bench memory`: peak memory of the processes of jobgate while they hold paused jobs with many replicas.
 
-Every pod of these jobs has 24 kB of environment that differs from rank to rank. The limits on the number of pods are
-lifted, so that what is measured is the controller and not the refusal: an installation that stored such jobs earlier
-has to live with them. Phases: submit, reconcile until every job is Paused, restart the controller, delete the jobs.
+Every pod of these jobs has 24 kB of environment that contains its rank. The limits on the number of pods are lifted, so
+that the controller is measured and not the refusal: an installation may have stored such jobs before it had limits.
+Phases: submit, reconcile until every job is Paused, restart the controller, delete the jobs.
 """
 
 import argparse
@@ -31,7 +31,7 @@ _PATH: Final = f"/api/v1/namespaces/{_NAMESPACE}/jobs"
 
 
 def paused_job(name: str, replicas: int, ranked_bytes: int = RANKED_BYTES) -> dict[str, Any]:
-    """A paused GenericJob whose pods have this much environment that names their rank."""
+    """A paused GenericJob whose pods have that many bytes of environment that contains their rank."""
     text = "$(rank) " + "x" * 1000
     env = [{"name": f"TEXT_{number}", "value": text} for number in range(max(ranked_bytes // len(text), 1))]
     container = {"name": "main", "image": "busybox", "env": env}
@@ -48,7 +48,7 @@ def paused_job(name: str, replicas: int, ranked_bytes: int = RANKED_BYTES) -> di
 
 
 def peak_mib(pid: int) -> float:
-    """Largest resident size that the process has had (VmHWM)."""
+    """The peak resident size of the process (VmHWM)."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
@@ -114,7 +114,7 @@ async def attack(directory: Path, jobs: int, replicas: int) -> None:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench memory", description=__doc__)
     parser.add_argument("--jobs", type=int, default=JOBS)
-    parser.add_argument("--replicas", type=int, default=REPLICAS, help="of each job")
+    parser.add_argument("--replicas", type=int, default=REPLICAS, help="replicas of each job")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
         asyncio.run(attack(Path(directory), given.jobs, given.replicas))

@@ -8,7 +8,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def _fields(pid: int) -> list[str]:
-    """Of /proc/<pid>/stat, from the state on: the name before it may hold anything."""
+    """The fields of /proc/<pid>/stat from the state on; the name before them can contain any character."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
@@ -29,7 +29,7 @@ def tree(root: int) -> list[int]:
 
 
 def cpu_seconds(root: int) -> float:
-    """User and system time of a process tree, ended children that were waited for included."""
+    """User and system time of a process tree, including ended children that were waited for."""
     total = 0
     for pid in tree(root):
         try:
@@ -40,14 +40,14 @@ def cpu_seconds(root: int) -> float:
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` neighbouring ports that are free now."""
+    """The first of `count` consecutive free ports."""
     for _ in range(100):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             first: int = probe.getsockname()[1]
         if first + count < 65536 and all(_is_free(port) for port in range(first, first + count)):
             return first
-    raise RuntimeError(f"there are no {count} neighbouring free ports")
+    raise RuntimeError(f"there are no {count} consecutive free ports")
 
 
 def _is_free(port: int) -> bool:

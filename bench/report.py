@@ -1,4 +1,4 @@
-"""Figures as a table that people read: what was measured, both sides, their ratio with its spread, the goal."""
+"""Tables of figures: the measure, both sides, their ratio with its spread, and the goal."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from bench.client import Measured
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """The same measure on both sides, several times in turn. Without a control plane, `theirs` is empty."""
+    """The same measure on both sides, several times, alternating. Without a control plane, `theirs` is empty."""
 
     name: str
     goal: float | None = None
@@ -22,14 +22,14 @@ class Pairs:
 
     @property
     def cpu_ratios(self) -> list[float]:
-        """Their CPU an operation by ours: what the ratio would be if each could use all that there is, alone."""
+        """The ratio of CPU times per operation: the ratio of rates if each side had all cores to itself."""
         both = zip(self.ours, self.theirs, strict=False)
         return [b.cpu_per_operation / a.cpu_per_operation for a, b in both if a.rate and b.rate]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """Seconds from a pod's transition to its being told over HTTP."""
+    """Seconds from the transition of a pod until an HTTP client receives it."""
 
     wanted_rate: float
     rate: float
@@ -53,7 +53,7 @@ _HEAD = (
 
 
 def comparison(pairs: Sequence[Pairs]) -> list[str]:
-    """A table of all pairs, medians of several runs."""
+    """A table of all pairs, with the medians of several runs."""
     return table(_HEAD, [_row(pair) for pair in pairs]) + [warning for pair in pairs for warning in _warnings(pair)]
 
 
@@ -102,7 +102,7 @@ def _warnings(pair: Pairs) -> list[str]:
 
 
 def shares(name: str, runs: Sequence[Measured]) -> str:
-    """Which processes the CPU of a measure went to."""
+    """The CPU of the last measurement by process."""
     if not runs:
         return ""
     last = runs[-1]
@@ -142,7 +142,7 @@ def breakdown_table(title: str, stages: Mapping[str, float]) -> list[str]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Markdown that is aligned as plain text, too."""
+    """A Markdown table that is aligned as plain text too."""
     widths = [max(len(row[place]) for row in (head, *rows)) for place in range(len(head))]
     lines = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in (head, *rows)]
     rule = ["-" * width for width in widths]

@@ -17,13 +17,13 @@ from bench.kubernetes import CONTROLLERS, ControlPlane, Unavailable
 from bench.report import Pairs
 from bench.throughput import Effort
 
-# Clients at once, and the goal for each number.
+# The goal by number of concurrent clients.
 SUBMIT_GOALS = {16: 3.0, 64: 4.0}
 _FEW_CLIENTS = 16
 
 
 class Bench:
-    """Both sides of one run. Without a control plane only ours is measured."""
+    """Both sides of one run. Without a control plane, only jobgate is measured."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Bench:
         self._effort = Effort(pairs=arguments.pairs, seconds=arguments.seconds)
 
     async def run(self) -> None:
-        """Measure what was asked for, and print each table as soon as it is there."""
+        """Measure the selected parts, and print each table when it is complete."""
         wanted = self._arguments.only or ["running", "lag", "submit", "poll"]
         if self._plane is not None:
             for name in (throughput.SUBMITTED, throughput.POLLED, lag.NAMESPACE):
@@ -65,7 +65,7 @@ class Bench:
             yield target
 
     async def _with_controllers(self, plane: ControlPlane) -> None:
-        """Each side with its own controllers running, which turn what is submitted into pods of the same cluster."""
+        """Submit to each side while its controllers run, which create pods in the same cluster."""
         url = await new_database(self._postgres, "running")
         once = Effort(pairs=1, seconds=self._effort.seconds)
         theirs = plane.target(*CONTROLLERS)
@@ -99,7 +99,7 @@ class Bench:
         _print("Lag, role all, on kube-apiserver (goal at 500/s: p50 <= 50 ms, p99 <= 250 ms)", report.lag_table(found))
 
     async def _throughput(self, wanted: list[str]) -> None:
-        """Controllers are stopped on both sides: our process serves the role api alone."""
+        """Measure submit and poll without controllers on either side: jobgate runs only the role api."""
         url = await new_database(self._postgres, "throughput")
         theirs = self._plane.target() if self._plane else None
         async with self._serving(url, "api") as ours:
@@ -121,7 +121,7 @@ class Bench:
                     f"Where a poll's CPU goes ({polled[0].name})",
                     [
                         *report.breakdown_table("stage", stages),
-                        f"once a change, whoever polls: {once * 1e6:.0f} us to read the row and render it",
+                        f"once for each change, for all polls: {once * 1e6:.0f} us to read and render the row",
                     ],
                 )
         finally:
@@ -146,7 +146,7 @@ class Bench:
 
 
 async def _attempt(name: str, step: Awaitable[None]) -> None:
-    """One step; what keeps it from its figures is told, and the next one gets its turn."""
+    """Run one step. If it fails, print the error, so that the next step can run."""
     try:
         await step
     except* (MeasurementFailed, Unavailable, httpx2.HTTPError) as failed:

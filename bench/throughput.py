@@ -1,4 +1,4 @@
-"""Submit and poll: operations a second on both sides in turn, and their ratio."""
+"""Submit and poll: operations per second on both sides, alternating, and their ratio."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ Run: TypeAlias = Callable[[], Awaitable[Measured]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How long and how often."""
+    """The number of runs of each side, and the seconds of each."""
 
     pairs: int
     seconds: float
 
 
 async def in_turn(count: int, runs: Sequence[Run]) -> list[list[Measured]]:
-    """A B, B A, A B ...: what drifts on the machine meets all."""
+    """Run A B, B A, A B ..., so that a drift of the machine affects all sides equally."""
     found: list[list[Measured]] = [[] for _ in runs]
     for turn in range(count):
         order = list(range(len(runs)))
@@ -39,7 +39,7 @@ async def in_turn(count: int, runs: Sequence[Run]) -> list[list[Measured]]:
 
 
 def submissions(ours: Target, theirs: Target | None) -> tuple[bytes, bytes | None]:
-    """The request of each side; names differ, sizes do not."""
+    """The request of each side, of equal size, with a different name each time."""
     mine, other = equal_bodies(generic_job(f"j-{NUMBER}"), batch_job(f"j-{NUMBER}"))
     return ours.request("POST", _JOBS, mine), theirs.request("POST", _BATCH, other) if theirs else None
 
@@ -54,7 +54,7 @@ async def submit(
     name: str,
     goal: float | None,
 ) -> Pairs:
-    """Jobs stored durably a second."""
+    """Measure how many jobs per second are stored durably."""
     mine, other = submissions(ours, theirs)
 
     async def here() -> Measured:
@@ -70,7 +70,7 @@ async def submit(
 
 
 async def prepare_poll(ours: Target, plane: ControlPlane | None) -> None:
-    """The same jobs on both sides; on theirs with the pods that a dashboard asks for."""
+    """Create the same jobs on both sides, and on that of Kubernetes the pods that a dashboard reads."""
     headers = {"Authorization": f"Bearer {ours.token}"}
     async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{ours.port}", headers=headers, timeout=20) as http:
         for place in range(_POLLED_JOBS):
@@ -97,7 +97,7 @@ def _status_path(place: int) -> str:
 
 
 async def add_other_pods(client: LoadClient, theirs: Target, wanted: int) -> int:
-    """Fill the namespace with pods of others; says how many there are now."""
+    """Add other pods to the namespace, and return their number."""
     request = theirs.request("POST", f"/api/v1/namespaces/{POLLED}/pods", encode(pod(f"other-{NUMBER}")))
     made = 0
     while made < wanted:
@@ -112,7 +112,7 @@ async def add_other_pods(client: LoadClient, theirs: Target, wanted: int) -> int
 async def poll(
     client: LoadClient, ours: Target, theirs: Target | None, effort: Effort, *, clients: int, others: str
 ) -> list[Pairs]:
-    """GET status, 200 and 304, beside a GET of the Job and a LIST of its pods."""
+    """Compare GET status, answered 200 and 304, with a GET of the Job and a LIST of its pods."""
     places = range(_POLLED_JOBS)
     plain = [ours.request("GET", _status_path(place)) for place in places]
     tags = await status_tags(ours)
@@ -147,5 +147,5 @@ def _dashboard(theirs: Target, place: int) -> list[bytes]:
 
 
 def body_size() -> int:
-    """Bytes of a submission, the same on both sides."""
+    """The bytes of a submission, which are the same on both sides."""
     return len(equal_bodies(generic_job(f"j-{NUMBER}"), batch_job(f"j-{NUMBER}"))[0])

@@ -1,4 +1,4 @@
-"""The SVG of an autoscaled run, from what `tools.autoscaled_run` wrote of it."""
+"""Draws the SVG of an autoscaled run from the JSON of `tools.autoscaled_run`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -10,7 +10,7 @@ WIDTH, HEIGHT = 860, 460
 LEFT, RIGHT = 56, 84
 SIZES, CPU = (64, 236), (276, 416)  # top and bottom of the two panels
 COLOURS = {"vision": "#1f6fb4", "speech": "#c4570c", "ranking": "#2f8540"}
-LIFT = {"vision": 2.5, "speech": 0.0, "ranking": -2.5}  # lines that lie on each other stay visible
+LIFT = {"vision": 2.5, "speech": 0.0, "ranking": -2.5}  # so that overlapping lines remain visible
 INK, FAINT, RED = "#333333", "#dddddd", "#b3261e"
 _LOAD = 0.97
 
@@ -61,7 +61,7 @@ def _events(events: Iterable[Mapping[str, Any]], x: _Scale) -> list[str]:
 
 
 def _curves(samples: Sequence[Mapping[str, Any]], end: float, x: _Scale, y: _Scale) -> list[str]:
-    """A line for each job from its first trainer on."""
+    """A line for each job, from its first trainer on."""
     parts = []
     for number, (job, colour) in enumerate(COLOURS.items()):
         there = [(sample["t"], sample["running"][job]) for sample in samples]

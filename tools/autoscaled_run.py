@@ -1,7 +1,7 @@
 """`python -m tools.autoscaled_run`: three jobs share the embedded cluster; docs/figures/autoscaled-run.{json,svg}.
 
-A gateway of its own (`jobgate dev`, one node of 8 CPUs, the autoscaler on) is asked for what happened over its public
-API; `--draw` only draws the figure again from the JSON.
+The run uses a separate gateway (`jobgate dev`, one node of 8 CPUs, with the autoscaler) and reads its public API.
+`--draw` only draws the figure again from the JSON.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ NAMESPACE = "default"
 JOBS = f"/api/v1/namespaces/{NAMESPACE}/jobs"
 BOUNDS = {"vision": (1, 6), "speech": (1, 4), "ranking": (1, 4)}
 SECONDS = 72
-# What somebody does, and when; each arrival is given time to be answered by changes of size.
+# The actions of a user by time. After each submission there is time for changes of size.
 STORY: Mapping[int, tuple[str, str]] = {
     2: ("submit", "vision"),
     14: ("submit", "speech"),
@@ -39,7 +39,7 @@ STORY: Mapping[int, tuple[str, str]] = {
 
 
 def training_job(name: str, least: int, most: int) -> dict[str, Any]:
-    """Trainers of half a CPU beside a master of one and a pserver of a tenth."""
+    """A TrainingJob with trainers of 0.5 CPU, a master of 1 CPU and a pserver of 0.1 CPU."""
 
     def role(least: int, most: int, cpu: str) -> dict[str, Any]:
         size = {"min-instance": least, "max-instance": most, "grace_period_seconds": 1}
@@ -61,7 +61,7 @@ def training_job(name: str, least: int, most: int) -> dict[str, Any]:
 
 
 def report() -> dict[str, Any]:
-    """A job of one size and one CPU."""
+    """A job of a fixed size with 1 CPU."""
     container = {"name": "main", "image": "busybox", "command": ["sleep", "600"]}
     pod = {"containers": [container | {"resources": {"requests": {"cpu": "1"}}}], "terminationGracePeriodSeconds": 1}
     return {
@@ -107,7 +107,7 @@ async def _ready(process: asyncio.subprocess.Process) -> str:
 
 
 async def take(http: httpx2.AsyncClient) -> dict[str, Any]:
-    """Play the story; times are seconds since its beginning."""
+    """Run the actions and record the sizes. Times are seconds since the start."""
     loop = asyncio.get_running_loop()
     began, clock = loop.time(), SystemClock().now()
     events: list[dict[str, Any]] = []
@@ -140,7 +140,7 @@ async def _act(http: httpx2.AsyncClient, what: str, name: str) -> None:
 
 
 async def _running(http: httpx2.AsyncClient) -> dict[str, int]:
-    """Trainers of each job that run."""
+    """The number of running trainers of each job."""
     found = {}
     for name in BOUNDS:
         answer = await http.get(f"{JOBS}/{name}/replicas")
@@ -150,7 +150,7 @@ async def _running(http: httpx2.AsyncClient) -> dict[str, int]:
 
 
 async def _runs(http: httpx2.AsyncClient, began: datetime) -> list[dict[str, Any]]:
-    """Every run of the autoscaler in their order, by what the figure shows of it."""
+    """The runs of the autoscaler in order, with the fields that the figure shows."""
     page = (await http.get("/api/v1/autoscaler", params={"pageSize": 100})).json()
     return [
         {

@@ -40,7 +40,7 @@ def check_openapi() -> Iterator[str]:
 
 
 def check_schema() -> Iterator[str]:
-    """Migrations lead to the tables of app.models."""
+    """Check that the migrations produce the tables of app.models."""
     for difference in asyncio.run(_drift()):
         yield f"Migrations and app.models differ: {difference}."
 
@@ -88,7 +88,7 @@ def _without_hash(text: str) -> Iterator[str]:
 
 
 def tracked(pattern: str) -> list[Path]:
-    """Return the files that git knows, or all that are there where there is no git or no repository."""
+    """Return the files that git tracks, or all files without git or a repository."""
     command = ["git", "ls-files", "-z", pattern]
     git = shutil.which("git")
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False) if git else None
@@ -105,7 +105,7 @@ def check_links() -> Iterator[str]:
 
 
 def check_readme_commands() -> Iterator[str]:
-    """`make …` and `jobgate …` as the README writes them."""
+    """Check that the commands `make …` and `jobgate …` of the README exist."""
     text = "\n".join(block or inline for block, inline in CODE.findall(read("README.md")))
     targets = set(TARGET.findall(read("Makefile")))
     for target in sorted(set(MAKE.findall(text)) - targets):

@@ -1,11 +1,11 @@
-"""Checks the property tests with other examples than `make test` does; `make fuzz`.
+"""`make fuzz`: runs the property tests with other examples than `make test`.
 
     make fuzz                                       rounds over all property tests for ten minutes
-    make fuzz ARGS="--seconds=60 tests/domain"      for a minute, over those of one directory
-    make fuzz ARGS="--seed=7 tests/domain/test_x.py"    the round of that seed alone, to repeat a failure
+    make fuzz ARGS="--seconds=60 tests/domain"      for a minute, the property tests of one directory
+    make fuzz ARGS="--seed=7 tests/domain/test_x.py"    only the round of that seed, to repeat a failure
 
-Each round draws a new seed and prints it. The first failure ends the run with status 1 and says how to repeat it. The
-time limit stops a round that is under way; what has passed until then counts as passed.
+Each round draws a new seed and prints it. The first failure ends the run with status 1 and prints the command that
+repeats it. The time limit stops the current round; tests that have passed until then count as passed.
 """
 
 import argparse
@@ -22,7 +22,7 @@ NOTHING_RAN = 5  # pytest's status when no property test was selected
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run rounds until the time is over or one fails."""
+    """Run rounds until the time limit or the first failure."""
     parser = argparse.ArgumentParser(prog="make fuzz", description="Check the property tests with random examples.")
     parser.add_argument("--seconds", type=float, default=600.0, help="time limit of all rounds together")
     parser.add_argument("--seed", type=int, help="run one round with this seed, without a time limit")
@@ -57,7 +57,7 @@ def _round(seed: int, jobs: str, paths: Sequence[str], seconds: float | None) ->
         except subprocess.TimeoutExpired:
             return None
         finally:
-            _stop(process)  # also when somebody interrupts this program, whose signals pytest does not get
+            _stop(process)  # also if this program is interrupted: pytest does not get its signals
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -1,10 +1,10 @@
-"""Make the strict JSON schema of a PodTemplateSpec from what a Kubernetes API server says of itself.
+"""Generates the strict JSON schema of a PodTemplateSpec from the OpenAPI document of a Kubernetes API server.
 
     kubectl get --raw /openapi/v2 | python tools/pod_template_schema.py > app/domain/data/pod_template.schema.json
 
-The published definitions are documentation: they allow unknown fields and leave out what the server checks in code.
-This closes them, types quantities and integers as the server reads them, and adds the bounds that it enforces on
-single fields.
+The published definitions are documentation: they allow unknown fields and omit what the server checks in code. This
+program forbids unknown fields, types quantities and integers as the server reads them, and adds the bounds that the
+server enforces on single fields.
 """
 
 import json
@@ -34,7 +34,7 @@ SCALARS: dict[str, dict[str, Any]] = {
     "FieldsV1": {"type": "object"},
 }
 
-# pkg/apis/core/validation/validation.go checks these in code. Where zero asks for the default, zero is allowed.
+# Checks of pkg/apis/core/validation/validation.go. Zero is allowed where it means the default.
 BOUNDS: dict[tuple[str, str], dict[str, Any]] = {
     ("PodSpec", "containers"): {"minItems": 1},
     ("PodSpec", "activeDeadlineSeconds"): POSITIVE,
@@ -82,11 +82,11 @@ BOUNDS: dict[tuple[str, str], dict[str, Any]] = {
     ("PodSpec", "runtimeClassName"): NOT_EMPTY,
     ("PodOS", "name"): {"enum": ["linux", "windows"]},
     ("LabelSelectorRequirement", "operator"): {"enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
-    # Gt and Lt are published and, without an alpha feature gate, refused.
+    # Gt and Lt are published, but refused without an alpha feature gate.
     ("Toleration", "operator"): {"enum": ["", "Equal", "Exists"]},
 }
 
-# Fields that the published definition calls optional and the server does not.
+# Fields that are optional in the published definition and required by the server.
 REQUIRED = {"ConfigMapVolumeSource": ["name"], "SecretVolumeSource": ["secretName"]}
 
 # Fields that are not pointers in Go: the empty text is the same as no text, and the server fills in its default.
@@ -102,7 +102,7 @@ EMPTY_IS_DEFAULT = {
     ("ImageVolumeSource", "pullPolicy"),
 }
 
-# A template may not hold them, whatever they contain; app.domain.pod_template says so in better words.
+# Fields that a template must not have. app.domain.pod_template refuses them with a better message.
 UNSUPPORTED = {("PodSpec", "ephemeralContainers")}
 
 

@@ -1,11 +1,11 @@
-"""Make the table by which the embedded cluster reads protobuf, from the Go source of the Kubernetes API types.
+"""Generates the table with which the embedded cluster decodes protobuf from the Go source of the Kubernetes API types.
 
     go mod download -json k8s.io/api@v0.36.0 k8s.io/apimachinery@v0.36.0      # prints the directories
     python -m tools.protobuf_fields API_DIR APIMACHINERY_DIR > devcluster/protobuf.json
 
-Each type maps field numbers to `name type`. `*` before the type marks a Go pointer: its zero value was set on
-purpose, while the zero value of another field means that it was left out. The name `=` stands for a Go struct that is
-embedded: its fields are its owner's.
+Each type maps field numbers to `name type`. `*` before the type marks a Go pointer: its zero value was set explicitly,
+while the zero value of another field means that it was not set. The name `=` stands for an embedded Go struct, whose
+fields belong to the outer struct.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 from devcluster.schema import TYPES
 
 API_PACKAGES = ("core", "apps", "coordination", "authorization", "authentication", "policy", "autoscaling")
-# What requests carry besides the objects that schema.json describes.
+# Types of requests that schema.json does not describe.
 BODIES = frozenset({
     "DeleteOptions", "Eviction", "Scale", "SelfSubjectAccessReview", "SelfSubjectRulesReview", "SelfSubjectReview",
 })  # fmt: skip
@@ -57,13 +57,13 @@ def main(api: Path, apimachinery: Path) -> None:
             continue
         table[name], used = _fields(structs[name], aliases)
         wanted += used
-    # No spaces and one line a type: compact, and readable in a diff.
+    # Without spaces and with one line for each type: compact, and readable in a diff.
     lines = (f"{json.dumps(name)}: {json.dumps(table[name], separators=(',', ':'))}" for name in sorted(table))
     print("{\n" + ",\n".join(lines) + "\n}")
 
 
 def _fields(body: str, aliases: dict[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return a struct's fields by number, and the types that they refer to."""
+    """Return the fields of a struct by number, and the types that they refer to."""
     fields: dict[str, str] = {}
     used: list[str] = []
     for pointer, go_type, tag, number in FIELD.findall(body):

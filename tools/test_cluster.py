@@ -1,11 +1,11 @@
-"""Runs the suites that concern a cluster on a real control plane; `make test-cluster`.
+"""`make test-cluster`: runs the suites that need a cluster on a real control plane.
 
-    JOBGATE_TEST_KUBECONFIG=<file>        that cluster, as an admin who may grant rights
-    ../shared/k8s/controlplane is there   a control plane of our own on free ports, gone afterwards
-    neither                               one sentence, and success
+    JOBGATE_TEST_KUBECONFIG=<file>        that cluster, as an admin who can grant rights
+    ../shared/k8s/controlplane exists     a new control plane on free ports, which is deleted afterwards
+    neither                               a message, and exit status 0
 
-The gateway signs in as the user `gateway`, with no more rights than deploy/ grants: by the kubeconfig in
-JOBGATE_TEST_GATEWAY_KUBECONFIG, or gateway.kubeconfig beside the admin's.
+The gateway authenticates as the user `gateway`, which has only the rights of deploy/. Its kubeconfig is that of
+JOBGATE_TEST_GATEWAY_KUBECONFIG, or gateway.kubeconfig beside that of the admin.
 """
 
 import asyncio
@@ -31,15 +31,15 @@ CONTROL_PLANE = ROOT.parent / "shared" / "k8s" / "controlplane"
 KUBECONFIG = "JOBGATE_TEST_KUBECONFIG"
 GATEWAY_KUBECONFIG = "JOBGATE_TEST_GATEWAY_KUBECONFIG"
 CONTROL_PLANE_SECONDS = 120.0
-SILENCE = "--node-monitor-grace-period=15s"  # of a node until it is taken for lost; forty seconds otherwise
-POD_NETWORK = "198.18.0.0/15"  # of node agents that may add a route
+SILENCE = "--node-monitor-grace-period=15s"  # the default of 40 s would make tests of lost nodes slow
+POD_NETWORK = "198.18.0.0/15"  # of node agents that can add a route
 FREEZES = "tests/crash/test_freezes.py"
 NOTHING_RAN = 5  # pytest's status when all tests were deselected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """What runs together, and in how many processes. `only` selects tests as the option -k of pytest does."""
+    """Paths that run together, and the number of processes. `only` selects tests like the option -k of pytest."""
 
     paths: tuple[str, ...]
     workers: int
@@ -49,14 +49,14 @@ class Suite:
 
 
 SUITES = (
-    # Its nodes fall silent on purpose, so nothing else may run beside it.
+    # Its tests stop the heartbeats of nodes, so no other suite may run at the same time.
     Suite(paths=("tests/conformance", "tests/k8s/test_live.py"), workers=3, shared_node=False),
-    # Jobs of one process may run on any node, so all processes share one that outlives them.
+    # The jobs of a process can run on any node, so all processes share one node that outlives them.
     Suite(paths=("tests/e2e",), workers=3, shared_node=True),
     Suite(paths=("tests/behaviour",), workers=4, shared_node=True),
-    # Leases of three seconds and an exact count of rights: little else may be in the way.
+    # These use leases of 3 s and count rights exactly, so few tests may run at the same time.
     Suite(paths=("tests/crash", "tests/deploy"), workers=3, shared_node=True, left_out=(FREEZES,)),
-    # Each waits most of the time; what stops the API server itself has nothing else beside it.
+    # Each waits most of the time. Tests that stop the API server run alone.
     Suite(paths=(FREEZES,), workers=4, shared_node=True, only="not api_server"),
     Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server"),
 )
@@ -69,16 +69,16 @@ class ControlPlane:
 
 
 class NotRunnable(Exception):  # noqa: N818 - a message for the person who started it
-    """The suites cannot run, and the message says why."""
+    """The suites cannot run. The message contains the cause."""
 
 
 @contextmanager
 def own_control_plane(directory: Path) -> Iterator[ControlPlane]:
-    """A control plane for as long as the block lasts."""
+    """Run a control plane during the block."""
     port, etcd_port = _free_ports(3, 2)
     state = directory / "k8s"
     environment = os.environ | {"K8S_DIR": str(state), "K8S_PORT": str(port), "K8S_ETCD_PORT": str(etcd_port)}
-    # The API server's pod proxy takes the environment's HTTP proxy for addresses that are not loopback.
+    # The pod proxy of the API server uses the HTTP proxy of the environment for addresses that are not loopback.
     environment["NO_PROXY"] = environment["no_proxy"] = ",".join(
         filter(None, (os.environ.get("NO_PROXY"), POD_NETWORK))
     )
@@ -104,7 +104,7 @@ def _start(environment: dict[str, str]) -> None:
 
 
 def _free_ports(*lengths: int) -> list[int]:
-    """The first of as many neighbouring free ports, for each length."""
+    """The first port of a free range, for each length."""
     found: list[int] = []
     for length in lengths:
         with socket.socket() as probe:
@@ -147,7 +147,7 @@ def run_suites(found: ControlPlane, directory: Path, arguments: Sequence[str]) -
         asyncio.run(_grant(found.admin))
         environment[GATEWAY_KUBECONFIG] = str(found.gateway)
     else:
-        print(f"test-cluster: the gateway signs in as the admin, {GATEWAY_KUBECONFIG} is not set", flush=True)
+        print(f"test-cluster: {GATEWAY_KUBECONFIG} is not set, so the gateway authenticates as the admin", flush=True)
     failures = 0
     for number, suite in enumerate(SUITES):
         failures += not _passes(suite, found, directory / f"node-{number}", environment, arguments)
@@ -155,7 +155,7 @@ def run_suites(found: ControlPlane, directory: Path, arguments: Sequence[str]) -
 
 
 async def _grant(admin: Path) -> None:
-    """Give the user `gateway` what deploy/ grants, for SampleSets too, and nothing else."""
+    """Grant the user `gateway` the rights of deploy/, including those for SampleSets, and no others."""
     async with connect(Cluster.read(admin, real=True)) as api:
         for path in (rights.RBAC, rights.SAMPLE_SETS):
             await rights.apply(api, path)
@@ -166,7 +166,7 @@ def _passes(
 ) -> bool:
     paths = [path for path in suite.paths if (ROOT / path).exists()]
     for path in set(suite.paths) - set(paths):
-        print(f"test-cluster: skipped {path}: there is no such suite", flush=True)
+        print(f"test-cluster: skipped {path}, which does not exist", flush=True)
     if not paths:
         return True
     print(f"test-cluster: {' '.join(paths)}", flush=True)
@@ -185,7 +185,7 @@ def _passes(
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the control plane is taken down
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the control plane is deleted
     directory = Path(tempfile.mkdtemp(prefix="jobgate-cluster-"))
     try:
         with control_plane(directory) as found:

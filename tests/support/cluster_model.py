@@ -284,17 +284,16 @@ class World:
     def arrive(self, action: CreatePod) -> ModelPod | None:
         """Handle a create at the API server. Return the pod of the attempt, or None if its name is in use."""
         wanted = self.wanted[action.key]
-        name = wanted.pod_name
-        found = self.pods.get(name)
+        found = self.pods.get(wanted.pod_name)
         if found is not None:
             return found if found.attempt == action.attempt and not found.deleting else None
         known = self.uids.setdefault((action.key, action.attempt), set())
         uid = f"{action.key.task}{action.key.rank}-{action.attempt}-{len(known)}"
         known.add(uid)
-        pod = ModelPod(name=name, uid=uid, key=action.key, attempt=action.attempt, created_at=self.now)
+        pod = ModelPod(name=wanted.pod_name, uid=uid, key=action.key, attempt=action.attempt, created_at=self.now)
         if wanted.template:
             pod.containers = tuple(container["name"] for container in wanted.template["spec"]["containers"])
-        self.pods[name] = pod
+        self.pods[pod.name] = pod
         return pod
 
     def land(self) -> None:
