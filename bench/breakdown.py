@@ -106,7 +106,7 @@ async def _commit_cost(db: Database, submitter: JobSubmitter, kept: _Kept, rende
 
 async def of_status(db: Database, address: Address, under_load: Measured) -> dict[str, float]:
     """The CPU seconds of a poll that is answered from the cache, by stage."""
-    reading = Reading(db, Planner(installation=str(uuid4())))
+    reading = JobReader(db, Planner(installation=str(uuid4())))
 
     async def version() -> object:
         return await reading.version(address)
@@ -116,7 +116,7 @@ async def of_status(db: Database, address: Address, under_load: Measured) -> dic
 
 async def render_of_status(db: Database, address: Address) -> float:
     """The CPU seconds of reading and rendering a changed row, once for all polls."""
-    reading = Reading(db, Planner(installation=str(uuid4())))
+    reading = JobReader(db, Planner(installation=str(uuid4())))
 
     async def read_and_render() -> object:
         return status_bytes(await reading.row(address))
