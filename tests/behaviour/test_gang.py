@@ -1,8 +1,6 @@
 """Queue and priority: the scheduler's PodGroup where the cluster has it, else a condition that says what is lacking."""
 
 import asyncio
-import fcntl
-import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -16,6 +14,7 @@ from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import job, task
 from tests.behaviour.stage import control_plane, fresh_namespace, running_gateway, running_node
 from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.workers import one_worker_at_a_time
 
 pytestmark = pytest.mark.timeout(600)  # some of it is waiting for one's turn
 
@@ -80,10 +79,7 @@ def alone(stage: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     if not stage.real:
         yield
         return
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with (shared / "gang.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with one_worker_at_a_time(tmp_path_factory, "gang"):
         yield
 
 
