@@ -4,8 +4,9 @@ import json
 from typing import Any
 
 NUMBER = "########"  # the load client replaces it by a number
+# Two replicas make a job a group of pods, while the body stays as small as most bodies are.
 REPLICAS = 2
-_PADDING = "bench/padding"
+_PADDING = "bench/padding"  # an annotation, because both sides store it without reading it
 
 
 def _template() -> dict[str, Any]:

@@ -24,8 +24,8 @@ from app.services.submitting_jobs import JobSubmitter
 from bench.bodies import encode, generic_job
 from bench.client import Measured
 
-_ROUNDS = 300
-_BATCH = 16
+_ROUNDS = 300  # calls of each stage, to average out noise
+_BATCH = 16  # as many jobs as the group commit stores at once with 16 clients
 _NAMESPACE = "bench-breakdown"
 
 

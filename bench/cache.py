@@ -33,10 +33,10 @@ SHAPES = ("2000x64", "400x1024", "100x8192")  # files and KiB of each
 MOUNT_OPTIONS = ("--cache-size", "100000")
 # The options of the pods. Those of the support module are for tests that wait for servers that died.
 SERVER_OPTIONS = ("--warmup-times=120,600,120,0.5,2,30",)
-POLL = 0.01
-FOLDERS = 50
-LONGEST = 3600.0
-GOAL = 1.05
+POLL = 0.01  # seconds; the error of a measured duration
+FOLDERS = 50  # files are spread over directories, as in real data sets
+LONGEST = 3600.0  # seconds until a run counts as hanging
+GOAL = 1.05  # the server may add 5 % to the bare command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

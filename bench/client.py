@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.processes import cpu_seconds
 
-COMPILERS = ("cc", "gcc", "clang")
+COMPILERS = ("cc", "gcc", "clang")  # in the order of preference
 GRACE = 25.0  # seconds beside the measurement: connecting, and a timeout of 10 s for an answer
 
 
@@ -122,6 +122,7 @@ class LoadClient:
         last = b""
         while line := await process.stdout.readline():
             last = line
+            # The client prints these lines around the measurement, so its warm-up does not count.
             if line == b"begin\n":
                 began = {name: cpu_seconds(pid) for name, pid in target.pids.items()}
             elif line == b"end\n":

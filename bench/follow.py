@@ -31,7 +31,8 @@ from bench.processes import cpu_seconds
 
 HERE = Path(__file__).parents[1]
 NAMESPACE = "bench"
-_FIRST_LOOKS = asyncio.Semaphore(4)
+# The first read of a filtered list scans all jobs. More of them at once would only wait for each other.
+_FIRST_READS = asyncio.Semaphore(4)
 PAUSE = 0.01  # seconds between two polls of the measured client
 NOT_STARTED = Target(name="jobgate", port=0, tls=False, token="", pids={})
 MANIFEST = {
@@ -108,7 +109,7 @@ async def poll(target: Target, number: int, counts: dict[str, int]) -> None:
     selector = quote(f"team=t{number % 20}", safe="")
     path = f"/api/v1/jobs?labelSelector={selector}&search=-{number}&phase=Running&pageSize=50"
     tag = ""
-    async with _FIRST_LOOKS:
+    async with _FIRST_READS:
         connection = await Connection(target).open()
         while not tag:
             _, headers, _ = await connection.ask("GET", path)
@@ -130,6 +131,7 @@ async def follow(arguments: argparse.Namespace) -> None:
         for number in range(int(count)):
             following = stream(target, counts) if kind == "streams" else poll(target, number, counts)
             tasks.append(group.create_task(following))
+            # Connections are opened slowly enough for the server's backlog.
             await asyncio.sleep(0.002)
         while counts["ready"] < int(count):  # noqa: ASYNC110 - counted by many tasks
             await asyncio.sleep(0.05)
@@ -183,6 +185,7 @@ async def change(db: Database, side: Side, stop: asyncio.Event) -> None:
                 *(NAMESPACE, uid, version),
             )
         await entries.publish(db)
+        # The notification follows the publication, so that it never wakes a reader too early.
         async with db.read() as connection:
             await connection.execute("SELECT pg_notify('jobgate_feed', '')")
         try:
@@ -268,6 +271,7 @@ async def _copy_rows(connection: Any, jobs: int) -> None:
         f"INSERT INTO jobs ({', '.join(columns)}) SELECT {values} FROM jobs, generate_series(1, {jobs}) AS n",
         timeout=300,
     )
+    # Without statistics the planner would choose other plans than in an installation of this size.
     await connection.execute("ANALYZE jobs", timeout=60)
 
 

@@ -18,7 +18,7 @@ from bench.client import MeasurementFailed, Target
 
 _READY = "jobgate is ready at http://127.0.0.1:"
 _START_SECONDS = 150.0  # on a busy machine, importing the program takes long
-_STOP_SECONDS = 15.0
+_STOP_SECONDS = 15.0  # then the process is killed: its database is deleted anyway
 
 
 async def new_database(postgres: EmbeddedPostgres, name: str) -> str:
@@ -64,6 +64,7 @@ async def gateway(
     settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Target]:
     """Run `jobgate serve` in one role, with tokens, on a free port. `settings` are environment variables."""
+    # Settings of the shell must not change the figures.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JOBGATE_")}
     environment |= {"JOBGATE_DATABASE_URL": url, "JOBGATE_LOG_LEVEL": "warning", "JOBGATE_LOG_FORMAT": "text"}
     # Without a controller no job ends, so the submissions of a run add up.

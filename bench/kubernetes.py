@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).parent.parent.parent / "shared" / "k8s" / "controlplane"
 PARTS = ("etcd", "apiserver")
 CONTROLLERS = ("kcm", "scheduler")
 _TOKEN = "admin-token"
-_STEP_SECONDS = 90.0
+_STEP_SECONDS = 90.0  # etcd and the API server start slowly on a busy machine
 _PATCH = "application/merge-patch+json"
 
 

@@ -20,10 +20,11 @@ from bench.kubernetes import ControlPlane
 from bench.report import Lag
 
 NAMESPACE = "bench-lag"
+# Each job has one transition at a time, so many jobs of a few replicas allow a high rate.
 _REPLICAS = 8
 _NODE = "node-1"
-_READY_SECONDS = 30.0
-_SEEN_SECONDS = 10.0
+_READY_SECONDS = 30.0  # the controller creates thousands of pods
+_SEEN_SECONDS = 10.0  # a transition that takes longer counts as missed
 
 
 class _Job:
@@ -98,6 +99,7 @@ class LagBench:
         async with job.busy:
             rank, job.running = job.running, job.running + 1
             async with asyncio.TaskGroup() as group:
+                # The long poll starts before the write, so that it waits when the change happens.
                 seeing = group.create_task(self._seen(job))
                 requested = time.perf_counter()
                 pod = f"{job.name}-worker-{rank}"
@@ -105,6 +107,7 @@ class LagBench:
                 answered = time.perf_counter()
             seen = seeing.result()
             if seen is not None:
+                # The event can arrive before the answer of the API server.
                 after_answer.append(max(0.0, seen - answered))
                 after_request.append(seen - requested)
 

@@ -4,7 +4,7 @@ import os
 import socket
 from pathlib import Path
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+_TICKS = os.sysconf("SC_CLK_TCK")  # the unit of times in /proc
 
 
 def _fields(pid: int) -> list[str]:

@@ -19,7 +19,7 @@ from bench.throughput import Effort
 
 # The goal by number of concurrent clients.
 SUBMIT_GOALS = {16: 3.0, 64: 4.0}
-_FEW_CLIENTS = 16
+_FEW_CLIENTS = 16  # as many as keep two cores busy without long queues
 
 
 class Bench:
@@ -68,6 +68,7 @@ class Bench:
         """Submit to each side while its controllers run, which create pods in the same cluster."""
         url = await new_database(self._postgres, "running")
         once = Effort(pairs=1, seconds=self._effort.seconds)
+        # kube-apiserver comes first, because its controllers are stopped before jobgate is measured.
         theirs = plane.target(*CONTROLLERS)
         mine, other = throughput.submissions(Target(name="", port=0, tls=False, token="", pids={}), theirs)
         assert other is not None

@@ -15,7 +15,7 @@ SUBMITTED = "bench-submit"
 POLLED = "bench-poll"
 _JOBS = f"/api/v1/namespaces/{SUBMITTED}/jobs"
 _BATCH = f"/apis/batch/v1/namespaces/{SUBMITTED}/jobs"
-_POLLED_JOBS = 50
+_POLLED_JOBS = 50  # enough that neither side serves one cached answer
 
 Run: TypeAlias = Callable[[], Awaitable[Measured]]
 
@@ -103,6 +103,7 @@ async def add_other_pods(client: LoadClient, theirs: Target, wanted: int) -> int
     while made < wanted:
         seconds = min(20.0, max(0.5, (wanted - made) / 600))
         run = await client.run(theirs, [request], clients=16, seconds=seconds, expect=201, warmup=0)
+        # The control plane accepts no further pods.
         if not run.rate:
             break
         made += round(run.rate * seconds)

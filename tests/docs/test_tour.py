@@ -16,7 +16,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```sh tour\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DEFAULT_PORT = "8080"
-START_SECONDS = 120.0
+# Generous: `jobgate dev` initializes a database and a cluster, and the machine may be busy.
+START_SECONDS = 240.0
 TOUR_SECONDS = 300.0
 
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 import httpx2
 
 ROOT = Path(__file__).parents[2]
-START_SECONDS = 120.0
+START_SECONDS = 120.0  # a loaded machine takes long to import the program
 TOKEN = "a-secret-of-the-set"
 QUICK_WARMUP = "30,60,30,0.05,0.2,5"  # silence of five seconds: a machine under load stops that long for nobody
 

@@ -23,7 +23,7 @@ from tests.support.kube import Cluster, KubeClient, connect
 
 REAL_CLUSTER = "JOBGATE_TEST_KUBECONFIG"
 REAL_GATEWAY = "JOBGATE_TEST_GATEWAY_KUBECONFIG"
-START_SECONDS = 120.0
+START_SECONDS = 120.0  # a loaded machine takes long to import the program
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -39,7 +39,7 @@ from app.domain.vocabulary import Evidence, PendingCode, ReplicaPhase
 from tests.support.cluster_faults import Exit, Expectations, Faults
 from tests.support.plans import T0, an_elastic_plan, next_record
 
-GRACE = 30.0
+GRACE = 30.0  # seconds, the default of Kubernetes
 NODES = ("n1", "n2")
 
 

@@ -35,7 +35,7 @@ from app.services.logs import LogReader
 from app.services.long_requests import LongRequestLimits
 
 NAMESPACE = "team"
-INSTALLATION_KEY = bytes(range(32))
+INSTALLATION_KEY = bytes(range(32))  # constant, so that tests can compute the tokens of jobs
 
 
 @dataclass(slots=True, kw_only=True)

@@ -23,27 +23,30 @@ from tests.support.cluster import as_gateway
 from tests.support.ports import kept_port
 
 READY = "jobgate is ready at "
+# Long, because the machine may be overloaded; below the 300 s after which pytest ends a test without a useful message.
 START_SECONDS = 280.0
 STOP_SECONDS = 120.0
-PATIENCE = 280.0  # seconds that a client goes on asking: a gateway that is killed again and again is away for long
+PATIENCE = 280.0  # seconds that a client repeats a request: a gateway that is killed often is unavailable for long
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+# Short times, so that a takeover of the lease and a restart of a replica take seconds.
 QUICK = {
     "JOBGATE_LEASE_SECONDS": "3",
     "JOBGATE_REQUEST_TIMEOUT": "1",
     "JOBGATE_RESTART_BACKOFF": "0.2",
     "JOBGATE_SAMPLE_PAUSE_FACTOR": "0.2",
     "JOBGATE_OPEN_ACCESS": "true",
-    # What tests use to see how the cluster itself refuses a pod.
+    # Some tests need pods that jobgate accepts and the cluster refuses.
     "JOBGATE_POD_POLICY_ALLOW": "Sysctls",
     "JOBGATE_SERVICE_ACCOUNTS": "trainer",
     "JOBGATE_CACHE_ROOTS": ",".join(ANY_CACHE_ROOTS),
     "JOBGATE_LOG_FORMAT": "text",
     "JOBGATE_DRAIN_SECONDS": "0",
 }
-# For one that nobody kills: a machine under load, on which it hardly runs for seconds, does not cost it its lease.
+# For tests that do not kill the gateway: it keeps its lease even if an overloaded machine stops it for seconds.
 STEADY = {"JOBGATE_LEASE_SECONDS": "15", "JOBGATE_REQUEST_TIMEOUT": "3"}
 
 
+# Forking the test process itself would copy its threads and event loop in an undefined state.
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["__main__", "app.cli", "app.bootstrap", "app.dev"])
 
@@ -54,6 +57,7 @@ def _serve(port: str, environment: Mapping[str, str], log: str, descriptors: int
 
     if descriptors is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+    # The process ends with the fork server, so that a killed test run leaves none behind.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
@@ -74,7 +78,7 @@ class GatewayProcess:
         self._port = port
         self._starts = 0
         self.url = ""
-        self.descriptors: int | None = None  # how many files the next process may have open; None for as many as here
+        self.descriptors: int | None = None  # limit of open files of the next process; None for the limit of this one
 
     @property
     def log(self) -> Path:
@@ -88,7 +92,7 @@ class GatewayProcess:
 
     def launch(self, environment: Mapping[str, str] | None = None) -> None:
         """Start the process without waiting. With a fault point, it may die before it serves."""
-        assert self._process is None, "it runs already"
+        assert self._process is None, "the process is already running"
         self._directory.mkdir(parents=True, exist_ok=True)
         self._starts += 1
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("JOBGATE_")}
@@ -107,7 +111,7 @@ class GatewayProcess:
         async with asyncio.timeout(START_SECONDS):
             while not (line := self._ready_line()):
                 assert self._process is not None
-                assert self._process.exitcode is None, f"it ended at once:\n{self.log.read_text()}"
+                assert self._process.exitcode is None, f"the process ended at its start:\n{self.log.read_text()}"
                 await asyncio.sleep(0.02)
         self.url = line.removeprefix(READY)
         return self.url

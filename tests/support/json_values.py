@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=10)
 # A busy machine is no reason to fail: what is slow here is drawing values, and the deadlines are the tests' own.
+# On a busy machine an example may take any time.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SCALARS = (
     st.none()

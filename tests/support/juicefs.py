@@ -13,7 +13,7 @@ import pytest
 from app.cache_runtime.engine.binary import juicefs_path
 from app.cache_runtime.errors import JobFailed
 
-MOUNT_SECONDS = 90.0
+MOUNT_SECONDS = 90.0  # juicefs starts a second process, which a loaded machine delays
 
 
 def _missing() -> str:

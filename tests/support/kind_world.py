@@ -15,7 +15,7 @@ from tests.support.cluster_model import World
 from tests.support.kind_jobs import dialect_of
 from tests.support.reconcile_checks import check_reconcile
 
-SITE: Final = Site(pserver_restart_limit=2)
+SITE: Final = Site(pserver_restart_limit=2)  # low, so that short stories reach it
 EXITS: Final = (
     Exit(0),
     Exit(1),

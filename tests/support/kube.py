@@ -14,7 +14,7 @@ import aiohttp
 import yaml
 from yarl import URL
 
-DEADLINE = 90.0
+DEADLINE = 90.0  # seconds; generous, because the machine may be busy
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

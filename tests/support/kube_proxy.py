@@ -19,7 +19,7 @@ import yaml
 from tests.support.cluster import as_gateway
 from tests.support.kube import Cluster
 
-CHUNK = 2**16
+CHUNK = 2**16  # bytes per read
 
 
 class KubeProxy:
@@ -37,7 +37,7 @@ class KubeProxy:
         self._holding: re.Pattern[bytes] | None = None
         self._let_go = asyncio.Event()
         self.held: list[bytes] = []
-        self.lost: list[bytes] = []  # first lines of answers that were kept back
+        self.lost: list[bytes] = []  # first lines of the requests whose answers were lost
         self.requests: list[bytes] = []
         self.url = ""
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from tests.support.kube import Cluster, connect
 
 GIVEN_NODE = "JOBGATE_TEST_NODE"
+# Short times, because tests wait for back-offs, leases and refreshed volumes.
 QUICK = ("--backoff-base", "1", "--retry", "0.2", "--lease-interval", "1", "--configmap-refresh", "1")
 START_SECONDS = 120.0
 

@@ -12,6 +12,7 @@ from typing_extensions import override
 from tests.support.signatures import is_signed
 
 ACCESS, SECRET = "AKIDEXAMPLEKEY", "s3cr3t+Pass%2Fword"
+# A constant time of change, so that a sync considers no object changed.
 _DATE = "Wed, 01 Jan 2020 00:00:00 GMT"
 
 

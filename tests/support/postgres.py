@@ -24,9 +24,14 @@ from app.embedded_postgres.server import EmbeddedPostgres
 
 EXTERNAL_SERVER = "JOBGATE_TEST_DATABASE_URL"
 DEBIAN = Path("/usr/lib/postgresql")
-FORGETFUL = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "32MB"}  # no test outlives its server
+# Nothing must survive a crash of a test's server.
+FORGETFUL = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "32MB"}
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "32MB",
+}  # nothing must survive a crash of a test's server
 
-CAN_HANG = {**FORGETFUL, "max_wal_senders": "1"}  # for `writes_hang`: without senders nobody waits for a standby
+CAN_HANG = {**FORGETFUL, "max_wal_senders": "1"}  # for `writes_hang`: without senders, commits do not wait for standbys
 
 
 def with_database(url: str, database: str) -> str:
@@ -50,6 +55,7 @@ async def writes_hang(server_url: str) -> AsyncIterator[None]:
 
     A commit waits for a standby that does not exist. The server must have been started with `CAN_HANG`.
     """
+    # ALTER SYSTEM also affects connections that are already open, after a reload.
     await execute(server_url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     await execute(server_url, "SELECT pg_reload_conf()")
     try:
@@ -103,12 +109,12 @@ async def postgres_server_url(tmp_path_factory: pytest.TempPathFactory) -> Async
     directory = tmp_path_factory.mktemp("postgres")
     async with EmbeddedPostgres(directory, settings=FORGETFUL) as server:
         yield server.url
-    shutil.rmtree(directory)
+    shutil.rmtree(directory)  # pytest keeps temporary directories of three runs
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def database_template(postgres_server_url: str) -> AsyncIterator[str]:
-    from app.db.migrations import migrate  # costs what only tests with a database should pay
+    from app.db.migrations import migrate  # a slow import, which only tests with a database need
 
     async with migrated_template(postgres_server_url, migrate) as name:
         yield name

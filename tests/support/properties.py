@@ -8,6 +8,7 @@ example database is kept; an example that fails becomes a case of its test.
 from hypothesis import HealthCheck, settings
 
 # A deadline or a health check measures the machine, which may be busy.
+# On a busy machine an example may take any time.
 _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
 
 settings.register_profile("fixed", _UNHURRIED, derandomize=True)

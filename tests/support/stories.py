@@ -11,7 +11,7 @@ from app.domain.vocabulary import BudgetScope, Evidence, JobPhase, PendingCode, 
 from tests.support.cluster_faults import Faults
 from tests.support.cluster_model import NODES, ModelPod, World
 
-MAX_RECONCILES = 400
+MAX_RECONCILES = 400  # far more than any story needs: a job that reaches it does not come to rest
 
 Op = tuple[str, int]
 
@@ -101,6 +101,7 @@ PEOPLE: dict[str, Any] = {
     "remove": lambda world, _: intend(world, remove=True),
 }
 ON_POD = ("kubelet", "exit", "foreign_delete", "force_delete", "evict", "snatch")
+# Repeated names are drawn more often, so that pods start and end in most stories.
 COMMON = ("reconcile", "reconcile", "kubelet", "kubelet", "exit", "advance")
 
 

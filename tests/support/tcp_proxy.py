@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from enum import Enum
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-CHUNK = 2**16
+CHUNK = 2**16  # bytes per read
 
 
 class Direction(Enum):
