@@ -26,10 +26,6 @@ EXTERNAL_SERVER = "JOBGATE_TEST_DATABASE_URL"
 DEBIAN = Path("/usr/lib/postgresql")
 # Nothing must survive a crash of a test's server.
 FORGETFUL = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "32MB"}
-    "fsync": "off",
-    "full_page_writes": "off",
-    "shared_buffers": "32MB",
-}  # nothing must survive a crash of a test's server
 
 CAN_HANG = {**FORGETFUL, "max_wal_senders": "1"}  # for `writes_hang`: without senders, commits do not wait for standbys
 
