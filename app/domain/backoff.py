@@ -3,19 +3,19 @@
 from dataclasses import dataclass
 from typing import Final
 
-# 2.0 ** 1024 overflows a float. Long before, every limit is reached.
+# 2.0 ** 1024 overflows a float. Every limit is reached long before.
 MAX_DOUBLINGS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ExponentialBackoff:
-    """Waits in seconds: `first` after the first failure in a row, and never more than `longest`."""
+    """Computes waits in seconds: `first` after the first consecutive failure, doubling up to `longest`."""
 
     first: float
     longest: float
 
     def delay(self, failures: int) -> float:
-        """Return the wait after so many failures in a row. Without a failure there is none."""
+        """Return the wait after this number of consecutive failures; 0 without a failure."""
         if failures < 1:
             return 0.0
         return min(self.first * 2.0 ** min(failures - 1, MAX_DOUBLINGS), self.longest)

@@ -1,16 +1,16 @@
-"""The errors that every layer shares. They know nothing of HTTP, the cluster or the database."""
+"""The errors that all layers share. They do not depend on HTTP, the cluster or the database."""
 
-# ruff: noqa: N818 - a refusal is named for what it says; nothing here is a fault of the program
+# ruff: noqa: N818 - the errors are answers to clients and no faults of the program, so their names lack the suffix Error
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-# A document may have twenty thousand errors; the answer stays small.
+# A document may have twenty thousand errors. The limit keeps the answer small.
 MAX_ERRORS = 20
-# Details quote the text of the client, such as a misspelt field; a key may have 1 MiB.
+# A detail quotes text of the client, such as a misspelt field, which may have 1 MiB.
 _MAX_QUOTED = 80
-# A pointer must not be cut: the longest key that Kubernetes allows has 317 characters (prefix/name of a label).
+# A pointer to a valid key must not be cut. The longest key that Kubernetes allows has 317 characters (a label's).
 _MAX_STEP = 320
 
 
@@ -25,7 +25,7 @@ class FieldError:
 
 
 def pointer_to(base: str, *steps: str | int) -> str:
-    """Extend an RFC 6901 pointer: "/spec" with the steps "a/b", 0 is "/spec/a~1b/0"."""
+    """Return a JSON pointer (RFC 6901) extended by steps: "/spec" with "a/b" and 0 becomes "/spec/a~1b/0"."""
     for step in steps:
         if isinstance(step, str):
             step = shorten(step, _MAX_STEP).replace("~", "~0").replace("/", "~1")  # noqa: PLW2901 - hot path
@@ -34,7 +34,7 @@ def pointer_to(base: str, *steps: str | int) -> str:
 
 
 def shorten(text: str, limit: int = _MAX_QUOTED) -> str:
-    """Shorten text of the client for a message, without characters that cannot be printed or encoded."""
+    """Return text of a client in a form for messages: shortened, and without unprintable characters."""
     if len(text) <= limit and text.isprintable():
         return text
     printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: limit + 1])
@@ -62,7 +62,7 @@ class Problems:
             self.add(error.pointer, error.code, error.detail, error.accepted)
 
     def absorb(self, found: "Problems", change: Callable[[FieldError], FieldError]) -> None:
-        """Add the errors of another collection, each changed by `change`; those that it only counted stay counted."""
+        """Add the errors of another collection, each passed through `change`, and its number of unlisted errors."""
         self.extend(map(change, found._errors))  # noqa: SLF001  the same class
         self._unlisted += found._unlisted  # noqa: SLF001
 
@@ -92,7 +92,7 @@ class Problems:
 
 
 class DomainError(Exception):
-    """The base of all errors: a stable code, a message, and the errors of single fields, if any."""
+    """The base class of all errors: a stable code, a message, and errors of single fields."""
 
     default_code: ClassVar[str] = "Error"
 
@@ -123,7 +123,7 @@ class NotFound(DomainError):
 
 
 class Gone(DomainError):
-    """The resource existed, and its retention is over."""
+    """The resource existed, and its retention has ended."""
 
     default_code = "Gone"
 
@@ -153,7 +153,7 @@ class Unauthenticated(DomainError):
 
 
 class Forbidden(DomainError):
-    """The caller may not do this."""
+    """The caller does not have the right to do this."""
 
     default_code = "Forbidden"
 
@@ -177,6 +177,6 @@ class TooManyRequests(DomainError):
 
 
 class Unavailable(DomainError):
-    """A service that the request needs is unreachable; the client may repeat the request."""
+    """A service that the request needs is unreachable. The client may repeat the request."""
 
     default_code = "Unavailable"

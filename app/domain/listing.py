@@ -1,8 +1,8 @@
-"""Determines whether a change of one job or sample can change a page of a list.
+"""Determines whether a change of one object can change a page of a list, so that a long poll must read it again.
 
-    filter, page as it was read, changed resource ─▶ may this page differ now?
+    filter, page as it was read, changed object ─▶ may the page differ now?
 
-Invariant: the answer is never a false no. A false yes costs one query.
+Invariant: a negative answer is always correct. A wrong positive answer costs one query.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from app.domain.kubernetes.selectors import Requirement, matches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListItem:
-    """What the filters of lists look at. A thing that was deleted is shown only to those who ask for deleted ones."""
+    """The attributes of an object that filters of lists use. Deleted objects match only a filter with `deleted`."""
 
     uid: UUID
     namespace: str
@@ -49,34 +49,34 @@ class Criteria:
     finished_before: datetime | None = None
     deleted: bool = False
 
-    def can_match(self, thing: ListItem) -> bool:
-        """Whether the item matches in every field that never changes."""
+    def can_match(self, item: ListItem) -> bool:
+        """Return whether the item matches in all attributes that never change."""
         return (
-            thing.namespace in self.namespaces
-            and (not self.kinds or thing.kind in self.kinds)
-            and (not self.uids or thing.uid in self.uids)
-            and (self.name is None or thing.name == self.name)
-            and thing.name.startswith(self.prefix or "")
-            and (self.search or "") in thing.name
-            and _within(thing.created_at, self.created_after, self.created_before)
+            item.namespace in self.namespaces
+            and (not self.kinds or item.kind in self.kinds)
+            and (not self.uids or item.uid in self.uids)
+            and (self.name is None or item.name == self.name)
+            and item.name.startswith(self.prefix or "")
+            and (self.search or "") in item.name
+            and _within(item.created_at, self.created_after, self.created_before)
         )
 
-    def matches(self, thing: ListItem) -> bool:
+    def matches(self, item: ListItem) -> bool:
         return (
-            self.can_match(thing)
-            and (self.deleted or bool(self.uids) or not thing.deleted)
-            and (not self.phases or thing.phase in self.phases)
-            and (self.set_name is None or thing.set_name == self.set_name)
-            and _within(thing.finished_at, self.finished_after, self.finished_before)
-            and matches(self.labels, thing.labels)
+            self.can_match(item)
+            and (self.deleted or bool(self.uids) or not item.deleted)
+            and (not self.phases or item.phase in self.phases)
+            and (self.set_name is None or item.set_name == self.set_name)
+            and _within(item.finished_at, self.finished_after, self.finished_before)
+            and matches(self.labels, item.labels)
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """A page as it was read: its items, the place behind which it begins, and its last place if there is another page.
+    """A page as it was read: its items, the place after which it begins, and its last place if another page follows.
 
-    A place is the creation time and the uid of an item; lists are ordered from the newest to the oldest.
+    A place is the creation time and the uid of an item. Lists are ordered from the newest item to the oldest.
     """
 
     uids: frozenset[UUID] = field(default_factory=frozenset)
@@ -84,17 +84,17 @@ class Extent:
     ends_at: tuple[datetime, UUID] | None = None
 
 
-def concerns(criteria: Criteria, extent: Extent, thing: ListItem) -> bool:
-    """Whether the page may have changed now that `thing` has changed."""
-    if thing.uid in extent.uids:
+def concerns(criteria: Criteria, extent: Extent, item: ListItem) -> bool:
+    """Return whether the change of this item may have changed the page."""
+    if item.uid in extent.uids:
         return True
-    place = (thing.created_at, thing.uid)
-    if not criteria.can_match(thing) or (extent.begins_after is not None and place >= extent.begins_after):
+    place = (item.created_at, item.uid)
+    if not criteria.can_match(item) or (extent.begins_after is not None and place >= extent.begins_after):
         return False
     if extent.ends_at is not None and place < extent.ends_at:
-        # Behind the page, it may have become, or have been, the only reason that there is another page.
-        return not criteria.matches(thing)
-    return criteria.matches(thing)
+        # An item after the page matters in one case: as the only one there, it determines whether another page follows.
+        return not criteria.matches(item)
+    return criteria.matches(item)
 
 
 def _within(moment: datetime | None, after: datetime | None, before: datetime | None) -> bool:

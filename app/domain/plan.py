@@ -41,7 +41,7 @@ class JobIdentity:
     name: str
     generation: int
     installation: str
-    credential: str = ""  # authenticates the pods of the job; empty in a plan that is only shown
+    credential: str = ""  # authenticates the pods of the job; empty in a plan for a dry run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class RetryableExits:
 class RestartPlan:
     """`limit` restarts at most over `scope`; None is no limit. Disruptions are not counted.
 
-    `retryable` narrows OnFailure; None: every failure is retried.
+    `retryable` restricts OnFailure to some failures; None means all.
     """
 
     policy: RestartPolicy
@@ -101,8 +101,9 @@ class RestartPlan:
 class TaskPlan:
     """A named group of replicas with the ranks 0 to `size` - 1. The size of an elastic task may change.
 
-    `render` makes the replica of a rank; it is pure and may be called any number of times. `pod_name` names the pod of
-    a rank without rendering it. With `own_services` every replica has a Service that is named like its pod.
+    `render` makes the replica of a rank; it is pure and can be called any number of times. `pod_name` returns the name
+    of the pod of a rank without rendering it. With `own_services`, every replica has a Service with the name of its
+    pod.
     """
 
     name: str
@@ -114,7 +115,7 @@ class TaskPlan:
     own_services: bool = False
 
     def ranks(self) -> Iterator[Rank]:
-        """The desired replicas of this task in ascending order."""
+        """Yield the desired replicas of this task in ascending order."""
         return (Rank(self.name, rank) for rank in range(self.size))
 
 
@@ -125,7 +126,7 @@ class Ranks(AbstractSet[Rank]):
 
     def __init__(self, by_task: Mapping[str, Sequence[int]]) -> None:
         self._by_task = dict(by_task)
-        # A rule may list ten thousand ranks, and the rules look up each replica of the job among them.
+        # A rule may list ten thousand ranks, and its evaluation tests each replica of the job for membership.
         self._members: dict[str, Container[int]] = {
             task: ranks if isinstance(ranks, range) else frozenset(ranks) for task, ranks in by_task.items()
         }
@@ -144,7 +145,10 @@ class Ranks(AbstractSet[Rank]):
 
 
 class ReplicaPlans(Mapping[Rank, ReplicaPlan]):
-    """The desired replicas by rank in task order. Each look-up renders the replica anew; keys cost nothing."""
+    """The desired replicas by rank in task order.
+
+    Each access renders the replica again; iterating over keys is cheap.
+    """
 
     __slots__ = ("_tasks",)
 
@@ -172,7 +176,7 @@ class ReplicaPlans(Mapping[Rank, ReplicaPlan]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishRule:
-    """The job ends with `outcome` when all (any) of `ranks` have reached it for good."""
+    """The job ends with `outcome` once all (or any) of `ranks` have reached it finally."""
 
     name: str
     outcome: RuleOutcome
@@ -207,10 +211,10 @@ class HostsPlan:
 class JobPlan:
     """The plan of one job. `rules` are evaluated in order, and the first that holds ends the job.
 
-    `fails_when_success_is_impossible` ends a job that declares no failure rule once no success rule can hold
-    any more. `suspends_rules` (debug mode) keeps replicas but ends the job by cancel or deadline alone.
-    `spare_pods` are the names of pods that the job may have when it grows; nobody else gets them meanwhile.
-    `missing_scheduler` was asked for and is not in this cluster, whose default one is used. Durations are seconds.
+    `fails_when_success_is_impossible` ends a job without failure rules once no success rule can hold any more. With
+    `suspends_rules` (debug mode), only a cancel or a deadline ends the job. `spare_pods` are names of pods that the job
+    may need when it grows; no other job can use them. `missing_scheduler` is the requested scheduler if this cluster
+    does not have it; the default one is used instead. Durations are seconds.
     """
 
     identity: JobIdentity
@@ -231,16 +235,16 @@ class JobPlan:
 
     @cached_property
     def replicas(self) -> Mapping[Rank, ReplicaPlan]:
-        """Every desired replica by its rank, in task order; rendered when it is looked up."""
+        """Every desired replica by its rank, in task order. Each access renders the replica."""
         return ReplicaPlans(self.tasks)
 
     @cached_property
     def task(self) -> Mapping[str, TaskPlan]:
-        """Task by its name."""
+        """The tasks by name."""
         return {task.name: task for task in self.tasks}
 
     def pod_name(self, key: Rank) -> str:
-        """Name of the pod of a desired replica."""
+        """Return the name of the pod of a desired replica."""
         return self.task[key.task].pod_name(key.rank)
 
     @cached_property

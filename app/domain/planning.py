@@ -1,4 +1,4 @@
-"""Makes manifests that can be stored from posted documents, and plans from stored manifests.
+"""Turns posted documents into manifests that can be stored, and stored manifests into plans.
 
     document ─▶ kind ─▶ name and namespace ─▶ dialect.accept ─▶ plan ─▶ size of the rendered objects
 
@@ -29,10 +29,10 @@ from app.domain.sized_cache import SizedCache
 
 # Typed specs take about twelve times as much memory as their JSON, so this bounds them at about 50 MiB.
 _MAX_SPEC_BYTES: Final = 4 * 1024 * 1024
-_ENTRY_BYTES: Final = 1024  # what a small spec takes beside its JSON
+_ENTRY_BYTES: Final = 1024  # the overhead of a spec besides its JSON
 
 SpecKey: TypeAlias = tuple[UUID, int]
-"""A job and its generation: an edit of labels or annotations leaves the spec as it is."""
+"""A job and its generation. Only an edit that increases the generation changes the spec."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +70,12 @@ class Planner:
         stored: Manifest | None = None,
         administers: bool = False,
     ) -> Draft:
-        """The manifest with its defaults, its name and its namespace; `stored` is the manifest that it replaces.
+        """Return the manifest with its defaults, name and namespace. `stored` is the manifest that it replaces.
 
         Raises:
-            InvalidManifest: with every error of the document.
-            Forbidden: it violates the pod policy, or asks for an exemption that only an administrator may give.
+            InvalidManifest: the document is not valid; the error has every problem of it.
+            Forbidden: the document violates the pod policy, or requests an exemption that only an administrator may
+                grant.
         """
         refuse_wrong_route(document, JOBS, namespace)
         dialect = registry.find(document.get("apiVersion"), document.get("kind"))
@@ -93,11 +94,11 @@ class Planner:
         return Draft(accepted=accepted, generated=generated)
 
     def read(self, manifest: Manifest, uid: UUID, generation: int) -> Accepted[Any]:
-        """The typed form of a job's stored manifest. Its spec is validated once a generation."""
+        """Return the typed form of a stored manifest. The spec is validated once for each generation."""
         known = self._specs.get((uid, generation))
         # A database that was restored from a backup may reach the same generation with another spec.
         if known is not None and known.manifest.get("spec") == manifest.get("spec"):
-            # The metadata may have been edited since, which makes no other generation.
+            # An edit of the metadata does not increase the generation, so the cached metadata may be old.
             return replace(known, manifest=manifest)
         accepted = registry.find(manifest["apiVersion"], manifest["kind"]).read(manifest)
         self.keep(accepted, uid, generation)
@@ -110,7 +111,7 @@ class Planner:
     def plan(
         self, accepted: Accepted[Any], uid: str, *, generation: int = 1, resumed: bool = False, credential: str = ""
     ) -> JobPlan:
-        """What an accepted manifest means. A plan whose objects are only shown has no credential."""
+        """Return the plan of an accepted manifest. A plan for a dry run needs no credential."""
         manifest = accepted.manifest
         identity = JobIdentity(
             uid=uid,
@@ -125,18 +126,18 @@ class Planner:
         return accepted.dialect.plan(accepted, identity, resumed=resumed, site=self.site)
 
     def checked_plan(self, accepted: Accepted[Any], uid: str) -> JobPlan:
-        """The plan of a new manifest whose objects are within the limits.
+        """Return the plan of a new manifest, and check that its objects are within the limits.
 
         Only the last replica of each task is rendered: its rank has the most digits, so it is the largest of the task.
 
         Raises:
-            InvalidManifest: one of its pods is too large, or all of them together are.
+            InvalidManifest: one of its pods is too large, or all pods together are.
         """
         plan = self.plan(accepted, uid)
         sizes = pod_bytes(plan)
         errors = [*self._too_large(plan, sizes)]
         if errors:
-            raise InvalidManifest("the manifest renders to objects that no cluster takes", errors=errors)
+            raise InvalidManifest("the manifest renders to objects that no cluster accepts", errors=errors)
         return plan
 
     def _too_large(self, plan: JobPlan, sizes: Mapping[str, int]) -> Iterator[FieldError]:
@@ -157,8 +158,8 @@ def _refuse_exemption(manifest: Manifest, stored: Manifest | None) -> None:
 
     Only an administrator may give exemptions; others may keep those of a stored job.
     """
-    asked, had = allowed_controls(manifest), allowed_controls(stored) if stored else frozenset()
-    if not asked - had:
+    requested, granted = allowed_controls(manifest), allowed_controls(stored) if stored else frozenset()
+    if requested <= granted:
         return
     problems = Problems()
     problems.add(
@@ -167,9 +168,9 @@ def _refuse_exemption(manifest: Manifest, stored: Manifest | None) -> None:
         "only the role admin may exempt a job from the pod policy",
         "leave it out, or ask an administrator to submit the job",
     )
-    raise violation("the role does not allow to exempt a job from the pod policy", problems)
+    raise violation("the role of the caller cannot exempt a job from the pod policy", problems)
 
 
 def stored_bytes(manifest: Manifest) -> int:
-    """The size at which caches count what they derive from a manifest."""
+    """Return the size in bytes with which a cache counts a value that it derives from this manifest."""
     return _ENTRY_BYTES + len(msgspec.json.encode(manifest))

@@ -1,4 +1,4 @@
-"""A cache of derived values that is bounded by the memory that they take."""
+"""A cache of derived values with a limit on the memory that they take."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -10,9 +10,9 @@ _Value = TypeVar("_Value")
 
 
 class SizedCache(Generic[_Key, _Value]):
-    """Keeps the values that were used last, up to `max_bytes` in all; the newest value is kept whatever its size.
+    """Keeps the most recently used values, up to `max_bytes` together. The newest value is kept whatever its size is.
 
-    Threads may share it.
+    The cache is thread-safe.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -34,7 +34,7 @@ class SizedCache(Generic[_Key, _Value]):
             return entry[0]
 
     def put(self, key: _Key, value: _Value, size: int) -> None:
-        """Keep the value, which takes `size` bytes, and drop the values that were not used for longest."""
+        """Store a value of `size` bytes, and drop the least recently used values beyond the limit."""
         with self._lock:
             replaced = self._entries.pop(key, None)
             self._bytes += size - (replaced[1] if replaced else 0)

@@ -1,4 +1,4 @@
-"""The closed lists of words that every layer shares. They are stored as text: a new spelling needs a migration."""
+"""The enumerations that all layers share. Their values are stored as text, so another spelling needs a migration."""
 
 from enum import StrEnum
 from typing import Self
@@ -7,7 +7,7 @@ from typing_extensions import override
 
 
 class JobPhase(StrEnum):
-    """Uniform phase of a job of any kind; docs/status.md maps it to each kind's native words."""
+    """The phase of a job of any kind; docs/status.md maps it to the native phases of each kind."""
 
     QUEUED = "Queued"
     CREATING = "Creating"
@@ -31,8 +31,8 @@ class JobPhase(StrEnum):
 TERMINAL_PHASES = frozenset({JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.TIMED_OUT, JobPhase.CANCELLED})
 
 
-class SpelledAnew(StrEnum):
-    """Words that version 0.1 stored in lower case. What its processes still write during an upgrade stays readable."""
+class LegacySpelling(StrEnum):
+    """An enumeration that also accepts the lower-case values of version 0.1, which may still run during an upgrade."""
 
     @classmethod
     @override
@@ -40,8 +40,8 @@ class SpelledAnew(StrEnum):
         return next((member for member in cls if member.value.lower() == value), None)
 
 
-class ReplicaPhase(SpelledAnew):
-    """Phase of one replica. The aggregate counts replicas by phase; the counts add up to the desired replicas."""
+class ReplicaPhase(LegacySpelling):
+    """The phase of a replica. The aggregate counts replicas by phase; the counts add up to the desired replicas."""
 
     CREATING = "Creating"  # no pod yet, back-off included, or a pod that no node has been found for
     PENDING = "Pending"  # bound to a node, one or more containers have not started
@@ -66,7 +66,7 @@ class ReplicaPhase(SpelledAnew):
         )
 
 
-class Outcome(SpelledAnew):
+class Outcome(LegacySpelling):
     """How an attempt ended."""
 
     SUCCEEDED = "Succeeded"
@@ -88,14 +88,14 @@ class StopReason(StrEnum):
 class ScaleOutcome(StrEnum):
     """The outcome of a request for another size."""
 
-    REACHED = "Reached"  # the requested replicas run or have succeeded, and the others are gone
+    REACHED = "Reached"  # the requested replicas run or have succeeded, and all others are gone
     REFUSED = "Refused"  # by the cluster
     REPLACED = "Replaced"  # by a newer request for the same task
     JOB_ENDED = "JobEnded"
 
 
-class Evidence(SpelledAnew):
-    """Whether an ended attempt's logs and events have reached Postgres; until then nobody deletes its pod."""
+class Evidence(LegacySpelling):
+    """Whether logs and Events of an ended attempt are in PostgreSQL. Until then, jobgate does not delete its pod."""
 
     NONE = "None"
     CAPTURED = "Captured"
@@ -127,7 +127,10 @@ class CleanUpPolicy(StrEnum):
 
 
 class RuleOutcome(StrEnum):
-    """The end of replicas that a rule waits for. `success` ends the job well; `failure` and `end` (any end) badly."""
+    """The end of replicas that a rule waits for.
+
+    The job succeeds by `success`, and fails by `failure` or `end` (any).
+    """
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -137,7 +140,7 @@ class RuleOutcome(StrEnum):
 class Quantifier(StrEnum):
     ALL = "all"
     ANY = "any"
-    REST = "the rest"  # none of the ranks goes on, and at least one has reached it
+    REST = "the rest"  # all ranks have ended, and at least one has reached the outcome
 
 
 class ConditionType(StrEnum):
@@ -149,7 +152,7 @@ class ConditionType(StrEnum):
     PAUSED = "Paused"
     COMPLETED = "Completed"
     FAILED = "Failed"
-    SCHEDULER_UNAVAILABLE = "SchedulerUnavailable"  # the asked-for scheduler is unknown to this cluster
+    SCHEDULER_UNAVAILABLE = "SchedulerUnavailable"  # this cluster does not have the requested scheduler
     READY = "Ready"  # of a SampleSet
     SYNCED = "Synced"  # of a SampleSet
 
@@ -177,14 +180,14 @@ class PendingCode(StrEnum):
     QUOTA_EXCEEDED = "QuotaExceeded"
     SERVICE_ACCOUNT_NOT_FOUND = "ServiceAccountNotFound"
     NAMESPACE_NOT_FOUND = "NamespaceNotFound"
-    REFUSED = "RefusedByCluster"  # a running job grows no further, or the message of a 403 is unknown
+    REFUSED = "RefusedByCluster"  # the cluster refuses further replicas, or the message of a 403 is unknown
     CLUSTER_DENIED = "ClusterDenied"  # jobgate itself lacks a permission
     CLUSTER_THROTTLED = "ClusterThrottled"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     CLUSTER_ERROR = "ClusterError"
 
 
-# Codes that do not name the cause of the wait; the Events of the pod may name it.
+# Codes that do not name the cause of the wait. The Events of the pod may name it.
 VAGUE = frozenset({PendingCode.NOT_SCHEDULED, PendingCode.CONTAINER_CREATING, PendingCode.INITIALIZING})
 
 

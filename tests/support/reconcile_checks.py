@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from app.domain.plan import Rank
 from app.domain.reconcile.actions import CreatePod, DeletePod, ReleasePod
-from app.domain.reconcile.reconcile import PODS_PER_PASS, reconcile
+from app.domain.reconcile.reconcile import PODS_PER_RECONCILE, reconcile
 from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.records import Attempt
 from app.domain.vocabulary import Evidence
@@ -22,7 +22,7 @@ def check_reconcile(world: World, inputs: Inputs, decision: Decision) -> None:
     _keeps_pods_for_evidence(world, inputs, decision)
     _stays_in_budget(world, inputs, decision)
     _leaves_remaining_replicas_alone(inputs, decision)
-    assert len(actions_of(decision, CreatePod, DeletePod, ReleasePod)) <= PODS_PER_PASS
+    assert len(actions_of(decision, CreatePod, DeletePod, ReleasePod)) <= PODS_PER_RECONCILE
 
 
 def _is_repeatable(inputs: Inputs, decision: Decision) -> None:

@@ -1,4 +1,4 @@
-"""Sets of namespaces, which may be infinite: those of a token, and those that an installation serves."""
+"""Sets of namespaces, finite or not: the namespaces of a token, and those that an installation serves."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,9 +9,9 @@ _RESERVED_PREFIX: Final = "kube-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceSet:
-    """The namespaces of `only` (None: every namespace) without those of `never`.
+    """The namespaces of `only` (None means all) except those of `never`.
 
-    A namespace whose name begins with kube- is never a member.
+    A namespace with the prefix kube- is never a member.
     """
 
     only: frozenset[str] | None = None

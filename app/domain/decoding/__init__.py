@@ -1,8 +1,8 @@
-"""Bytes to plain values, strictly.
+"""Decodes JSON and YAML strictly into plain values.
 
-JSON that two readers could understand differently is refused with its place and what to write instead. YAML is read as
-kubectl reads it. Work and memory are bounded by the length of the body and by limits on the shape of the document, the
-answer by MAX_ERRORS. A limit on the length of the body is the caller's.
+JSON that two parsers could read differently is refused, with its place and the accepted form. YAML is read like kubectl
+reads it. Time and memory are bounded by the length of the body and by limits on the shape of the document, and the
+number of reported errors by MAX_ERRORS. The caller limits the length of the body.
 """
 
 from app.domain.decoding.from_json import decode_json

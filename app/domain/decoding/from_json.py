@@ -1,9 +1,9 @@
-"""JSON: a fast reader for documents that are right, and a slow one that finds what is wrong and where.
+"""Decodes JSON with a fast parser, and with a slow one that locates the errors of a document that is not valid.
 
-msgspec refuses NaN, overflow, lone surrogates and bad UTF-8, but keeps the last of duplicate keys, lets NUL and
-huge integers pass, and recurses. Counting bytes tells whether any of that is possible: written back, a document
-without duplicates has as many quotation marks as before. Where counting in the whole body is not enough, it is
-done in the skeleton: the body without its strings.
+The fast parser, msgspec, refuses NaN, overflow, lone surrogates and invalid UTF-8. It keeps the last of duplicate keys,
+accepts NUL characters and huge integers, and recurses. Byte counts detect documents in which that could matter. For
+example, the decoded value without duplicate keys encodes to as many quotation marks as the body has. If a count of the
+whole body is too coarse, the skeleton is counted: the body without its strings.
 """
 
 import json
@@ -31,7 +31,7 @@ _BOM = b"\xef\xbb\xbf"
 _BRACKETS_ALIKE = bytes.maketrans(b"{}", b"[]")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
-# Any shorter run of digits fits 64 bits, and a number too long has one at least so long.
+# A shorter run of digits fits into 64 bits, and a number that is too long contains a run of at least this length.
 _LONG_DIGITS = b"0" * 19
 _NUMBERS_ALIKE = bytes(48 if byte in b"-+.0123456789eE" else 32 for byte in range(256))
 _LONG_NUMBER = b"0" * (MAX_NUMBER_LENGTH + 1)
@@ -40,7 +40,7 @@ _decoder = msgspec.json.Decoder()
 
 
 def decode_json(body: bytes, *, limits: DecodingLimits = DEFAULT_LIMITS) -> JsonValue:
-    """Decode one JSON document, or raise MalformedDocument naming everything that is wrong with it."""
+    """Decode one JSON document, or raise MalformedDocument with every error of it."""
     body = body.removeprefix(_BOM)
     bare = _without_escapes(body)
     long_digits = _LONG_DIGITS in bare.translate(_DIGITS_ALIKE)
@@ -56,19 +56,19 @@ def decode_json(body: bytes, *, limits: DecodingLimits = DEFAULT_LIMITS) -> Json
 
 
 def _without_escapes(body: bytes) -> bytes:
-    """Remove escaped backslashes and quotes: every quote that is left opens or closes a string."""
+    """Remove escaped backslashes and quotes. Every remaining quote opens or closes a string."""
     if b"\\" not in body:
         return body
     return body.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
 def _lost_strings(value: JsonValue, bare: bytes) -> bool:
-    """Whether a key, and what it held, was overwritten by its duplicate."""
+    """Return whether a duplicate key has overwritten an earlier one."""
     return _without_escapes(msgspec.json.encode(value)).count(b'"') != bare.count(b'"')
 
 
 def _may_exceed(bare: bytes, limits: DecodingLimits) -> bool:
-    """Count as if strings were structure: never too few, so that most documents need no closer look."""
+    """Return whether the document may exceed a limit. Characters in strings count too, so no excess is missed."""
     opening = bare.count(b"[") + bare.count(b"{")
     return (
         opening > limits.max_depth
@@ -78,7 +78,7 @@ def _may_exceed(bare: bytes, limits: DecodingLimits) -> bool:
 
 
 def _skeleton(bare: bytes) -> bytes:
-    """Remove all strings; exact for valid JSON, and of bounded cost for anything."""
+    """Remove all strings. The result is exact for valid JSON, and the time is bounded for any input."""
     return b"".join(bare.split(b'"')[::2])
 
 
@@ -95,7 +95,10 @@ def _check_shape(skeleton: bytes, limits: DecodingLimits, *, long_digits: bool) 
 
 
 def _deeper_than(brackets: bytes, max_depth: int) -> bool:
-    """Peel the innermost pairs, a level at a time; what does not peel is for the parser to refuse."""
+    """Return whether brackets nest deeper than `max_depth`. Each step removes the innermost pairs.
+
+    Unbalanced brackets remain; the parser refuses them.
+    """
     for _ in range(max_depth):
         peeled = brackets.replace(b"[]", b"")
         if len(peeled) == len(brackets):
@@ -106,11 +109,11 @@ def _deeper_than(brackets: bytes, max_depth: int) -> bool:
 
 
 class _Pairs(list[tuple[str, object]]):
-    """An object as it was written, duplicates included."""
+    """The members of an object in order, with duplicate keys."""
 
 
 class _NotJson(str):
-    """NaN, Infinity or -Infinity, which Python's reader would accept."""
+    """NaN, Infinity or -Infinity, which Python's parser accepts and JSON does not allow."""
 
     __slots__ = ()
 
@@ -119,7 +122,7 @@ _slow_decoder = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_NotJs
 
 
 def _diagnose(body: bytes, reason: str = "") -> JsonValue:
-    """Read again with the slow reader and name what is wrong; the value, when it was a false alarm."""
+    """Decode with the slow parser and raise MalformedDocument with every error; return the value if there is none."""
     text = utf8_text(body)
     try:
         written = _slow_decoder.decode(text)

@@ -1,10 +1,10 @@
-"""YAML as kubectl reads it, built from parser events so that the work is bounded at every step.
+"""Decodes YAML like kubectl. The values are built from the events of the parser, so every step has bounded cost.
 
-Scalars follow the rules of `yaml_scalars`. Anchors, aliases and merge keys are expanded: an alias is replaced by a copy
-of what its anchor marks, and every copied value, key and character counts against the limits. A merge key (<<) takes
-effect where it stands: keys written after it override what it brings, and it overrides keys written before it.
+Scalars follow the rules of `yaml_scalars`. An alias is replaced by a copy of the anchored value, and every copied
+value, key and character counts against the limits. A merge key (<<) takes effect at its position: keys after it
+override the merged ones, which override keys before it.
 
-Stricter than kubectl: a key that is given twice, tags other than !!str, and numbers beyond 64 bits are refused.
+The decoder is stricter than kubectl: it refuses duplicate keys, tags other than !!str, and numbers beyond 64 bits.
 """
 
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ _MERGE_KEY = "<<"
 
 
 def decode_yaml(body: bytes, *, limits: DecodingLimits = DEFAULT_LIMITS) -> tuple[JsonValue, ...]:
-    """Decode a stream of documents (empty ones are left out), or raise MalformedDocument."""
+    """Decode a stream of documents, or raise MalformedDocument with its errors. Empty documents are dropped."""
     text = utf8_text(body)
     problems = Problems()
     builder = _Builder(limits=limits, problems=problems)
@@ -53,12 +53,15 @@ def decode_yaml(body: bytes, *, limits: DecodingLimits = DEFAULT_LIMITS) -> tupl
     if problems:
         refuse_all(problems)
     if not builder.documents:
-        refuse("EmptyBody", "the body holds no document", "at least one document")
+        refuse("EmptyBody", "the body contains no document", "at least one document")
     return tuple(builder.documents)
 
 
 class _Pieces:
-    """Text for the parser to read in pieces: within one call into C no other thread of the process would run."""
+    """A stream that gives the parser the text in pieces.
+
+    One call into C would block all other threads until its end.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -83,10 +86,10 @@ def _line(event: yaml.Event) -> int:
 
 @dataclass(slots=True)
 class _Open:
-    """A mapping or sequence whose end has not come yet.
+    """A mapping or sequence that has not ended yet.
 
-    `key` is what the next value of a mapping belongs to, `written` are the keys that the mapping itself spells out, as
-    opposed to those that a merge has brought. `merges` says that the next value is that of a merge key.
+    `key` is the key of the next value of a mapping. `written` are the keys of the mapping itself, without merged ones.
+    `merges` says that the next value is that of a merge key.
     """
 
     container: dict[str, JsonValue] | list[JsonValue]
@@ -178,7 +181,7 @@ class _Builder:
         self._place(event, self._copy(self._anchors.get(name), len(self._open)), f"*{name}")
 
     def _copy(self, value: JsonValue, depth: int) -> JsonValue:
-        """A copy of an anchored value. Its cost is bounded, since whatever is copied counts against the limits."""
+        """Return a copy of an anchored value. Everything that is copied counts against the limits."""
         if isinstance(value, str):
             self._repeat(value)
         if not isinstance(value, dict | list):
@@ -213,7 +216,7 @@ class _Builder:
             refuse_keys(self.limits)
 
     def _place(self, event: yaml.Event, value: JsonValue, quoted: str) -> None:
-        """A scalar or an alias, which may be a key; `quoted` is how it was written."""
+        """Use a scalar or an alias as a key or as a value. `quoted` is its text, for error messages."""
         top = self._open[-1] if self._open else None
         if top and top.awaits_key:
             top.key = self._key(event, top, value, quoted)
@@ -237,7 +240,7 @@ class _Builder:
             top.key = None
 
     def _merge(self, event: yaml.Event, target: dict[str, JsonValue], value: JsonValue) -> None:
-        """Of several mappings, the first that has a key provides it."""
+        """Merge one or several mappings into the target. The first mapping that has a key provides its value."""
         sources = value if isinstance(value, list) else [value]
         for source in reversed(sources):
             if not isinstance(source, dict):
@@ -247,7 +250,7 @@ class _Builder:
             target.update(source)
 
     def _key(self, event: yaml.Event, top: _Open, value: JsonValue, quoted: str) -> str:
-        """The key as kubectl writes it into JSON: an integer in decimal, a boolean as true or false."""
+        """Return the key as kubectl writes it into JSON: an integer in decimal, a boolean as true or false."""
         self._count_key()
         if isinstance(value, bool):
             key = "true" if value else "false"

@@ -1,4 +1,4 @@
-"""Several manifests in one document, as kubectl takes and exports them: apiVersion v1, kind List, items."""
+"""Reads a List of manifests, as kubectl accepts and exports it: apiVersion v1, kind List, items."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -18,16 +18,16 @@ def is_list(document: Manifest) -> bool:
 
 
 def items_of(document: Manifest) -> list[Manifest]:
-    """The manifests that a List holds.
+    """Return the manifests of a List.
 
     Raises:
-        InvalidManifest: it is no List that can be read, or it holds another List.
+        InvalidManifest: the List is not valid, or it contains another List.
     """
     problems = Problems()
     version = document.get("apiVersion")
     if version != _LIST_VERSION:
-        said = f'"{shorten(version)}": a List has another version' if isinstance(version, str) else "it is required"
-        problems.add("/apiVersion", "UnknownKind", said, _LIST_VERSION)
+        detail = f'"{shorten(version)}": a List has another version' if isinstance(version, str) else "it is required"
+        problems.add("/apiVersion", "UnknownKind", detail, _LIST_VERSION)
     for name in document:
         if name not in _LIST_FIELDS:
             add_unknown_field(problems, pointer_to("", name), name, _LIST_FIELDS)
@@ -42,17 +42,17 @@ def items_of(document: Manifest) -> list[Manifest]:
 
 
 def checked(items: Sequence[Any]) -> list[Manifest]:
-    """Each is an object, and none a List again.
+    """Return the items as manifests.
 
     Raises:
-        InvalidManifest: naming those that are not.
+        InvalidManifest: items are no objects, or are Lists; the error names them all.
     """
     problems, manifests = Problems(), []
     for place, item in enumerate(items):
         if not isinstance(item, Mapping):
             problems.add(f"/items/{place}", "InvalidType", "the manifest is not an object", "an object")
         elif item.get("kind") == LIST_KIND:
-            problems.add(f"/items/{place}/kind", "NestedList", "a List is taken alone, not among others", "a job")
+            problems.add(f"/items/{place}/kind", "NestedList", "a List cannot contain another List", "a job")
         else:
             manifests.append(dict(item))
     problems.raise_if_any("the manifests cannot be read as jobs")

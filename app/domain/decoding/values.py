@@ -1,4 +1,4 @@
-"""What the JSON and YAML decoders share: their values, their limits and the wording of their errors."""
+"""The values, limits and error messages that the JSON and YAML decoders share."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | flo
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-# The longest float that a program prints has 24 characters; beyond this a number is an attack or a mistake.
+# The longest float that a program prints has 24 characters. Converting a very long number would take quadratic time.
 MAX_NUMBER_LENGTH = 64
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -55,7 +55,7 @@ def refuse_values(limits: DecodingLimits) -> NoReturn:
 
 
 def check_text(text: str, pointer: str, problems: Problems, *, what: str = "the string") -> None:
-    """Refuse what Postgres, or UTF-8 itself, could not hold."""
+    """Report text that PostgreSQL cannot store (NUL) or UTF-8 cannot encode (a lone surrogate)."""
     if "\0" in text:
         problems.add(pointer, "NulCharacter", f"{what} contains a NUL character", "text without NUL characters")
     if _SURROGATE.search(text):
@@ -70,7 +70,7 @@ def check_int(number: int, pointer: str, problems: Problems) -> None:
 
 
 def utf8_text(body: bytes) -> str:
-    """Decode, without a byte order mark; say where when the bytes are not UTF-8."""
+    """Decode UTF-8 without a byte order mark. MalformedDocument names the first byte that is not valid."""
     try:
         text = body.decode()
     except UnicodeDecodeError as error:

@@ -1,11 +1,11 @@
-"""Plain YAML scalars as values, by the rules of kubectl (sigs.k8s.io/yaml, which uses go-yaml v2).
+"""Resolves plain YAML scalars by the rules of kubectl (sigs.k8s.io/yaml, which uses go-yaml v2).
 
-These are the rules of YAML 1.1 with two exceptions: sexagesimal numbers (12:30:45) and timestamps stay strings.
+These are the rules of YAML 1.1 with two exceptions: sexagesimal numbers (12:30:45) and timestamps are strings.
 
     yes, On, y, no, Off, n, true, False     boolean
     ~, null, Null, NULL, and nothing        null
-    0400, 0o400, 0b11, 0x1F, 1_000, -010    integer; 08 is no octal number and is read as 8
-    1.5, .5, 1e3, 1_0.5                     number; one without a fraction is an integer, as in JSON
+    0400, 0o400, 0b11, 0x1F, 1_000, -010    integer; 08 is not octal and is read as 8
+    1.5, .5, 1e3, 1_0.5                     number; an integer if it has no fraction, as in JSON
     everything else                         string
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 
 from app.domain.decoding.values import MAX_NUMBER_LENGTH, JsonValue
 
-_WORDS: Final[dict[str, bool | None]] = {
+_KEYWORDS: Final[dict[str, bool | None]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"), False),
@@ -30,7 +30,7 @@ _NUMBER_STARTS: Final = frozenset("+-.0123456789")
 
 
 class NotJsonError(ValueError):
-    """The scalar is a number that JSON cannot hold. `code` is that of the field error."""
+    """The scalar is a number that JSON cannot represent. `code` is the code of the field error."""
 
     def __init__(self, code: str, detail: str, accepted: str) -> None:
         super().__init__(detail)
@@ -38,13 +38,13 @@ class NotJsonError(ValueError):
 
 
 def resolve(text: str) -> JsonValue:
-    """The value of a plain scalar.
+    """Return the value of a plain scalar.
 
     Raises:
         NotJsonError: it is infinite, not a number, too large or too long.
     """
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _KEYWORDS:
+        return _KEYWORDS[text]
     if text[0] not in _NUMBER_STARTS:
         return text
     if _NOT_FINITE.fullmatch(text):

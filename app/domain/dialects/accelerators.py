@@ -1,4 +1,4 @@
-"""What an installation gives to containers that ask for an accelerator: volumes, mounts and environment."""
+"""Adds volumes, mounts and variables to containers that request an accelerator, as the installation configures it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -34,7 +34,7 @@ class _ControllerConfig(SpecModel):
 
 
 def accelerators_of(document: Any) -> Mapping[str, Accelerator]:
-    """The accelerators of a controller config in the shape that mxnet-operator and tf-operator read.
+    """Return the accelerators of a controller config, which has the format of mxnet-operator and tf-operator.
 
     Raises:
         InvalidManifest: with every error of the document.
@@ -55,17 +55,16 @@ def _accelerator(config: _Config) -> Accelerator:
 
 
 def with_accelerators(pod_spec: Manifest, container: str, configured: Mapping[str, Accelerator]) -> Manifest:
-    """The pod spec with what belongs to the resources that its container of this name asks for.
+    """Return the pod spec with the volumes, mounts and variables for the resources that the container requests.
 
-    Each is added once, and not where the template has a volume, a mount path or a variable of that name already: a
-    pod spec that has everything stays as it is.
+    A volume, mount path or variable that the template already has is not added again. The function is idempotent.
     """
     index = next((i for i, found in enumerate(pod_spec["containers"]) if found["name"] == container), None)
     if index is None:
         return pod_spec
     found: Manifest = pod_spec["containers"][index]
-    asked = {name for amounts in _AMOUNTS for name in (found.get("resources") or {}).get(amounts) or {}}
-    given = [accelerator for name, accelerator in configured.items() if name in asked]
+    requested = {name for amounts in _AMOUNTS for name in (found.get("resources") or {}).get(amounts) or {}}
+    given = [accelerator for name, accelerator in configured.items() if name in requested]
     if not given:
         return pod_spec
     equipped = {
@@ -79,7 +78,7 @@ def with_accelerators(pod_spec: Manifest, container: str, configured: Mapping[st
 
 
 def _joined(owner: Manifest, field: str, key: str, more: Iterable[Manifest]) -> Manifest:
-    """The list `field` with those entries whose `key` it lacks; nothing where it would stay empty."""
+    """Return the list `field` of the owner, extended by the entries with a new `key`, or {} if it stays empty."""
     items = list(owner.get(field) or [])
     taken = {item[key] for item in items}
     for item in more:

@@ -35,7 +35,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """What a container that asks for the resource gets beside it: core/v1 volumes, mounts and env."""
+    """The core/v1 volumes, mounts and variables of a container that requests the resource of an accelerator."""
 
     volumes: Sequence[Manifest] = ()
     mounts: Sequence[Manifest] = ()
@@ -44,10 +44,10 @@ class Accelerator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What an installation's own configuration adds to every plan.
+    """The configuration of an installation that plans depend on.
 
-    `schedulers` says what this cluster has for upstream's scheduler names; None: the default scheduler.
-    `accelerators` are by resource name. `server_url` is where pods reach jobgate. `pserver_restart_limit` and
+    `schedulers` maps the scheduler names of the five systems to those of this cluster; None stands for the default
+    scheduler. `accelerators` are by resource name. Pods reach jobgate at `server_url`. `pserver_restart_limit` and
     `auto_clean` are flags of Paddle's operator.
     """
 
@@ -60,10 +60,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """Values that `Dialect.accept` uses beside the posted manifest.
+    """Values that `Dialect.accept` needs besides the posted manifest.
 
     `random` returns five new characters of Kubernetes' alphabet for generated names at each call. `stored` is the
-    accepted manifest that the posted one replaces: what was assigned to it is kept.
+    accepted manifest that the posted one replaces; values that were assigned to it are kept.
     """
 
     random: Callable[[], str]
@@ -72,10 +72,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """The tasks of a job whose sizes may change while it lives.
+    """The tasks of a job that can be resized while the job runs.
 
-    `bounds` are least and most of each, `total` those of the sum over all of them. `autoscaled` is the task that the
-    autoscaler may resize, if the kind knows one.
+    `bounds` are the least and the largest size of each task, and `total` those of all tasks together. `autoscaled` is
+    the task that the autoscaler may resize, or None.
     """
 
     sizes: Mapping[str, int]
@@ -86,9 +86,9 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusFacts:
-    """Everything a native status is made of, beside the manifest.
+    """The inputs of a native status, besides the manifest.
 
-    `reported` is what the job's own pods have reported, such as the profilings of a DIJob.
+    `reported` has the values that the pods of the job have reported, such as the profilings of a DIJob.
     """
 
     status: JobStatus
@@ -118,9 +118,9 @@ class Accepted(Generic[SpecT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What the checks of a spec use beside the spec.
+    """The inputs of the checks of a spec, besides the spec.
 
-    `job` is the name of the job, empty if the name itself is wrong: names that are made of it are then not checked.
+    `job` is the name of the job. It is empty if the name is not valid; names that contain it are then not checked.
     `namespace` is None if the manifest names none.
     """
 
@@ -133,8 +133,8 @@ class Context:
 class Dialect(Kind, Generic[SpecT]):
     """The rules of one kind of job: validation, defaults, plan and native status.
 
-    Implementations have no state; one instance serves all jobs. What a dialect decides once and the kind's own spec has
-    no field for is kept in the accepted manifest under `assigned`, beside the spec. Clients cannot post it.
+    Implementations have no state; one instance serves all jobs. The accepted manifest has a field `assigned`, next to
+    the spec, for values that the dialect chooses once and that the spec has no field for. Clients cannot post it.
     """
 
     resource = JOBS
@@ -165,17 +165,17 @@ class Dialect(Kind, Generic[SpecT]):
         return Accepted(dialect=self, manifest=accepted | ({ASSIGNED: assigned} if assigned else {}), spec=spec)
 
     def read(self, manifest: Manifest) -> Accepted[SpecT]:
-        """The typed form of a manifest that has been accepted before."""
+        """Return the typed form of a manifest that was accepted before."""
         return Accepted(dialect=self, manifest=manifest, spec=self.spec_model.model_validate(manifest["spec"]))
 
     @override
     def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
-        """An error for each immutable field in which two accepted manifests differ."""
+        """Return an error for each immutable field in which two accepted manifests differ."""
         return immutable_changes(stored, new, self.mutable_fields)
 
     @override
     def json_schema(self) -> dict[str, Any]:
-        """JSON schema of the manifest, for `GET /api/v1/kinds`."""
+        """Return the JSON schema of the manifest, for `GET /api/v1/kinds`."""
         return manifest_schema(self, self.spec_model)
 
     @abstractmethod
@@ -184,53 +184,57 @@ class Dialect(Kind, Generic[SpecT]):
 
     @abstractmethod
     def plan(self, accepted: Accepted[SpecT], identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
-        """What the accepted manifest means. `resumed` says whether the job has ever been paused and resumed."""
+        """Return the plan of an accepted manifest. `resumed` says whether the job was ever paused and resumed."""
 
     @abstractmethod
     def pod_templates(self, posted: Manifest, accepted: Accepted[SpecT]) -> Sequence[DeclaredTemplate]:
-        """The pod templates that an accepted manifest declares; their pointers lead into the posted manifest."""
+        """Return the pod templates that an accepted manifest declares, with pointers into the posted manifest."""
 
     @abstractmethod
     def native_status(self, accepted: Accepted[SpecT], facts: StatusFacts) -> dict[str, Any]:
-        """The status object in the format of the kind's own system."""
+        """Return the status object in the format of the kind's own system."""
 
     def current_spelling(self, spec: Any, problems: Problems) -> Spelling:  # noqa: ARG002  for kinds with older ones
-        """The posted spec with older spellings made current."""
+        """Return the posted spec with older spellings replaced by the current ones."""
         return Spelling(spec)
 
     def complete(self, spec: SpecT, given: Given) -> SpecT:  # noqa: ARG002  for kinds that draw values
-        """The spec with the defaults that depend on other fields or on the stored manifest."""
+        """Return the spec with the defaults that depend on other fields or on the stored manifest."""
         return spec
 
     def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:  # noqa: ARG002  for kinds that know
-        """Whether the error may exist only because the fields at these places could not be read."""
+        """Return whether the error may exist only because the fields at these places could not be read."""
         return False
 
     def check_unreadable(self, spec: Any, problems: Problems) -> None:
         """Report the errors in the parts of a spec that cannot be read as a model, such as its pod templates."""
 
     def stored_spec(self, spec: SpecT) -> Manifest:
-        """The spec as it is stored, defaults included."""
+        """Return the spec as it is stored, defaults included."""
         return spec.model_dump(by_alias=True, exclude_none=True)
 
     def assigned(self, spec: SpecT, context: Context) -> Manifest:  # noqa: ARG002  for kinds that assign values
-        """What the accepted manifest keeps under `assigned`; empty if nothing."""
+        """Return the value of the field `assigned` of the accepted manifest; empty if the kind assigns nothing."""
         return {}
 
     def with_pause(self, accepted: Accepted[SpecT], *, paused: bool) -> Accepted[SpecT]:  # noqa: ARG002
-        """The manifest after pause or resume.
+        """Return the manifest after a pause or resume.
 
         Raises:
-            Conflict: this job, or no job of this kind, can be paused.
+            Conflict: this job, or every job of this kind, cannot be paused.
         """
         raise Conflict(f"a {self.kind} cannot be paused", code="PauseNotSupported")
 
     def scaling(self, accepted: Accepted[SpecT]) -> Scaling | None:  # noqa: ARG002  for kinds that can
-        """The tasks of this job that may be resized; None if there are none."""
+        """Return the tasks of this job that can be resized; None if there are none."""
         return None
 
     def resized(self, accepted: Accepted[SpecT], sizes: Mapping[str, int]) -> Accepted[SpecT]:  # noqa: ARG002
-        """The manifest with these sizes, each and their sum within the bounds of `scaling`."""
+        """Return the manifest with these sizes. The caller has checked them against the bounds of `scaling`.
+
+        Raises:
+            Conflict: this job, or every job of this kind, cannot be scaled.
+        """
         raise Conflict(f"a {self.kind} cannot be scaled", code="ScaleNotSupported")
 
     def _checks(self, context: Context) -> SpecChecks[SpecT]:

@@ -1,4 +1,4 @@
-"""Compares two accepted manifests: which changes are not allowed, and whether they need a new generation."""
+"""Compares two accepted manifests: which changes are not allowed, and whether a new generation is needed."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _MAX_CHANGES = 50
 
 
 def immutable_changes(stored: Manifest, new: Manifest, mutable: Sequence[str]) -> Sequence[FieldError]:
-    """An error for each difference that is not at or below a mutable pointer, in which * stands for any one step."""
+    """Return an error for each difference outside the mutable pointers, in which * stands for any one step."""
     changes: list[FieldError] = []
     for pointer in _differences(stored, new, ""):
         if any(_is_within(pointer, allowed) for allowed in mutable):
@@ -28,9 +28,9 @@ def immutable_changes(stored: Manifest, new: Manifest, mutable: Sequence[str]) -
 
 
 def is_respecified(stored: Manifest, new: Manifest) -> bool:
-    """Whether more than the metadata differs between two accepted manifests: the condition for another generation.
+    """Return whether two accepted manifests differ outside their metadata, so that the generation increases.
 
-    Python finds true, 1 and 1.0 equal, JSON does not: values that are equal are compared as JSON, too.
+    Python regards True, 1 and 1.0 as equal, but JSON does not. Therefore equal values are also compared as JSON.
     """
     before, after = _desired(stored), _desired(new)
     return before != after or _json(before) != _json(after)

@@ -1,4 +1,4 @@
-"""Reading a posted spec and reporting every error of it at once."""
+"""Reads a posted spec and reports all its errors at once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,10 +36,9 @@ class SpecChecks(Generic[_Spec]):
 
 
 def read_and_check(model: type[_Spec], value: Any, problems: Problems, checks: SpecChecks[_Spec]) -> _Spec | None:
-    """Read the value of `/spec` as a model and check it; None if its shape is wrong.
+    """Return the value of `/spec` as a checked model, or None if its shape is wrong.
 
-    A spec of the wrong shape is checked without the fields that cannot be read, so that a client learns of its other
-    errors in the same answer.
+    A spec of the wrong shape is checked without the fields that cannot be read, so that one answer has all its errors.
     """
     spec = read_spec(model, value, "/spec", problems)
     if spec is not None:

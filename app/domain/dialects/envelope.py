@@ -9,7 +9,7 @@ from app.domain.kubernetes import labels, names
 from app.domain.plan import Manifest
 from app.domain.policy.table import NAMES
 
-ASSIGNED: Final = "assigned"  # the field of an accepted manifest with what its dialect assigned
+ASSIGNED: Final = "assigned"  # the field of an accepted manifest with the values that its dialect assigned
 _TOP: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 _KEPT: Final = ("name", "generateName", "namespace", "labels", "annotations")
 # The fields that a cluster writes into exported objects. They are accepted and ignored.
@@ -29,7 +29,7 @@ _SECONDS: Final = frozenset(
     {labels.ACTIVE_DEADLINE_SECONDS, labels.PENDING_DEADLINE_SECONDS, labels.TTL_SECONDS_AFTER_FINISHED}
 )
 _KEY: Final = "a name of 63 characters or fewer, which a DNS prefix and a slash may precede"
-# Ten years: beyond any job, and within what dates can hold.
+# Ten years: longer than any job, and short enough to be added to any date.
 _MAX_SECONDS: Final = 10 * 366 * 86_400
 
 
@@ -42,7 +42,10 @@ class ClientDeadlines(TypedDict):
 
 
 def read_envelope(manifest: Manifest, problems: Problems) -> Manifest:
-    """The manifest without spec, status and the fields that a cluster writes. Every error of these is reported."""
+    """Return the manifest without spec, status and the fields that a cluster writes.
+
+    Every error of these is reported.
+    """
     for name in manifest:
         if name not in _TOP:
             add_unknown_field(problems, pointer_to("", name), name, _TOP)
@@ -61,33 +64,33 @@ def read_envelope(manifest: Manifest, problems: Problems) -> Manifest:
 
 
 def as_posted(manifest: Manifest) -> Manifest:
-    """An accepted manifest as a client could have posted it."""
+    """Return an accepted manifest in the form in which a client could have posted it."""
     return {name: value for name, value in manifest.items() if name != ASSIGNED}
 
 
 def usable_name(manifest: Manifest) -> str:
-    """The name of the job; empty if it is missing or not valid."""
+    """Return the name of the job; empty if it is missing or not valid."""
     name = manifest["metadata"].get("name")
     return name if isinstance(name, str) and _name_problem(name) is None else ""
 
 
 def client_seconds(annotations: Mapping[str, str], key: str) -> int | None:
-    """The duration of an annotation of an accepted manifest; None if it is absent."""
+    """Return the duration of an annotation of an accepted manifest; None if it is absent."""
     return int(annotations[key]) if key in annotations else None
 
 
 def listed_controls(text: str) -> frozenset[str]:
-    """The names of a comma-separated list."""
+    """Return the names of a comma-separated list."""
     return frozenset(name.strip() for name in text.split(",") if name.strip())
 
 
 def allowed_controls(manifest: Manifest) -> frozenset[str]:
-    """The controls of the pod policy from which an accepted manifest's annotation exempts its pods."""
+    """Return the controls of the pod policy from which an accepted manifest's annotation exempts its pods."""
     return listed_controls((manifest["metadata"].get("annotations") or {}).get(labels.POD_POLICY_ALLOW, ""))
 
 
 def client_deadlines(manifest: Manifest) -> ClientDeadlines:
-    """The durations that an accepted manifest's annotations set."""
+    """Return the durations that an accepted manifest's annotations set."""
     annotations = manifest["metadata"].get("annotations") or {}
     return {
         "active_deadline": client_seconds(annotations, labels.ACTIVE_DEADLINE_SECONDS),
@@ -153,7 +156,7 @@ def _check_annotations(metadata: Manifest, problems: Problems) -> None:
 
 
 def _texts(metadata: Manifest, field: str, problems: Problems) -> Iterator[tuple[str, str]]:
-    """The entries of labels or annotations; values that are no strings are reported."""
+    """Yield the entries of labels or annotations. Values that are not strings are reported."""
     entries = metadata.get(field, {})
     if not isinstance(entries, dict):
         problems.add(pointer_to("/metadata", field), "InvalidType", "must be an object", "an object of strings")

@@ -20,14 +20,14 @@ DIALECTS: Final[Mapping[tuple[str, str], Dialect[Any]]] = MappingProxyType(
 
 
 def find(api_version: object, kind: object) -> Dialect[Any]:
-    """The dialect of a manifest.
+    """Return the dialect of a manifest with this apiVersion and kind.
 
     Raises:
-        InvalidManifest: naming the field that is wrong, and the kinds and versions that there are.
+        InvalidManifest: no dialect has them; the error names the wrong field and the known kinds and versions.
     """
     if isinstance(api_version, str) and isinstance(kind, str) and (api_version, kind) in DIALECTS:
         return DIALECTS[api_version, kind]
-    raise InvalidManifest("the manifest is of no kind that is known here", errors=_refusals(api_version, kind))
+    raise InvalidManifest("the kind of the manifest is not known here", errors=_refusals(api_version, kind))
 
 
 def _refusals(api_version: object, kind: object) -> list[FieldError]:
@@ -35,19 +35,19 @@ def _refusals(api_version: object, kind: object) -> list[FieldError]:
         if dialect.kind == kind:
             groups = {_group(version) for version in dialect.api_versions}
             other = "version" if _group(api_version) in groups else "group"
-            detail = f"{kind} is spoken in another {other}"
+            detail = f"{kind} belongs to another {other}"
             return [_refusal("/apiVersion", api_version, detail, " or ".join(dialect.api_versions))]
     known = [dialect.kind for dialect in _ALL]
     meant = nearest(kind, known) if isinstance(kind, str) else None
-    spoken = ", ".join(f"{dialect.kind} ({dialect.api_versions[0]})" for dialect in _ALL)
-    wrong = [_refusal("/kind", kind, f'did you mean "{meant}"?' if meant else "the kind is not known here", spoken)]
+    accepted = ", ".join(f"{dialect.kind} ({dialect.api_versions[0]})" for dialect in _ALL)
+    wrong = [_refusal("/kind", kind, f'did you mean "{meant}"?' if meant else "the kind is not known here", accepted)]
     versions = [version for version, _ in DIALECTS if _group(version) == _group(api_version)]
     if versions and api_version not in versions:
         wrong.append(
             _refusal(
                 "/apiVersion",
                 api_version,
-                "the group is spoken in another version",
+                "the group has another version",
                 " or ".join(dict.fromkeys(versions)),
             )
         )

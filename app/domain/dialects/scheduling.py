@@ -4,19 +4,19 @@ from app.domain.dialects.base import Site
 from app.domain.plan import Manifest
 
 
-def scheduler_here(asked: str | None, site: Site) -> tuple[str | None, str | None]:
-    """The name of the requested scheduler in this cluster, and the requested name if the cluster has no such scheduler.
+def scheduler_here(requested: str | None, site: Site) -> tuple[str | None, str | None]:
+    """Return this cluster's name of a requested scheduler, and the requested name if the cluster lacks the scheduler.
 
-    The first is None for the default scheduler.
+    The first value is None for the default scheduler.
     """
-    if not asked:
+    if not requested:
         return None, None
-    here = site.schedulers.get(asked)
-    return here, None if here else asked
+    here = site.schedulers.get(requested)
+    return here, None if here else requested
 
 
 def with_own_scheduler(pod_spec: Manifest, site: Site) -> Manifest:
-    """The pod spec with its schedulerName mapped to the name in this cluster, if the site maps it."""
+    """Return the pod spec with its schedulerName mapped to the name in this cluster, if the site maps it."""
     named = pod_spec.get("schedulerName")
     if named is None or named not in site.schedulers:
         return pod_spec

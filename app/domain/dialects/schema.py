@@ -8,8 +8,8 @@ from typing_extensions import override
 from app.domain.dialects.spec_model import SpecModel
 
 
-class SpokenKind(Protocol):
-    """What of a kind is in its schema."""
+class DescribedKind(Protocol):
+    """The attributes of a kind that its schema contains."""
 
     @property
     def kind(self) -> str: ...
@@ -19,15 +19,15 @@ class SpokenKind(Protocol):
 
 
 class _Untitled(GenerateJsonSchema):
-    """Without the titles that pydantic makes of field names, which say nothing and misspell upstream's."""
+    """A generator that adds no titles: pydantic derives them from field names, in a spelling that is not upstream's."""
 
     @override
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
-def manifest_schema(dialect: SpokenKind, spec: type[SpecModel]) -> dict[str, Any]:
-    """Draft 2020-12. Pod templates are named by their Kubernetes type, not repeated."""
+def manifest_schema(kind: DescribedKind, spec: type[SpecModel]) -> dict[str, Any]:
+    """Return the JSON schema (draft 2020-12) of a kind's manifest. A pod template is named by its Kubernetes type."""
     body = spec.model_json_schema(by_alias=True, schema_generator=_Untitled)
     definitions = body.pop("$defs", {})
     texts = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -44,13 +44,13 @@ def manifest_schema(dialect: SpokenKind, spec: type[SpecModel]) -> dict[str, Any
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": dialect.kind,
+        "title": kind.kind,
         "type": "object",
         "additionalProperties": False,
         "required": ["apiVersion", "kind", "metadata", "spec"],
         "properties": {
-            "apiVersion": {"enum": list(dialect.api_versions)},
-            "kind": {"const": dialect.kind},
+            "apiVersion": {"enum": list(kind.api_versions)},
+            "kind": {"const": kind.kind},
             "metadata": metadata,
             "spec": body,
             "status": {"type": "object", "description": "Ignored."},

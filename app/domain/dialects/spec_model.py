@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from app.domain.errors import Problems, pointer_to, shorten
 
-# A longer name is no typo, and its comparison takes long.
+# A longer name is not a typing error, and comparing it takes long.
 _MAX_COMPARED: Final = 64
 _WRONG_TYPE: Final = {
     "int_type": "an integer",
@@ -49,9 +49,10 @@ class SpecModel(BaseModel):
 
 
 def read_spec(model: type[_Model], value: Any, pointer: str, problems: Problems) -> _Model | None:
-    """The value as a model, or None if its shape is wrong. Every error is reported.
+    """Return the value as a model, or None if its shape is wrong. Every error is added to `problems`.
 
-    A value whose only errors are unknown fields is read without them, so that its other errors are reported too.
+    If all errors are unknown fields, the value is read without these fields, so that the checks after this one can
+    report its other errors.
     """
     try:
         return model.model_validate(value)
@@ -59,18 +60,19 @@ def read_spec(model: type[_Model], value: Any, pointer: str, problems: Problems)
         errors = refused.errors(include_url=False, include_input=False)
     for error in errors:
         if problems.full:
-            problems.add(pointer, "TooManyErrors", "only counted: putting it into words would be for nobody")
+            problems.add(pointer, "TooManyErrors", "the error is counted and not listed")
         else:
-            _tell(model, error, pointer, problems)
+            _add_error(model, error, pointer, problems)
     if any(error["type"] != "extra_forbidden" for error in errors):
         return None
     return model.model_validate(_without(value, [error["loc"] for error in errors]))
 
 
 def read_in_part(model: type[_Model], value: Any) -> tuple[_Model, Sequence[tuple[str | int, ...]]] | None:
-    """The readable part of a value whose shape is wrong, and the places that were left out.
+    """Return the readable part of a value of the wrong shape, and the places that were left out.
 
-    The smallest optional fields that contain an error are left out; None if an error is in a required field only.
+    For each error, the deepest optional field that contains it is left out. The result is None if no optional field
+    contains an error.
     """
     try:
         return model.model_validate(value), ()
@@ -86,7 +88,7 @@ def read_in_part(model: type[_Model], value: Any) -> tuple[_Model, Sequence[tupl
 
 
 def _optional_field(model: type[SpecModel], location: tuple[str | int, ...]) -> tuple[str | int, ...] | None:
-    """The deepest optional field on the way to this place."""
+    """Return the location of the deepest optional field that contains this location; None if there is none."""
     here: Any = model
     found = None
     for depth, step in enumerate(location, start=1):
@@ -99,7 +101,7 @@ def _optional_field(model: type[SpecModel], location: tuple[str | int, ...]) -> 
 
 
 def _without(value: Any, locations: Sequence[tuple[str | int, ...]]) -> Any:
-    """A copy of the value that lacks the fields at these places."""
+    """Return a copy of the value without the fields at these locations."""
     here = {location[0] for location in locations if len(location) == 1}
     below: dict[str | int, list[tuple[str | int, ...]]] = {}
     for location in locations:
@@ -111,7 +113,7 @@ def _without(value: Any, locations: Sequence[tuple[str | int, ...]]) -> Any:
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that is most similar to a misspelt one; None if none is similar."""
+    """Return the known name that is most similar to a misspelt one; None if no name is similar."""
     if len(name) > _MAX_COMPARED:
         return None
     folded = {candidate.lower(): candidate for candidate in known}
@@ -120,13 +122,14 @@ def nearest(name: str, known: Sequence[str]) -> str | None:
 
 
 def add_unknown_field(problems: Problems, pointer: str, name: str, known: Sequence[str]) -> None:
-    """Refuse the field `name` at this pointer (its own, not its parent's), suggesting the one that was meant."""
-    meant = None if problems.full else nearest(name, known)  # it takes long, and nobody would read it
+    """Report the field `name` as unknown, with the most similar known name. `pointer` leads to the field itself."""
+    # The comparison is slow, and an error beyond the limit is only counted.
+    meant = None if problems.full else nearest(name, known)
     hint = f'; did you mean "{meant}"?' if meant else ""
     problems.add(pointer, "UnknownField", f'unknown field "{shorten(name)}"{hint}', "one of " + ", ".join(known))
 
 
-def _tell(model: type[SpecModel], error: Mapping[str, Any], base: str, problems: Problems) -> None:
+def _add_error(model: type[SpecModel], error: Mapping[str, Any], base: str, problems: Problems) -> None:
     location = error["loc"]
     pointer = pointer_to(base, *location)
     kind, context = error["type"], error.get("ctx", {})
@@ -149,7 +152,7 @@ def _tell(model: type[SpecModel], error: Mapping[str, Any], base: str, problems:
 
 
 def _fields_at(model: type[SpecModel], location: Sequence[str | int]) -> Sequence[str]:
-    """Names of the fields that the model at this place below `model` has."""
+    """Return the names of the fields of the model at this location inside `model`."""
     here: Any = model
     for step in location:
         here = _inside(here, step)

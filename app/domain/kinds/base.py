@@ -1,4 +1,4 @@
-"""What every kind of manifest provides, and what a kind provides whose manifests do not become pods."""
+"""The interfaces of kinds: `Kind`, which every kind implements, and `PodlessKind` for kinds without pods."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
@@ -28,17 +28,17 @@ class Kind(ABC):
 
     kind: ClassVar[str]
     api_versions: ClassVar[tuple[str, ...]]  # accepted values of `apiVersion`, the canonical one first
-    mutable_fields: ClassVar[tuple[str, ...]]  # JSON pointers that PUT and PATCH may change; a step * is any one
-    resource: ClassVar[str]  # the collection under which the API serves it, and its name in the feed
+    mutable_fields: ClassVar[tuple[str, ...]]  # JSON pointers that PUT and PATCH may change; * stands for any step
+    resource: ClassVar[str]  # the name of its collection in the API and in the feed
     supports_pause: ClassVar[bool] = False
 
     @abstractmethod
     def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
-        """Errors for what differs between two accepted manifests and may not."""
+        """Return an error for each immutable field in which two accepted manifests differ."""
 
     @abstractmethod
     def json_schema(self) -> dict[str, Any]:
-        """JSON schema of the manifest, for `GET /api/v1/kinds`."""
+        """Return the JSON schema of the manifest, for `GET /api/v1/kinds`."""
 
 
 class Figures(BaseModel):
@@ -51,7 +51,7 @@ class Figures(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the figures of an object may be made of. `gone` says that nothing of a deleted object is left."""
+    """The inputs of the figures of an object. `gone` says that no object in the cluster is left of a deleted one."""
 
     manifest: Manifest
     record: Any
@@ -61,32 +61,33 @@ class Facts:
 
 
 class PodlessKind(Kind):
-    """A kind without pods: a spec with its rules, and a record that its reconcile step keeps.
+    """A kind without pods: a spec with rules, and a record that its reconcile step writes.
 
-    What `has_objects` in the cluster keeps its name after a deletion until its reconcile step finds nothing left of it.
+    If the kind `has_objects` in the cluster, a deleted object keeps its name until its reconcile step finds that all
+    objects are gone.
     """
 
-    word: ClassVar[str]  # its name in operation ids, as sample_set
+    word: ClassVar[str]  # its name in operation ids, such as sample_set
     name_max: ClassVar[int] = DNS_LABEL_MAX
     has_objects: ClassVar[bool] = False
-    is_about_set: ClassVar[bool] = False  # lists can be filtered by the SampleSet that the objects are about
+    is_about_set: ClassVar[bool] = False  # whether its objects refer to a SampleSet, by which lists can be filtered
     record: ClassVar[type[Any]]  # a frozen dataclass with a `phase`, whose fields all have defaults
     phases: ClassVar[type[StrEnum]]
-    ended: ClassVar[frozenset[str]] = frozenset()  # phases in which there is nothing left to do
+    ended: ClassVar[frozenset[str]] = frozenset()  # its terminal phases
     figures: ClassVar[type[Figures]] = Figures
     example: ClassVar[Manifest]  # for the OpenAPI document
     example_patch: ClassVar[Manifest]
 
     @abstractmethod
     def accept(self, manifest: Manifest, limits: CacheLimits) -> Manifest:
-        """The manifest as it is stored, defaults filled in.
+        """Return the manifest as it is stored, with defaults.
 
         Raises:
-            InvalidManifest: with every error of the manifest.
+            InvalidManifest: the manifest is not valid; the error has every problem of it.
         """
 
     def set_name(self, manifest: Manifest) -> str:
-        """The SampleSet that an accepted manifest is about; its own name, if it is about none."""
+        """Return the name of the SampleSet that an accepted manifest refers to; without one, its own name."""
         return str(manifest["metadata"]["name"])
 
     def limits_of_edit(self, stored: Manifest, limits: CacheLimits) -> CacheLimits:  # noqa: ARG002  for kinds that widen
@@ -94,18 +95,18 @@ class PodlessKind(Kind):
         return limits
 
     def require_editable(self, record: Any) -> None:
-        """Raises Conflict for an object whose progress forbids every edit."""
+        """Raise Conflict if the progress of the object forbids every edit."""
 
     def frozen(self, record: Any, stored: Manifest, new: Manifest) -> Sequence[FieldError]:  # noqa: ARG002  as above
-        """Errors for changes that the object's progress forbids."""
+        """Return errors for changes that the progress of the object forbids."""
         return ()
 
     def shown(self, facts: Facts) -> Figures:  # noqa: ARG002  as above
-        """The kind's own part of the status."""
+        """Return the part of the status that only this kind has."""
         return self.figures()
 
     def native_status(self, record: Any) -> dict[str, Any]:
-        """The status object as the kind's own system shows it."""
+        """Return the status object as the kind's own system shows it."""
         return {"phase": str(record.phase)}
 
     def conditions(

@@ -1,4 +1,4 @@
-"""The name and the namespace of a posted manifest: a name drawn for generateName, and the namespace of the path."""
+"""Completes the metadata of a posted manifest: a name generated from generateName, and the namespace of the path."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -15,12 +15,12 @@ Suffix: TypeAlias = Callable[[], str]
 
 
 def generated_name(base: str, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> str:
-    """The base with a new suffix, within `name_max` characters."""
+    """Return the base with a new suffix, within `name_max` characters."""
     return base[: name_max - SUFFIX_LENGTH] + suffix()
 
 
 def named(document: Manifest, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> tuple[Manifest, bool]:
-    """The document with a name drawn from its generateName if it has no name, and whether one was drawn."""
+    """Return the document with a name, and whether the name was generated from its generateName."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or metadata.get("name") is not None:
         return document, False
@@ -31,7 +31,7 @@ def named(document: Manifest, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> 
 
 
 def placed(document: Manifest, namespace: str) -> Manifest:
-    """The document, if it names the namespace of the path or none.
+    """Return the document if it names no namespace or that of the path.
 
     Raises:
         InvalidManifest: the document names another namespace.

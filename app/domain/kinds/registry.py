@@ -1,4 +1,4 @@
-"""The registry: every kind of manifest that the gateway accepts."""
+"""The registry of all kinds that the gateway accepts."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,16 +14,16 @@ PODLESS_KINDS: Final[dict[str, PodlessKind]] = {kind.kind: kind for kind in (SAM
 
 
 def registered() -> Mapping[str, Kind]:
-    """Every kind by its name."""
+    """Return all kinds by name."""
     kinds: list[Kind] = [*DIALECTS.values(), *PODLESS_KINDS.values()]
     return {kind.kind: kind for kind in kinds}
 
 
 def refuse_wrong_route(document: Manifest, resource: str, namespace: str) -> None:
-    """Refuse a document of a known kind that another resource serves.
+    """Refuse a document of a known kind that belongs to another resource.
 
     Raises:
-        InvalidManifest: naming the route of that kind.
+        InvalidManifest: the error names the route of that kind.
     """
     kind = document.get("kind")
     found = registered().get(kind) if isinstance(kind, str) else None

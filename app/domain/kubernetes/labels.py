@@ -5,7 +5,7 @@ Invariant: no other module spells these keys, so the readers and the writers of 
 
 PREFIX = "jobgate.dev/"
 
-INSTALLATION = PREFIX + "installation"  # id of the database that owns the object; two jobgates never mix
+INSTALLATION = PREFIX + "installation"  # id of the database that the object belongs to
 JOB_UID = PREFIX + "job-uid"
 KIND = PREFIX + "kind"
 TASK = PREFIX + "task"
@@ -13,7 +13,7 @@ TASK_RANK = PREFIX + "task-rank"
 GLOBAL_RANK = PREFIX + "global-rank"
 ATTEMPT = PREFIX + "attempt"
 SAMPLE_SET_UID = PREFIX + "sample-set-uid"
-SAMPLE_SET_NAMESPACE = PREFIX + "sample-set-namespace"  # of what is cluster-wide, when the namespace is gone
+SAMPLE_SET_NAMESPACE = PREFIX + "sample-set-namespace"  # on a PersistentVolume, which has no namespace
 
 GENERATION = PREFIX + "generation"  # annotation on the anchor
 TERMINAL_PHASE = PREFIX + "terminal-phase"  # annotation on the anchor, once the job has ended
@@ -38,5 +38,5 @@ CLIENT_ANNOTATIONS = frozenset(
 
 
 def anchor_name(job_uid: str) -> str:
-    """Name of the ConfigMap that owns every other object of the job."""
+    """Return the name of the anchor, the ConfigMap that owns every other object of the job."""
     return f"jobgate-{job_uid}"

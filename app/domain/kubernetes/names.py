@@ -1,4 +1,4 @@
-"""The syntax of Kubernetes names and labels. Each check returns None, or a sentence in Kubernetes' own words."""
+"""Checks the syntax of Kubernetes names and labels. Each check returns None, or the error message of Kubernetes."""
 
 import re
 
@@ -102,7 +102,7 @@ def label_key(key: str) -> str | None:
 
 
 def annotation_key(key: str) -> str | None:
-    """Check the key of an annotation: as of a label, but in any case."""
+    """Check the key of an annotation like that of a label, but without regard to upper and lower case."""
     return label_key(key.lower())
 
 

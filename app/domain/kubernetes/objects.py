@@ -36,7 +36,7 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def version(self) -> int:
-        """The resource version as the integer that it officially is (KEP-5504); 0 when it is none."""
+        """The resource version as an integer, which KEP-5504 guarantees it to be; 0 if it is absent."""
         return int(self.resource_version) if self.resource_version.isdecimal() else 0
 
 
@@ -67,7 +67,7 @@ class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ContainerState(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """At most one of the three is set; none means waiting."""
+    """The state of a container. At most one field is set; none means waiting."""
 
     waiting: Waiting | None = None
     running: Running | None = None
@@ -91,7 +91,7 @@ class ContainerStatus(
 
 
 class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The name of a container, and whether it is a sidecar (`restartPolicy: Always`)."""
+    """The name of a container, and its restart policy, which is `Always` for a sidecar."""
 
     name: str = ""
     restart_policy: str = ""
@@ -181,7 +181,7 @@ class EventSeries(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """An event of core/v1, written by either generation of recorders."""
+    """An Event of core/v1. Older recorders set the timestamps and count, newer ones `event_time` and `series`."""
 
     metadata: Metadata = Metadata()
     involved_object: ObjectReference = ObjectReference()
@@ -198,7 +198,7 @@ class Event(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def last_seen(self) -> datetime | None:
-        """When it last happened, in whichever field its recorder wrote that."""
+        """When it last happened, from the field that its recorder sets."""
         observed = self.series.last_observed_time if self.series else None
         return observed or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
 

@@ -1,7 +1,8 @@
-"""Kubernetes quantities: "500m", "1.5Gi", "12e6". Exact, and bounded whatever the text.
+"""Parses Kubernetes quantities such as "500m", "1.5Gi" and "12e6". Values are exact, and the time is bounded.
 
-As upstream's ParseQuantity: what is finer than a nano is rounded away from zero, and a binary quantity is capped at
-2^63-1. Narrower in two ways that no real manifest meets: a number needs a digit, and exponents end at 100.
+As in Kubernetes' ParseQuantity, digits beyond nano are rounded away from zero, and a binary quantity is capped at
+2^63-1. The parser is stricter in two points that no real manifest needs: a number has a digit, and an exponent is 100
+or less.
 """
 
 import re
@@ -9,7 +10,7 @@ from decimal import ROUND_CEILING, ROUND_UP, Context, Decimal
 
 from app.domain.errors import InvalidManifest, shorten
 
-# The same pattern is the schema's, so that both agree on what a quantity is.
+# The JSON schema of pod templates uses this pattern too, so that both accept the same quantities.
 QUANTITY_PATTERN = (
     r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
     r"(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$"
@@ -26,7 +27,7 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _SUFFIX_OF_POWER = {power: suffix for suffix, power in _DECIMAL.items()}
 _SUFFIX_OF_KIBI = {power: suffix for suffix, power in _BINARY.items()} | {0: ""}
-# Enough digits for 64 digits times 2^60 or 10^100, and nanos: the context itself never rounds.
+# Enough digits for a number of 64 digits times 2^60 or 10^100, with nanos, so that the context never rounds.
 _EXACT = Context(prec=300)
 
 
@@ -62,17 +63,17 @@ def _invalid(text: str) -> InvalidManifest:
 
 
 def milli_cpu(quantity: Decimal) -> int:
-    """Thousandths of a CPU, rounded up as the scheduler does."""
+    """Return thousandths of a CPU, rounded up like the scheduler does."""
     return int(_EXACT.multiply(quantity, Decimal(1000)).to_integral_value(ROUND_CEILING))
 
 
 def whole(quantity: Decimal) -> int:
-    """Bytes or pieces, rounded up as the scheduler does."""
+    """Return bytes or devices, rounded up like the scheduler does."""
     return int(quantity.to_integral_value(ROUND_CEILING))
 
 
 def format_quantity(quantity: Decimal, *, binary: bool = False) -> str:
-    """Write in Kubernetes' canonical form: no fraction, the largest suffix that loses nothing."""
+    """Return the canonical form of Kubernetes: no fraction, and the largest suffix with which the value is exact."""
     if quantity == 0:
         return "0"
     integral = quantity == quantity.to_integral_value()

@@ -2,7 +2,7 @@
 
     text ─▶ tokens ─▶ requirements ─▶ matches(labels), or SQL, or the text again
 
-A requirement `a=b` is kept as `a in (b)` and `a!=b` as `a notin (b)`: they mean the same, absent labels included.
+A requirement `a=b` is represented as `a in (b)` and `a!=b` as `a notin (b)`, which also treat absent labels alike.
 """
 
 import re
@@ -22,7 +22,7 @@ _SYMBOLS = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">", _END))
 
 
 class Operator(StrEnum):
-    """How a requirement compares; the words are those of a LabelSelector's matchExpressions."""
+    """How a requirement compares, with the operators of a LabelSelector's matchExpressions."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -52,7 +52,11 @@ class Requirement:
 
 
 def parse_selector(text: str, pointer: str = "") -> tuple[Requirement, ...]:
-    """Parse; the empty text selects everything. Raises InvalidManifest with the code InvalidSelector."""
+    """Parse a selector. The empty text selects everything.
+
+    Raises:
+        InvalidManifest: the text is not a selector; the code is InvalidSelector.
+    """
     if len(text) > MAX_SELECTOR_LENGTH:
         raise _invalid(pointer, f"the selector is longer than {MAX_SELECTOR_LENGTH} characters")
     parser = _Parser(_TOKEN.findall(text), pointer)

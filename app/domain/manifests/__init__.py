@@ -1,4 +1,4 @@
 """Renders plans as Kubernetes objects in plain dicts.
 
-Nothing here knows kinds. The anchor owns every other object of a job, so its deletion deletes all.
+The modules do not depend on kinds. The anchor owns every other object of a job, so its deletion deletes all.
 """

@@ -49,7 +49,7 @@ def hosts_manifest(plan: JobPlan, hosts: HostsPlan, anchor_uid: str | None) -> M
 
 
 def hosts_data(plan: JobPlan, hosts: HostsPlan) -> dict[str, str]:
-    """A JSON file for programs, and a text file for each task: a comment with the generation, then one host a line."""
+    """Return the files of the list: a JSON file, and for each task a text file with a comment and one host per line."""
     generation = plan.identity.generation
     whole = msgspec.json.encode({"generation": generation, "hosts": hosts.hosts}).decode()
     lines = {

@@ -7,7 +7,7 @@ from app.domain.plan import JobIdentity, Manifest
 
 
 def job_labels(identity: JobIdentity) -> dict[str, str]:
-    """The labels by which jobgate finds the objects of a job and of an installation."""
+    """Return the labels by which jobgate finds the objects of a job and of an installation."""
     return {
         labels.INSTALLATION: identity.installation,
         labels.JOB_UID: identity.uid,
@@ -19,7 +19,7 @@ def job_labels(identity: JobIdentity) -> dict[str, str]:
 
 
 def owned_metadata(identity: JobIdentity, name: str, own_labels: Mapping[str, str], anchor_uid: str | None) -> Manifest:
-    """The metadata of an object that the anchor owns; without the uid of the anchor (a dry run) it has no owner.
+    """Return the metadata of an object that the anchor owns; without the uid of the anchor (a dry run) it has no owner.
 
     The owner is a controller (`controller: true`): otherwise a ReplicaSet may adopt the pods, and a drain refuses to
     evict them.

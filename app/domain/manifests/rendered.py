@@ -13,10 +13,10 @@ from app.domain.reservations.name_ranges import NameKind, NameRange, merged, num
 def objects_of(
     plan: JobPlan, anchor_uid: str | None = None, *, start: int = 0, task: str | None = None
 ) -> Iterator[Manifest]:
-    """The objects of a first attempt in the order of creation, each rendered when it is asked for.
+    """Yield the objects of first attempts in the order of creation. Each is rendered when the iterator reaches it.
 
-    `start` leaves out so many objects. With `task` only the objects of its replicas are shown. Before the anchor
-    exists, nothing names an owner.
+    The first `start` objects are skipped. With `task`, only the objects of its replicas are yielded. Without the uid of
+    the anchor (a dry run), the objects have no owner.
     """
     if task is None:
         shared = _shared_objects(plan, anchor_uid)
@@ -34,12 +34,15 @@ def objects_of(
 
 
 def count_objects(plan: JobPlan) -> int:
-    """How many objects `objects_of` yields for the whole plan."""
+    """Return the number of objects that `objects_of` yields for the whole plan."""
     return len(_shared_objects(plan, None)) + sum(task.size * (2 if task.own_services else 1) for task in plan.tasks)
 
 
 def sample_objects(plan: JobPlan, most: int) -> Iterator[Manifest]:
-    """The objects of the job itself, then those of the first replicas of every task: `most` in all, or one of each."""
+    """Yield the shared objects and those of the first replicas of every task, about `most` in all.
+
+    Every task with replicas has at least one replica among them.
+    """
     shared = _shared_objects(plan, None)
     yield from shared
     tasks = [task for task in plan.tasks if task.size]
@@ -53,13 +56,13 @@ def sample_objects(plan: JobPlan, most: int) -> Iterator[Manifest]:
 
 
 def _objects_of_replica(plan: JobPlan, replica: ReplicaPlan, anchor_uid: str | None) -> list[Manifest]:
-    """The Service of a replica, if it has one, and the pod of its first attempt."""
+    """Return the Service of a replica, if it has one, and the pod of its first attempt."""
     service = [] if replica.service is None else [service_manifest(plan, replica.service, anchor_uid)]
     return [*service, pod_manifest(plan, replica, 1, anchor_uid)]
 
 
 def _shared_objects(plan: JobPlan, anchor_uid: str | None) -> list[Manifest]:
-    """The objects that all replicas share."""
+    """Return the objects that all replicas share."""
     objects = [anchor_manifest(plan)]
     objects += [service_manifest(plan, service, anchor_uid) for service in plan.services]
     if plan.gang is not None:
@@ -70,7 +73,7 @@ def _shared_objects(plan: JobPlan, anchor_uid: str | None) -> list[Manifest]:
 
 
 def pod_bytes(plan: JobPlan) -> dict[str, int]:
-    """The size of the largest pod of each task with replicas: that of the last rank, whose numbers are the longest."""
+    """Return the size in bytes of the largest pod of each task, that of the last rank, which has the most digits."""
     no_uid = "00000000-0000-0000-0000-000000000000"
     return {
         task.name: len(msgspec.json.encode(pod_manifest(plan, task.render(task.size - 1), 1, no_uid)))
@@ -80,7 +83,7 @@ def pod_bytes(plan: JobPlan) -> dict[str, int]:
 
 
 def reserved_names(plan: JobPlan) -> list[NameRange]:
-    """The names that no other live job of the namespace may use, including the name of the job."""
+    """Return the names that no other live job of the namespace may use, including the name of the job."""
     reserved = [NameRange(NameKind.JOB, plan.identity.name), *plan.spare_pods]
     reserved += [NameRange(NameKind.SERVICE, service.name) for service in plan.services]
     for task in plan.tasks:
@@ -91,12 +94,15 @@ def reserved_names(plan: JobPlan) -> list[NameRange]:
 
 
 def names_added(before: JobPlan, after: JobPlan) -> list[NameRange]:
-    """The names that an edited job must reserve in addition."""
+    """Return the names that an edited job must reserve in addition."""
     return without(reserved_names(after), reserved_names(before))
 
 
 def _names_of_task(task: TaskPlan) -> list[NameRange]:
-    """The names of the replicas of a task. They end in the rank, so the first and the last name determine the range."""
+    """Return the names of the replicas of a task.
+
+    They end in the rank, so the first and the last name determine the range.
+    """
     if not task.size:
         return []
     kinds = (NameKind.POD, NameKind.SERVICE) if task.own_services else (NameKind.POD,)

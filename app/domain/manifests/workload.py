@@ -6,7 +6,7 @@ from app.domain.plan import GangPlan, JobPlan, Manifest, ReplicaPlan, ServicePla
 
 
 def pod_manifest(plan: JobPlan, replica: ReplicaPlan, attempt: int, anchor_uid: str | None) -> Manifest:
-    """The pod of an attempt. Its finalizer keeps it until its end is recorded, whoever deletes it."""
+    """Return the pod of an attempt. Its finalizer keeps a deleted pod until its evidence is stored."""
     template = replica.template
     own = template.get("metadata") or {}
     pod_labels = {**(own.get("labels") or {}), **replica.labels, **_labels(replica, attempt)}
@@ -31,7 +31,10 @@ def _labels(replica: ReplicaPlan, attempt: int) -> dict[str, str]:
 
 
 def service_manifest(plan: JobPlan, service: ServicePlan, anchor_uid: str | None) -> Manifest:
-    """A Service. It publishes addresses that are not ready: replicas connect to one another before they are ready."""
+    """Return a Service.
+
+    It publishes addresses that are not ready: replicas connect to one another before they are ready.
+    """
     spec: Manifest = {
         "publishNotReadyAddresses": True,
         "selector": {**service.selector, labels.JOB_UID: plan.identity.uid},

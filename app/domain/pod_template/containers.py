@@ -17,7 +17,7 @@ _FIELD_PATH = re.compile(
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOKS = ("postStart", "preStop")
-# What the API server fills in for terminationGracePeriodSeconds.
+# The API server's default of terminationGracePeriodSeconds.
 DEFAULT_GRACE = 30
 RELATIVE = "a relative path without '..'"
 _HOOK_HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
@@ -25,7 +25,7 @@ _HOOK_HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodScope:
-    """What the containers of one pod share; `host_ports` fills as they are checked."""
+    """Values that the checks of a pod's containers share. The checks add each host port to `host_ports`."""
 
     volumes: frozenset[str]
     claims: frozenset[str]
@@ -37,7 +37,7 @@ class PodScope:
 def check_container(
     container: Mapping, here: str, problems: Problems, facts: PodScope, *, runs_to_completion: bool
 ) -> None:
-    """Check one container; an init container that is no sidecar has neither probes nor hooks."""
+    """Check one container. A container that `runs_to_completion` cannot have probes or hooks."""
     _check_image(container, here, problems)
     _check_env(container, here, problems)
     _check_mounts(container, here, problems, facts.volumes)

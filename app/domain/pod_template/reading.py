@@ -13,7 +13,7 @@ def mapping(value: JsonValue) -> Mapping:
 
 
 def items(owner: Mapping, name: str, pointer: str) -> Iterator[tuple[Mapping, str]]:
-    """Each object of the list `name`, with its pointer."""
+    """Yield each object of the list `name`, with its pointer."""
     values = owner.get(name)
     if not isinstance(values, list):
         return
@@ -28,5 +28,5 @@ def text(owner: Mapping, name: str) -> str:
 
 
 def given(owner: Mapping, names: tuple[str, ...]) -> list[str]:
-    """Which of these fields are set."""
+    """Return which of these fields are set."""
     return [name for name in names if owner.get(name) is not None]

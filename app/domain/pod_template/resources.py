@@ -14,14 +14,14 @@ _NAME_ACCEPTED = "cpu, memory, ephemeral-storage, hugepages-<size>, or an extend
 
 
 def check_resources(resources: JsonValue, pointer: str, problems: Problems, *, extended: bool = True) -> None:
-    """Check requests and limits; those of a pod as a whole know no extended resources."""
+    """Check requests and limits. Those of a pod as a whole cannot have extended resources."""
     limits = _quantities(mapping(resources).get("limits"), pointer_to(pointer, "limits"), problems, extended=extended)
     requests = _quantities(
         mapping(resources).get("requests"), pointer_to(pointer, "requests"), problems, extended=extended
     )
     named = limits | requests
     if any(name.startswith(_HUGE_PAGES) for name in named) and not named.keys() & {"cpu", "memory"}:
-        problems.add(pointer, "Required", "huge pages need cpu or memory beside them", "a limit of cpu or memory")
+        problems.add(pointer, "Required", "huge pages also need cpu or memory", "a limit of cpu or memory")
     for name, requested in requests.items():
         here = pointer_to(pointer, "requests", name)
         limit = limits.get(name)
@@ -36,7 +36,7 @@ def check_resources(resources: JsonValue, pointer: str, problems: Problems, *, e
 
 
 def check_amount(owner: Mapping, path: tuple[str, str], pointer: str, problems: Problems) -> None:
-    """Check one quantity that may not be negative, two steps down."""
+    """Report the quantity at this path of two steps if it is negative."""
     quantity = _quantity(mapping(owner.get(path[0])).get(path[1]))
     if quantity is not None and quantity < 0:
         problems.add(pointer_to(pointer, *path), "OutOfRange", f"{path[1]} must not be negative", "0 or more")
@@ -62,7 +62,7 @@ def _quantities(amounts: JsonValue, pointer: str, problems: Problems, *, extende
 
 
 def _quantity(value: JsonValue) -> Decimal | None:
-    """Parse; what is no quantity at all was reported by the schema."""
+    """Return the value of a quantity, or None if it is not valid, which the schema has reported."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:

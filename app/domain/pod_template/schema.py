@@ -141,7 +141,7 @@ def _accepted_by(error: jsonschema_rs.ValidationError, name: str) -> str:
 
 
 def _schema_at(path: list[str | int]) -> dict[str, Any]:
-    """The schema at the path of an instance; empty if the path is unknown."""
+    """Return the schema at the path of an instance; empty if the path is unknown."""
     schema = _resolved(_SCHEMA)
     for step in path:
         if isinstance(step, int):

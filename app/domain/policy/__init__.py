@@ -1,7 +1,7 @@
-"""Which pod templates an installation accepts: the Pod Security Standards of Kubernetes, and rules of jobgate's own.
+"""The pod policy: the Pod Security Standards of Kubernetes, and further controls of jobgate.
 
-The checks are pure functions of a template as its user wrote it. What the installation's own configuration adds to a
-pod later (accelerators, schedulers, the containers of a SampleSet's servers) is not checked.
+The checks are pure functions of a template as its user wrote it. Additions from the configuration of the installation
+(accelerators, schedulers, the runtime servers of SampleSets) are not checked.
 """
 
 from app.domain.policy.pod_policy import PodPolicy

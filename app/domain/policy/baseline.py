@@ -60,7 +60,7 @@ def host_process(pod: PodTemplate) -> Iterator[Finding]:
 
 
 def host_namespace(field: str, what: str) -> Check:
-    """The check that a pod does not share this namespace of the node."""
+    """Return a check that reports a pod which shares this namespace of the node."""
 
     def check(pod: PodTemplate) -> Iterator[Finding]:
         if pod.spec.value.get(field) is True:
@@ -103,7 +103,7 @@ def host_ports(pod: PodTemplate) -> Iterator[Finding]:
 
 
 def host_probes(pod: PodTemplate) -> Iterator[Finding]:
-    """The kubelet sends probes and hooks from the node's network, so they must stay at the pod's own address."""
+    """Report probes and hooks with a host. The kubelet would connect to that host from the network of the node."""
     for container in pod.containers:
         if _HANDLERS.isdisjoint(container.value):
             continue
@@ -154,7 +154,7 @@ def sysctls(pod: PodTemplate) -> Iterator[Finding]:
 
 
 def proc_mount(pod: PodTemplate) -> Iterator[Finding]:
-    """In a user namespace of the pod's own, an unmasked /proc shows nothing of the node."""
+    """Report an unmasked /proc, unless the pod has a user namespace, in which /proc shows nothing of the node."""
     return iter(()) if pod.has_own_users else masked_proc(pod)
 
 

@@ -1,4 +1,4 @@
-"""Controls of jobgate's own, for fields by which a pod gets rights or a place that its namespace does not have."""
+"""Further controls of jobgate, for fields that give a pod rights or a node that its namespace does not have."""
 
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -11,7 +11,7 @@ DEFAULT_SERVICE_ACCOUNT: Final = "default"
 ANY: Final = "*"
 # Kubernetes reserves this prefix for priority classes of its own.
 _SYSTEM_PRIORITY: Final = "system-"
-# Read by the kubelet, by container runtimes, network plugins and sidecar injectors, which trust whoever wrote them.
+# The kubelet, container runtimes, network plugins and sidecar injectors obey these annotations without further checks.
 _TRUSTED_ANNOTATIONS: Final = (
     "kubernetes.io/config.",
     "io.kubernetes.cri-o.",
@@ -23,7 +23,7 @@ _TRUSTED_ANNOTATIONS: Final = (
     "inject.istio.io/",
 )
 _HARMLESS_ANNOTATIONS: Final = frozenset({"sidecar.istio.io/inject"})
-# Multus attaches networks by these; a reference may name another namespace, as ns/name or in JSON.
+# Multus attaches networks by these annotations. A reference can name another namespace, as ns/name or in JSON.
 _NETWORK_ANNOTATIONS: Final = ("k8s.v1.cni.cncf.io/", "v1.multus-cni.io/")
 
 
@@ -41,7 +41,7 @@ def priority_class(pod: PodTemplate) -> Iterator[Finding]:
 
 
 def service_account(allowed: Collection[str]) -> Check:
-    """The check that a pod runs as one of these service accounts, or as `default`."""
+    """Return a check that reports a pod with another service account than these or `default`."""
 
     def check(pod: PodTemplate) -> Iterator[Finding]:
         accepted = "one of " + ", ".join(sorted({DEFAULT_SERVICE_ACCOUNT, *allowed}))

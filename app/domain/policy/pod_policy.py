@@ -1,4 +1,4 @@
-"""The policy of an installation, and what violates it."""
+"""The pod policy of an installation, and how templates are checked against it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,12 @@ from app.domain.policy.template import Check, DeclaredTemplate, PodTemplate
 
 @dataclass(frozen=True, kw_only=True)
 class PodPolicy:
-    """`allow` names controls that are not enforced. `service_accounts` may be named besides `default`; * is any.
+    """The configuration of the pod policy.
 
-    `user_namespaces` says that the cluster runs each pod with `hostUsers: false` in a user namespace of its own, so
-    such a pod may run as root. A cluster without this feature drops the field and runs the pod with the users of the
-    node, so without this promise the field lifts no control.
+    The controls of `allow` are not enforced. Pods may use the `service_accounts` and `default`; * stands for any.
+    `user_namespaces` says that the cluster runs each pod with `hostUsers: false` in its own user namespace, so that
+    such a pod may run as root. A cluster without this feature ignores the field and runs the pod with the users of the
+    node, so by default the field lifts no control.
     """
 
     level: Level = Level.BASELINE
@@ -32,8 +33,8 @@ class PodPolicy:
     def violations(
         self, templates: Iterable[DeclaredTemplate], exempt: frozenset[str] = frozenset()
     ) -> Iterator[FieldError]:
-        """What violates the controls, except those that are exempt. Fields that several templates share come once."""
-        told: set[FieldError] = set()
+        """Yield an error for each field that violates a control which is not exempt. No error is repeated."""
+        found_before: set[FieldError] = set()
         for declared in templates:
             pod = PodTemplate(declared.template, user_namespaces=self.user_namespaces)
             for name, check in self.checks.items():
@@ -42,8 +43,8 @@ class PodPolicy:
                 for found in check(pod):
                     pointer = declared.locate(found.pointer)
                     error = FieldError(pointer=pointer, code=name, detail=found.detail, accepted=found.accepted)
-                    if error not in told:
-                        told.add(error)
+                    if error not in found_before:
+                        found_before.add(error)
                         yield error
 
     def refuse_violations(
@@ -53,10 +54,10 @@ class PodPolicy:
         exempt: frozenset[str] = frozenset(),
         before: Sequence[DeclaredTemplate] = (),
     ) -> None:
-        """Refuse templates that violate the policy in places where `before`, the stored ones, did not.
+        """Refuse templates that violate the policy where the stored templates, `before`, did not.
 
         Raises:
-            Forbidden: with every violation.
+            Forbidden: the error has every new violation.
         """
         problems = Problems()
         old = {(error.code, error.pointer) for error in self.violations(before)} if before else set()

@@ -1,4 +1,4 @@
-"""What the restricted level of the Pod Security Standards demands beyond baseline, as Kubernetes 1.36 evaluates it."""
+"""The checks of the restricted level of the Pod Security Standards beyond baseline, as Kubernetes 1.36 evaluates it."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -24,7 +24,7 @@ _CAPABILITIES: Final = frozenset({"NET_BIND_SERVICE"})
 
 
 def volume_types(pod: PodTemplate) -> Iterator[Finding]:
-    """A volume without a source is an emptyDir."""
+    """Report volumes of other types. A volume without a source is an emptyDir."""
     for volume in pod.volumes:
         for name, source in volume.value.items():
             if name != "name" and source is not None and name not in _VOLUME_TYPES:
@@ -65,7 +65,7 @@ def run_as_user(pod: PodTemplate) -> Iterator[Finding]:
 
 
 def seccomp(pod: PodTemplate) -> Iterator[Finding]:
-    """A container without a profile takes that of the pod, and one of them must have one."""
+    """Report containers without a seccomp profile of their own or of the pod."""
     if pod.is_windows:
         return
     accepted = "RuntimeDefault or Localhost"

@@ -1,4 +1,4 @@
-"""The controls, named after those of the Pod Security Standards. Their names are error codes and values of settings."""
+"""The table of controls. Names follow the Pod Security Standards, and are error codes and values of settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from app.domain.policy.template import Check
 
 
 class Level(StrEnum):
-    """A level of the Pod Security Standards. Each demands what the one before it demands."""
+    """A level of the Pod Security Standards. Each level includes the controls of the level before it."""
 
     PRIVILEGED = "privileged"
     BASELINE = "baseline"
@@ -20,7 +20,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """`title` is the control's name in the Pod Security Standards. At its level, it takes the place of `replaces`."""
+    """A control. `title` is its name in the Pod Security Standards. At its level it replaces the control `replaces`."""
 
     name: str
     title: str
@@ -74,7 +74,7 @@ NAMES: Final = frozenset({*CONTROLS, *JOBGATE_CONTROLS})
 
 
 def checks_of(level: Level) -> dict[str, Check]:
-    """The checks that a level demands, and those of jobgate's own that need no setting, by name."""
+    """Return the checks of a level by name, with jobgate's own except the one of service accounts."""
     order = list(Level)
     demanded = [control for control in CONTROLS.values() if order.index(control.level) <= order.index(level)]
     replaced = {control.replaces for control in demanded}

@@ -1,7 +1,7 @@
-"""A pod template as the checks of the policy read it. Every pointer is relative to the template.
+"""A pod template in the form that the checks of the policy read. Every pointer is relative to the template.
 
-Each submission is checked, so what most checks look at is found once for each template. Pointers are joined without
-escaping, which names of fields of the Kubernetes API do not need.
+The policy checks each submission, so the parts that most checks read are computed once for each template. Pointers are
+joined without escaping, since field names of the Kubernetes API do not need it.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,15 +24,15 @@ class TemplateObject(NamedTuple):
     pointer: str
 
     def at(self, *steps: str | int) -> str:
-        """The pointer to a field of the Kubernetes API, or to an item of a list."""
+        """Return the pointer to a field of the Kubernetes API, or to an item of a list."""
         return "/".join([self.pointer, *map(str, steps)])
 
     def child(self, name: str) -> "TemplateObject":
-        """The object of that name; an absent one is empty."""
+        """Return the object in this field; empty if the field is absent."""
         return TemplateObject(mapping(self.value.get(name)), f"{self.pointer}/{name}")
 
     def items(self, name: str) -> "Iterator[TemplateObject]":
-        """The objects of the list of that name."""
+        """Yield the objects of the list in this field."""
         values = self.value.get(name)
         for index, value in enumerate(values if isinstance(values, list) else ()):
             if isinstance(value, dict):
@@ -51,9 +51,9 @@ Check: TypeAlias = Callable[["PodTemplate"], Iterator[Finding]]
 
 
 class PodTemplate:
-    """`contexts` are the security contexts that are given: that of the pod first, then `container_contexts`.
+    """The parts of a pod template. `contexts` are all security contexts: that of the pod, then `container_contexts`.
 
-    `has_own_users` says whether the pod has a user namespace of its own, in which root is not root of the node.
+    `has_own_users` says whether the pod has its own user namespace, in which root is not root of the node.
     """
 
     __slots__ = (
@@ -74,18 +74,18 @@ class PodTemplate:
 
     @property
     def is_windows(self) -> bool:
-        """Whether the pod says so itself; Linux controls have no meaning for it."""
+        """Whether the pod declares the operating system Windows, to which controls for Linux do not apply."""
         return text(self.spec.child("os").value, "name") == "windows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredTemplate:
-    """`locate` makes a pointer into the template a pointer into the posted document."""
+    """A pod template that a manifest declares. `locate` maps pointers into it to pointers into the posted document."""
 
     template: Manifest
     locate: Callable[[str], str]
 
     @classmethod
     def written_at(cls, template: Manifest, base: str) -> "DeclaredTemplate":
-        """A template that the document contains as it is, at that place."""
+        """Return a template that the document contains unchanged at the pointer `base`."""
         return cls(template=template, locate=lambda pointer: base + pointer)

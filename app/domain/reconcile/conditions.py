@@ -11,13 +11,13 @@ from app.domain.vocabulary import ConditionType, JobPhase
 
 ENDED_BADLY = (JobPhase.FAILED, JobPhase.TIMED_OUT)
 _FOLLOWED = frozenset({ConditionType.SCHEDULER_UNAVAILABLE})
-FOUND = ("SchedulerFound", "this cluster has the scheduler that was asked for")
+FOUND = ("SchedulerFound", "this cluster has the requested scheduler")
 
 
-def conclude(
+def job_conditions(
     status: JobStatus, plan: JobPlan, replicas: Mapping[Rank, Replica], now: datetime, *, gang_available: bool
 ) -> tuple[Condition, ...]:
-    """The conditions that have been True at least once."""
+    """Return the conditions of a job. A condition appears once it has been True."""
     wanted: dict[ConditionType, tuple[bool, str, str]] = {}
     if status.initialized_at is not None:
         wanted[ConditionType.INITIALIZED] = (True, "Initialized", "every replica's pod has been created")
@@ -38,13 +38,13 @@ def conclude(
         if lacks or known:
             wanted[ConditionType.SCHEDULER_UNAVAILABLE] = (bool(lacks), *(lacks or FOUND))
     elif plan.missing_scheduler is not None:
-        message = f"no scheduler here is known as {plan.missing_scheduler}: the default one places the replicas"
+        message = f"this cluster has no scheduler {plan.missing_scheduler}: the default one places the replicas"
         wanted[ConditionType.SCHEDULER_UNAVAILABLE] = (True, "NoScheduler", message)
     return merged(status.conditions, wanted, now, status.observed_generation)
 
 
 def _scheduler_lacks(gang: GangPlan, *, gang_available: bool) -> tuple[str, str] | None:
-    """The reason and message of the condition SchedulerUnavailable; None if the cluster has what the job asks for."""
+    """Return reason and message of the condition SchedulerUnavailable; None if the cluster has the scheduler."""
     api = f"{gang.api_version} {gang.kind}"
     if gang.scheduler_name and gang_available:
         return None
@@ -65,20 +65,21 @@ def merged(
 ) -> tuple[Condition, ...]:
     """Return the wanted conditions. A condition keeps its time, reason and message until its status changes.
 
-    Conditions of `followed` take the wanted reason and message at once, and keep only the time.
+    Conditions of `followed` always get the wanted reason and message, since the obstacle that they describe can change
+    while their status stays.
     """
     known = {condition.type: condition for condition in before}
     conditions: list[Condition] = []
     for type_, (holds, reason, message) in wanted.items():
-        word = str(holds)
+        state = str(holds)
         old = known.get(type_)
-        if old is not None and old.status == word:
+        if old is not None and old.status == state:
             conditions.append(replace(old, reason=reason, message=message) if type_ in followed else old)
             continue
         conditions.append(
             Condition(
                 type=type_,
-                status=word,
+                status=state,
                 reason=reason,
                 message=message,
                 last_transition_at=now,

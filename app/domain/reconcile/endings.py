@@ -1,4 +1,4 @@
-"""Ends a job that is cancelled, refused by the cluster or past a deadline; when the objects of a job are removed."""
+"""Determines when a job ends by cancel, refusal or deadline, and when the objects of an ended job are removed."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ LISTED_REPLICAS = 5
 
 
 def finish(inputs: Inputs, members: Members) -> Finish | None:
-    """The end of the job, if this reconcile finds that it has been reached."""
+    """Return the end of the job if this reconcile finds one; None if the job goes on or had ended before."""
     status, intent, replicas = inputs.recorded.status, inputs.intent, members.wanted
     if status.phase.is_terminal:
         return None
@@ -39,7 +39,7 @@ def _cancelled(intent: Intent) -> Finish:
 
 
 def _refusal(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> ClusterRefusal | None:
-    """A refusal that ends the job. A refusal that prevents a running job from growing does not end it."""
+    """Return a refusal that ends the job, or None. A refusal of further replicas does not end a running job."""
     observed = inputs.observed
     refusals = [observed.job_refusal] if observed.job_refusal else []
     refusals += [one for key, one in observed.refusals.items() if not _only_grows(inputs, replicas.get(key))]
@@ -74,7 +74,7 @@ def active_deadline(plan: JobPlan, status: JobStatus) -> datetime | None:
 
 
 def pending_deadline(inputs: Inputs, status: JobStatus) -> datetime | None:
-    """The moment at which the job fails if it still waits; None if it does not wait, or may wait without limit."""
+    """Return when the job fails if it still waits; None if it does not wait or has no pending deadline."""
     seconds = _pending_seconds(inputs)
     if seconds is None or status.pending_since is None:
         return None
@@ -82,20 +82,20 @@ def pending_deadline(inputs: Inputs, status: JobStatus) -> datetime | None:
 
 
 def _pending_seconds(inputs: Inputs) -> float | None:
-    """The pending deadline of the job's annotation, otherwise of the installation; 0 means no limit."""
+    """Return the pending deadline of the job's annotation, otherwise of the installation; 0 means no limit."""
     own = inputs.plan.pending_deadline
     return (inputs.timing.pending_deadline if own is None else own) or None
 
 
 def _who_waits(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
-    """The waiting replicas with the reasons that were recorded last, as the end of a sentence."""
+    """Return the waiting replicas with the reasons that were recorded last, as the end of a sentence."""
     reasons = status.pending_reasons
     if not reasons:
         waiting = [str(key) for key, replica in replicas.items() if is_waiting([replica])]
         return f"{_named(waiting, len(waiting))}: no reason is known"
-    told = [f"{_named(one.replicas, one.count)}: {one.code}: {one.message}" for one in reasons[:LISTED_REASONS]]
+    listed = [f"{_named(one.replicas, one.count)}: {one.code}: {one.message}" for one in reasons[:LISTED_REASONS]]
     more = len(reasons) - LISTED_REASONS
-    return "; ".join(told + ([f"and {more} more reasons"] if more > 0 else []))
+    return "; ".join(listed + ([f"and {more} more reasons"] if more > 0 else []))
 
 
 def _named(replicas: Sequence[str], count: int) -> str:

@@ -1,7 +1,9 @@
-"""The life of one replica. A reconcile tracks its pod, settles what an end means, and steps on (`stepping`).
+"""The life of one replica. A reconcile updates the attempt from its pod (`track`) and evaluates its end (`settle`).
 
     attempt n:  (no pod) -> Creating -> Pending -> Running -> ended -> evidence -> replaced by n+1, or settled
                                  any of them -> stopping -> ended (stopped)
+
+The module `stepping` then takes the next step.
 
 Invariant: an attempt without a recorded pod uid never had a pod that ran. The evidence finalizer keeps every pod of
 jobgate visible until this code releases it, so creating the pod of such an attempt again cannot run the attempt twice.
@@ -32,7 +34,7 @@ NODE_LOST_WARNING = (
 
 
 def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -> Replica:
-    """The replica with its current attempt updated from its pod. A recorded end never changes."""
+    """Return the replica with its current attempt updated from its pod. A recorded end never changes."""
     attempt = replica.attempt
     pod = pod_of(attempt, pods)
     if attempt.outcome is not None:
@@ -47,7 +49,7 @@ def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -
 
 
 def pod_of(attempt: Attempt, pods: Iterable[ObservedPod]) -> ObservedPod | None:
-    """The pod of the attempt: the recorded pod, otherwise the first pod that carries the number of the attempt."""
+    """Return the pod of the attempt: the recorded one, or the first one with the number of the attempt."""
     for pod in pods:
         if pod.attempt == attempt.number and attempt.pod_uid in (None, pod.uid):
             return pod
@@ -110,10 +112,10 @@ def _outcome(attempt: Attempt, pod: ObservedPod) -> Outcome:
 
 
 class Budget:
-    """The restarts that were granted before, and those that this reconcile may grant.
+    """The restart limits of a job in one reconcile.
 
-    If the budget belongs to the job, replicas that fail while the job restarts belong to the same restart, unless they
-    joined during it. `charged` says that this reconcile has granted a restart.
+    If the limit is one of the whole job, replicas that fail while the job restarts belong to that restart, except pods
+    that were created during it. `charged` says that this reconcile has charged a new restart.
     """
 
     def __init__(self, recorded: Recorded) -> None:
@@ -156,15 +158,15 @@ def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) 
     """Determine whether an ended attempt is the last of its replica; if not, charge a restart to the budget."""
     if replica.settled or replica.attempt.outcome is None:
         return replica
-    if was_let_go(replica.attempt):
+    if was_stopped(replica.attempt):
         return replica
     if replica.attempt.outcome is Outcome.DISRUPTED:
         return replace(replica, settled=replica.disruptions >= timing.disruption_limit)
     return replace(replica, settled=not (_wants_restart(replica.attempt, plan) and budget.grants(replica, plan)))
 
 
-def was_let_go(attempt: Attempt) -> bool:
-    """Whether no rule counts the end of the attempt, because jobgate stopped it or its rank has left the job."""
+def was_stopped(attempt: Attempt) -> bool:
+    """Return whether jobgate stopped the attempt, so that no rule and no limit counts its end."""
     return attempt.outcome is Outcome.STOPPED or attempt.stopping is not None
 
 
@@ -176,7 +178,10 @@ def _wants_restart(attempt: Attempt, plan: RestartPlan) -> bool:
 
 
 def _is_retryable(attempt: Attempt, exits: RetryableExits) -> bool:
-    """Whether another attempt may succeed. A container that never started did not fail: the obstacle may pass."""
+    """Return whether another attempt may succeed.
+
+    A container that never started did not fail: the obstacle may pass.
+    """
     container = next((one for one in attempt.containers if one.name == exits.container and not one.init), None)
     if container is None or container.exit_code is None:
         return True
@@ -186,7 +191,7 @@ def _is_retryable(attempt: Attempt, exits: RetryableExits) -> bool:
 
 
 def has_failed(replica: Replica) -> bool:
-    """Whether the replica has failed for good: no restart is left."""
+    """Return whether the replica has failed for good: no restart is left."""
     return replica.settled and replica.attempt.outcome in (Outcome.FAILED, Outcome.DISRUPTED)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from app.domain.plan import Rank
-from app.domain.reconcile.conditions import conclude as conclude_conditions
+from app.domain.reconcile.conditions import job_conditions
 from app.domain.reconcile.endings import is_removing
 from app.domain.reconcile.resizing import Members, changes_size, scaling_now, still_open
 from app.domain.reconcile.stepping import Directive
@@ -28,9 +28,10 @@ NEWEST_TRANSITIONS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The results of a reconcile beside the replicas.
+    """The results of a reconcile besides the replicas.
 
-    They are the settled scale records, whether a restart was granted, and the ended attempts that were replaced.
+    `scaled` are the scale records with a new outcome. `restarted` says that a restart was charged to the budget.
+    `former` are the ended attempts that this reconcile has replaced.
     """
 
     scaled: Sequence[ScaleRecord]
@@ -38,7 +39,7 @@ class Changes:
     former: Mapping[Rank, Attempt] = field(default_factory=dict)
 
 
-def conclude(
+def next_status(
     inputs: Inputs,
     status: JobStatus,
     directive: Directive,
@@ -61,10 +62,10 @@ def conclude(
     if not ended and status.initialized_at is None and all(replica.attempt.pod_uid for replica in replicas.values()):
         status = replace(status, initialized_at=inputs.now)
     if ended:
-        status = _quieten(inputs, status, directive, members.all, pods)
+        status = _quiet_status(inputs, status, directive, members.all, pods)
     else:
-        status = _going_on(inputs, status, counts, members, pods, changes)
-    conditions = conclude_conditions(
+        status = _live_status(inputs, status, counts, members, pods, changes)
+    conditions = job_conditions(
         status, inputs.plan, replicas, inputs.now, gang_available=inputs.observed.gang_available
     )
     status = replace(status, conditions=conditions, transitions=_transitions(inputs, status))
@@ -72,24 +73,24 @@ def conclude(
 
 
 def _restored_at(inputs: Inputs, status: JobStatus, members: Members) -> datetime | None:
-    """The moment at which every replica had a pod again in the latest restart or change of size; None until then."""
+    """Return when every replica had a pod again in the latest restart or resize; None until then."""
     if status.phase not in (JobPhase.RESTARTING, JobPhase.SCALING):
         return status.restored_at
     since, known = status.transitions[-1].at, status.restored_at
     is_of_now = known is not None and known >= since
-    if members.on_the_way_out() or not all(_has_pod(replica) for replica in members.wanted.values()):
+    if members.still_running() or not all(_has_pod(replica) for replica in members.wanted.values()):
         return None if is_of_now else known
     return known if is_of_now else inputs.now
 
 
 def _has_pod(replica: Replica) -> bool:
-    """Whether the replica has a pod, or has succeeded."""
+    """Return whether the replica has a pod, or has succeeded."""
     attempt = replica.attempt
     return replica.settled or (attempt.outcome is None and attempt.pod_uid is not None and attempt.stopping is None)
 
 
 def _is_rescheduled(inputs: Inputs, members: Members) -> bool:
-    """Whether replicas are lost, added or removed in this reconcile; losses at the same time count as one change."""
+    """Return whether this reconcile finds replicas lost, added or removed. Losses in one disruption count once."""
     before = inputs.recorded
     if changes_size(before, members):
         return True
@@ -98,7 +99,7 @@ def _is_rescheduled(inputs: Inputs, members: Members) -> bool:
     return any(
         replica.attempt.outcome is Outcome.DISRUPTED
         and key in before.replicas
-        # The attempt that ended is the one on record, and there it had not.
+        # Only an end that is new in this reconcile counts: the recorded attempt is the same and has not ended.
         and before.replicas[key].attempt.number == replica.attempt.number
         and before.replicas[key].attempt.outcome is None
         for key, replica in members.wanted.items()
@@ -106,7 +107,7 @@ def _is_rescheduled(inputs: Inputs, members: Members) -> bool:
 
 
 def _transitions(inputs: Inputs, status: JobStatus) -> tuple[Transition, ...]:
-    """The newest ten transitions, and of the older ones only the last into each phase."""
+    """Return the newest ten transitions and, of the older ones, only the last one into each phase."""
     before = inputs.recorded.status
     if (before.phase, before.reason) == (status.phase, status.reason) and before.transitions:
         return before.transitions
@@ -117,7 +118,7 @@ def _transitions(inputs: Inputs, status: JobStatus) -> tuple[Transition, ...]:
     return (*(one for one in older if last[one.phase] is one), *newest)
 
 
-def _going_on(
+def _live_status(
     inputs: Inputs,
     status: JobStatus,
     counts: Mapping[ReplicaPhase, int],
@@ -164,7 +165,7 @@ def _going_on(
 
 
 def is_resuming(inputs: Inputs) -> bool:
-    """Whether this reconcile turns Paused into Resuming; the next one uses the plan of the resumed job."""
+    """Return whether this reconcile turns Paused into Resuming; the next one uses the plan of the resumed job."""
     status = inputs.recorded.status
     if inputs.plan.paused or inputs.intent.cancel or inputs.intent.remove or status.phase.is_terminal:
         return False
@@ -177,7 +178,7 @@ def _waits_since(inputs: Inputs) -> datetime:
 
 
 def _queued(status: JobStatus, observed: ObservedJob, replicas: Mapping[Rank, Replica]) -> Situation | None:
-    """Whether objects of a finished job still hold the names of a new job."""
+    """Return the phase Queued if objects of a finished job still have the names of this new job; otherwise None."""
     if status.started_at is not None or status.phase is JobPhase.RESUMING:
         return None
     if any(replica.attempt.pod_uid for replica in replicas.values()):
@@ -206,7 +207,7 @@ def _is_going(replica: Replica, pods: Mapping[Rank, list[ObservedPod]]) -> bool:
 
 
 def _has_unseen_pod(replica: Replica) -> bool:
-    """Whether the replica has a recorded pod whose end was not observed: the mirror may lag."""
+    """Return whether the replica has a recorded pod without an observed end. The mirror may lag behind the cluster."""
     return replica.attempt.outcome is None and replica.attempt.pod_uid is not None
 
 
@@ -214,7 +215,7 @@ def _still_terminating(count: int) -> str:
     return f"{count} pods are still terminating"
 
 
-def _quieten(
+def _quiet_status(
     inputs: Inputs,
     status: JobStatus,
     directive: Directive,
@@ -233,7 +234,7 @@ def _quieten(
 
 
 def _is_marked(inputs: Inputs) -> bool:
-    """Whether the anchor carries the terminal phase. A job is quiet only after that."""
+    """Return whether the anchor has the annotation with the terminal phase. A job is quiet only after that."""
     return inputs.observed.anchor_marked or inputs.recorded.status.quiet
 
 

@@ -1,8 +1,8 @@
-"""Compares plan, intent, record and observed pods of one job, and decides what to store and what to do next.
+"""Compares plan, intent, record and observed pods of one job, and computes its new status and the next actions.
 
 Reconcile is level-triggered: it uses the present state and no events, so the controller may stop at any line and repeat
 it. The order of the checks is fixed: cancel and removal, then deadlines and refusals, then the rules, then pause. The
-phase of an ended job never changes; reconcile follows only its replicas and objects until they are gone.
+phase of an ended job never changes; after the end, reconcile only follows the replicas and objects until they are gone.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ from app.domain.reconcile.actions import (
 )
 from app.domain.reconcile.endings import active_deadline, finish, is_removing, pending_deadline, removal_due
 from app.domain.reconcile.lifecycle import Budget, settle, track
-from app.domain.reconcile.progress import Changes, conclude, is_at_rest, is_resuming
-from app.domain.reconcile.resizing import Members, on_its_way_out, settled_records, wanted_again
+from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next_status
+from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
 from app.domain.reconcile.rules import Finish
 from app.domain.reconcile.stepping import Directive, Step, Stepper
 from app.domain.reconcile.values import Decision, Inputs
@@ -37,7 +37,7 @@ from app.domain.vocabulary import (
     StopReason,
 )
 
-PODS_PER_PASS = 50
+PODS_PER_RECONCILE = 50
 ENDS_BY_RULE = frozenset({Reason.RULE_FULFILLED, Reason.SUCCESS_IMPOSSIBLE, Reason.NO_RULE_FULFILLED})
 
 
@@ -57,7 +57,7 @@ def reconcile(inputs: Inputs) -> Decision:
     scaled = settled_records(inputs, status, after)
     former = {key: step.former for key, step in steps.items() if step.former is not None}
     changes = Changes(scaled=scaled, restarted=budget.charged, former=former)
-    status = conclude(inputs, status, directive, after, pods, changes)
+    status = next_status(inputs, status, directive, after, pods, changes)
     return _decision(inputs, status, steps, after, scaled)
 
 
@@ -73,12 +73,10 @@ def _tracked(inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], budget: Bud
     wanted: dict[Rank, Replica] = {}
     for key in inputs.plan.replicas:
         before = recorded.get(key) or Replica(key=key, attempt=Attempt(number=1))
-        replica = track(wanted_again(before), pods.get(key, []), gone)
+        replica = track(as_wanted(before), pods.get(key, []), gone)
         wanted[key] = settle(replica, inputs.plan.restarts[key.task], budget, inputs.timing)
     leaving = {
-        key: on_its_way_out(track(before, pods.get(key, []), gone))
-        for key, before in recorded.items()
-        if key not in wanted
+        key: as_leaving(track(before, pods.get(key, []), gone)) for key, before in recorded.items() if key not in wanted
     }
     return Members(wanted=wanted, leaving=leaving)
 
@@ -113,7 +111,7 @@ def _directive(inputs: Inputs, status: JobStatus) -> Directive:
 
 
 def _clean_up(policy: CleanUpPolicy, status: JobStatus) -> Directive:
-    """The clean-up policy in force. Only a job that its rules ended may leave pods running."""
+    """Return the directive of the clean-up policy. Only a job that ended by its rules may leave pods running."""
     if policy is CleanUpPolicy.ALL:
         return Directive(stop=StopReason.CLEAN_UP, remove_finished=True)
     if policy is CleanUpPolicy.UNFINISHED or status.reason not in ENDS_BY_RULE:
@@ -136,15 +134,15 @@ def _step_all(
         key: stepper.step(replica, inputs.plan.pod_name(key), pods.get(key, []), is_new=key not in known)
         for key, replica in members.wanted.items()
     }
-    out = replace(stepper, directive=_on_the_way_out(directive))
+    out = replace(stepper, directive=_directive_of_leaving(directive))
     for key, replica in members.leaving.items():
         name = inputs.recorded.pod_names.get(key, "")
         steps[key] = out.step(replica, name, pods.get(key, []), is_new=False)
     return steps
 
 
-def _on_the_way_out(directive: Directive) -> Directive:
-    """The directive for replicas beyond the size of their task: they stop, whatever the other replicas do."""
+def _directive_of_leaving(directive: Directive) -> Directive:
+    """Return the directive for replicas beyond the size of their task, which stop in any case."""
     return replace(directive, start=False, stop=directive.stop or StopReason.SCALE_DOWN)
 
 
@@ -180,7 +178,7 @@ def _decision(
 def _ended_attempts(
     inputs: Inputs, steps: Mapping[Rank, Step], replicas: Mapping[Rank, Replica]
 ) -> tuple[tuple[Rank, Attempt], ...]:
-    """The attempts whose end is new: current attempts, and those that a restart in this reconcile replaced."""
+    """Return the attempts with a new end: current ones, and those that this reconcile has replaced."""
     ended: list[tuple[Rank, Attempt]] = []
     for key, replica in replicas.items():
         before = inputs.recorded.replicas.get(key)
@@ -208,15 +206,15 @@ def _actions(
     steps: Mapping[Rank, Step],
     replicas: Mapping[Rank, Replica],
 ) -> tuple[tuple[Action, ...], bool]:
-    """The actions of this reconcile, at most PODS_PER_PASS on pods, and whether some are left for the next.
+    """Return the actions of this reconcile, at most PODS_PER_RECONCILE on pods, and whether further ones remain.
 
-    Creates that the cluster has refused come last: they have a back-off of their own.
+    Creates that the cluster has refused before come last and do not count as remaining, since they have a back-off.
     """
-    wanted: list[Action] = [*_clear_strangers(inputs), *(action for step in steps.values() for action in step.actions)]
+    wanted: list[Action] = [*_foreign_pods(inputs), *(action for step in steps.values() for action in step.actions)]
     refused = [action for action in wanted if _is_refused(inputs.observed, action)]
     fresh = [action for action in wanted if not _is_refused(inputs.observed, action)]
-    actions = [*fresh, *refused][:PODS_PER_PASS]
-    if _hosts_are_old(inputs, status):
+    actions = [*fresh, *refused][:PODS_PER_RECONCILE]
+    if _needs_hosts_update(inputs, status):
         actions.insert(0, WriteHosts())
     if any(isinstance(action, (CreatePod, WriteHosts)) for action in actions):
         actions.insert(0, EnsureObjects())
@@ -226,11 +224,11 @@ def _actions(
                 actions.append(MarkAnchor(phase=status.phase))
         elif not inputs.observed.pods and all(is_at_rest(replica) for replica in replicas.values()):
             actions.append(RemoveObjects())
-    return tuple(actions), len(fresh) > PODS_PER_PASS
+    return tuple(actions), len(fresh) > PODS_PER_RECONCILE
 
 
-def _hosts_are_old(inputs: Inputs, status: JobStatus) -> bool:
-    """Whether existing pods, or those that this reconcile creates, would read the hosts of an older generation."""
+def _needs_hosts_update(inputs: Inputs, status: JobStatus) -> bool:
+    """Return whether the list of hosts in the cluster belongs to another generation than the plan."""
     plan = inputs.plan
     if plan.hosts is None or status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
         return False
@@ -241,8 +239,8 @@ def _is_refused(observed: ObservedJob, action: Action) -> bool:
     return isinstance(action, CreatePod) and (observed.job_refusal is not None or action.key in observed.refusals)
 
 
-def _clear_strangers(inputs: Inputs) -> list[Action]:
-    """Delete pods that carry the label of the job and a rank that it never had: a stale controller created them."""
+def _foreign_pods(inputs: Inputs) -> list[Action]:
+    """Return actions that delete pods of ranks that the job never had. A controller without lease created them."""
     actions: list[Action] = []
     for pod in inputs.observed.pods:
         if pod.key in inputs.plan.replicas or pod.key in inputs.recorded.replicas:
@@ -257,7 +255,7 @@ def _clear_strangers(inputs: Inputs) -> list[Action]:
 def _needs_another_reconcile(
     inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step], replicas: Mapping[Rank, Replica]
 ) -> bool:
-    """Whether another reconcile would decide more from what this one records, without news from the cluster."""
+    """Return whether another reconcile would change more, without any change in the cluster."""
     if is_resuming(inputs) and not status.phase.is_terminal:
         return True
     if inputs.recorded.status.phase is not status.phase and status.phase.is_terminal:
@@ -276,7 +274,7 @@ def _phase_before(inputs: Inputs, key: Rank) -> ReplicaPhase | None:
 
 
 def _wake_at(inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step]) -> datetime | None:
-    """The next deadline in the future. A deadline that has passed waits for news from the cluster instead."""
+    """Return the next deadline in the future. What is past its deadline waits for a change in the cluster."""
     times = [step.wake_at for step in steps.values()]
     if status.phase.is_terminal:
         times.append(None if is_removing(inputs, status) else removal_due(inputs.plan, status))

@@ -1,8 +1,8 @@
-"""Changes of the size of a job: which ranks join, which leave, and the outcome of scale records.
+"""Resizes a job: which ranks join, which leave, and the outcome of scale records.
 
-The plan wants its own ranks; a recorded rank beyond them leaves. Its pod stops gracefully, its end fires no rule and
-costs no budget, and its record stays readable. If the plan wants the rank again, the numbers of its attempts continue,
-and nothing else of its former life counts, unless it had succeeded.
+A recorded rank that the plan does not contain leaves the job. Its pod stops gracefully, no rule or restart limit counts
+its end, and its record stays readable. If a later plan contains the rank again, the numbers of its attempts continue.
+Its earlier restarts and failures no longer count, but an earlier success does.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from app.domain.status.observed import ObservedJob, RefusalVerdict
 from app.domain.status.records import JobStatus, Recorded, Replica, ScaleRecord
 from app.domain.vocabulary import Outcome, PendingCode, ReplicaPhase, ScaleOutcome, StopReason
 
-# Refusals that may pass by themselves and are no answer to the requested size.
+# Refusals with a temporary cause. They are not the outcome of a scale request.
 PASSING = frozenset(
     {
         PendingCode.PREVIOUS_OBJECTS,
@@ -29,7 +29,7 @@ PASSING = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """The replicas of a job in one reconcile: those that the plan wants, and those that leave or have left."""
+    """The replicas of a job in one reconcile: those of the plan, and those that leave or have left."""
 
     wanted: Mapping[Rank, Replica]
     leaving: Mapping[Rank, Replica]
@@ -38,46 +38,49 @@ class Members:
     def all(self) -> Mapping[Rank, Replica]:
         return {**self.wanted, **self.leaving}
 
-    def on_the_way_out(self) -> list[Replica]:
-        """The replicas that leave and whose process may still run."""
+    def still_running(self) -> list[Replica]:
+        """Return the replicas that leave and whose process may still run."""
         return [replica for replica in self.leaving.values() if not has_left(replica)]
 
 
 def has_left(replica: Replica) -> bool:
-    """Whether no process of the replica runs any more, or ever did."""
+    """Return whether no process of the replica runs any more, or none ever ran."""
     attempt = replica.attempt
     return attempt.outcome is not None or (attempt.pod_uid is None and attempt.phase is ReplicaPhase.DELETED)
 
 
-def on_its_way_out(replica: Replica) -> Replica:
-    """The replica of a rank that the plan no longer wants. Of all ends only success stays settled."""
+def as_leaving(replica: Replica) -> Replica:
+    """Return the replica of a rank that the plan no longer contains. Only a success remains final."""
     attempt = replica.attempt
     if attempt.outcome in (Outcome.FAILED, Outcome.DISRUPTED) and attempt.stopping is None:
         attempt = replace(attempt, stopping=StopReason.SCALE_DOWN)
     return replace(replica, attempt=attempt, settled=attempt.outcome is Outcome.SUCCEEDED, leaving=True)
 
 
-def wanted_again(replica: Replica) -> Replica:
-    """The replica of a rank of the plan. A rank that had left starts again without restarts and without back-off."""
+def as_wanted(replica: Replica) -> Replica:
+    """Return the replica of a rank of the plan.
+
+    A rank that had left starts again without restarts and without back-off.
+    """
     if not replica.leaving:
         return replica
     return replace(replica, restarts=0, disruptions=0, retry_at=None, leaving=False)
 
 
 def changes_size(recorded: Recorded, members: Members) -> bool:
-    """Whether a rank joins or begins to leave in this reconcile, in a job that has had replicas before."""
+    """Return whether a rank joins or begins to leave in this reconcile, in a job that has had replicas before."""
     before = recorded.replicas
     joins = any(key not in before or before[key].leaving for key in members.wanted)
     return bool(before) and (joins or any(not before[key].leaving for key in members.leaving))
 
 
 def is_newcomer(replica: Replica) -> bool:
-    """Whether the replica has not run since it joined the job."""
+    """Return whether the replica has not run since it joined the job."""
     return replica.restarts == 0 and replica.disruptions == 0 and replica.attempt.started_at is None
 
 
 def settled_records(inputs: Inputs, status: JobStatus, members: Members) -> tuple[ScaleRecord, ...]:
-    """The open scale records whose outcome this reconcile finds."""
+    """Return the open scale records whose outcome this reconcile finds."""
     newest = {record.task: record.seq for record in inputs.recorded.scaling}
     verdicts = (
         (record, _verdict(record, inputs.observed, status, members, newest)) for record in inputs.recorded.scaling
@@ -86,17 +89,17 @@ def settled_records(inputs: Inputs, status: JobStatus, members: Members) -> tupl
 
 
 def scaling_now(inputs: Inputs, status: JobStatus, members: Members, open_records: Sequence[ScaleRecord]) -> str | None:
-    """A sentence about the resize that is under way in a started job; None if there is none."""
+    """Return a phrase about the resize that is in progress in a started job; None if there is none."""
     if status.started_at is None:
         return None
-    wishes = [f"{record.task} from {record.from_replicas} to {record.to_replicas}" for record in open_records]
+    requests = [f"{record.task} from {record.from_replicas} to {record.to_replicas}" for record in open_records]
     elastic = inputs.plan.elastic
     joining = sum(
         key.task in elastic and _has_yet_to_start(one) and is_newcomer(one) for key, one in members.wanted.items()
     )
-    leaving = len(members.on_the_way_out())
-    told = [*wishes, *([f"{joining} to start"] if joining else []), *([f"{leaving} leaving"] if leaving else [])]
-    return ", ".join(told) or None
+    leaving = len(members.still_running())
+    parts = [*requests, *([f"{joining} to start"] if joining else []), *([f"{leaving} leaving"] if leaving else [])]
+    return ", ".join(parts) or None
 
 
 def _has_yet_to_start(replica: Replica) -> bool:
@@ -118,45 +121,45 @@ def _verdict(
     if record.seq != newest[record.task]:
         return ScaleOutcome.REPLACED, "a newer request has replaced this one"
     if _is_reached(record, members):
-        return ScaleOutcome.REACHED, _reached_words(record, members)
+        return ScaleOutcome.REACHED, _reached_message(record, members)
     if status.phase.is_terminal:
         return ScaleOutcome.JOB_ENDED, f"the job ended as {status.phase} before the size was reached"
-    if _shrinks(record):
+    if _scales_down(record):
         return None
     refusal = _refusal(record.task, observed, members)
     return (ScaleOutcome.REFUSED, refusal) if refusal is not None else None
 
 
-def _shrinks(record: ScaleRecord) -> bool:
+def _scales_down(record: ScaleRecord) -> bool:
     return record.to_replicas < record.from_replicas
 
 
 def _is_reached(record: ScaleRecord, members: Members) -> bool:
-    """Whether the request of a scale record has been fulfilled.
+    """Return whether the request of a scale record has been fulfilled.
 
-    A request to shrink is reached when the replicas beyond its size are gone: the cluster cannot refuse it. A remaining
-    replica that has not started belongs to an earlier request to grow.
+    A request to scale down is fulfilled when the replicas beyond its size are gone. A remaining replica that has not
+    started does not matter: it belongs to an earlier request to scale up.
     """
     of_task = _of_task(record, members)
     if len(of_task) != record.to_replicas:
         return False
     gone = all(has_left(replica) for key, replica in members.leaving.items() if key.task == record.task)
-    return gone and (_shrinks(record) or all(_is_there(replica) for replica in of_task))
+    return gone and (_scales_down(record) or all(_is_there(replica) for replica in of_task))
 
 
 def _of_task(record: ScaleRecord, members: Members) -> list[Replica]:
     return [replica for key, replica in members.wanted.items() if key.task == record.task]
 
 
-def _reached_words(record: ScaleRecord, members: Members) -> str:
+def _reached_message(record: ScaleRecord, members: Members) -> str:
     waiting = sum(not _is_there(replica) for replica in _of_task(record, members))
     if not waiting:
         return f"{record.to_replicas} replicas are running or done"
-    return f"the replicas beyond {record.to_replicas} are gone, and {waiting} of those that stay have yet to start"
+    return f"the replicas beyond {record.to_replicas} are gone, and {waiting} of the remaining ones have not started"
 
 
 def _is_there(replica: Replica) -> bool:
-    """Whether the replica runs or has succeeded for good."""
+    """Return whether the replica runs or has succeeded for good."""
     runs = replica.phase is ReplicaPhase.RUNNING and replica.attempt.stopping is None
     return runs or (replica.settled and replica.attempt.outcome is not Outcome.STOPPED)
 

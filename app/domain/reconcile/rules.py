@@ -1,4 +1,4 @@
-"""Evaluates the finish rules of a plan, and ends a job none of whose rules can hold any more."""
+"""Evaluates the finish rules of a plan, and ends a job if no rule of it can hold any more."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Finish:
 
 
 def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
-    """The end by the first rule that holds, in the order of the plan; otherwise the end if no rule can ever hold."""
+    """Return the end by the first rule that holds, or the end if no rule can hold any more; otherwise None."""
     for rule in plan.rules:
         if _holds(rule, replicas):
             return _fulfilled(rule, replicas)
@@ -63,7 +63,7 @@ _REACHED: Final = {
     RuleOutcome.FAILURE: has_failed,
     RuleOutcome.END: _has_ended,
 }
-_WORDS: Final = {
+_VERBS: Final = {
     RuleOutcome.SUCCESS: "succeeded",
     RuleOutcome.FAILURE: "failed",
     RuleOutcome.END: "ended and may not be restarted",
@@ -71,14 +71,14 @@ _WORDS: Final = {
 
 
 def _fulfilled(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> Finish:
-    word = _WORDS[rule.outcome]
+    verb = _VERBS[rule.outcome]
     ranks = ", ".join(str(key) for key in sorted(rule.ranks)[:5]) + (" …" if len(rule.ranks) > 5 else "")
     succeeds = rule.outcome is RuleOutcome.SUCCESS
     members = [] if succeeds else [replica for key, replica in replicas.items() if key in rule.ranks]
     return Finish(
         phase=JobPhase.SUCCEEDED if succeeds else JobPhase.FAILED,
         reason=Reason.RULE_FULFILLED,
-        message=f"{rule.name} is fulfilled: {rule.quantifier} of {ranks} {word}",
+        message=f"{rule.name} is fulfilled: {rule.quantifier} of {ranks} {verb}",
         ended_by=summarize_failures(members),
     )
 
@@ -89,6 +89,6 @@ def _success_is_impossible(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> b
 
 
 def _is_lost(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> bool:
-    """Whether the rule can never hold. A rule without ranks never holds, see `_holds`."""
+    """Return whether the rule can never hold. A rule without ranks never holds, see `_holds`."""
     failed = [key in replicas and has_failed(replicas[key]) for key in rule.ranks]
     return all(failed) if rule.quantifier is not Quantifier.ALL else not failed or any(failed)

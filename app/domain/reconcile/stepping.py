@@ -1,6 +1,6 @@
-"""The next step of one replica: create, wait, read Events, capture evidence, replace, release or delete.
+"""Takes the next step of one replica: create, wait, read Events, capture evidence, replace, release or delete.
 
-Each step returns the replica to record and the actions to execute after that. No step relies on the execution of an
+A step returns the replica to record, and the actions to execute afterwards. No step relies on the execution of an
 earlier action.
 """
 
@@ -17,7 +17,7 @@ from app.domain.reconcile.actions import (
     ReadEvents,
     ReleasePod,
 )
-from app.domain.reconcile.lifecycle import NODE_LOST_WARNING, pod_of, was_let_go
+from app.domain.reconcile.lifecycle import NODE_LOST_WARNING, pod_of, was_stopped
 from app.domain.reconcile.timing import Timing
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, HistoryEntry, Replica
@@ -34,7 +34,7 @@ from app.domain.vocabulary import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
-    """What the job wants of its replicas in this reconcile.
+    """What a reconcile does with all replicas of a job.
 
     `stop` deletes running pods for that reason, `remove_finished` also deletes the pods of ended attempts, and `start`
     allows new attempts.
@@ -87,7 +87,7 @@ class Stepper:
         return step
 
     def _unseen(self, step: Step, uid: str) -> None:
-        """Step a replica whose recorded pod is not in the mirror: the pod is gone, or the mirror lags."""
+        """Step a replica whose recorded pod is not in the mirror. The pod may be gone, or the mirror may lag behind."""
         self._mark_stopping(step)
         step.actions.append(ConfirmGone(name=step.pod_name, uid=uid))
 
@@ -97,7 +97,7 @@ class Stepper:
             step.replica = replace(step.replica, attempt=replace(attempt, stopping=self.directive.stop))
 
     def _clear(self, step: Step, pod: ObservedPod) -> None:
-        """Delete a pod of another attempt: a former attempt, or one that a stale leader created."""
+        """Delete a pod of another attempt: of a former one, or of one that a controller without lease created."""
         if not pod.deleting:
             step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
         if pod.held and (pod.ended or pod.attempt != step.replica.attempt.number):
@@ -119,7 +119,10 @@ class Stepper:
             step.replica = replace(replica, attempt=self._never_created(replica.attempt, is_new=is_new))
 
     def _never_created(self, attempt: Attempt, *, is_new: bool) -> Attempt:
-        """Step a replica without a pod. An earlier create may still arrive, so its number is used up."""
+        """Return the end of an attempt without a pod.
+
+        An earlier create may still arrive, so its number is not reused.
+        """
         if is_new or attempt.phase is ReplicaPhase.DELETED:
             return replace(attempt, phase=ReplicaPhase.DELETED)
         return replace(
@@ -186,7 +189,7 @@ class Stepper:
         self._force_if_lost(step, pod)
 
     def _stop_late(self, step: Step, pod: ObservedPod) -> None:
-        """Delete the pod of an attempt that ended without one: its create arrived late."""
+        """Delete the pod of an attempt that had ended without a pod, because its create took effect late."""
         if not pod.deleting:
             step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
         self._force_if_lost(step, pod)
@@ -220,7 +223,7 @@ class Stepper:
     def _restart(self, step: Step, pod: ObservedPod | None) -> None:
         replica, attempt = step.replica, step.replica.attempt
         wait, restarts, disruptions = timedelta(0), 0, 0
-        if not was_let_go(attempt):
+        if not was_stopped(attempt):
             if attempt.outcome is Outcome.DISRUPTED:
                 wait, disruptions = self.timing.disruption_backoff(replica.disruptions), 1
             else:
@@ -238,7 +241,7 @@ class Stepper:
             self._clear(step, pod)
         if step.replica.retry_at is not None:
             step.wake(step.replica.retry_at)
-        step.history.append(self._entry(replica, *_restart_words(replica, attempt.number + 1)))
+        step.history.append(self._entry(replica, *_restart_entry(replica, attempt.number + 1)))
 
     def _entry(self, replica: Replica, reason: str, message: str) -> HistoryEntry:
         return HistoryEntry(
@@ -251,9 +254,9 @@ class Stepper:
         )
 
 
-def _restart_words(replica: Replica, number: int) -> tuple[str, str]:
+def _restart_entry(replica: Replica, number: int) -> tuple[str, str]:
     attempt = replica.attempt
-    if was_let_go(attempt):
+    if was_stopped(attempt):
         reason = Reason.SCALING if attempt.stopping is StopReason.SCALE_DOWN else Reason.RESUMING
         return reason, f"{replica.key} comes back as attempt {number}"
     match attempt.outcome:

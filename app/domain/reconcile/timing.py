@@ -22,11 +22,11 @@ class Timing:
     events_after: float = 5.0
 
     def backoff(self, earlier: int) -> timedelta:
-        """The back-off before the next attempt, if `earlier` attempts were charged before the latest one."""
+        """Return the back-off before the next attempt, if `earlier` attempts were charged before the latest one."""
         return self._delay(earlier + 1)
 
     def disruption_backoff(self, earlier: int) -> timedelta:
-        """The back-off after a disruption. The first replacement is immediate: the replica did not fail."""
+        """Return the back-off after a disruption. The first replacement is immediate: the replica did not fail."""
         return self._delay(earlier)
 
     def _delay(self, failures: int) -> timedelta:

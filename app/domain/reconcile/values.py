@@ -13,11 +13,11 @@ from app.domain.status.records import Attempt, HistoryEntry, Intent, JobStatus, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The actions run only after the rest is stored.
+    """What to store, and the actions that may run only after it is stored.
 
-    `changed` are the replicas whose rows differ from the record, `ended` the attempts whose end, or the evidence of
-    it, is new, `scaled` the scale records whose outcome is now known. `dirty` is False if nothing needs to be written.
-    `again` asks for another reconcile at once.
+    `changed` are the replicas that differ from the record, `ended` the attempts with a new end or new evidence, and
+    `scaled` the scale records with a new outcome. `dirty` is False if nothing needs to be stored. `again` requests
+    another reconcile at once, and `wake_at` one at that time.
     """
 
     status: JobStatus
@@ -34,7 +34,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """`plan` is made for `recorded.status.resumes`: a dialect may render the pods of a resumed job differently."""
+    """The inputs of one reconcile. `plan` must match `recorded.status.resumes`, since resumed pods may differ."""
 
     plan: JobPlan
     intent: Intent

@@ -1,7 +1,7 @@
-"""Sets of names in a namespace, with the names of replicas as ranges, such as `a-worker-0` and the 9 999 after it.
+"""Sets of names in a namespace. The names of replicas are ranges, such as `a-worker-0` and the 9 999 names after it.
 
-A name is a stem and a number. The number is the decimal at the end of the name, as Kubernetes writes ordinals; a
-name without one (`train`, `a-007`) is only a stem. The database applies the same rule: see `app.models.reservations`.
+A name consists of a stem and a number, the decimal without leading zeros at its end. A name without a number (`train`,
+`a-007`) is only a stem. The database applies the same rule, see `app.models.reservations`.
 """
 
 import re
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 NO_NUMBER: Final = -1
-# At most nine digits, so that a number and the length of a range fit into an integer of Postgres.
+# At most nine digits, so that the sum of a number and the length of a range fits into an integer of PostgreSQL.
 _NUMBERED: Final = re.compile("(.*[^0-9])(0|[1-9][0-9]{0,8})", re.DOTALL)
 
 
@@ -24,7 +24,7 @@ class NameKind(StrEnum):
 
 
 class _Family(NamedTuple):
-    """The names of one kind with one stem. Names of different families are never equal."""
+    """All names of one kind with one stem. Names of different families are never equal."""
 
     kind: str
     stem: str
@@ -32,7 +32,7 @@ class _Family(NamedTuple):
 
 @dataclass(frozen=True, slots=True, order=True)
 class NameRange:
-    """`count` names of one kind (a NameKind): `name` and, by rising number, those that follow it."""
+    """`count` names of one kind (a NameKind): `name`, and the names with the numbers that follow."""
 
     kind: str
     name: str
@@ -47,7 +47,7 @@ class NameRange:
         return [f"{stem}{number}" for number in range(first, first + self.count)]
 
     def first_shared(self, other: "NameRange") -> str | None:
-        """The first name that is in both ranges, if there is one."""
+        """Return the first name that is in both ranges, or None."""
         mine, theirs = _Span.of(self), _Span.of(other)
         first = max(mine.first, theirs.first)
         if mine.family != theirs.family or first > min(mine.last, theirs.last):
@@ -71,16 +71,16 @@ class _Span(NamedTuple):
 
 
 def split(name: str) -> tuple[str, int]:
-    """Stem and number of a name; NO_NUMBER where it has none."""
+    """Return the stem and the number of a name. The number is NO_NUMBER if the name has none."""
     found = _NUMBERED.fullmatch(name)
     return (name, NO_NUMBER) if found is None else (found[1], int(found[2]))
 
 
 def numbered(kind: str, first: str, last: str, count: int) -> NameRange:
-    """The `count` names from `first` to `last`, which differ in their numbers.
+    """Return the `count` names from `first` to `last`, which differ in their numbers.
 
     Raises:
-        ValueError: they differ otherwise, so that the names between them are not known.
+        ValueError: the two names differ otherwise, so the names between them are unknown.
     """
     (stem, low), (other, high) = split(first), split(last)
     if low == NO_NUMBER or stem != other or high - low + 1 != count:
@@ -89,7 +89,7 @@ def numbered(kind: str, first: str, last: str, count: int) -> NameRange:
 
 
 def merged(names: Iterable[NameRange]) -> list[NameRange]:
-    """The same names in as few ranges as possible, sorted."""
+    """Return the same names in as few ranges as possible, sorted."""
     families: dict[_Family, list[_Span]] = defaultdict(list)
     for span in sorted(_Span.of(one) for one in names):
         spans = families[span.family]
@@ -101,7 +101,7 @@ def merged(names: Iterable[NameRange]) -> list[NameRange]:
 
 
 def without(wanted: Iterable[NameRange], owned: Iterable[NameRange]) -> list[NameRange]:
-    """The wanted names that are not owned, in as few ranges as possible."""
+    """Return the wanted names that are not owned, in as few ranges as possible."""
     has: dict[_Family, list[_Span]] = defaultdict(list)
     for span in sorted(_Span.of(one) for one in merged(owned)):
         has[span.family].append(span)

@@ -9,7 +9,7 @@ from app.domain.errors import FieldError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodLimits:
-    """The most pods that live jobs may have planned, paused jobs included."""
+    """The limits on the planned pods of live jobs, including paused jobs."""
 
     installation: int = 100_000
     namespace: int = 50_000
@@ -47,7 +47,7 @@ class PodRoom:
     by_namespace: dict[str, int] = field(default_factory=dict)
 
     def take(self, namespace: str, pods: int) -> OverLimit | None:
-        """Count these pods as planned, or say which limit they exceed. What adds no pods is never refused."""
+        """Count these pods as planned and return None, or return the limit that they exceed. 0 pods exceed none."""
         there = self.by_namespace.get(namespace, 0)
         if pods > 0 and there + pods > self.limits.namespace:
             return OverLimit(namespace=namespace, wanted=pods, planned=there, limit=self.limits.namespace)
@@ -58,9 +58,9 @@ class PodRoom:
         return None
 
     def is_far_from_full(self, wanted: Mapping[str, int], writers: int) -> bool:
-        """Whether these pods fit even if `writers` concurrent transactions each add as many pods as they may.
+        """Return whether these pods fit even if `writers` concurrent transactions each add their share of the limits.
 
-        A transaction that relies on this adds at most a share of each limit, see `share`.
+        A transaction that relies on the answer adds at most a `share` of each limit itself.
         """
         total = sum(wanted.values())
         everywhere, here = share(self.limits.installation, writers), share(self.limits.namespace, writers)
@@ -73,5 +73,8 @@ class PodRoom:
 
 
 def share(limit: int, writers: int) -> int:
-    """The pods that one of several concurrent writers may add unseen: together a quarter of the limit."""
+    """Return how many pods each of several concurrent writers may add unseen by the others.
+
+    Together, the writers may add a quarter of the limit.
+    """
     return limit // (4 * writers)

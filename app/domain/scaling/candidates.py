@@ -32,8 +32,8 @@ class Shape:
 class Live:
     """The present state of a job.
 
-    `seen` says that the controller has observed the present generation. `scaled_at` is the time of the last request for
-    another size.
+    `seen` says that the controller has observed the present generation. `scaled_at` is the time of the last scale
+    request.
     """
 
     uid: str
@@ -54,12 +54,15 @@ class TaskWaits:
 
 
 def can_scale(dialect: Dialect[Any]) -> bool:
-    """Whether jobs of this kind can be resized."""
+    """Return whether jobs of this kind can be resized."""
     return type(dialect).scaling is not Dialect.scaling
 
 
 def shape_of(accepted: Accepted[Any], plan: Callable[[Accepted[Any]], JobPlan]) -> Shape | None:
-    """The task of a job that the autoscaler may resize; None if there is none. `plan` makes the plan of a manifest."""
+    """Return the task of a job that the autoscaler may resize; None if there is none.
+
+    `plan` makes the plan of a manifest.
+    """
     scaling = accepted.dialect.scaling(accepted)
     if scaling is None or scaling.autoscaled is None:
         return None
@@ -67,7 +70,7 @@ def shape_of(accepted: Accepted[Any], plan: Callable[[Accepted[Any]], JobPlan]) 
     size, (least, most) = scaling.sizes[task], scaling.bounds[task]
     others = sum(scaling.sizes.values()) - size
     least, most = max(least, scaling.total[0] - others), min(most, scaling.total[1] - others)
-    # A task without replicas has no pod template to read, so it is planned with the replicas that it would have.
+    # A plan renders no pod for a task without replicas, so such a task is planned with its least number of replicas.
     with_replicas = accepted if size else accepted.dialect.resized(accepted, {task: max(1, least)})
     demand = demand_of(_template(plan(with_replicas), task).get("spec") or {})
     annotations = accepted.manifest["metadata"].get("annotations", {})
@@ -116,7 +119,7 @@ def _excuse(shape: Shape, live: Live, now: datetime, freeze: timedelta) -> Excus
 
 
 def waiting(tasks: Iterable[TaskWaits], elastic: Mapping[str, str]) -> list[WaitingJob]:
-    """The jobs that cannot start because all replicas of a task that they need are unschedulable.
+    """Return the jobs that cannot start because all replicas of a task that they need are unschedulable.
 
     `elastic` maps the uid of a job to its elastic task. A job needs its other tasks; if it has none, it needs that one.
     """

@@ -1,7 +1,8 @@
-"""Finds the sizes that jobs should have, in steps of one replica, until no step changes anything.
+"""Finds the sizes that jobs should have, in steps of one replica, until no step changes a size.
 
-Each round first lets every job grow by one, the least fulfilled first, then lets every job shrink by one, the most
-fulfilled first. Each step is charged at once: to the totals, and growth to the node that it was planned on.
+Each iteration first adds a replica to every job that can have one, the least fulfilled job first. Then it removes a
+replica from every job that must give one up, the most fulfilled job first. Each step changes the totals at once, and an
+added replica also takes its room on the node that it was planned on.
 
 The search terminates. A step up never brings a resource that the job requests over its limit, and a step down happens
 only because a resource is over its limit. So a resource over its limit falls below it and never exceeds it again.
@@ -27,23 +28,23 @@ _PARTS = 1_000_000  # loads are integers of millionths, so that sums are exact
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Why a job does not grow by one, or why it shrinks by one."""
+    """Why a job does not get another replica, or why it loses one."""
 
     verdict: Verdict
     message: str
 
 
 def dry_run(inventory: Inventory, jobs: Sequence[ScalableJob], *, pending: bool, max_load: float) -> DryRunResult:
-    """A decision for every job, in the given order.
+    """Return a decision for every job, in the given order.
 
     If nothing is `pending`, only running jobs are resized. CPU and memory are used up to `max_load` of the total, GPUs
     completely.
     """
     excused = {job.uid: held for job in jobs if (held := _excused(job, pending=pending))}
     run = _DryRun(inventory, [job for job in jobs if job.uid not in excused], max_load)
-    run.settle()
+    run.search()
     decisions = [_left_alone(job, excused[job.uid]) if job.uid in excused else run.decision(job) for job in jobs]
-    return DryRunResult(decisions=tuple(decisions), inventory=run.left_behind())
+    return DryRunResult(decisions=tuple(decisions), inventory=run.inventory_after())
 
 
 def _excused(job: ScalableJob, *, pending: bool) -> _Held | None:
@@ -87,8 +88,8 @@ class _DryRun:
         self._planned = {job.uid: job.size for job in jobs}
         self._shrunk: dict[str, _Held] = {}
 
-    def settle(self) -> None:
-        """Step until nothing changes."""
+    def search(self) -> None:
+        """Step until no step changes a size."""
         moved = True
         while moved:
             grown = [self._grow(job) for job in self._least_fulfilled_first()]
@@ -106,11 +107,11 @@ class _DryRun:
             return _decision(job, to, Verdict.SHRINKS, f"shrinks from {job.size} to {to}: {why}")
         return _decision(job, to, held.verdict, f"stays at {to}: {held.message}")
 
-    def left_behind(self) -> Inventory:
+    def inventory_after(self) -> Inventory:
         return replace(self._inventory, nodes=self._rooms.nodes, requested=self._requested)
 
     def _least_fulfilled_first(self) -> list[ScalableJob]:
-        """The jobs by fulfillment; of equals those that request less GPU, then CPU, then memory."""
+        """Return the jobs in order of fulfillment; equal ones in order of their requests of GPU, CPU and memory."""
 
         def rank(job: ScalableJob) -> tuple[object, ...]:
             need = job.need
@@ -122,14 +123,14 @@ class _DryRun:
         held, node = self._step_up(job)
         if held is not None:
             return False
-        assert node is not None, "what is not held has a node"
+        assert node is not None, "a job that is not held has a node"
         self._rooms.charge(node, job)
         self._requested += job.need
         self._planned[job.uid] += 1
         return True
 
     def _shrink(self, job: ScalableJob) -> bool:
-        """Plan one replica less. It frees no node: which node the pod leaves is unknown until it has left."""
+        """Plan one replica less. No node becomes free, since it is not known which node the pod will leave."""
         held = self._step_down(job)
         if held is None:
             return False
@@ -146,7 +147,7 @@ class _DryRun:
             return _Held(Verdict.MEMORY_AT_LOAD, f"one more would request {self._memory(after)}"), None
         node = self._rooms.find(job)
         if node is None:
-            return _Held(Verdict.NO_NODE_FITS, f"no node {_asked(job)} free"), None
+            return _Held(Verdict.NO_NODE_FITS, f"no node {_request_of(job)} free"), None
         if job.need.cpu and after.cpu > self._limit.cpu:
             return _Held(Verdict.CPU_AT_LOAD, f"one more would request {self._cpu(after)}"), None
         if job.need.gpu and after.gpu > self._limit.gpu:
@@ -184,7 +185,7 @@ def _part(total: int, load: float) -> int:
     return total * round(load * _PARTS) // _PARTS
 
 
-def _asked(job: ScalableJob) -> str:
+def _request_of(job: ScalableJob) -> str:
     need = job.need
     amounts = [f"{need.cpu}m CPU"] if need.cpu else []
     amounts += [f"{need.memory}M memory"] if need.memory else []

@@ -45,7 +45,7 @@ class Census:
         self._of_task: Counter[tuple[str, str, str]] = Counter()
 
     def count(self, pods: Iterable[CountedPod]) -> None:
-        """Add the requests of pods. Pods of closed nodes do not count; pods being deleted still fill their node."""
+        """Add the requests of pods. Pods of closed nodes do not count. Pods being deleted still occupy their node."""
         for pod in pods:
             if pod.status.phase in _OVER:
                 continue
@@ -64,9 +64,10 @@ class Census:
                     self._of_task[pod.metadata.namespace, job, marks.get(labels.TASK, "")] += 1
 
     def inventory(self, jobs: Iterable[ScalableJob] = ()) -> Inventory:
-        """The inventory once these jobs have their sizes.
+        """Return the inventory that results once the pods of these jobs match their sizes.
 
-        Without this, other jobs would shrink for pods that are already leaving, or grow into capacity that is taken.
+        The present one would be misleading: other jobs would be scaled down although pods are already leaving, or
+        scaled up into capacity that pods yet to be created need.
         """
         total, requested = ResourceAmount(), self._requested
         for name, node in self._nodes.items():
@@ -97,7 +98,7 @@ class Census:
 
 
 def _closed(node: Node) -> str:
-    """Why the node takes no further pods; empty if it does."""
+    """Return why the node takes no further pods; empty if it does."""
     if not node.ready:
         return "it is not ready"
     if node.spec.unschedulable:

@@ -1,7 +1,8 @@
 """Computes the resource requests of a pod as the scheduler does.
 
-Containers run together, and sidecars (init containers that are restarted always) beside them: those add up. An init
-container runs alone with the sidecars started before it: of those the largest counts, if it is larger than the sum.
+Containers and sidecars (init containers that always restart) run at the same time, so their requests are added. Another
+init container runs only with the sidecars that were started before it. The request of the pod is the larger one of the
+sum and of the largest request while an init container runs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -45,12 +46,12 @@ class PodDemand(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 def demand_of(pod_spec: Mapping[str, Any]) -> PodDemand:
-    """The demand of the pod spec of an accepted pod template."""
+    """Return the demand of the pod spec of an accepted pod template."""
     return msgspec.convert(pod_spec, PodDemand, strict=False)
 
 
 def request_of(pod: PodDemand) -> ResourceAmount:
-    """The resources that the pod takes from its node."""
+    """Return the resources that the pod takes from its node."""
     together = _sum(_of_container(item) for item in pod.containers or ())
     peak = sidecars = ResourceAmount()
     for item in pod.init_containers or ():
@@ -64,7 +65,7 @@ def request_of(pod: PodDemand) -> ResourceAmount:
 
 
 def allocatable_of(quantities: Quantities) -> ResourceAmount:
-    """The allocatable resources of a node, rounded down; the requests of pods are rounded up."""
+    """Return the allocatable resources of a node, rounded down; the requests of pods are rounded up."""
     return ResourceAmount(
         cpu=_value(quantities.get("cpu"), 1000, up=False),
         memory=_value(quantities.get("memory"), 1, up=False) // _MEGA,
@@ -73,12 +74,15 @@ def allocatable_of(quantities: Quantities) -> ResourceAmount:
 
 
 def slots_of(quantities: Quantities) -> int | None:
-    """How many pods the node takes; None if it has no such limit."""
+    """Return how many pods the node can run; None if it has no such limit."""
     return _value(quantities["pods"], 1, up=False) if quantities.get("pods") is not None else None
 
 
 def _of_container(item: ContainerDemand) -> ResourceAmount:
-    """The requests of a container. The API server makes a limit without a request a request; GPUs count by limit."""
+    """Return the requests of a container.
+
+    As in the API server, a limit is the default of a request; GPUs have limits.
+    """
     if item.resources is None:
         return ResourceAmount()
     limits = item.resources.limits or {}
@@ -86,7 +90,7 @@ def _of_container(item: ContainerDemand) -> ResourceAmount:
 
 
 def _as_whole(pod: PodDemand, found: ResourceAmount) -> ResourceAmount:
-    """The requests with those of the pod as a whole, which replace the sums of its containers."""
+    """Return the requests of a pod. Requests at the level of the pod replace the sums over its containers."""
     stated = (pod.resources.requests or {}) if pod.resources else {}
     whole = _plain(stated)
     return ResourceAmount(

@@ -24,10 +24,10 @@ class Rooms:
         return tuple(self._nodes.values())
 
     def find(self, job: ScalableJob) -> NodeCapacity | None:
-        """The node for one more replica; None if it fits on none."""
+        """Return the node for one more replica; None if it fits on none."""
         for free_cpu, _, name in reversed(self._order):
             if job.need.cpu and free_cpu < job.need.cpu:
-                return None  # and so have all that follow
+                return None  # the nodes that follow have even less free CPU
             if _takes(node := self._nodes[name], job):
                 return node
         return None

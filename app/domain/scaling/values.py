@@ -26,7 +26,7 @@ class ResourceAmount:
         return ResourceAmount(cpu=self.cpu * count, memory=self.memory * count, gpu=self.gpu * count)
 
     def covers(self, need: "ResourceAmount") -> bool:
-        """Whether the amount has every resource that is needed. Resources that are not needed may be short."""
+        """Return whether the amount has every resource that is needed. Resources that are not needed may be short."""
         return (
             (not need.cpu or self.cpu >= need.cpu)
             and (not need.memory or self.memory >= need.memory)
@@ -38,8 +38,8 @@ class ResourceAmount:
 class NodeCapacity:
     """The capacity of a node.
 
-    `free` is allocatable minus requests, `slots` the number of further pods. A node that is not `open` takes no pods,
-    and `closed` says why. `labels` are those by which some job selects nodes.
+    `free` is allocatable minus requests, and `slots` the number of further pods. No pod can be placed on a node that is
+    not `open`; `closed` has the reason. `labels` are those that the node selector of a job names.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Inventory:
     """The capacity of a cluster, and the resources that its pods request.
 
     `total` is allocatable on the open nodes, `requested` the requests of their pods and of unbound pods. `namespaces`
-    are those whose pods were read; empty means all.
+    lists the namespaces that were read; empty means all.
     """
 
     nodes: tuple[NodeCapacity, ...] = ()
@@ -87,7 +87,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excuse:
-    """Why the autoscaler does not resize a job, whatever capacity is free."""
+    """Why the autoscaler does not resize a job, no matter which capacity is free."""
 
     verdict: Verdict
     message: str
@@ -115,7 +115,7 @@ class ScalableJob:
     excuse: Excuse | None = None
 
     def fulfillment(self, size: int) -> Fraction:
-        """The share of its elastic range that a job has at this size: 0 at its least, 1 at its most; not clamped."""
+        """Return (size - least) / (most - least), which may be outside 0 to 1; 1 for a job of fixed size."""
         return Fraction(1) if self.least == self.most else Fraction(size - self.least, self.most - self.least)
 
 
@@ -130,7 +130,7 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingDecision:
-    """The decision on one job. `applied` says that the job was edited, `refusal` why a wanted edit failed."""
+    """The decision on one job. `applied` says that the job was edited; `refusal` is the reason if the edit failed."""
 
     uid: str
     namespace: str

@@ -8,7 +8,7 @@ from app.domain.kubernetes.objects import ContainerStatus, Event, ObjectConditio
 from app.domain.status.observed import PendingReason
 from app.domain.vocabulary import PendingCode
 
-# Reasons of a waiting container that say what is wrong.
+# Reasons of a waiting container that name a cause.
 _FAULTS: Final[Mapping[str, PendingCode]] = {
     "ErrImagePull": PendingCode.IMAGE_PULL,
     "ImagePullBackOff": PendingCode.IMAGE_PULL,
@@ -41,8 +41,8 @@ _EVENTS: Final[Mapping[str, PendingCode]] = {
     "NodeNotReady": PendingCode.NOT_READY_NODE,
     "Pulling": PendingCode.CONTAINER_CREATING,
 }
-# What the kubelet says under the reasons Failed and BackOff, which it uses for everything.
-_WORDS: Final = (
+# The kubelet uses the reasons Failed and BackOff for many causes. These words of the message identify the cause.
+_MESSAGE_WORDS: Final = (
     ("pull", PendingCode.IMAGE_PULL),
     ("back-off restarting", PendingCode.CRASH_LOOP),
     ("invalidimagename", PendingCode.INVALID_IMAGE_NAME),
@@ -55,7 +55,7 @@ _PROGRESS: Final = frozenset({"Scheduled", "Pulled", "Created", "Started", "Succ
 
 
 def diagnose(pod: Pod) -> PendingReason | None:
-    """The pending reason in the status of a pod; None if nothing delays the pod."""
+    """Return the pending reason in the status of a pod; None if nothing delays the pod."""
     scheduled = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
     if not pod.spec.node_name:
         return _unbound(pod, scheduled)
@@ -64,7 +64,7 @@ def diagnose(pod: Pod) -> PendingReason | None:
 
 
 def diagnose_events(events: Sequence[Event]) -> PendingReason | None:
-    """The pending reason in the newest Events of a pod; None if they report progress or nothing known."""
+    """Return the pending reason in the newest Events of a pod; None if they report progress or nothing known."""
     dated = [(event.last_seen, event) for event in events if event.last_seen is not None]
     for at, event in sorted(dated, key=lambda pair: pair[0], reverse=True):
         if event.reason in _PROGRESS:
@@ -79,7 +79,7 @@ def _unbound(pod: Pod, scheduled: ObjectCondition | None) -> PendingReason:
     if scheduled is None or scheduled.status == "True":
         return PendingReason(
             code=PendingCode.NOT_SCHEDULED,
-            message="no scheduler has looked at the pod yet",
+            message="no scheduler has reported a result for the pod yet",
             since=pod.metadata.creation_timestamp,
         )
     code = {
@@ -110,7 +110,7 @@ def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:
 
 
 def _is_done(status: ContainerStatus) -> bool:
-    """Whether an init container has succeeded, or a sidecar has started."""
+    """Return whether an init container has succeeded, or a sidecar has started."""
     terminated = status.state.terminated
     return (terminated is not None and terminated.exit_code == 0) or bool(status.state.running and status.started)
 
@@ -121,4 +121,4 @@ def _code_of(event: Event) -> PendingCode | None:
     if event.reason not in ("Failed", "BackOff"):
         return None
     message = event.message.lower()
-    return next((code for word, code in _WORDS if word in message), None)
+    return next((code for word, code in _MESSAGE_WORDS if word in message), None)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from app.domain.errors import shorten
 from app.domain.plan import Rank
-from app.domain.reconcile.lifecycle import has_failed, was_let_go
+from app.domain.reconcile.lifecycle import has_failed, was_stopped
 from app.domain.status.records import Attempt, FailureSummary, Replica, ReplicaFailure
 from app.domain.vocabulary import Outcome, ReplicaPhase
 
@@ -13,7 +13,7 @@ LOST = (Outcome.FAILED, Outcome.DISRUPTED)
 
 
 def failure_of(key: Rank, attempt: Attempt) -> ReplicaFailure:
-    """The failure of an attempt. Its message may be the end of a log, so only the last line is kept."""
+    """Return the failure of an attempt. Its message may be the end of a log, so only the last line is kept."""
     lines = (attempt.message or "").strip().splitlines()
     return ReplicaFailure(
         key=key,
@@ -27,16 +27,16 @@ def failure_of(key: Rank, attempt: Attempt) -> ReplicaFailure:
 
 
 def describe(subject: str, failure: ReplicaFailure) -> str:
-    """A sentence about a failure, such as `worker[0] failed (exit code 127, StartError): no such file`."""
+    """Return a sentence about a failure, such as `worker[0] failed (exit code 127, StartError): no such file`."""
     how = "was taken away" if failure.outcome is Outcome.DISRUPTED else "failed"
     code = [] if failure.exit_code is None else [f"exit code {failure.exit_code}"]
     facts = ", ".join(code + ([failure.reason] if failure.reason else []))
-    said = [failure.message] if failure.message else []
-    return ": ".join([f"{subject} {how}" + (f" ({facts})" if facts else ""), *said])
+    message = [failure.message] if failure.message else []
+    return ": ".join([f"{subject} {how}" + (f" ({facts})" if facts else ""), *message])
 
 
 def summarize_failures(replicas: Iterable[Replica]) -> FailureSummary:
-    """A summary of the replicas that have failed for good, in the given order."""
+    """Return a summary of the replicas that have failed for good, in the given order."""
     failed = [replica for replica in replicas if has_failed(replica)]
     disrupted = sum(replica.attempt.outcome is Outcome.DISRUPTED for replica in failed)
     first = tuple(failure_of(replica.key, replica.attempt) for replica in failed[:LISTED_FAILURES])
@@ -46,7 +46,7 @@ def summarize_failures(replicas: Iterable[Replica]) -> FailureSummary:
 def crashed_replicas(
     replicas: Mapping[Rank, Replica], former: Mapping[Rank, Attempt], known: Iterable[ReplicaFailure]
 ) -> dict[Rank, ReplicaFailure]:
-    """The last failure of each replica that is restarted and does not run yet.
+    """Return the last failure of each replica that is being restarted and does not run yet.
 
     `former` are the attempts that this reconcile replaced, `known` the failures that the previous reconcile found.
     """
@@ -74,16 +74,16 @@ def _before_this_attempt(
 
 
 def _counts(attempt: Attempt) -> bool:
-    return attempt.outcome in LOST and not was_let_go(attempt)
+    return attempt.outcome in LOST and not was_stopped(attempt)
 
 
-def tell_failures(summary: FailureSummary, pod_name: Callable[[Rank], str]) -> str:
-    """The listed failures with the names of their pods, and the number of further ones."""
+def list_failures(summary: FailureSummary, pod_name: Callable[[Rank], str]) -> str:
+    """Return the failures of a summary with the names of their pods, and the number of failures that it omits."""
     described = [describe(pod_name(failure.key), failure) for failure in summary.first]
-    return "; ".join(described + more(summary))
+    return "; ".join(described + omitted_failures(summary))
 
 
-def more(summary: FailureSummary) -> list[str]:
-    """The number of failures that the summary does not list, in words; empty if it lists all."""
+def omitted_failures(summary: FailureSummary) -> list[str]:
+    """Return a phrase with the number of failures that the summary omits, such as `and 3 more`; [] if it omits none."""
     count = summary.failed + summary.disrupted - len(summary.first)
     return [f"and {count} more"] if count > 0 else []

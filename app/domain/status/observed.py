@@ -44,9 +44,8 @@ class PendingReason:
 class ObservedPod:
     """One pod of a job. `key` and `attempt` come from its labels.
 
-    `phase` is any but Deleted. `ended` says that no container
-    of it can run any more. `disruption` names the cluster's reason for taking the pod away, if it did.
-    `deletion_deadline` is the deletionTimestamp: the moment at which its grace period is over.
+    `phase` is never Deleted. `ended` says that no container of the pod can run any more. `disruption` is the reason of
+    the cluster if it disrupted the pod. `deletion_deadline` is the deletionTimestamp: the end of the grace period.
     """
 
     name: str
@@ -98,12 +97,12 @@ class ClusterRefusal:
 class ObservedJob:
     """Everything that the controller knows about the objects of a job in the cluster.
 
-    `gone` holds pod uids that a quorum GET has found missing. `refusals` are the last answers to creates, by replica,
-    `job_refusal` that for an object all replicas need. `lost_nodes` are nodes that are NotReady or missing.
-    `pending_events` are diagnoses made from Kubernetes Events, by pod uid. `objects_gone` is True once deletion of
-    anchor and Services was confirmed, `anchor_marked` once the anchor carries the terminal phase.
-    `hosts_generation` is the one whose list of hosts was last written, None if nobody knows.
-    `anchors` are uids that the job's anchor was found to have, beside those on record.
+    `gone` has the uids of pods that a quorum GET did not find. `refusals` are the refused creates by replica, and
+    `job_refusal` is that of an object that all replicas need. `lost_nodes` are nodes that are NotReady or missing.
+    `pending_events` are pending reasons from Kubernetes Events, by pod uid. `objects_gone` says that the deletion of
+    anchor and Services was confirmed, and `anchor_marked` that the anchor has the terminal phase. `hosts_generation` is
+    the generation of the list of hosts in the cluster, or None if it is unknown. `anchors` are uids of the anchor that
+    are not on record yet.
     """
 
     pods: Sequence[ObservedPod] = ()

@@ -1,4 +1,4 @@
-"""Determines which objects belong to a job. Labels are no proof: anybody who may create objects may write any label.
+"""Determines which objects belong to a job. Labels prove nothing: every client that can create objects can set them.
 
 An object belongs to a job if it is in the namespace of the job and its controller is the anchor of the job, by name and
 uid. A pod must also have the name of its rank. A pod whose uid is recorded for the current attempt of a replica is the
@@ -18,7 +18,10 @@ from app.domain.status.records import Recorded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The pods that belong to a job. `undecided` says that others may, which depends on the uid of its anchor."""
+    """The pods that belong to a job.
+
+    `undecided` says that more may belong to it, once the uid of the anchor is known.
+    """
 
     pods: tuple[ObservedPod, ...] = field(default=())
     undecided: bool = False
@@ -29,13 +32,13 @@ def controller_of(metadata: Metadata) -> OwnerReference | None:
 
 
 def names_anchor(metadata: Metadata, job_uid: str) -> bool:
-    """Whether the object names the anchor of the job as its controller. Only the uid of the anchor proves it."""
+    """Return whether the object names the anchor of the job as its controller. Only the uid of the anchor proves it."""
     owner = controller_of(metadata)
     return owner is not None and (owner.kind, owner.name) == ("ConfigMap", labels.anchor_name(job_uid))
 
 
 def is_owned(metadata: Metadata, job_uid: str, anchors: Collection[str]) -> bool:
-    """Whether one of these anchors (uids) of the job controls the object."""
+    """Return whether one of these anchors (uids) of the job controls the object."""
     owner = controller_of(metadata)
     return names_anchor(metadata, job_uid) and owner is not None and owner.uid in anchors
 
@@ -72,7 +75,7 @@ def select_pods(
 
 
 def _name_of(plan: JobPlan, recorded: Recorded, key: Rank) -> str | None:
-    """The name of the pod of a rank, including ranks beyond the present size of the task."""
+    """Return the name of the pod of a rank, including ranks beyond the present size of the task."""
     known = recorded.pod_names.get(key)
     if known is not None or key.rank < 0:
         return known

@@ -1,12 +1,14 @@
 """Turns a raw pod into an observation.
 
-The definitions of the phases in the five systems overlap. These do not:
+The phases of the five systems overlap. These do not:
 
-    Creating   no node has been found for it          Running    every container has started, the pod has not ended
-    Pending    bound, a container has not started     Succeeded, Failed   the kubelet's word, which is final
-    unknown    it is not over and its node does not answer
+    Creating            the pod has no node
+    Pending             the pod has a node, and a container has not started
+    Running             every container has started, and the pod has not ended
+    Succeeded, Failed   the kubelet reported the end, which is final
+    Unknown             the pod has not ended, and its node does not answer
 
-Sidecars (init containers that restart always) neither make a pod wait nor succeed or fail.
+Sidecars (init containers that always restart) have no influence on the phase.
 """
 
 from collections.abc import Container as Collection
@@ -21,7 +23,7 @@ from app.domain.status.observed import ObservedContainer, ObservedPod
 from app.domain.vocabulary import ReplicaPhase
 
 _FINAL: Final = {"Succeeded": ReplicaPhase.SUCCEEDED, "Failed": ReplicaPhase.FAILED}
-# Kubelet and node controller put these in status.reason when they, not the program, ended the pod.
+# The values of status.reason with which the kubelet or the node controller ends a pod itself.
 _DISRUPTIONS: Final = frozenset(
     {
         "Evicted",
@@ -40,7 +42,7 @@ _MAX_SIGNAL: Final = 64
 
 
 def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
-    """The observation of a pod. A pod with damaged labels gets a key that no plan contains."""
+    """Return the observation of a pod. A pod with damaged labels gets a key that no plan contains."""
     metadata, status = pod.metadata, pod.status
     phase = _phase(pod, lost_nodes)
     containers = tuple(_containers(pod))
@@ -72,7 +74,7 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
 
 
 def disruption_of(pod: Pod) -> str | None:
-    """The reason for which the cluster disrupted the pod; None if it did not."""
+    """Return the reason for which the cluster disrupted the pod; None if it did not."""
     for condition in pod.status.conditions:
         if condition.type == "DisruptionTarget" and condition.status == "True":
             return condition.reason or condition.type
@@ -94,16 +96,16 @@ def _phase(pod: Pod, lost_nodes: Collection[str]) -> ReplicaPhase:
 
 
 def _has_started(container: ContainerStatus) -> bool:
-    """Whether the container has ever started. One that waits to be restarted in place has."""
+    """Return whether the container has ever started, which a container that waits for a restart in place has."""
     state = container.state
     return state.running is not None or state.terminated is not None or container.last_state.terminated is not None
 
 
 def _has_ended(pod: Pod) -> bool:
-    """Whether no container of the pod can run any more, as far as the cluster knows.
+    """Return whether no container of the pod can run any more, as far as the cluster knows.
 
-    A grace period of 0 on a pod being deleted is the kubelet's confirmation, or says that no kubelet had it, or that
-    somebody forced it away: in no case does more come.
+    A pod being deleted has a grace period of 0 if the kubelet has confirmed the end, if no kubelet ever had the pod, or
+    if a client forced the deletion. In each case, no further status follows.
     """
     if pod.status.phase in _FINAL:
         return True
@@ -126,31 +128,31 @@ def _containers(pod: Pod) -> Iterable[ObservedContainer]:
 def _container(status: ContainerStatus, *, init: bool) -> ObservedContainer:
     state = status.state
     ended = state.terminated or status.last_state.terminated
-    told = state.terminated or (state.waiting if not state.running else None)
+    explained = state.terminated or (state.waiting if not state.running else None)
     if state.running:
-        word, started_at = "running", state.running.started_at
+        name, started_at = "running", state.running.started_at
     else:
-        word, started_at = ("terminated" if state.terminated else "waiting"), ended.started_at if ended else None
+        name, started_at = ("terminated" if state.terminated else "waiting"), ended.started_at if ended else None
     return ObservedContainer(
         name=status.name,
-        state=word,
+        state=name,
         init=init,
         ready=status.ready,
         image=status.image or None,
         restart_count=status.restart_count,
         exit_code=ended.exit_code if ended else None,
         signal=_signal(ended.exit_code, ended.signal) if ended else None,
-        reason=(told.reason or None) if told else None,
-        message=(told.message or None) if told else None,
+        reason=(explained.reason or None) if explained else None,
+        message=(explained.message or None) if explained else None,
         started_at=started_at,
         finished_at=ended.finished_at if ended else None,
     )
 
 
-def _signal(exit_code: int, told: int | None) -> int | None:
-    """The signal that ended a container. Most runtimes report it only as an exit code of 128 plus the signal."""
-    if told:
-        return told
+def _signal(exit_code: int, reported: int | None) -> int | None:
+    """Return the signal that ended a container. Most runtimes report it only as an exit code of 128 plus the signal."""
+    if reported:
+        return reported
     guess = exit_code - _SIGNAL_BASE
     return guess if 0 < guess <= _MAX_SIGNAL else None
 
@@ -160,7 +162,7 @@ def _sidecars(pod: Pod) -> frozenset[str]:
 
 
 def _exit_code(own: list[ObservedContainer]) -> int | None:
-    """The exit code of the first container that failed; 0 once all containers but init containers have succeeded."""
+    """Return the exit code of the first failed container, or 0 if all containers except init containers succeeded."""
     failed = _failed(own)
     if failed is not None:
         return failed.exit_code
@@ -173,7 +175,7 @@ def _failed(own: list[ObservedContainer]) -> ObservedContainer | None:
 
 
 def _why(pod: Pod, phase: ReplicaPhase, own: list[ObservedContainer]) -> tuple[str | None, str | None]:
-    """The reason and message of the end of the pod: those of the pod, otherwise those of the failed container."""
+    """Return the reason and message of the end of a pod, from its status or else from its failed container."""
     status = pod.status
     failed = _failed(own) if phase is not ReplicaPhase.SUCCEEDED else None
     if status.reason or failed is None:

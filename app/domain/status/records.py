@@ -25,7 +25,7 @@ ACTOR_CONTROLLER = "jobgate"
 class Attempt:
     """The life of one pod of a replica, numbered from 1. At most one pod uid is ever recorded for it.
 
-    `outcome` is None while it runs. `stopping` is set, and stored, before jobgate deletes its pod.
+    `outcome` is None until the attempt has ended. `stopping` is stored before jobgate deletes the pod.
     """
 
     number: int
@@ -48,11 +48,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """A replica and its current attempt. `restarts` are charged to the budget, `disruptions` are not.
+    """A replica and its current attempt. Restarts count against the restart limit, disruptions do not.
 
-    `retry_at` is when the current attempt's pod may be created. `settled` means that no further attempt follows
-    unless the job is resumed. `leaving` ranks are beyond the task's size: they are in no aggregate and no rule, and
-    stay here, with what happened to them, when their pods are gone.
+    The pod of the current attempt is not created before `retry_at`. `settled` means that no further attempt follows
+    unless the job is resumed. A replica that is `leaving` has a rank beyond the size of its task. The aggregate and the
+    rules ignore it, and its record remains after its pod is gone.
     """
 
     key: Rank
@@ -80,7 +80,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPendingReason:
-    """A pending reason with the replicas it holds for; `replicas` is cut at 20, `count` is not."""
+    """A pending reason with its replicas: the first 20 of them, and the number of all."""
 
     code: str
     message: str
@@ -146,21 +146,21 @@ NO_FAILURES: Final = FailureSummary()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """`resumes` counts how often the job came back from pause; a dialect renders resumed pods differently.
+    """The status of a job as the controller stores it.
 
-    `restarts` counts how often the job was restarted because replicas failed, `reschedules` how often its replicas
-    changed without anybody's fault: taken away by the cluster, added or removed. `transitions` are the newest ten and
-    the last one into each phase, the oldest first.
+    `resumes` is the number of resumes after a pause; a dialect can render the pods of a resumed job differently.
+    `restarts` is the number of restarts after failures, `reschedules` the number of disruptions and resizes.
+    `transitions` are the newest ten and the last one into each phase, the oldest first.
 
-    `crashed` are the last failures of at most twenty replicas that are started again and do not run yet. `restored_at`
-    is when every replica had a pod again in the latest restart or change of size, None until then.
-    `ended_by` lists the failures that ended the job; it is empty unless the end followed from its replicas.
+    `crashed` are the last failures of at most twenty replicas that are being restarted and do not run yet.
+    `restored_at` is when every replica had a pod again in the latest restart or resize; None until then. `ended_by` has
+    the failures that ended the job; it is empty if the job ended for another reason.
 
-    `anchors` are the uids of the job's anchor: more than one where somebody deleted it and it was made again.
+    `anchors` are the uids that the anchor of the job has had: several if another client deleted it.
 
-    `active_since` is when it first ran after its submission or its last pause: the active deadline counts from there.
-    `gone_at` is when the last object of a removed job was found gone. `quiet` says that an ended job needs nothing
-    more of the controller unless somebody asks for its removal.
+    `active_since` is when the job first ran after its submission or last pause; the active deadline is counted from it.
+    `gone_at` is when the last object of a removed job was found gone. `quiet` says that an ended job needs no further
+    reconcile unless its removal is requested.
     """
 
     phase: JobPhase = JobPhase.QUEUED
@@ -195,7 +195,7 @@ class Recorded:
     status: JobStatus
     replicas: Mapping[Rank, Replica]
     created_at: datetime
-    scaling: Sequence[ScaleRecord] = ()  # those whose outcome is not known yet, the oldest first
+    scaling: Sequence[ScaleRecord] = ()  # without outcome so far, the oldest first
     pod_names: Mapping[Rank, str] = field(default_factory=dict)
 
     @property
@@ -207,7 +207,10 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """What clients have asked of a job beside its spec. `remove` deletes all objects: delete, TTL, or a successor."""
+    """The intent of clients besides the spec.
+
+    `remove` deletes all objects: after a delete, a TTL, or for a successor.
+    """
 
     generation: int
     cancel: bool = False
@@ -218,7 +221,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One line of the history of a job or of another object; of a replica's when `key` is set."""
+    """An entry of the history of a job or of another object. An entry about a replica has its rank as `key`."""
 
     at: datetime
     phase: str

@@ -1,13 +1,14 @@
-"""Judges what the refusal of a create by the API server means for the job.
+"""Determines what the refusal of a create by the API server means for the job.
 
     quota, service account, namespace not there yet, RBAC, throttling, 5xx   RETRY, pending with a code
     namespace terminating or deleted, 400, 413, 422                          FAIL, with the message of the cluster
     Pod Security, webhook, LimitRange, PriorityClass                         FAIL, with the message of the cluster
     any other 403                                                            RETRY, pending as RefusedByCluster
 
-Kubernetes gives most of them one reason, Forbidden, so messages are read; they are those of Kubernetes 1.36. An unknown
-message may come from a newer version or from an admission plugin of the platform, and may concern something that
-passes, such as a quota. The end of a job cannot be undone; the pending deadline ends a job that never starts.
+Kubernetes gives most of them the same reason, Forbidden, so the message decides. The messages are those of Kubernetes
+1.36. An unknown message may come from a newer version or from an admission plugin of the platform, and its cause may be
+temporary, such as a quota. Therefore it does not end the job: an end is final, while the pending deadline ends a job
+that never starts.
 """
 
 import re
@@ -38,11 +39,9 @@ _OURS_TO_FIX: Final = frozenset({400, 413, 422})
 def judge(
     status: int, reason: str, message: str, causes: Iterable[tuple[str, str]] = (), *, seen_before: bool
 ) -> tuple[RefusalVerdict, str]:
-    """The verdict, and a PendingCode, or a Reason if the verdict is FAIL.
+    """Return the verdict, and a Reason if it is FAIL, otherwise a PendingCode.
 
-    `seen_before` says that the job has had objects in its namespace.
-
-    Causes are pairs of reason and message.
+    `causes` are pairs of reason and message. `seen_before` says that the job has had objects in its namespace.
     """
     if any(cause == "NamespaceTerminating" for cause, _ in causes) or (status == 403 and _TERMINATING in message):
         return RefusalVerdict.FAIL, Reason.NAMESPACE_TERMINATING

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.plan import Rank
-from app.domain.reconcile.lifecycle import has_failed, was_let_go
+from app.domain.reconcile.lifecycle import has_failed, was_stopped
 from app.domain.status.failures import describe
 from app.domain.status.observed import ClusterRefusal, ObservedJob, ObservedPod, PendingReason, RefusalVerdict
 from app.domain.status.records import JobPendingReason, JobStatus, Replica, ReplicaFailure
@@ -14,7 +14,9 @@ from app.domain.vocabulary import VAGUE, JobPhase, Outcome, PendingCode, Reason,
 
 SHOWN_REPLICAS = 20
 LISTED_CRASHES = 3  # in a message; the list of replicas shows all
-NAME_TERMINATING = PendingReason(code=PendingCode.NAME_TERMINATING, message="the previous attempt's pod is still going")
+NAME_TERMINATING = PendingReason(
+    code=PendingCode.NAME_TERMINATING, message="the pod of the previous attempt is still terminating"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,7 @@ class Situation:
 
 
 def bucket(replica: Replica, *, restarting: bool) -> ReplicaPhase:
-    """The bucket of a replica in the aggregate. An ended replica that will be replaced counts as creating."""
+    """Return the bucket of a replica in the aggregate. An ended replica that will be replaced counts as creating."""
     ends = replica.attempt.outcome is not None or replica.attempt.stopping is not None
     if restarting and ends and not replica.settled:
         return ReplicaPhase.CREATING
@@ -35,13 +37,13 @@ def bucket(replica: Replica, *, restarting: bool) -> ReplicaPhase:
 
 
 def aggregate(replicas: Iterable[Replica], *, restarting: bool) -> dict[ReplicaPhase, int]:
-    """The number of replicas in each bucket. Every bucket is present, and the sum is the number of replicas."""
+    """Return the number of replicas in each bucket. Every bucket is present, and the sum is the number of replicas."""
     counts = Counter(bucket(replica, restarting=restarting) for replica in replicas)
     return {phase: counts.get(phase, 0) for phase in ReplicaPhase}
 
 
 def is_waiting(replicas: Iterable[Replica]) -> bool:
-    """Whether some replica has not started, for the first time or again."""
+    """Return whether some replica has not started, for the first time or again."""
     counts = aggregate(replicas, restarting=True)
     return counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING] > 0
 
@@ -53,12 +55,12 @@ def situation(
     scaling: str | None,
     crashed: Mapping[Rank, ReplicaFailure],
 ) -> Situation:
-    """The phase of a live job, from its former phase and its replicas.
+    """Return the phase of a live job, from its former phase and its replicas.
 
-    `scaling` describes a resize that is under way, `crashed` the failures of the replicas that are restarted.
+    `scaling` describes a resize that is in progress, and `crashed` has the failures of replicas that are restarted.
 
-    Started once, a job is Running, Scaling or Restarting until it ends or pauses; before that it is Creating until some
-    replica has a node, then Pending until all have started. Unknown only when nothing of it can be seen.
+    Before its first start, a job is Creating until a replica has a node, and then Pending until all have started. After
+    it, the job is Running, Scaling or Restarting until it ends or is paused. It is Unknown if no node of it answers.
     """
     total = sum(counts.values())
     waiting = counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING]
@@ -76,7 +78,7 @@ def situation(
             phase=JobPhase.RUNNING, reason=Reason.STARTED, message=f"{live} of {total} replicas are running"
         )
     if status.started_at is not None:
-        message = f"{waiting} of {total} replicas are restarting{_told(crashed)}"
+        message = f"{waiting} of {total} replicas are restarting{_crash_list(crashed)}"
         return Situation(phase=JobPhase.RESTARTING, reason=_restart_reason(status, replicas), message=message)
     return _before_the_first_run(counts, replicas, crashed)
 
@@ -84,7 +86,7 @@ def situation(
 def _before_the_first_run(
     counts: Mapping[ReplicaPhase, int], replicas: Mapping[Rank, Replica], crashed: Mapping[Rank, ReplicaFailure]
 ) -> Situation:
-    """The phase of a job before all of its replicas have started for the first time."""
+    """Return the phase of a job before all of its replicas have started for the first time."""
     total = sum(counts.values())
     creating, waiting = counts[ReplicaPhase.CREATING], counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING]
     phase = JobPhase.CREATING if creating == total else JobPhase.PENDING
@@ -92,34 +94,34 @@ def _before_the_first_run(
     if gone:
         failed = any(failure.outcome is Outcome.FAILED for failure in gone)
         others = f"; others yet to start: {waiting - len(gone)}" if waiting > len(gone) else ""
-        message = f"{len(gone)} of {total} replicas failed before the job first ran{_told(crashed)}{others}"
+        message = f"{len(gone)} of {total} replicas failed before the job first ran{_crash_list(crashed)}{others}"
         reason = Reason.RESTARTING if failed else Reason.DISRUPTED
         return Situation(phase=phase, reason=reason, message=message)
     if creating:
-        message = f"{creating} of {total} replicas have no node yet{_told(crashed)}"
+        message = f"{creating} of {total} replicas have no node yet{_crash_list(crashed)}"
         return Situation(phase=phase, reason=Reason.CREATING, message=message)
-    message = f"{waiting} of {total} replicas have not started{_told(crashed)}"
+    message = f"{waiting} of {total} replicas have not started{_crash_list(crashed)}"
     return Situation(phase=phase, reason=Reason.WAITING_FOR_PODS, message=message)
 
 
 def _lacks_pod(replica: Replica) -> bool:
-    """Whether the replica is between two attempts."""
+    """Return whether the replica is between two attempts."""
     return replica.attempt.pod_uid is None or replica.attempt.outcome is not None
 
 
-def _told(crashed: Mapping[Rank, ReplicaFailure]) -> str:
-    """The first few failures of restarted replicas, as the end of a sentence."""
+def _crash_list(crashed: Mapping[Rank, ReplicaFailure]) -> str:
+    """Return the first few failures of restarted replicas, as the end of a sentence."""
     if not crashed:
         return ""
-    told = [describe(str(key), failure) for key, failure in list(crashed.items())[:LISTED_CRASHES]]
+    listed = [describe(str(key), failure) for key, failure in list(crashed.items())[:LISTED_CRASHES]]
     more = [f"and {len(crashed) - LISTED_CRASHES} more"] if len(crashed) > LISTED_CRASHES else []
-    return ": " + "; ".join(told + more)
+    return ": " + "; ".join(listed + more)
 
 
 def _restart_reason(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
-    """Disrupted if only the cluster has cost the job replicas since it last ran; otherwise Restarting."""
+    """Return Disrupted if only the cluster has cost the job replicas since it last ran; otherwise Restarting."""
     ended = [replica.attempt for replica in replicas.values() if not replica.settled]
-    lost = {attempt.outcome for attempt in ended if not was_let_go(attempt)}
+    lost = {attempt.outcome for attempt in ended if not was_stopped(attempt)}
     if lost & {Outcome.FAILED, Outcome.SUCCEEDED}:
         return Reason.RESTARTING
     if status.phase is JobPhase.RESTARTING:
@@ -134,7 +136,7 @@ def pending_reasons(
     now: datetime,
     crashed: Mapping[Rank, ReplicaFailure],
 ) -> tuple[JobPendingReason, ...]:
-    """The pending reasons of all replicas, grouped by code and message, the most frequent first."""
+    """Return the pending reasons of all replicas, grouped by code and message, the most frequent first."""
     groups: dict[tuple[str, str], list[tuple[Rank, datetime | None]]] = {}
     for key, replica in replicas.items():
         reason = _why(replica, pods.get(key, []), observed, now, crashed.get(key))
@@ -177,12 +179,12 @@ def _why(
 
 
 def _back_off(failure: ReplicaFailure | None, next_attempt: str) -> PendingReason:
-    told = [describe(f"attempt {failure.attempt}", failure)] if failure is not None else []
-    return PendingReason(code=PendingCode.BACK_OFF, message="; ".join([*told, next_attempt]))
+    failed = [describe(f"attempt {failure.attempt}", failure)] if failure is not None else []
+    return PendingReason(code=PendingCode.BACK_OFF, message="; ".join([*failed, next_attempt]))
 
 
 def _refused(refusal: ClusterRefusal) -> PendingReason:
-    """A refusal as a pending reason. A running job shows it until it is shrunk again."""
+    """Return a refusal as a pending reason. A running job that cannot grow has it until it is scaled down again."""
     if refusal.verdict is RefusalVerdict.FAIL:
         return PendingReason(code=PendingCode.REFUSED, message=refusal.message, since=refusal.since)
     return PendingReason(code=PendingCode(refusal.code), message=refusal.message, since=refusal.since)

@@ -16,7 +16,7 @@ from app.domain.reconcile.actions import (
     ReleasePod,
 )
 from app.domain.reconcile.lifecycle import NODE_LOST_WARNING
-from app.domain.reconcile.reconcile import PODS_PER_PASS
+from app.domain.reconcile.reconcile import PODS_PER_RECONCILE
 from app.domain.reconcile.timing import Timing
 from app.domain.status.observed import ClusterRefusal, ObservedContainer, PendingReason, RefusalVerdict
 from app.domain.status.records import Recorded, Replica
@@ -269,13 +269,13 @@ def test_a_pass_touches_at_most_fifty_pods_and_asks_for_the_next() -> None:
         counts.append((len(actions_of(decision, CreatePod)), decision.again))
         passes += 1
         assert passes < 5
-    assert counts == [(PODS_PER_PASS, True), (PODS_PER_PASS, True), (20, False)]
+    assert counts == [(PODS_PER_RECONCILE, True), (PODS_PER_RECONCILE, True), (20, False)]
 
 
 def test_stops_are_recorded_for_all_before_the_first_fifty_go() -> None:
     plan, recorded = many(60)
     decision = decide(replace(plan, paused=True), recorded, *(a_pod(key) for key in plan.replicas))
-    assert len(actions_of(decision, DeletePod)) == PODS_PER_PASS
+    assert len(actions_of(decision, DeletePod)) == PODS_PER_RECONCILE
     assert {replica.attempt.stopping for replica in decision.replicas.values()} == {StopReason.PAUSE}
     assert decision.again
 
@@ -288,7 +288,7 @@ def test_creates_that_the_cluster_refuses_do_not_hurry_the_next_pass(*, of_the_j
     observed: dict[str, Any] = {"job_refusal": refusal} if of_the_job else {"refusals": dict.fromkeys(refused, refusal)}
     decision = decide(plan, recorded, **observed)
     creates = actions_of(decision, CreatePod)
-    assert len(creates) == PODS_PER_PASS
+    assert len(creates) == PODS_PER_RECONCILE
     assert not decision.again
     if not of_the_job:
         assert [create.key.rank for create in creates[:20]] == list(range(100, 120))

@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.plan import Rank
 from app.domain.reconcile.actions import CreatePod, DeletePod, ReleasePod
-from app.domain.reconcile.reconcile import PODS_PER_PASS
+from app.domain.reconcile.reconcile import PODS_PER_RECONCILE
 from app.domain.reconcile.timing import Timing
 from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.status.records import Intent
@@ -84,7 +84,7 @@ QUOTA = ClusterRefusal(
         (
             [W[0]],
             ScaleOutcome.REACHED,
-            "the replicas beyond 2 are gone, and 1 of those that stay have yet to start",
+            "the replicas beyond 2 are gone, and 1 of the remaining ones have not started",
         ),
         # The quota has let in rank 1.
         ([W[0], W[1]], ScaleOutcome.REACHED, "2 replicas are running or done"),
@@ -129,12 +129,12 @@ def test_an_ended_job_is_quiet_only_when_those_that_left_are_gone() -> None:
 
 
 def test_more_leave_than_a_pass_may_delete_and_all_of_it_is_recorded_at_once() -> None:
-    every = [Rank("worker", rank) for rank in range(PODS_PER_PASS + 20)]
+    every = [Rank("worker", rank) for rank in range(PODS_PER_RECONCILE + 20)]
     known = [a_replica(key, an_attempt(key=key, started_at=T0)) for key in every]
     record = replace(a_record(running_status(), *known), pod_names={key: f"job-worker-{key.rank}" for key in every})
     seen = {key: a_pod(key, started_at=T0) for key in every}
     first = decide(sized(1), record, *seen.values())
-    assert len(actions_of(first, DeletePod)) == PODS_PER_PASS
+    assert len(actions_of(first, DeletePod)) == PODS_PER_RECONCILE
     assert first.again
     assert sum(replica.attempt.stopping is not None for replica in first.replicas.values()) == len(every) - 1
     for action in actions_of(first, DeletePod):

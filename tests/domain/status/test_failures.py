@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.domain.plan import Rank
-from app.domain.status.failures import summarize_failures, tell_failures
+from app.domain.status.failures import list_failures, summarize_failures
 from app.domain.status.records import NO_FAILURES, FailureSummary
 from app.domain.vocabulary import Outcome
 from tests.support.plans import ended
@@ -18,7 +18,7 @@ def summary(*ends: dict[str, Any]) -> FailureSummary:
 
 
 def tell(*ends: dict[str, Any]) -> str:
-    return tell_failures(summary(*ends), lambda key: f"{key.task}-{key.rank}")
+    return list_failures(summary(*ends), lambda key: f"{key.task}-{key.rank}")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_long_line_is_cut() -> None:
 def test_of_many_the_first_five_are_named() -> None:
     many = summary(*[{}] * 5, {"outcome": Outcome.DISRUPTED}, {})
     assert (many.failed, many.disrupted) == (6, 1)
-    told = tell_failures(many, lambda key: f"{key.task}-{key.rank}")
+    told = list_failures(many, lambda key: f"{key.task}-{key.rank}")
     assert told == "w-0 failed; w-1 failed; w-2 failed; w-3 failed; w-4 failed; and 2 more"
 
 

@@ -114,7 +114,7 @@ PULL = PendingReason(code=PendingCode.IMAGE_PULL, message="not found")
             a_replica(W0, an_attempt(2, seen=False, phase=P.CREATING)),
             [a_pod(attempt=1)],
             {"refusals": {W0: QUOTA}},
-            "NameTerminating: the previous attempt's pod is still going",
+            "NameTerminating: the pod of the previous attempt is still terminating",
         ),
         (
             a_replica(W0, an_attempt(2, seen=False, phase=P.CREATING), retry_at=at(20)),
@@ -146,7 +146,7 @@ PULL = PendingReason(code=PendingCode.IMAGE_PULL, message="not found")
             a_replica(attempt=an_attempt(stopping=StopReason.PAUSE)),
             [a_pod()],
             {},
-            "NameTerminating: the previous attempt's pod is still going",
+            "NameTerminating: the pod of the previous attempt is still terminating",
         ),
     ],
 )

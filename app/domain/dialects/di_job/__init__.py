@@ -1,7 +1,8 @@
-"""DIJob of diengine.opendilab.org/v2alpha1: learner, collectors and evaluator, whose numbers may change while they run.
+"""DIJob of diengine.opendilab.org/v2alpha1: a learner, collectors and an evaluator that can be scaled while they run.
 
-`validation` checks a spec, `members` assigns global ranks, `plan` and `native` translate the spec, and `members`
-answers the requests of the server inside the cluster. docs/kinds/di-job.md lists the differences from DI-orchestrator.
+`validation` checks a spec, and `plan` and `native` translate it. `members` assigns global ranks, and finds the
+addresses of replicas for requests of the job's own pods. docs/kinds/di-job.md lists the differences from
+DI-orchestrator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,8 @@ from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.pod_template import validate_pod_template
 from app.domain.policy.template import DeclaredTemplate
 
-# The most replicas of all tasks together that the installation allowed when it accepted the manifest.
+# The name of the field of `assigned` with the largest number of replicas of all tasks together. The installation's
+# limit at the time of acceptance applies for the life of the job.
 _MOST: Final = "most"
 
 
@@ -78,12 +80,12 @@ class DIJobDialect(Dialect[DIJobSpec]):
 
     @override
     def stored_spec(self, spec: DIJobSpec) -> Manifest:
-        """The spec with its defaults. A null backoffLimit stays null: it means no limit."""
+        """Return the spec with its defaults. A null backoffLimit stays null: it means no limit."""
         return {**spec.model_dump(by_alias=True, exclude_none=True), "backoffLimit": spec.backoff_limit}
 
     @override
     def assigned(self, spec: DIJobSpec, context: Context) -> Manifest:
-        """The global ranks of all replicas, those of the stored job kept, and the most replicas allowed."""
+        """Return the global ranks of all replicas and the largest number of replicas. Replicas keep stored ranks."""
         before = ranks(context.given.stored) if context.given.stored else {}
         wanted = {task.name: task.replicas for task in spec.tasks}
         most = spec.max_replicas or most_listed(spec, context.job, context.limits)

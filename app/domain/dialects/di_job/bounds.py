@@ -1,4 +1,7 @@
-"""How large a DIJob may become: what its spec says, what names have room for, and what its pods' lists can hold."""
+"""Computes how large a DIJob can become.
+
+Its spec, the length of pod names, and the size of the lists of hosts in its pods limit that.
+"""
 
 from typing import Final
 
@@ -9,15 +12,15 @@ from app.domain.dialects.di_job.environment import host, pod_name
 from app.domain.dialects.di_job.spec import DIJobSpec, TaskSpec
 from app.domain.kubernetes.names import DNS_LABEL_MAX
 
-# MAX_ARG_STRLEN of Linux: no process starts with a longer variable, its name and a closing NUL included.
+# MAX_ARG_STRLEN of Linux: the length of a variable with its name and a final NUL, beyond which no process starts.
 _VARIABLE_MAX: Final = 128 * 1024 - len("DI_NODES=") - 1
-# What jobgate adds to a template: metadata, labels, owner reference, finalizer, the short variables.
+# An estimate of the bytes that jobgate adds to a template: metadata, labels, owner reference, finalizer, variables.
 _POD_OVERHEAD: Final = 4096
 _HIGHEST_RANK: Final = 99_999
 
 
 def most_listed(spec: DIJobSpec, job: str, limits: Limits) -> int:
-    """Replicas that fit into DI_NODES and, with the lists by task, into a pod; the namespace may still be any."""
+    """Return how many replicas fit into DI_NODES and, with the lists by task, into a pod, for the longest namespace."""
     longest = max(len(task.name) for task in spec.tasks)
     name = min(len(pod_name(job, "", _HIGHEST_RANK)) + longest, DNS_LABEL_MAX)
     one = name + len(host(job, "", 0, "n" * DNS_LABEL_MAX)) - len(pod_name(job, "", 0)) + len(",")
@@ -26,7 +29,7 @@ def most_listed(spec: DIJobSpec, job: str, limits: Limits) -> int:
 
 
 def pod_bytes(spec: DIJobSpec, task: TaskSpec) -> int:
-    """Size of a task's pods without the lists of nodes."""
+    """Return the estimated size in bytes of a pod of the task, without the lists of hosts."""
     return len(msgspec.json.encode([task.template, spec.volumes])) + _POD_OVERHEAD
 
 
@@ -35,23 +38,23 @@ def least_total(spec: DIJobSpec) -> int:
 
 
 def largest_sizes(spec: DIJobSpec, job: str, most: int) -> dict[str, int]:
-    """The largest size of each task: all that the others can spare, as long as the last rank's name has room."""
+    """Return the largest size of each task if every other task has one replica and all pod names are short enough."""
     spare = max(most - len(spec.tasks) + 1, 1)
     return {task.name: max(min(spare, 10 ** rank_digits(job, task.name)), task.replicas) for task in spec.tasks}
 
 
 def rank_digits(job: str, task: str) -> int:
-    """Digits that a rank may have in the names of this task's pods; 0 when not even one has room."""
+    """Return how many digits the rank in a pod name of this task can have; 0 if there is no room for one."""
     return max(DNS_LABEL_MAX - len(pod_name(job, task, 0)) + 1, 0)
 
 
 def longest_name(spec: DIJobSpec, job: str, task: TaskSpec) -> str:
-    """The name of the highest rank that the spec lets the task reach."""
+    """Return the pod name of the highest rank that the task can have under maxReplicas."""
     reached = max((spec.max_replicas or 0) - len(spec.tasks) + 1, task.replicas)
     return pod_name(job, task.name, reached - 1)
 
 
 def _room_in_pod(spec: DIJobSpec, task: TaskSpec, limits: Limits) -> int:
-    """Bytes for each of two lists, all replicas once by rank and once by task, in every container."""
+    """Return the bytes for one list of hosts. Each container has two: all replicas by global rank, and all by task."""
     containers = len(task.template["spec"]["containers"])
     return (limits.max_rendered_pod_bytes - pod_bytes(spec, task)) // (2 * containers)

@@ -1,4 +1,4 @@
-"""Names of a DIJob's pods, and what its containers are told of one another."""
+"""The names of a DIJob's pods, and the environment variables by which its containers find one another."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -11,7 +11,7 @@ _CLUSTER: Final = "svc.cluster.local"
 
 
 def pod_name(job: str, task: str, rank: int) -> str:
-    """Name of the replica's pod, and its host name."""
+    """Return the name of a replica's pod, which is also its host name."""
     return f"{job}-{task}-{rank}"
 
 
@@ -20,7 +20,7 @@ def service_name(job: str) -> str:
 
 
 def host(job: str, task: str, rank: int, namespace: str) -> str:
-    """The full name by which the cluster's DNS knows the replica."""
+    """Return the DNS name of a replica."""
     return f"{pod_name(job, task, rank)}.{service_name(job)}.{namespace}.{_CLUSTER}"
 
 
@@ -29,7 +29,10 @@ def nodes_variable(task: str) -> str:
 
 
 def shared_variables(identity: JobIdentity, ranked: Mapping[str, Sequence[int]], server_url: str) -> dict[str, str]:
-    """What all containers of the job are told alike. DI_NODES is indexed by DI_RANK, the other lists by task rank."""
+    """Return the variables of all containers.
+
+    DI_NODES lists hosts by global rank (DI_RANK), DI_<task>_NODES by rank.
+    """
     hosts = {
         Rank(task, rank): host(identity.name, task, rank, identity.namespace)
         for task, of_task in ranked.items()
@@ -46,7 +49,7 @@ def shared_variables(identity: JobIdentity, ranked: Mapping[str, Sequence[int]],
 
 
 def with_variables(containers: Sequence[Manifest], variables: Mapping[str, str]) -> list[Manifest]:
-    """The containers with these variables before their own, which may refer to them but not replace them."""
+    """Return the containers with these variables first. Those of the user can refer to them and cannot replace them."""
     ours = [{"name": name, "value": value} for name, value in variables.items()]
     return [
         {**container, "env": ours + [own for own in container.get("env") or () if own["name"] not in variables]}

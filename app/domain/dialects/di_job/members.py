@@ -1,7 +1,7 @@
-"""Who is in a DIJob: its tasks' sizes, the global ranks of their replicas, and where these can be reached.
+"""The members of a DIJob: the sizes of its tasks, the global ranks of its replicas, and their addresses.
 
-A global rank is a replica's for as long as it is in the job. One that leaves makes a hole, which is "" in every list
-by global rank until growth fills it, the lowest first.
+A replica keeps its global rank while it is in the job. When it leaves, its global rank becomes free. Lists by global
+rank have "" at a free rank. New replicas get the lowest free ranks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ RANKS: Final = "ranks"
 
 
 def layout(sizes: Mapping[str, int], before: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
-    """The global rank of each task's ranks 0, 1, …; whoever was there before keeps his."""
+    """Return the global ranks of each task in order of rank. Replicas in `before` keep their global ranks."""
     kept = {task: list(before.get(task, ())[:size]) for task, size in sizes.items()}
     taken = {rank for ranks in kept.values() for rank in ranks}
     free = (rank for rank in count() if rank not in taken)
@@ -29,18 +29,18 @@ def layout(sizes: Mapping[str, int], before: Mapping[str, Sequence[int]]) -> dic
 
 
 def sizes(manifest: Manifest) -> dict[str, int]:
-    """Replicas by task of an accepted manifest."""
+    """Return the number of replicas of each task of an accepted manifest."""
     return {task["name"]: task["replicas"] for task in manifest["spec"]["tasks"]}
 
 
 def ranks(manifest: Manifest) -> Mapping[str, Sequence[int]]:
-    """The layout of an accepted manifest."""
+    """Return the global ranks of each task of an accepted manifest, see `layout`."""
     found: Mapping[str, Sequence[int]] = manifest[ASSIGNED][RANKS]
     return found
 
 
 def addresses(manifest: Manifest, replicas: Iterable[Replica]) -> list[str]:
-    """host:port of each replica by global rank: of those that are in the job, have an address and have not ended."""
+    """Return host:port of each replica by global rank, or "" if it has left, has ended, or has no address yet."""
     by_task = ranks(manifest)
     ports = {task["name"]: _port(task["template"]) for task in manifest["spec"]["tasks"]}
     reachable = {
@@ -54,28 +54,28 @@ def addresses(manifest: Manifest, replicas: Iterable[Replica]) -> list[str]:
     return by_global_rank(by_task, reachable)
 
 
-def task_to_resize(manifest: Manifest, asked: str | None) -> str:
-    """The task that a request for more or fewer replicas means: the one named, else the collector, else the only one.
+def task_to_resize(manifest: Manifest, requested: str | None) -> str:
+    """Return the task that a request resizes: the requested one, otherwise the collector, otherwise the only task.
 
     Raises:
-        InvalidManifest: there is no such task, or several it could be.
+        InvalidManifest: there is no such task, or the request names none and the job has several.
     """
     tasks = manifest["spec"]["tasks"]
     known = [str(task["name"]) for task in tasks]
-    if asked is not None:
-        if asked in known:
-            return asked
-        raise _unclear("UnknownTask", f'the job has no task "{shorten(asked)}"', known)
+    if requested is not None:
+        if requested in known:
+            return requested
+        raise _no_task("UnknownTask", f'the job has no task "{shorten(requested)}"', known)
     for task in tasks:
         if task["type"] == COLLECTOR:
             return str(task["name"])
     if len(known) == 1:
         return known[0]
-    raise _unclear("Required", "the job has no task of type collector and several others: say which one", known)
+    raise _no_task("Required", "the job has several tasks, none of type collector: name one of them", known)
 
 
 def by_global_rank(ranked: Mapping[str, Sequence[int]], texts: Mapping[Rank, str]) -> list[str]:
-    """These texts at the indices of their replicas' global ranks; "" in the holes."""
+    """Return a list with the text of each replica at the index of its global rank, and "" at all other indices."""
     found = [""] * (1 + max(rank for of_task in ranked.values() for rank in of_task))
     for key, text in texts.items():
         found[ranked[key.task][key.rank]] = text
@@ -95,6 +95,6 @@ def _port(template: Manifest) -> int:
     return DEFAULT_PORT
 
 
-def _unclear(code: str, detail: str, known: Sequence[str]) -> InvalidManifest:
+def _no_task(code: str, detail: str, known: Sequence[str]) -> InvalidManifest:
     error = FieldError(pointer="/task", code=code, detail=detail, accepted="one of " + ", ".join(known))
-    return InvalidManifest("nobody knows which task is meant", errors=[error])
+    return InvalidManifest("the request does not identify a task", errors=[error])

@@ -1,4 +1,4 @@
-"""The status object as DI-orchestrator shows it."""
+"""The status object in the format of DI-orchestrator."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from app.domain.dialects.base import StatusFacts
 from app.domain.dialects.di_job.environment import pod_name
-from app.domain.status.failures import tell_failures
+from app.domain.status.failures import list_failures
 from app.domain.status.records import JobStatus, Replica, Transition
 from app.domain.vocabulary import JobPhase, Reason, ReplicaPhase
 
@@ -48,7 +48,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
 
 
 class _Step(NamedTuple):
-    """The job's coming into a native phase."""
+    """The moment at which the job entered a native phase."""
 
     at: datetime
     phase: str
@@ -76,7 +76,7 @@ def native_status(job: str, sizes: Mapping[str, int], facts: StatusFacts) -> dic
 
 
 def native_phase(status: JobStatus) -> str:
-    """A job is Starting once all of its pods have been created, for the first time or again, until all of them run."""
+    """Return the phase of upstream. A job is Starting from the creation of all its pods until all of them run."""
     found = _phase_of(status.phase, status.reason)
     if found == PENDING and status.initialized_at is not None:
         return STARTING
@@ -84,7 +84,7 @@ def native_phase(status: JobStatus) -> str:
 
 
 def _phase_of(phase: JobPhase, reason: str) -> str:
-    """Replicas that failed before the job first ran restart it as those of a running job do."""
+    """Return the native phase of a phase and reason. Failures before the first run also count as a restart."""
     if phase in (JobPhase.CREATING, JobPhase.PENDING, JobPhase.RESTARTING):
         if reason == Reason.DISRUPTED:
             return RESCHEDULING
@@ -94,13 +94,13 @@ def _phase_of(phase: JobPhase, reason: str) -> str:
 
 
 def _is_restored(status: JobStatus) -> bool:
-    """Whether all pods have been created again in the restart or change of size that is under way."""
+    """Return whether all pods were created again in the restart or resize that is in progress."""
     of_now = status.transitions[-1].at if status.transitions else None
     return of_now is not None and status.restored_at is not None and status.restored_at >= of_now
 
 
 def _steps(job: str, facts: StatusFacts) -> list[_Step]:
-    """The native phases that the job has come into, each where it changed."""
+    """Return the changes of the native phase, the oldest first."""
     created_all = facts.status.initialized_at
     steps = [_Step(facts.created_at, PENDING, _SENTENCES[PENDING])]
     for transition in facts.status.transitions:
@@ -119,7 +119,7 @@ def _steps(job: str, facts: StatusFacts) -> list[_Step]:
 
 
 def _start_again(steps: list[_Step], restored_at: datetime | None, before: datetime | None) -> None:
-    """Add the step by which a restart or change of size came back to Starting, if that was before this moment."""
+    """Add the change from a restart or resize back to Starting, if it happened before this moment (None: ever)."""
     last = steps[-1]
     if restored_at is None or last.phase not in (RESTARTING, RESCHEDULING) or restored_at < last.at:
         return
@@ -128,7 +128,7 @@ def _start_again(steps: list[_Step], restored_at: datetime | None, before: datet
 
 
 def _message(phase: str, transition: Transition, job: str, facts: StatusFacts) -> str:
-    """Upstream's sentence where there is one for what has happened, else its beginning with what is known here."""
+    """Return upstream's sentence for a phase, or its beginning and the message of the transition."""
     if phase in _SENTENCES:
         return _SENTENCES[phase]
     if phase == RESCHEDULING:
@@ -142,17 +142,17 @@ def _message(phase: str, transition: Transition, job: str, facts: StatusFacts) -
 
 
 def _failure(job: str, facts: StatusFacts, transition: Transition) -> str:
-    """Pods that were taken away too often are not those that the backoff limit counts."""
+    """Return the message of a failure. The backoff limit counts failed pods and not disrupted ones."""
     if transition.reason != Reason.RULE_FULFILLED:
         return f"job failed: {transition.message}"
     ended_by = facts.status.ended_by
     spent = f" since {ended_by.failed} pods failed. and exceed backoff limit" if ended_by.failed else ""
-    told = tell_failures(ended_by, lambda key: pod_name(job, *key))
-    return f"job failed{spent}: {told or transition.message}"
+    failures = list_failures(ended_by, lambda key: pod_name(job, *key))
+    return f"job failed{spent}: {failures or transition.message}"
 
 
 def _conditions(steps: Iterable[_Step]) -> list[dict[str, Any]]:
-    """Each phase once, in the order in which the job came into it last; the one it is in is True."""
+    """Return a condition for each phase, ordered by the last time of entry. That of the present phase is True."""
     shown: list[dict[str, Any]] = []
     for step in steps:
         shown = [_no_longer(condition, step.at) for condition in shown if condition["type"] != step.phase]
@@ -176,7 +176,7 @@ def _no_longer(condition: dict[str, Any], at: datetime) -> dict[str, Any]:
 
 
 def _task_status(sizes: Mapping[str, int], replicas: Iterable[Replica]) -> dict[str, dict[str, int]]:
-    """The pods there are by task and phase, those on their way out among them."""
+    """Return the number of existing pods by task and phase, including the pods that are leaving."""
     counts: dict[str, Counter[str]] = {task: Counter() for task in sizes}
     for replica in replicas:
         attempt = replica.attempt
@@ -187,7 +187,7 @@ def _task_status(sizes: Mapping[str, int], replicas: Iterable[Replica]) -> dict[
 
 
 def _is_ready(replica: Replica) -> bool:
-    """A pod is ready when all of its containers are, and is not being stopped."""
+    """Return whether all containers of the pod are ready and the pod is not being stopped."""
     attempt = replica.attempt
     containers = [container for container in attempt.containers if not container.init]
     lives = attempt.outcome is None and attempt.stopping is None and not replica.leaving

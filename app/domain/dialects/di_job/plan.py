@@ -1,4 +1,4 @@
-"""DIJob's spec as a plan: names, labels, environment, the restarts of the whole job."""
+"""Plans a DIJob: names, labels, environment, and a restart limit for the whole job."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -40,18 +40,20 @@ _CLEAN_UP: Final[Mapping[str, CleanUpPolicy]] = {
 
 def plan_job(spec: DIJobSpec, manifest: Manifest, identity: JobIdentity, site: Site) -> JobPlan:
     ranked = ranks(manifest)
-    everybody = Ranks({task: range(len(of_task)) for task, of_task in ranked.items()})
-    asked = [task.template["spec"].get("schedulerName") for task in spec.tasks]
+    all_ranks = Ranks({task: range(len(of_task)) for task, of_task in ranked.items()})
+    requested = [task.template["spec"].get("schedulerName") for task in spec.tasks]
     return JobPlan(
         identity=identity,
         tasks=_tasks(spec, identity, ranked, site),
         rules=(
-            _rule(SUCCESS_RULE, RuleOutcome.SUCCESS, Quantifier.ALL, everybody),
-            _rule(FAILURE_RULE, RuleOutcome.FAILURE, Quantifier.ANY, everybody),
+            _rule(SUCCESS_RULE, RuleOutcome.SUCCESS, Quantifier.ALL, all_ranks),
+            _rule(FAILURE_RULE, RuleOutcome.FAILURE, Quantifier.ANY, all_ranks),
         ),
         fails_when_success_is_impossible=False,
         services=(_service(identity.name),),
-        missing_scheduler=next((name for name in asked if name in site.schedulers and not site.schedulers[name]), None),
+        missing_scheduler=next(
+            (name for name in requested if name in site.schedulers and not site.schedulers[name]), None
+        ),
         spare_pods=_spare_pods(spec, identity.name),
         clean_up=_CLEAN_UP[spec.clean_pod_policy],
         **client_deadlines(manifest),
@@ -63,7 +65,7 @@ def job_labels(job: str) -> dict[str, str]:
 
 
 def pod_template(spec: DIJobSpec, task: TaskSpec) -> Manifest:
-    """The task's template with the job's volumes. Restarts are jobgate's, so pods themselves never restart."""
+    """Return the task's template with the job's volumes. restartPolicy is Never, since jobgate restarts replicas."""
     pod_spec: Manifest = {**task.template["spec"], "restartPolicy": "Never"}
     if spec.volumes:
         pod_spec["volumes"] = [*(pod_spec.get("volumes") or ()), *spec.volumes]
@@ -84,7 +86,7 @@ def _service(job: str) -> ServicePlan:
 
 
 def _spare_pods(spec: DIJobSpec, job: str) -> tuple[NameRange, ...]:
-    """Names that growth may need are kept for it where the spec says how far that goes."""
+    """Return the pod names to reserve for growth. Without maxReplicas there are none, since growth has no known end."""
     if spec.max_replicas is None:
         return ()
     largest = largest_sizes(spec, job, spec.max_replicas)
@@ -126,7 +128,7 @@ def _replica(
         "diengine/replicas": str(total),
         "diengine/rank": str(global_rank),
         "diengine/task-rank": str(rank),
-        "diengine/node": "",  # an allocator's choice upstream
+        "diengine/node": "",  # upstream's allocator sets it; jobgate leaves the choice to the scheduler
     }
     metadata = template.get("metadata") or {}
     metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}

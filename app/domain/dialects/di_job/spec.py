@@ -1,8 +1,10 @@
-"""What a user of a DIJob writes (diengine.opendilab.org/v2alpha1).
+"""The spec of a DIJob (diengine.opendilab.org/v2alpha1).
 
-tasks               learner, collectors, evaluator and others: the pods      volumes     added to every pod
-backoffLimit        how often the whole job may be restarted                 cleanPodPolicy  what stays at the end
-minReplicas, maxReplicas   bounds of all tasks together, while it lives
+tasks                      groups of pods: learner, collectors, evaluator and others
+volumes                    volumes of every pod
+backoffLimit               how often the whole job is restarted
+cleanPodPolicy             which pods are deleted at the end of the job
+minReplicas, maxReplicas   bounds on the replicas of all tasks together
 """
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -23,12 +25,12 @@ COLLECTOR: Final = "collector"
 
 
 class TaskSpec(SpecModel):
-    """A named group of like replicas."""
+    """A named group of replicas with one pod template."""
 
     replicas: Count = 1
     type: TaskType = NO_TYPE
     name: str = ""
-    """Required for a task of type none; any other is named after its type."""
+    """Required for a task of type none; the default for another type is the type."""
     template: dict[str, Any] = Field(
         json_schema_extra={
             "type": "object",
@@ -40,19 +42,19 @@ class TaskSpec(SpecModel):
 
 class DIJobSpec(SpecModel):
     group: str | None = None
-    """Reserved upstream; kept."""
+    """Reserved by upstream; stored without effect."""
     priority: Literal["normal", "high"] = "normal"
-    """Reserved upstream; kept."""
+    """Reserved by upstream; stored without effect."""
     clean_pod_policy: Literal["Running", "All", "None"] = "Running"
     """Which pods are deleted when the job has ended."""
     preemptible: bool = False
-    """Kept; without an allocator such a job is scheduled like any other."""
+    """Stored without effect, since jobgate has no allocator."""
     backoff_limit: Int32 | None = 3
-    """Restarts of the job before it fails; null is no limit."""
+    """The number of restarts after which the job fails; null means no limit."""
     min_replicas: Int32 | None = None
-    """Least sum of the tasks' replicas; each task keeps one in any case."""
+    """The least number of replicas of all tasks together; each task has at least one."""
     max_replicas: Count | None = None
-    """Most replicas of all tasks together; without it, as many as the job's pods can list in DI_NODES."""
+    """The largest number of replicas of all tasks together; the default is what fits into the variable DI_NODES."""
     volumes: list[dict[str, Any]] = Field(
         default=[],
         json_schema_extra={
@@ -66,7 +68,7 @@ class DIJobSpec(SpecModel):
     @classmethod
     @override
     def _drop_nulls(cls, value: Any) -> Any:
-        """A null backoffLimit is not an absent one: it has no limit."""
+        """Drop fields that are null, except backoffLimit, where null means no limit and absence the default."""
         if not isinstance(value, dict):
             return value
         return {key: item for key, item in value.items() if item is not None or key == "backoffLimit"}

@@ -1,16 +1,16 @@
-"""Pod templates as upstream's users write them, made into what a cluster takes."""
+"""Corrects pod templates that upstream accepts and Kubernetes does not."""
 
 from collections.abc import Callable
 from typing import Any, Final
 
 from app.domain.plan import Manifest
 
-# Upstream uses nothing of a template's metadata: what names an object is dropped, since pods are named here.
+# Upstream ignores these fields of a template's metadata. They are dropped, since the plan names the pods.
 _UNUSED_NAMES: Final = ("name", "generateName", "namespace")
 
 
 def current_templates(spec: Any) -> Any:
-    """The posted spec with the templates of its tasks mended; whatever has another shape is left for the checks."""
+    """Return the posted spec with corrected templates. Values of another shape stay as they are, for the checks."""
     tasks = spec.get("tasks") if isinstance(spec, dict) else None
     if not isinstance(tasks, list):
         return spec
@@ -35,7 +35,10 @@ def _containers(containers: Any) -> Any:
 
 
 def _with_limits(resources: Any) -> Any:
-    """Devices cannot be requested without a limit, which can only be the same number: upstream's example lacks it."""
+    """Return resources with a limit for each device that has a request only, as upstream's example has.
+
+    Kubernetes requires limits of devices, equal to the requests.
+    """
     requests = resources.get("requests") if isinstance(resources, dict) else None
     limits = resources.get("limits") or {} if isinstance(resources, dict) else None
     if not isinstance(requests, dict) or not isinstance(limits, dict):
@@ -45,5 +48,5 @@ def _with_limits(resources: Any) -> Any:
 
 
 def _with(owner: Any, field: str, change: Callable[[Any], Any]) -> Any:
-    """The object with one of its fields changed, if it is an object that has it."""
+    """Return the object with one field changed; a value that is no object, or lacks the field, is returned as it is."""
     return {**owner, field: change(owner[field])} if isinstance(owner, dict) and field in owner else owner

@@ -1,4 +1,4 @@
-"""What must hold in a DIJob's spec beyond its shape; the first three sentences are upstream's own."""
+"""Validates the spec of a DIJob. The messages about types and names of tasks are those of upstream."""
 
 from collections import Counter
 from dataclasses import replace
@@ -14,21 +14,21 @@ from app.domain.plan import Manifest
 from app.domain.pod_template import validate_pod_template
 from app.domain.policy.template import DeclaredTemplate
 
-# Far beyond any job; lists without end would only keep everybody waiting.
+# Far beyond any job. The bound keeps the time of the checks short.
 _MAX_TASKS: Final = 256
 TASKS: Final = "/spec/tasks"
 VOLUMES: Final = "/spec/volumes"
 
 
 def named(spec: DIJobSpec) -> DIJobSpec:
-    """The spec with each typed task that has no name named after its type."""
+    """Return the spec with a name for each typed task that has none: its type."""
     return spec.model_copy(update={"tasks": [_named(task) for task in spec.tasks]})
 
 
 def validate(spec: DIJobSpec, job: str, limits: Limits, problems: Problems) -> None:
-    """Report everything that is wrong with a spec whose tasks are named.
+    """Report every error of a spec whose tasks have names.
 
-    `job` is its name, or empty where that is wrong itself: names made of it are then no further news.
+    `job` is the name of the job. It is empty if the name is not valid; names that contain it are then not checked.
     """
     if len(spec.tasks) > _MAX_TASKS:
         problems.add(TASKS, "TooMany", f"the list has {len(spec.tasks)} entries", f"{_MAX_TASKS} or fewer")
@@ -100,23 +100,23 @@ def _check_room(spec: DIJobSpec, job: str, limits: Limits, problems: Problems) -
 
 
 def _check_templates(spec: DIJobSpec, limits: Limits, problems: Problems) -> None:
-    """Templates are checked with the job's volumes, of which mistakes are told once and where they were written."""
-    told: set[FieldError] = set()
+    """Check the templates with the job's volumes. An error in such a volume is reported once, at /spec/volumes."""
+    reported: set[FieldError] = set()
     for index, task in enumerate(spec.tasks):
         if problems.full:
             return
         declared, found = declared_template(spec, task, index), Problems()
         validate_pod_template(declared.template, "", found)
         errors = [replace(error, pointer=declared.locate(error.pointer)) for error in found.errors]
-        problems.extend(error for error in errors if error not in told)
-        told.update(error for error in errors if error.pointer.startswith(VOLUMES))
+        problems.extend(error for error in errors if error not in reported)
+        reported.update(error for error in errors if error.pointer.startswith(VOLUMES))
         if not errors and (size := pod_bytes(spec, task)) > limits.max_rendered_pod_bytes:
             accepted = f"{limits.max_rendered_pod_bytes} bytes or fewer"
             problems.add(declared.locate(""), "PodTooLarge", f"its pods would have {size} bytes", accepted)
 
 
 def _merged(spec: DIJobSpec, task: TaskSpec) -> Manifest:
-    """The template with the job's volumes, as far as there is anything to add them to."""
+    """Return the template with the job's volumes, or unchanged if its shape is wrong."""
     own = task.template.get("spec")
     if not spec.volumes or not isinstance(own, dict) or not isinstance(own.get("volumes") or [], list):
         return task.template
@@ -124,7 +124,7 @@ def _merged(spec: DIJobSpec, task: TaskSpec) -> Manifest:
 
 
 def declared_template(spec: DIJobSpec, task: TaskSpec, index: int) -> DeclaredTemplate:
-    """The task's template with the job's volumes. Places of these volumes lead to where the job declares them."""
+    """Return the task's template with the job's volumes. `locate` maps places in these volumes to /spec/volumes."""
     at = pointer_to(TASKS, index, "template")
     own = task.template.get("spec")
     volumes = own.get("volumes") if isinstance(own, dict) else None

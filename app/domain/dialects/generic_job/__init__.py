@@ -65,7 +65,7 @@ class GenericJobDialect(Dialect[GenericJobSpec]):
 
     @override
     def stored_spec(self, spec: GenericJobSpec) -> Manifest:
-        """The spec with its defaults. The limit of Always stays absent if it is left out: it means no limit."""
+        """Return the spec with its defaults. An absent limit of the policy Always stays absent: it means no limit."""
         stored = spec.model_dump(by_alias=True, exclude_none=True)
         for replica in stored["replicaSpecs"]:
             restart = replica["restartPolicy"]

@@ -1,4 +1,4 @@
-"""The status object as TensorStack's own controller shows it."""
+"""The status object in the format of TensorStack's controller."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Condition, JobStatus, Replica
 from app.domain.vocabulary import ConditionType, JobPhase, Reason, ReplicaPhase
 
-UNTOUCHED: Final = "-"
+NO_REASON: Final = "-"
 _PHASES: Final[Mapping[JobPhase, str]] = {
     JobPhase.QUEUED: "Pending",
     JobPhase.CREATING: "Pending",
@@ -52,7 +52,7 @@ def native_status(spec: GenericJobSpec, job: str, facts: StatusFacts) -> dict[st
 
 
 def native_phase(status: JobStatus) -> str:
-    """Upstream calls a job Paused from the moment its pods are asked to go."""
+    """Return the phase of upstream, which calls a job Paused as soon as the deletion of its pods begins."""
     if status.reason == Reason.PAUSING and not status.phase.is_terminal:
         return "Paused"
     return _PHASES[status.phase]
@@ -86,11 +86,11 @@ def _container(container: ObservedContainer) -> dict[str, Any]:
 
 
 def _condition(spec: GenericJobSpec, kind: ConditionType, facts: StatusFacts) -> dict[str, Any]:
-    """A condition that nothing has touched yet is False, with upstream's reason "-"."""
+    """Return a condition. A condition that was never True has the status False and, as in upstream, the reason "-"."""
     found = next((condition for condition in facts.status.conditions if condition.type == kind), None)
-    status, reason, message = "False", UNTOUCHED, ""
+    status, reason, message = "False", NO_REASON, ""
     if found is not None:
-        status, reason, message = found.status, UNTOUCHED, found.message
+        status, reason, message = found.status, NO_REASON, found.message
     if kind in (ConditionType.COMPLETED, ConditionType.FAILED) and facts.status.phase.is_terminal:
         status, reason, message = _end(spec, kind, facts.status)
     elif kind in (ConditionType.REPLICA_FAILURE, ConditionType.PAUSED) and found and found.status == "True":
@@ -105,7 +105,10 @@ def _condition(spec: GenericJobSpec, kind: ConditionType, facts: StatusFacts) ->
 
 
 def _end(spec: GenericJobSpec, kind: ConditionType, status: JobStatus) -> tuple[str, str, str]:
-    """Both conditions of an end carry its reason; upstream knows no deadline and no cancel, which are failures."""
+    """Return status, reason and message of Completed or Failed at the end of a job.
+
+    Deadline and cancel are failures.
+    """
     succeeded = status.phase == JobPhase.SUCCEEDED
     reason = str(status.phase) if status.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED) else status.reason
     holds = succeeded == (kind == ConditionType.COMPLETED)
@@ -113,7 +116,7 @@ def _end(spec: GenericJobSpec, kind: ConditionType, status: JobStatus) -> tuple[
 
 
 def _message(spec: GenericJobSpec, status: JobStatus, *, succeeded: bool) -> str:
-    """Upstream's sentence shows the rule that matched; ours adds its place in the spec."""
+    """Return upstream's sentence with the rule that ended the job, extended by the rule's place in the spec."""
     outcome = "succeeded" if succeeded else "failed"
     if status.reason != Reason.RULE_FULFILLED:
         return status.message

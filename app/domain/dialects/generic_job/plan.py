@@ -1,4 +1,4 @@
-"""GenericJob's spec as a plan: names, labels, run modes, rules."""
+"""Plans a GenericJob: names, labels, run modes, finish rules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ _GANG_PREFIX: Final = "scheduler.tensorstack.dev/"
 
 
 def replica_name(job: str, task: str, rank: int) -> str:
-    """Name of the replica's pod, its host name, and the name of its Service."""
+    """Return the name of a replica's pod, which is also its host name and the name of its Service."""
     return f"{job}-{task}-{rank}"
 
 
@@ -48,18 +48,17 @@ def scope_of(spec: GenericJobSpec, job: str) -> Scope:
 
 
 def plan_job(spec: GenericJobSpec, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
-    """What the spec means.
+    """Return the plan of an accepted spec.
 
-    A job without failure rules fails once none of its success rules can hold any more: upstream, which then knows
-    neither success nor failure, would keep such a job for ever.
+    A job without failure rules fails once none of its success rules can hold any more. Upstream would never end it.
     """
-    asked = spec.scheduler.t9k_scheduler if spec.scheduler else None
+    queueing = spec.scheduler.t9k_scheduler if spec.scheduler else None
     return JobPlan(
         identity=identity,
         tasks=_tasks(spec, identity.name, resumed=resumed, site=site),
         rules=_rules(spec),
         fails_when_success_is_impossible=not spec.failure_rules,
-        gang=_gang(spec, asked, identity.name, site) if asked else None,
+        gang=_gang(spec, queueing, identity.name, site) if queueing else None,
         clean_up=CleanUpPolicy(spec.clean_up_policy),
         paused=spec.run_mode.pause.enabled,
         suspends_rules=spec.run_mode.debug.enabled,
@@ -68,13 +67,16 @@ def plan_job(spec: GenericJobSpec, manifest: Manifest, identity: JobIdentity, *,
 
 
 def template_in_mode(spec: GenericJobSpec, replica: ReplicaSpec, *, resumed: bool) -> Manifest:
-    """The type's template as the run mode wants it. Restarts are jobgate's, so pods themselves never restart."""
+    """Return the pod template of a type in the present run mode. restartPolicy is Never: jobgate restarts replicas."""
     pod_spec = _debugged(spec, replica) or (_resumed(spec, replica) if resumed else None) or replica.template["spec"]
     return {**replica.template, "spec": {**pod_spec, "restartPolicy": "Never"}}
 
 
 def _debugged(spec: GenericJobSpec, replica: ReplicaSpec) -> Manifest | None:
-    """The pod spec for debugging: the container does nothing, so args and the probes that would kill it go."""
+    """Return the pod spec of debug mode, or None.
+
+    The command is idle, so args and the probes that need it are dropped.
+    """
     debug = spec.run_mode.debug
     if not debug.enabled:
         return None
@@ -103,7 +105,10 @@ def _resumed(spec: GenericJobSpec, replica: ReplicaSpec) -> Manifest | None:
 
 
 def _without_init(pod_spec: Manifest, *, skip: bool) -> Manifest:
-    """Skipping init containers leaves sidecars, which run beside the containers, not before them."""
+    """Return the pod spec without init containers if `skip`.
+
+    Sidecars stay, since they run along with the containers.
+    """
     if not skip or not pod_spec.get("initContainers"):
         return pod_spec
     sidecars = [item for item in pod_spec["initContainers"] if item.get("restartPolicy") == "Always"]
@@ -113,19 +118,19 @@ def _without_init(pod_spec: Manifest, *, skip: bool) -> Manifest:
 def _tasks(spec: GenericJobSpec, job: str, *, resumed: bool, site: Site) -> tuple[TaskPlan, ...]:
     scope = scope_of(spec, job)
     service = _service_of_each(spec.service.ports) if spec.service and spec.service.ports else None
-    asked = spec.scheduler.t9k_scheduler if spec.scheduler else None
+    queueing = spec.scheduler.t9k_scheduler if spec.scheduler else None
     tasks: list[TaskPlan] = []
     first = 0
     for replica in spec.replica_specs:
         template = template_in_mode(spec, replica, resumed=resumed)
-        common = with_variables(_scheduled(template["spec"], asked, site), scope, replica.type, None)
+        common = with_variables(_scheduled(template["spec"], queueing, site), scope, replica.type, None)
         source = _Source(
             job=job,
             task=replica.type,
             first=first,
             template={**template, "spec": common},
             scope=scope if rank_dependent_bytes(common) else None,
-            asked=asked,
+            queueing=queueing,
             service=service,
         )
         tasks.append(
@@ -144,10 +149,10 @@ def _tasks(spec: GenericJobSpec, job: str, *, resumed: bool, site: Site) -> tupl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
-    """What the replicas of one type are rendered from.
+    """The inputs for rendering the replicas of one type.
 
-    `template` has every variable filled in but $(rank); `scope` is None where no text names that one. `first` is the
-    global rank of rank 0. `service` is what the replicas' own Services have in common.
+    In `template`, every variable except $(rank) is replaced; `scope` is None if no text contains $(rank). `first` is
+    the global rank of rank 0. `service` is the common part of the Services of the replicas.
     """
 
     job: str
@@ -155,7 +160,7 @@ class _Source:
     first: int
     template: Manifest
     scope: Scope | None
-    asked: T9kScheduler | None
+    queueing: T9kScheduler | None
     service: ServicePlan | None
 
     def replica(self, rank: int) -> ReplicaPlan:
@@ -163,12 +168,12 @@ class _Source:
         if self.scope is not None:
             pod_spec = with_variables(pod_spec, self.scope, self.task, rank)
         name = replica_name(self.job, self.task, rank)
-        labels = labels_of(self.job, self.task, rank, self.asked)
+        labels = labels_of(self.job, self.task, rank, self.queueing)
         return ReplicaPlan(
             key=Rank(self.task, rank),
             global_rank=self.first + rank,
             pod_name=name,
-            # A job's name may have dots where no Service needs it; a host name may not.
+            # The name of a job without Services may have dots; a host name may not.
             hostname=pod_spec.get("hostname") or name.replace(".", "-"),
             subdomain=pod_spec.get("subdomain"),
             template={**self.template, "spec": pod_spec},
@@ -177,8 +182,8 @@ class _Source:
         )
 
 
-def labels_of(job: str, task: str, rank: int, asked: T9kScheduler | None) -> Mapping[str, str]:
-    """The labels by which upstream's users and its scheduler find a replica."""
+def labels_of(job: str, task: str, rank: int, queueing: T9kScheduler | None) -> Mapping[str, str]:
+    """Return the labels by which upstream's users and scheduler select a replica."""
     found = {
         JOB_LABEL: job,
         REPLICA_LABEL: replica_name(job, task, rank),
@@ -186,17 +191,17 @@ def labels_of(job: str, task: str, rank: int, asked: T9kScheduler | None) -> Map
         "tensorstack.dev/component-type": "user",
         "tensorstack.dev/owner-name": job,
     }
-    if asked:
+    if queueing:
         found |= {
             _GANG_PREFIX + "group-name": job,
-            _GANG_PREFIX + "queue": asked.queue,
+            _GANG_PREFIX + "queue": queueing.queue,
             _GANG_PREFIX + "role": task,
         }
     return found
 
 
 def _service_of_each(ports: Sequence[ServicePortSpec]) -> ServicePlan:
-    """What the Services of all replicas have in common. Behind a headless Service nobody translates ports."""
+    """Return the common part of the Services. Ports that differ from the pod's need a Service that is not headless."""
     return ServicePlan(
         name="",
         ports=tuple(port.model_dump(by_alias=True, exclude_none=True) for port in ports),
@@ -212,14 +217,14 @@ def _service(common: ServicePlan, name: str, replica_labels: Mapping[str, str]) 
 
 
 def _restart(replica: ReplicaSpec) -> RestartPlan:
-    """Always without a limit is unlimited, as its documentation warns; everything else has upstream's default 0."""
-    asked = replica.restart_policy
-    unlimited = asked.policy == "Always" and asked.limit is None
-    return RestartPlan(policy=RestartPolicy(asked.policy), limit=None if unlimited else asked.limit or 0)
+    """Return the restart plan. As in upstream, Always without a limit is unlimited; the other policies default to 0."""
+    wanted = replica.restart_policy
+    unlimited = wanted.policy == "Always" and wanted.limit is None
+    return RestartPlan(policy=RestartPolicy(wanted.policy), limit=None if unlimited else wanted.limit or 0)
 
 
 def _rules(spec: GenericJobSpec) -> tuple[FinishRule, ...]:
-    """Success before failure: when both hold in one pass, the job has done what was asked of it."""
+    """Return the finish rules. Success rules come first, so a job for which both kinds hold at once has succeeded."""
     if spec.success_rules:
         success = [_rule("successRules", RuleOutcome.SUCCESS, i, rule) for i, rule in enumerate(spec.success_rules)]
     else:
@@ -234,24 +239,24 @@ def _rule(field: str, outcome: RuleOutcome, index: int, rule: Mapping[str, Seque
     return FinishRule(name=f"{field}[{index}]", outcome=outcome, quantifier=Quantifier.ALL, ranks=ranks)
 
 
-def _scheduled(pod_spec: Manifest, asked: T9kScheduler | None, site: Site) -> Manifest:
-    """The pod spec with the scheduler that this cluster has for the one named; none: its default."""
-    if not asked:
+def _scheduled(pod_spec: Manifest, queueing: T9kScheduler | None, site: Site) -> Manifest:
+    """Return the pod spec with this cluster's name of the requested scheduler; without one, its default scheduler."""
+    if not queueing:
         return with_own_scheduler(pod_spec, site)
     rest = {key: value for key, value in pod_spec.items() if key != "schedulerName"}
     here = site.schedulers.get(UPSTREAM_SCHEDULER)
     return {**rest, "schedulerName": here} if here else rest
 
 
-def _gang(spec: GenericJobSpec, asked: T9kScheduler, job: str, site: Site) -> GangPlan:
+def _gang(spec: GenericJobSpec, queueing: T9kScheduler, job: str, site: Site) -> GangPlan:
     return GangPlan(
         api_version=_GANG_API,
         kind="PodGroup",
         name=job,
         spec={
             "minMember": sum(replica.replicas for replica in spec.replica_specs),
-            "queue": asked.queue,
-            "priority": asked.priority,
+            "queue": queueing.queue,
+            "priority": queueing.priority,
         },
         labels={JOB_LABEL: job},
         scheduler_name=site.schedulers.get(UPSTREAM_SCHEDULER) or "",

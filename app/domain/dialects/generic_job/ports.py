@@ -1,4 +1,4 @@
-"""The ports of a replica's Service, held to Kubernetes' own rules before it sees them."""
+"""Validates the ports of a replica's Service by the rules of Kubernetes, so that no create of a Service fails later."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,11 @@
-"""What a user of a GenericJob writes, in the current spelling (batch.tensorstack.dev/v1beta1).
+"""The spec of a GenericJob in the current spelling (batch.tensorstack.dev/v1beta1).
 
-successRules, failureRules   when the job ends      runMode     debug, pause and how to resume
-service                      ports of each replica  scheduler   queue and priority
-cleanUpPolicy                what stays at the end  replicaSpecs  the pods
+replicaSpecs                 groups of pods
+successRules, failureRules   when the job ends
+service                      ports of each replica
+runMode                      debug, pause, and what changes after a pause
+scheduler                    queue and priority
+cleanUpPolicy                which pods are deleted at the end of the job
 """
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -30,13 +33,13 @@ class ServicePortSpec(SpecModel):
 
 
 class ServiceOption(SpecModel):
-    """With ports, every replica gets a Service of its pod's name."""
+    """If it has ports, every replica gets a Service with the name of its pod."""
 
     ports: list[ServicePortSpec] = Field(default=[])
 
 
 class ReplicaDebugSet(SpecModel):
-    """How replicas of a type wait to be debugged."""
+    """What the replicas of a type run in debug mode."""
 
     type: str
     skip_init_container: bool = False
@@ -44,14 +47,14 @@ class ReplicaDebugSet(SpecModel):
 
 
 class DebugMode(SpecModel):
-    """Pods are made, but do nothing. Without replicaSpecs this holds for every type."""
+    """Pods are created and stay idle, so that a user can debug in them; all types if replicaSpecs is empty."""
 
     enabled: bool = False
     replica_specs: list[ReplicaDebugSet] = Field(default=[])
 
 
 class ResumeSpec(SpecModel):
-    """How replicas of a type run once the job was paused and is resumed; what is omitted is the template's."""
+    """What the replicas of a type run after the job was resumed; the template has the defaults."""
 
     type: str
     skip_init_container: bool = False
@@ -60,7 +63,7 @@ class ResumeSpec(SpecModel):
 
 
 class PauseMode(SpecModel):
-    """No pods. May be switched at any time; resumeSpecs may not be changed."""
+    """A paused job has no pods. `enabled` can be changed at any time, resumeSpecs never."""
 
     enabled: bool = False
     resume_specs: list[ResumeSpec] = Field(default=[])
@@ -81,14 +84,14 @@ class SchedulePolicy(SpecModel):
 
 
 class RestartPolicySpec(SpecModel):
-    """Who restarts, and how often each replica may. Without a limit, Always is unlimited and OnFailure has 0."""
+    """Which replicas are restarted, and how often each. The default limit is 0; for Always it is unlimited."""
 
     policy: Literal["Never", "OnFailure", "Always"] = "OnFailure"
     limit: Int32 | None = None
 
 
 class ReplicaSpec(SpecModel):
-    """A named group of like replicas."""
+    """A named group of replicas with one pod template."""
 
     type: str
     replicas: Int32 = 1
@@ -104,9 +107,9 @@ class ReplicaSpec(SpecModel):
 
 class GenericJobSpec(SpecModel):
     success_rules: list[FinishRuleSpec] = Field(default=[])
-    """The job succeeds when all replicas of any one rule have succeeded; without rules: all replicas of the job."""
+    """The job succeeds when all replicas of one rule have succeeded; without rules, when all replicas have."""
     failure_rules: list[FinishRuleSpec] = Field(default=[])
-    """The job fails when all replicas of any one rule have failed and used up their restarts."""
+    """The job fails when all replicas of one rule have failed and have no restart left."""
     service: ServiceOption | None = None
     run_mode: RunMode = RunMode()
     clean_up_policy: Literal["None", "Unfinished", "All"] = "None"

@@ -1,4 +1,4 @@
-"""Makes the spellings of GenericJob's older API page current before the spec is checked.
+"""Replaces the spellings of GenericJob's older API documentation by the current ones, before the spec is checked.
 
 replicasSpec -> replicaSpecs                 runMode.*.enable -> enabled
 ranks as strings -> integers                 restartPolicy: OnFailure -> {policy: OnFailure}
@@ -15,7 +15,7 @@ _RULE_WRAPPERS: Final = ("replicas", "ranks")
 
 
 def current_spelling(spec: Any, base: str, problems: Problems) -> Spelling:
-    """The posted spec in the current spelling; two spellings of one field that differ are reported."""
+    """Return the posted spec in the current spelling. Two spellings of one field with different values are an error."""
     if not isinstance(spec, dict):
         return Spelling(spec)
     spec = dict(spec)
@@ -79,7 +79,10 @@ def _rules(rules: Any, base: str, moved: dict[str, str]) -> Any:
 
 
 def _wrapper(rule: Any) -> str | None:
-    """A type may itself be called `replicas`; only a wrapper has an object where a type has its list."""
+    """Return the name of the older wrapper of a rule, or None.
+
+    A type can have the same name, but its value is a list.
+    """
     if not isinstance(rule, dict) or len(rule) != 1:
         return None
     (name,) = rule

@@ -1,4 +1,4 @@
-"""What must hold in a GenericJob's spec beyond its shape. Everything is computed for the highest rank of each type."""
+"""Validates the spec of a GenericJob. Names and sizes are checked for the highest rank of each type."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,17 +20,17 @@ from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.kubernetes import names
 from app.domain.pod_template import validate_pod_template
 
-# What jobgate adds to a template: metadata, labels, owner reference, finalizer.
+# An estimate of the bytes that jobgate adds to a template: metadata, labels, owner reference, finalizer.
 _POD_OVERHEAD: Final = 4096
-# Far beyond any job; lists without end would only keep everybody waiting.
+# Far beyond any job. The bounds keep the time of the checks short.
 _MAX_TYPES: Final = 256
 _MAX_PORTS: Final = 256
 
 
 def validate(spec: GenericJobSpec, job: str, base: str, limits: Limits, problems: Problems) -> None:
-    """Report everything that is wrong. Nothing is built for a job that is too large.
+    """Report every error of a spec. Lists that are too long are reported alone, before any other check.
 
-    `job` is its name, or empty where that is wrong itself: names made of it are then no further news.
+    `job` is the name of the job. It is empty if the name is not valid; names that contain it are then not checked.
     """
     if not _has_bounds(spec, base, limits, problems):
         return
@@ -41,8 +41,8 @@ def validate(spec: GenericJobSpec, job: str, base: str, limits: Limits, problems
     _check_modes(spec, pointer_to(base, "runMode"), problems)
     if spec.service:
         check_ports(spec.service.ports, pointer_to(base, "service", "ports"), problems)
-    asked = spec.scheduler.t9k_scheduler if spec.scheduler else None
-    if asked and (wrong := names.label_value(asked.queue)):
+    queueing = spec.scheduler.t9k_scheduler if spec.scheduler else None
+    if queueing and (wrong := names.label_value(queueing.queue)):
         at = pointer_to(base, "scheduler", "t9kScheduler", "queue")
         problems.add(at, "InvalidName", wrong, "the name of a queue")
     scope = scope_of(spec, job)
@@ -160,7 +160,7 @@ def _check_mode_variables(spec: GenericJobSpec, scope: Scope, base: str, problem
 
 
 def _check_names(spec: GenericJobSpec, replica: ReplicaSpec, job: str, at: str, problems: Problems) -> None:
-    """The replica's name is its pod's, its host's, a label's value and, with ports, its Service's."""
+    """Check the name of the last replica as the name of a pod and host, as a label value and as a Service's name."""
     if not job or names.dns_label(replica.type):
         return
     name = replica_name(job, replica.type, max(replica.replicas, 1) - 1)

@@ -1,9 +1,9 @@
-"""Variables that a replica's command, args and env values may name: $(rank) and its like.
+"""The variables that the command, args and env values of a replica can contain.
 
     $(type)  $(rank)  $(replicas[type])  $(service.type[rank].host)  $(service.port[name])
 
-They share their syntax with Kubernetes' own references, so whatever has none of these forms is left untouched for the
-kubelet, and so is `$$`, its escape.
+Kubernetes uses the same syntax for references to environment variables. All other references, and the escape `$$`,
+stay as they are, for the kubelet.
 """
 
 import re
@@ -25,14 +25,14 @@ _TEXT_LISTS: Final = ("command", "args")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What variables stand for in a job; `ports` is None in one without Services."""
+    """The values of variables in a job. `ports` is None in a job without Services."""
 
     job: str
     replicas: Mapping[str, int]
     ports: Mapping[str, int] | None
 
     def problem(self, name: str) -> str | None:
-        """What is wrong with a variable that has one of our forms; None when it is fine or not ours."""
+        """Return what is wrong with a variable; None if it is valid or has none of the known forms."""
         if name.startswith("service.") and (_HOST.fullmatch(name) or _PORT.fullmatch(name)) and self.ports is None:
             return "this variable needs spec.service.ports, and the job has none"
         if found := _PORT.fullmatch(name):
@@ -45,7 +45,7 @@ class Scope:
 
     @property
     def accepted(self) -> str:
-        """What can be said here instead."""
+        """The variables that the job offers, for an error message."""
         types = shorten(", ".join(self.replicas))
         if not self.ports:
             return f"$(type), $(rank), $(replicas[t]) with t of {types}; or $$(…) for a text as it is"
@@ -60,7 +60,7 @@ class Scope:
         return None if rank < self.replicas[task] else f"the highest rank of this type is {self.replicas[task] - 1}"
 
     def value(self, name: str, task: str, rank: int | None) -> str | None:
-        """What the variable stands for in this replica; None when it is not one of ours, or the rank is not known."""
+        """Return the value of a variable in a replica; None if it has no known form, or needs a rank that is None."""
         if name == "type":
             return task
         if name == "rank":
@@ -77,28 +77,31 @@ class Scope:
         if "$(" not in text:
             return text
 
-        def stand_in(reference: re.Match[str]) -> str:
+        def replacement(reference: re.Match[str]) -> str:
             value = None if reference[1] is None else self.value(reference[1], task, rank)
             return reference[0] if value is None else value
 
-        return _REFERENCE.sub(stand_in, text)
+        return _REFERENCE.sub(replacement, text)
 
 
 def check_texts(
     texts: Iterable[tuple[tuple[str | int, ...], str]], scope: Scope, base: str, problems: Problems
 ) -> None:
-    """Report every variable of our forms that stands for nothing. Texts come with their place below `base`."""
+    """Report every variable of a known form that has no value. Each text comes with its location below `base`."""
     for steps, text in texts:
         if "$(" not in text:
             continue
         for name in dict.fromkeys(_REFERENCE.findall(text)):
             if wrong := scope.problem(name):
-                said = f"$({shorten(name)}): {wrong}"
-                problems.add(pointer_to(base, *steps), "InvalidVariable", said, scope.accepted)
+                detail = f"$({shorten(name)}): {wrong}"
+                problems.add(pointer_to(base, *steps), "InvalidVariable", detail, scope.accepted)
 
 
 def texts_of(pod_spec: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Every text of a pod spec in which variables count, with its place. Steps over what is no valid pod spec."""
+    """Yield every text of a pod spec that can contain variables, with its location.
+
+    Values of a wrong type are skipped.
+    """
     for group in _CONTAINER_LISTS:
         for index, container in enumerate(_list(_field(pod_spec, group))):
             for name in _TEXT_LISTS:
@@ -111,12 +114,12 @@ def texts_of(pod_spec: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
 
 
 def rank_dependent_bytes(pod_spec: Manifest) -> int:
-    """Size of the texts that differ from rank to rank, which replicas cannot share."""
+    """Return the number of characters in texts that contain $(rank), which replicas cannot share."""
     return sum(len(text) for _, text in texts_of(pod_spec) if "$(rank)" in text)
 
 
 def with_variables(pod_spec: Manifest, scope: Scope, task: str, rank: int | None) -> Manifest:
-    """The pod spec of one replica, or with rank None of all of a task but for $(rank)."""
+    """Return the pod spec with the variables replaced; if `rank` is None, all except $(rank)."""
     lists = {
         group: [_container_with_variables(container, scope, task, rank) for container in pod_spec[group]]
         for group in _CONTAINER_LISTS

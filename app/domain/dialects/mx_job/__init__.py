@@ -1,4 +1,4 @@
-"""MxJob of mxnet.mlkube.io/v1beta1: MXNet training on one worker, or over a scheduler, servers and workers.
+"""MxJob of mxnet.mlkube.io/v1beta1: MXNet training on one worker, or with a scheduler, servers and workers.
 
 `validation` checks a spec, `plan` and `native` translate it; docs/kinds/mx-job.md lists the differences from
 mxnet-operator.
@@ -20,7 +20,7 @@ from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.policy.template import DeclaredTemplate
 
 _RUNTIME_ID_LENGTH: Final = 4
-# The errors that a spec may have only because the field was left out.
+# The codes of errors that may exist only because the field of this name could not be read and was left out.
 _CONSEQUENCES: Final[Mapping[str, frozenset[str]]] = {
     "template": frozenset({"MissingTemplate"}),
     "mxReplicaType": frozenset({"MissingReplicaType", "WorkersInLocalMode", "Duplicate", "NoReplicas"}),
@@ -39,7 +39,7 @@ class MxJobDialect(Dialect[MxJobSpec]):
 
     @override
     def complete(self, spec: MxJobSpec, given: Given) -> MxJobSpec:
-        """Draw a RuntimeId, or keep the one that was drawn for the stored job."""
+        """Return the spec with a RuntimeId: that of the user, otherwise that of the stored job, otherwise a new one."""
         if spec.runtime_id is not None:
             return spec
         drawn = given.stored["spec"]["RuntimeId"] if given.stored else given.random()[:_RUNTIME_ID_LENGTH]

@@ -1,8 +1,8 @@
-"""The ring of the job's ten newest conditions, which upstream declares and its operator never appends to.
+"""The ten newest conditions of an MxJob. Upstream declares this list, but its operator never fills it.
 
-Made from what is recorded of the job's changes of phase and of its former attempts, so that it is the same at every
-look: Ready when the job comes to run, RemovingDeadMember for a pod that was lost or failed and is replaced, Recovering
-when the job waits for replacements.
+The list is derived from the recorded transitions and attempts, so every reader gets the same list. Ready means that the
+job has started to run, RemovingDeadMember that a lost or failed pod is replaced, and Recovering that the job waits for
+replacements.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from app.domain.dialects.mx_job.spec import MxJobSpec
 from app.domain.plan import Rank
 from app.domain.vocabulary import JobPhase, Outcome
 
-RING: Final = 10
+MAX_CONDITIONS: Final = 10
 READY: Final = "Ready"
 RECOVERING: Final = "Recovering"
 REMOVING: Final = "RemovingDeadMember"
@@ -24,14 +24,14 @@ _Event = tuple[datetime, str, str]
 
 
 def conditions(spec: MxJobSpec, job: str, facts: StatusFacts) -> list[dict[str, Any]]:
-    ring: list[dict[str, Any]] = []
-    # Of one moment, the dead member comes first: it is why the job recovers.
+    found: list[dict[str, Any]] = []
+    # The sort is stable. At equal times, the removal of a member comes first, since it is the cause of the recovery.
     for at, kind, reason in sorted([*_removals(spec, job, facts), *_changes(facts)], key=lambda event: event[0]):
-        if kind == READY and ring and ring[-1]["type"] == READY:
+        if kind == READY and found and found[-1]["type"] == READY:
             continue
-        told = {"reason": reason} if reason else {}
-        ring.append({"type": kind, **told, "transitionTime": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")})
-    return ring[-RING:]
+        optional = {"reason": reason} if reason else {}
+        found.append({"type": kind, **optional, "transitionTime": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")})
+    return found[-MAX_CONDITIONS:]
 
 
 def _changes(facts: StatusFacts) -> Iterator[_Event]:

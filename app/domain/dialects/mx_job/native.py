@@ -1,4 +1,4 @@
-"""The status object as upstream's operator declares it, with the parts filled in that it never wrote."""
+"""The status object as mxnet-operator declares it, including the fields that the operator never sets."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from app.domain.dialects.mx_job.plan import replica_name
 from app.domain.dialects.mx_job.spec import MxJobSpec, MxReplicaSpec, MxRole
 from app.domain.plan import Rank
 from app.domain.reconcile.lifecycle import has_failed
-from app.domain.status.failures import tell_failures
+from app.domain.status.failures import list_failures
 from app.domain.status.records import JobStatus, Replica
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
 
@@ -20,7 +20,8 @@ RUNNING: Final = "Running"
 FAILED: Final = "Failed"
 SUCCEEDED: Final = "Succeeded"
 
-# The first of these that a replica of the role has is the role's; one that only some have succeeded in is Unknown.
+# A role has the first of these states that one of its replicas has. With none of them, a role is Unknown unless all of
+# its replicas have succeeded.
 _FIRST: Final = (FAILED, RUNNING, STARTING)
 _PHASES: Final[Mapping[JobPhase, str]] = {
     JobPhase.QUEUED: "",
@@ -54,7 +55,10 @@ def native_status(spec: MxJobSpec, job: str, facts: StatusFacts) -> dict[str, An
 
 
 def native_phase(status: JobStatus, *, deleted: bool = False) -> str:
-    """Done is a job whose replicas have ended it, well or badly; Failed one that was ended otherwise."""
+    """Return the phase of upstream.
+
+    A job that its replicas ended is Done, also after a failure; any other is Failed.
+    """
     if status.reason == Reason.CANCELLING or (deleted and status.gone_at is None):
         return "CleanUp"
     if status.phase is JobPhase.FAILED and status.reason in _ENDS_BY_REPLICAS:
@@ -71,14 +75,14 @@ def native_state(status: JobStatus) -> str:
 
 
 def _reason(spec: MxJobSpec, job: str, facts: StatusFacts) -> str:
-    """Why a job that has ended did not succeed; where its replicas ended it, who failed and how."""
+    """Return why an ended job did not succeed: the failures of its replicas, or the message of its status."""
     status = facts.status
     if not status.phase.is_terminal or status.phase is JobPhase.SUCCEEDED:
         return ""
     if status.reason not in _ENDS_BY_REPLICAS:
         return status.message
-    told = tell_failures(status.ended_by, lambda key: replica_name(job, key.task, spec.runtime_id or "", key.rank))
-    return told or status.message
+    failures = list_failures(status.ended_by, lambda key: replica_name(job, key.task, spec.runtime_id or "", key.rank))
+    return failures or status.message
 
 
 def _role(spec: MxReplicaSpec, replicas: Mapping[Rank, Replica]) -> dict[str, Any]:
@@ -93,7 +97,7 @@ def _role(spec: MxReplicaSpec, replicas: Mapping[Rank, Replica]) -> dict[str, An
 
 
 def _state(replica: Replica | None) -> str:
-    """Upstream calls a replica that has failed and runs again Running all the while."""
+    """Return the state of a replica. As in upstream, a replica that failed and is restarted stays Running meanwhile."""
     if replica is None:
         return STARTING
     if has_failed(replica):

@@ -1,4 +1,4 @@
-"""MxJob's spec as a plan: names, the parameter server's environment, the scheduler's Service, rules by mode."""
+"""Plans an MxJob: names, environment of the parameter server, Service of the scheduler, finish rules by mode."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -24,21 +24,21 @@ from app.domain.plan import (
 )
 from app.domain.vocabulary import CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
 
-MXNET: Final = "mxnet"  # the container that counts, in upstream's eyes
+MXNET: Final = "mxnet"  # upstream judges a replica by the container of this name
 PORT_NAME: Final = "ps-root-port"
-# Upstream's: exits by a signal may pass, the program's own exit codes will come again.
+# As upstream: a signal (128 and above) may have a passing cause; the program would return its own exit codes again.
 _RESTART: Final = RestartPlan(
     policy=RestartPolicy.ON_FAILURE, limit=None, retryable=RetryableExits(container=MXNET, least_code=128)
 )
 
 
 def replica_name(job: str, task: str, runtime_id: str, rank: int) -> str:
-    """Name of the replica's pod and its host name; the scheduler's is its Service's too."""
+    """Return the name of a replica's pod, its host name, and for the scheduler also the name of its Service."""
     return f"{job}-{task}-{runtime_id}-{rank}"
 
 
 def plan_job(spec: MxJobSpec, manifest: Manifest, identity: JobIdentity, site: Site) -> JobPlan:
-    """What the accepted spec means."""
+    """Return the plan of an accepted spec."""
     return JobPlan(
         identity=identity,
         tasks=_tasks(spec, identity.name, site),
@@ -51,7 +51,7 @@ def plan_job(spec: MxJobSpec, manifest: Manifest, identity: JobIdentity, site: S
 
 
 def labels_of(role: MxRole, runtime_id: str, rank: int) -> Mapping[str, str]:
-    """The labels by which upstream's users find a replica."""
+    """Return the labels that mxnet-operator sets on a replica, by which users select it."""
     return {"mxnet.mlkube.io": "", "job_type": role.value, "runtime_id": runtime_id, "task_index": str(rank)}
 
 
@@ -96,12 +96,15 @@ def _replica(
 
 
 def _root_service(name: str, port: int, labels: Mapping[str, str]) -> ServicePlan:
-    """Headless, because the scheduler listens on the address that its name leads to (dmlc/ps-lite#129)."""
+    """Return the headless Service of the scheduler. The scheduler binds the address of its name (dmlc/ps-lite#129)."""
     return ServicePlan(name=name, ports=({"name": PORT_NAME, "port": port},), selector=labels, labels=labels)
 
 
 def _template(spec: MxJobSpec, replica: MxReplicaSpec, job: str, site: Site) -> Manifest:
-    """The role's template with all that jobgate and the installation add. Restarts are jobgate's, not the pod's."""
+    """Return the pod template of a role with all additions.
+
+    Its restartPolicy is Never, since jobgate restarts replicas.
+    """
     template = replica.template or {}
     pod_spec = with_accelerators(with_own_scheduler(template["spec"], site), MXNET, site.accelerators)
     if spec.job_mode == Mode.DIST:
@@ -111,7 +114,7 @@ def _template(spec: MxJobSpec, replica: MxReplicaSpec, job: str, site: Site) -> 
 
 
 def _variables(spec: MxJobSpec, role: MxRole, job: str) -> Mapping[str, str]:
-    """What ps-lite reads at its start."""
+    """Return the environment variables that ps-lite reads."""
     specs = {replica.mx_replica_type: replica for _, replica in spec.roles}
     root = replica_name(job, MxRole.SCHEDULER.task, spec.runtime_id or "", 0)
     return {
@@ -124,7 +127,7 @@ def _variables(spec: MxJobSpec, role: MxRole, job: str) -> Mapping[str, str]:
 
 
 def _with_env(container: Manifest, variables: Mapping[str, str]) -> Manifest:
-    """The mxnet container with the variables that its user has not set."""
+    """Return the container. The mxnet container gets the variables that the user did not set."""
     if container["name"] != MXNET:
         return container
     own: Sequence[Manifest] = container.get("env") or []
@@ -134,7 +137,10 @@ def _with_env(container: Manifest, variables: Mapping[str, str]) -> Manifest:
 
 
 def _rules(spec: MxJobSpec) -> tuple[FinishRule, ...]:
-    """Success before failure: once the deciding role is done, nobody asks what became of the others."""
+    """Return the finish rules.
+
+    Success comes first: once the deciding role has succeeded, other failures do not count.
+    """
     decides = MxRole.SCHEDULER if spec.job_mode == Mode.DIST else MxRole.WORKER
     sizes = {MxRole(replica.mx_replica_type).task: replica.replicas for _, replica in spec.roles}
     return (

@@ -1,6 +1,6 @@
-"""What a user of an MxJob writes (mxnet.mlkube.io/v1beta1).
+"""The spec of an MxJob (mxnet.mlkube.io/v1beta1).
 
-Most of what is required is declared optional: its absence is told in upstream's words and order, by validation.
+Most required fields are declared optional, so that `validation` can report their absence with upstream's messages.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Mode(StrEnum):
 
 
 class MxRole(StrEnum):
-    """What a replica does in the exchange; the order is upstream's."""
+    """The role of a replica in the parameter server, in upstream's order."""
 
     SCHEDULER = "SCHEDULER"
     SERVER = "SERVER"
@@ -34,7 +34,7 @@ class MxRole(StrEnum):
 
 
 def _requires(*fields: str) -> Callable[[dict[str, Any]], None]:
-    """Tell in the JSON schema what only validation demands."""
+    """Return a function that marks these fields as required in a JSON schema; only the validation enforces it."""
 
     def change(schema: dict[str, Any]) -> None:
         schema["required"] = list(fields)
@@ -58,7 +58,7 @@ class MxReplicaSpec(SpecModel):
         },
     )
     ps_root_port: Port = Field(default=PS_ROOT_PORT, alias="PsRootPort")
-    """Where the scheduler listens; the other roles' value has no meaning."""
+    """The port of the scheduler; ignored for the other roles."""
     mx_replica_type: str = Field(
         default=MxRole.WORKER.value, json_schema_extra={"enum": [role.value for role in MxRole]}
     )
@@ -70,7 +70,7 @@ class MxReplicaSpec(SpecModel):
 
 
 def _job_schema(schema: dict[str, Any]) -> None:
-    """Nulls among the replica specs are read to be refused in upstream's words."""
+    """Remove null from the items of replicaSpecs. The model accepts null so that `validation` can report it."""
     _requires("jobMode", "replicaSpecs")(schema)
     items = schema["properties"]["replicaSpecs"]["items"]
     schema["properties"]["replicaSpecs"]["items"] = items["anyOf"][0]
@@ -80,7 +80,7 @@ class MxJobSpec(SpecModel):
     model_config = ConfigDict(json_schema_extra=_job_schema)
 
     runtime_id: str | None = Field(default=None, alias="RuntimeId")
-    """Part of every pod's name; drawn when it is left out."""
+    """A part of every pod's name; jobgate generates it if it is absent."""
     job_mode: str = Field(default="", json_schema_extra={"enum": [mode.value for mode in Mode]})
     replica_specs: list[MxReplicaSpec | None] = Field(default=[])
 
@@ -91,5 +91,5 @@ class MxJobSpec(SpecModel):
 
     @property
     def roles(self) -> list[tuple[int, MxReplicaSpec]]:
-        """The replica specs that are there, with their places."""
+        """The replica specs that are not null, each with its index in the list."""
         return [(index, replica) for index, replica in enumerate(self.replica_specs) if replica is not None]

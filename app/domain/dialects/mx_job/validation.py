@@ -1,6 +1,6 @@
-"""What must hold in an MxJob's spec beyond its shape: upstream's checks in upstream's order and words, then our own.
+"""Validates the spec of an MxJob: the checks of upstream, in its order and with its messages, then those of jobgate.
 
-Upstream stops at the first error; here all are told at once.
+Upstream stops at the first error; jobgate reports all errors at once.
 """
 
 from typing import Any, Final
@@ -13,14 +13,14 @@ from app.domain.kubernetes import names
 from app.domain.pod_template import validate_pod_template
 
 _ROLES: Final = ", ".join(MxRole)
-# Three roles, once each; lists without end would only keep everybody waiting.
+# More than enough for three roles. The bound keeps the time of the checks short.
 _MAX_SPECS: Final = 64
 
 
 def validate(spec: MxJobSpec, job: str, base: str, limits: Limits, problems: Problems) -> None:
-    """Report everything that is wrong. The spec has its RuntimeId.
+    """Report every error of a spec that has its RuntimeId.
 
-    `job` is its name, or empty where that is wrong itself: names made of it are then no further news.
+    `job` is the name of the job. It is empty if the name is not valid; names that contain it are then not checked.
     """
     specs = pointer_to(base, "replicaSpecs")
     if len(spec.replica_specs) > _MAX_SPECS:
@@ -52,12 +52,12 @@ def _check_roles(spec: MxJobSpec, specs: str, problems: Problems) -> None:
     for index, replica in spec.roles:
         named = replica.mx_replica_type
         if named not in set(MxRole):
-            said = f"MxReplicaSpec.MxReplicaType is {shorten(named)} but must be one of [{' '.join(MxRole)}]"
-            problems.add(pointer_to(specs, index, "mxReplicaType"), "InvalidReplicaType", said, f"one of {_ROLES}")
+            detail = f"MxReplicaSpec.MxReplicaType is {shorten(named)} but must be one of [{' '.join(MxRole)}]"
+            problems.add(pointer_to(specs, index, "mxReplicaType"), "InvalidReplicaType", detail, f"one of {_ROLES}")
         if replica.template is not None and not _has_mxnet(replica.template):
             at = pointer_to(specs, index, "template", "spec", "containers")
-            said = f"Replica type {shorten(named)} is missing a container for mxnet"
-            problems.add(at, "MissingMxnetContainer", said, f"a container named {MXNET}")
+            detail = f"Replica type {shorten(named)} is missing a container for mxnet"
+            problems.add(at, "MissingMxnetContainer", detail, f"a container named {MXNET}")
 
 
 def _has_mxnet(template: dict[str, Any]) -> bool:
@@ -75,22 +75,22 @@ def _check_mode(spec: MxJobSpec, base: str, problems: Problems) -> None:
         present = {replica.mx_replica_type for _, replica in spec.roles}
         for role in MxRole:
             if role not in present:
-                said = f"dist job mode without replica type {role}"
-                problems.add(specs, "MissingReplicaType", said, f"one replica spec each of {_ROLES}")
+                detail = f"dist job mode without replica type {role}"
+                problems.add(specs, "MissingReplicaType", detail, f"one replica spec each of {_ROLES}")
     else:
-        said = f"unknown job mode {shorten(spec.job_mode)}".rstrip()
-        problems.add(pointer_to(base, "jobMode"), "UnknownJobMode", said, "one of local, dist")
+        detail = f"unknown job mode {shorten(spec.job_mode)}".rstrip()
+        problems.add(pointer_to(base, "jobMode"), "UnknownJobMode", detail, "one of local, dist")
 
 
 def _check_local(spec: MxJobSpec, specs: str, problems: Problems) -> None:
     for index, replica in spec.roles:
         if replica.mx_replica_type in (MxRole.SCHEDULER, MxRole.SERVER):
-            said = "job mode is local, but its replicas set have replicas type other than worker"
-            problems.add(pointer_to(specs, index, "mxReplicaType"), "RolesInLocalMode", said, MxRole.WORKER)
+            detail = "job mode is local, but its replicas set have replicas type other than worker"
+            problems.add(pointer_to(specs, index, "mxReplicaType"), "RolesInLocalMode", detail, MxRole.WORKER)
     for index, replica in spec.roles:
         if replica.mx_replica_type == MxRole.WORKER and replica.replicas > 1:
-            said = "job mode is local, but it has more than 1 worker"
-            problems.add(pointer_to(specs, index, "replicas"), "WorkersInLocalMode", said, "1")
+            detail = "job mode is local, but it has more than 1 worker"
+            problems.add(pointer_to(specs, index, "replicas"), "WorkersInLocalMode", detail, "1")
     if not any(replica.mx_replica_type == MxRole.WORKER for _, replica in spec.roles):
         problems.add(specs, "NoReplicas", "job mode is local, but it has no worker", "one replica spec of type WORKER")
 
@@ -119,7 +119,7 @@ def _check_counts(spec: MxJobSpec, specs: str, limits: Limits, problems: Problem
 
 
 def _check_names(spec: MxJobSpec, job: str, base: str, problems: Problems) -> None:
-    """A replica's name is its pod's and its host's, and the scheduler's is also a Service's."""
+    """Check the names of replicas as names of pods and hosts, and that of the scheduler as the name of a Service."""
     given = spec.runtime_id or ""
     if wrong := names.dns_label(given):
         at = pointer_to(base, "RuntimeId")
@@ -129,11 +129,13 @@ def _check_names(spec: MxJobSpec, job: str, base: str, problems: Problems) -> No
         return
     longest = max((_last_name(job, given, replica) for _, replica in spec.roles), key=len, default="")
     if len(longest) > names.DNS_LABEL_MAX:
-        said = f'the name "{shorten(longest, 120)}" of its last replica has more than {names.DNS_LABEL_MAX} characters'
-        problems.add("/metadata/name", "NameTooLong", said, "a shorter metadata.name or RuntimeId")
+        detail = (
+            f'the name "{shorten(longest, 120)}" of its last replica has more than {names.DNS_LABEL_MAX} characters'
+        )
+        problems.add("/metadata/name", "NameTooLong", detail, "a shorter metadata.name or RuntimeId")
     if spec.job_mode == Mode.DIST and (wrong := names.dns_1035_label(job)):
-        said = f"the scheduler's Service has a name that begins with the job's: {wrong}"
-        problems.add("/metadata/name", "InvalidName", said, "letters, digits and -, a letter first")
+        detail = f"the scheduler's Service has a name that begins with the job's: {wrong}"
+        problems.add("/metadata/name", "InvalidName", detail, "letters, digits and -, a letter first")
 
 
 def _last_name(job: str, runtime_id: str, replica: MxReplicaSpec) -> str:

@@ -1,7 +1,7 @@
 """TrainingJob of paddlepaddle.org/v1alpha1: Paddle's master, parameter servers and elastic trainers.
 
-`validation` checks a spec, `plan` and `native` translate it, `templates` makes its pod templates, and `elasticity` has
-the functions of Paddle's own types. docs/kinds/training-job.md lists the differences from Paddle EDL.
+`validation` checks a spec, `plan` and `native` translate it, `templates` makes its pod templates, and `elasticity`
+computes sizes and resources as Paddle's own types do. docs/kinds/training-job.md lists the differences from Paddle EDL.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.policy.template import DeclaredTemplate
 
 _TRAINERS: Final = "trainers"
-# The fields that count replicas, and the errors that a spec may have only because one of them was left out.
+# The fields with numbers of replicas, and the codes of errors that may exist only because one of them was left out.
 _COUNTS: Final = frozenset({"min-instance", "max-instance", "fault_tolerant", "trainer", "pserver"})
 _CONSEQUENCES: Final = frozenset({"OutOfRange", "NotFaultTolerant", "TooManyReplicas"})
 
@@ -58,7 +58,7 @@ class TrainingJobDialect(Dialect[TrainingJobSpec]):
 
     @override
     def assigned(self, spec: TrainingJobSpec, context: Context) -> Manifest:
-        """The number of trainers: the minimum of a new job; a stored job keeps its number within the new bounds."""
+        """Return the number of trainers: min-instance for a new job, otherwise the present one within the bounds."""
         least, most = spec.trainer.min_instance, spec.trainer.max_instance
         stored = context.given.stored
         return {_TRAINERS: max(least, min(most, _size(stored))) if stored else least}
@@ -101,6 +101,6 @@ class TrainingJobDialect(Dialect[TrainingJobSpec]):
 
 
 def _size(manifest: Manifest) -> int:
-    """How many trainers an accepted manifest has now."""
+    """Return the present number of trainers of an accepted manifest."""
     trainers: int = manifest[ASSIGNED][_TRAINERS]
     return trainers

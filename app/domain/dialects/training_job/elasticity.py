@@ -1,8 +1,8 @@
-"""What upstream's types answer about a job's size and its trainers' resources, as pure functions.
+"""The functions of Paddle EDL's types about the size of a job and the resources of its trainers.
 
-fulfillment    how far between min-instance and max-instance a job is
-GPU            by the resource name of old, else by NVidia's present one, which upstream did not know
-milli, mega    thousandths of a CPU; units of 10^6 bytes; rounded up
+fulfillment    where the size of a job is between min-instance and max-instance
+GPU            the resource nvidia.com/gpu, or upstream's older alpha.kubernetes.io/nvidia-gpu
+milli, mega    thousandths of a CPU; units of 10^6 bytes; both rounded up
 """
 
 import json
@@ -17,23 +17,23 @@ from app.domain.plan import Manifest
 GPU_RESOURCES: Final = ("alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu")
 _INT64_MAX: Final = 2**63 - 1
 _MEGA: Final = Decimal(10**6)
-# Go's encoder writes these so that JSON may stand in HTML.
+# Go's JSON encoder escapes these characters, so that JSON is safe in HTML.
 _ESCAPES: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def elastic(spec: TrainingJobSpec) -> bool:
-    """Whether the number of trainers may change."""
+    """Return whether the number of trainers can change."""
     return spec.trainer.min_instance < spec.trainer.max_instance
 
 
 def fulfillment(spec: TrainingJobSpec, parallelism: int) -> float:
-    """The share of what the job may have beyond its least; not clamped. A job of one size is fulfilled."""
+    """Return (parallelism - min) / (max - min), which may be outside 0 to 1; 1 for a job of fixed size."""
     least, most = spec.trainer.min_instance, spec.trainer.max_instance
     return 1.0 if least == most else (parallelism - least) / (most - least)
 
 
 def gpu(spec: TrainingJobSpec) -> int:
-    """GPUs of each trainer by its limits; 0 for what is no whole number."""
+    """Return the GPUs of each trainer by its limits; 0 if the limit is not a whole number."""
     amount = gpu_amount(spec, "limits")
     return int(amount) if amount == amount.to_integral_value() and abs(amount) <= _INT64_MAX else 0
 
@@ -43,7 +43,7 @@ def need_gpu(spec: TrainingJobSpec) -> bool:
 
 
 def trainer_gpu_limit(spec: TrainingJobSpec) -> int:
-    """GPUs of each trainer, parts of one rounded up."""
+    """Return the GPUs of each trainer, rounded up."""
     return whole(gpu_amount(spec, "limits"))
 
 
@@ -52,20 +52,20 @@ def trainer_cpu_request_milli(spec: TrainingJobSpec) -> int:
 
 
 def trainer_mem_request_mega(spec: TrainingJobSpec) -> int:
-    """100Mi are 105."""
+    """Return the memory request of each trainer in units of 10^6 bytes, rounded up: 105 for 100Mi."""
     return int((amount_of(spec.trainer.resources, "requests", "memory") / _MEGA).to_integral_value(ROUND_CEILING))
 
 
 def to_text(job: Manifest) -> str:
-    """The job as indented JSON, as upstream's String() writes it."""
+    """Return the job as indented JSON, like upstream's String()."""
     text = json.dumps(job, indent=3, ensure_ascii=False)
     return "".join(_ESCAPES.get(character, character) for character in text)
 
 
 def trainer_count(spec: TrainingJobSpec) -> int:
-    """Devices that a trainer computes on: GPUs if it has any, else cores, parts of one rounded up.
+    """Return the number of devices that a trainer computes on: its GPUs if it has any, otherwise its cores, rounded up.
 
-    What is not requested is what is limited, as Kubernetes has it; upstream counts 0.
+    As in Kubernetes, the limit is the default of the request. Upstream counts 0 without a request.
     """
     if need_gpu(spec):
         return whole(gpu_amount(spec, "requests") or gpu_amount(spec, "limits"))
@@ -79,7 +79,7 @@ def gpu_amount(spec: TrainingJobSpec, part: str) -> Decimal:
 
 
 def amount_of(resources: Manifest, part: str, name: str) -> Decimal:
-    """A quantity; 0 when it is absent, or wrong, which the validation of the pod tells."""
+    """Return a quantity of `resources`; 0 if it is absent or not valid. The validation of the pod reports the error."""
     amounts: Any = resources.get(part)
     amount = amounts.get(name) if isinstance(amounts, dict) else None
     if isinstance(amount, bool) or not isinstance(amount, str | int | float):

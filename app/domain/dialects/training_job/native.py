@@ -1,4 +1,4 @@
-"""The status object as Paddle's own operator declares it, with what it never filled in filled in."""
+"""The status object as Paddle's operator declares it, including the fields that the operator never sets."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from app.domain.dialects.training_job.plan import PSERVER_RESTART_LIMIT, TRAINER
 from app.domain.dialects.training_job.spec import TrainingJobSpec
 from app.domain.dialects.training_job.templates import TRAINER
 from app.domain.plan import Rank
-from app.domain.status.failures import more
+from app.domain.status.failures import omitted_failures
 from app.domain.status.records import JobStatus, Replica, ScaleRecord
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase, ScaleOutcome
 
@@ -47,7 +47,7 @@ def native_status(spec: TrainingJobSpec, trainers: int, job: str, facts: StatusF
 
 
 def native_phase(status: JobStatus) -> str:
-    """Upstream never leaves Running for a pod that is missing again, nor knows of a job that waits for its turn."""
+    """Return the phase of upstream, which has none for a queued job and stays Running when pods are replaced."""
     if status.phase.is_terminal:
         return _ENDS[status.phase]
     if status.phase is JobPhase.SCALING:
@@ -58,17 +58,17 @@ def native_phase(status: JobStatus) -> str:
 
 
 def _reason(spec: TrainingJobSpec, job: str, facts: StatusFacts) -> str:
-    """Upstream's words where it has some for what has happened; else ours."""
+    """Return upstream's sentence for a phase if it has one, otherwise the message of the status."""
     status = facts.status
     if status.phase is JobPhase.FAILED and status.reason == Reason.RULE_FULFILLED:
         return _failure(spec, job, facts)
-    words = {
+    sentences = {
         JobPhase.RUNNING: "all pods are running",
         JobPhase.SCALING: "need scale",
         JobPhase.SUCCEEDED: "all trainer instances have done",
         JobPhase.TIMED_OUT: "timeout!",
     }
-    return words.get(status.phase, status.message)
+    return sentences.get(status.phase, status.message)
 
 
 def _failure(spec: TrainingJobSpec, job: str, facts: StatusFacts) -> str:
@@ -81,7 +81,7 @@ def _failure(spec: TrainingJobSpec, job: str, facts: StatusFacts) -> str:
         return "all trainer instances have failed"
     ended_by = facts.status.ended_by
     shown = [f"{pod_name(job, *one.key)} on {one.node or 'no node'}" for one in ended_by.first]
-    return "trainer instances have failed: " + ", ".join([*shown, *more(ended_by)])
+    return "trainer instances have failed: " + ", ".join([*shown, *omitted_failures(ended_by)])
 
 
 def _scale(record: ScaleRecord) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _role(role: str, replicas: Sequence[Replica | None], *, tolerant: bool) -> d
 
 
 def _common(states: Sequence[str], *, tolerant: bool) -> str:
-    """The state of a role by those of its replicas; trainers that tolerate faults fail when all have."""
+    """Return the state of a role. A role fails with its first replica; fault tolerant trainers with the last one."""
     seen = set(states)
     if FAILED in seen and (not tolerant or seen == {FAILED}):
         return FAILED
@@ -117,7 +117,7 @@ def _common(states: Sequence[str], *, tolerant: bool) -> str:
 
 
 def _state(replica: Replica | None) -> str:
-    """A replica that the cluster took away for good has failed; one that was stopped has no state."""
+    """Return the state of a replica. A disrupted replica without another attempt has failed; a stopped one has none."""
     if replica is None:
         return NONE
     attempt = replica.attempt
@@ -129,7 +129,7 @@ def _state(replica: Replica | None) -> str:
 
 
 def _is_released(facts: StatusFacts) -> bool:
-    """Whether the job has ended and none of its pods, leaving ones included, holds resources any more."""
+    """Return whether the job has ended and no pod of it uses resources any more, including pods that leave."""
     over = all(one.attempt.outcome is not None or one.attempt.pod_uid is None for one in facts.replicas)
     return facts.status.phase.is_terminal and over
 

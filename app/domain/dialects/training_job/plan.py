@@ -1,4 +1,4 @@
-"""TrainingJob's spec as a plan: roles, names, labels, rules, and the list of hosts."""
+"""Plans a TrainingJob: roles, names, labels, finish rules, and the list of hosts."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -33,36 +33,36 @@ _JOB_LABELS: Final = {MASTER: "paddle-job-master", PSERVER: "paddle-job-pserver"
 
 
 def pod_name(job: str, role: str, rank: int) -> str:
-    """Name of a replica's pod and its host name."""
+    """Return the name of a replica's pod, which is also its host name."""
     return f"{job}-{role}-{rank}"
 
 
 def host_name(job: str, namespace: str, role: str, rank: int) -> str:
-    """Where the other pods of the job, and of its cluster, reach a replica."""
+    """Return the DNS name by which pods of the cluster reach a replica."""
     return f"{pod_name(job, role, rank)}.{job}.{namespace}.svc"
 
 
 def index_label(namespace: str, job: str, role: str) -> str:
-    """Key of the label that tells a trainer its index."""
+    """Return the key of the label that has the index of a trainer."""
     return f"{namespace}/{job}-{role}-idx"
 
 
 def hosts_name(job: str) -> str:
-    """Name of the ConfigMap with the list of hosts."""
+    """Return the name of the ConfigMap with the list of hosts."""
     return f"{job}-hosts"
 
 
 def sizes(spec: TrainingJobSpec, trainers: int) -> Mapping[str, int]:
-    """Replicas by role, in order of their global ranks; trainers last, so that no other rank moves when they scale."""
+    """Return the replicas of each role in global rank order. Trainers are last, so resizing changes no other rank."""
     wanted = {MASTER: 1 if spec.fault_tolerant else 0, PSERVER: spec.pservers, TRAINER: trainers}
     return {role: count for role, count in wanted.items() if count}
 
 
 def plan_job(spec: TrainingJobSpec, trainers: int, manifest: Manifest, identity: JobIdentity, site: Site) -> JobPlan:
-    """What the spec means with so many trainers.
+    """Return the plan of a spec with this number of trainers.
 
-    The list of hosts is there for every fault tolerant job: its bounds may be opened later, and pods keep the volumes
-    that they began with.
+    Every fault tolerant job has the list of hosts, even if its size is fixed: an edit may change the bounds later, and
+    the volumes of existing pods cannot change.
     """
     job = identity.name
     wanted = sizes(spec, trainers)
@@ -85,7 +85,7 @@ def plan_job(spec: TrainingJobSpec, trainers: int, manifest: Manifest, identity:
 
 
 def _spare_pods(job: str, trainers: int, most: int) -> tuple[NameRange, ...]:
-    """Names for trainers to come."""
+    """Return the pod names to reserve for further trainers."""
     if most <= trainers:
         return ()
     return (NameRange(NameKind.POD, pod_name(job, TRAINER, trainers), most - trainers),)
@@ -109,7 +109,7 @@ def _tasks(spec: TrainingJobSpec, wanted: Mapping[str, int], identity: JobIdenti
                 size=count,
                 pod_name=partial(pod_name, identity.name, role),
                 render=partial(_replica, spec, identity, role, template, first),
-                elastic=role == TRAINER,  # an edit of both bounds resizes even trainers with no room between them
+                elastic=role == TRAINER,  # an edit of both bounds resizes trainers whose bounds are equal
             )
         )
         first += count
@@ -137,7 +137,7 @@ def _scheduler(spec: TrainingJobSpec, role: str, site: Site) -> tuple[str | None
 
 
 def _labels(spec: TrainingJobSpec, role: str, rank: int, identity: JobIdentity) -> Mapping[str, str]:
-    """Upstream's labels. Its index label it sets on pods that run; here they have it from the start."""
+    """Return upstream's labels. Upstream adds the index label to running pods; here pods have it from the start."""
     found = {_JOB_LABELS[role]: identity.name}
     if spec.annotations.priority:
         found[PRIORITY] = spec.annotations.priority
@@ -148,7 +148,7 @@ def _labels(spec: TrainingJobSpec, role: str, rank: int, identity: JobIdentity) 
 
 
 def _restart(role: str, site: Site) -> RestartPlan:
-    """Upstream fails the job when a pserver's restart count reaches the limit: so many exits, one restart less."""
+    """Return the restart plan of a role. As in upstream, a job fails at the n-th exit of a pserver: n - 1 restarts."""
     if role == TRAINER:
         return RestartPlan(policy=RestartPolicy.NEVER, limit=0)
     limit = max(site.pserver_restart_limit - 1, 0) if role == PSERVER else None
@@ -156,10 +156,10 @@ def _restart(role: str, site: Site) -> RestartPlan:
 
 
 def _rules(spec: TrainingJobSpec, wanted: Mapping[str, int]) -> tuple[FinishRule, ...]:
-    """What the trainers have come to counts before what became of the pservers, which only serve them.
+    """Return the finish rules. Those of the trainers come before that of the pservers, which only serve the trainers.
 
-    Of the trainers' two rules never both hold. Where upstream tolerates faults it waits for trainers that have failed
-    to succeed, that is for ever; here those that are left decide.
+    The two rules of the trainers never hold at once. In a fault tolerant job, the trainers that have not failed decide;
+    upstream waits for the failed ones without end.
     """
     tolerant = spec.fault_tolerant
     trainers = _ranks(TRAINER, wanted)

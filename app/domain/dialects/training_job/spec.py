@@ -1,6 +1,6 @@
-"""What a user of a TrainingJob writes (paddlepaddle.org/v1alpha1), by upstream's names: dashes, underscores, capitals.
+"""The spec of a TrainingJob (paddlepaddle.org/v1alpha1), with upstream's names: dashes, underscores, capitals.
 
-Kubernetes' own pieces (volumes, probes, resources …) are plain objects here; the pods that they become are validated.
+Values of Kubernetes types (volumes, probes, resources …) are plain objects; the pods that contain them are validated.
 """
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -12,12 +12,12 @@ from app.domain.dialects.spec_model import SpecModel
 DEFAULT_IMAGE: Final = "paddlepaddle/paddlecloud-job:0.11.0"
 DEFAULT_PORT: Final = 7164
 _INT32_MAX: Final = 2**31 - 1
-# Ten years: beyond any job, and within what dates can hold.
+# Ten years: longer than any job, and short enough to be added to any date.
 _MAX_SECONDS: Final = 10 * 366 * 86_400
 
 
 def _number(value: Any) -> Any:
-    """Upstream's templates write numbers as text, too."""
+    """Return the integer of a decimal string, as upstream's examples write it; other values unchanged."""
     return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20 else value
 
 
@@ -42,41 +42,41 @@ SecretReference: TypeAlias = Annotated[Object, _kubernetes("LocalObjectReference
 
 
 class PaddleModel(SpecModel):
-    """Names are as they stand here, or given as an alias; nothing is camel case."""
+    """A model whose fields have their Python names on the wire, or an alias. No name becomes camel case."""
 
     model_config = ConfigDict(alias_generator=str, populate_by_name=True)
 
 
 class AnnotationsSpec(PaddleModel):
-    """Not metadata.annotations: settings of the job."""
+    """Settings of the job. They are not the annotations of its metadata."""
 
     usergroupid: str = ""
     userid: str = ""
     priority: str = ""
-    """Becomes the label `priority` of every pod, and an annotation of trainers."""
+    """The label `priority` of every pod, and an annotation of trainers."""
     scheduler: str = ""
     """Overrides schedulerName for pservers and trainers."""
     walltime: Seconds = 0
-    """After so long in Running the job is stopped as Timeout."""
+    """How long the job may run before it ends as Timeout."""
 
 
 class FrameworkSpec(PaddleModel):
-    """Absent: Paddle of old, with pservers unless local_job or is_nccl says otherwise."""
+    """The framework; if it is absent, local_job and is_nccl determine whether the job has pservers."""
 
     name: Literal["paddle", "tensorflow"]
     type: Literal["local", "nccl2", "multi"]
 
 
 class RoleSpec(PaddleModel):
-    """What master, pserver and trainer have in common."""
+    """The common fields of master, pserver and trainer."""
 
     resources: Resources = Field(default={})
     replica_spec: Object | None = Field(default=None, alias="replicaSpec", exclude=True)
-    """Filled by upstream's controller; ignored."""
+    """Set by upstream's controller; ignored."""
     envs: dict[str, str] = Field(default={})
     grace_period_seconds: Count | None = None
     pre_stop_cmd: list[str] = Field(default=[])
-    """Run before the container is stopped, if grace_period_seconds is given too."""
+    """A command that runs before the container is stopped, if grace_period_seconds is set too."""
     tolerations: list[Toleration] = Field(default=[])
     node_selector: dict[str, str] = Field(default={})
     liveness_probe: Probe | None = None
@@ -84,74 +84,74 @@ class RoleSpec(PaddleModel):
 
 
 class MasterSpec(RoleSpec):
-    """The master of a fault tolerant job; its resources are fixed and its envs are not used."""
+    """The master of a fault tolerant job. Its resources are fixed, and its envs are ignored."""
 
     etcd_endpoint: str = Field(default="", alias="etcd-endpoint")
 
 
 class WorkerSpec(RoleSpec):
-    """What pserver and trainer have beyond a master."""
+    """The fields that pserver and trainer have and a master has not."""
 
     entrypoint: str = ""
-    """Split on spaces, or as a shell would if it has quotes; empty: what the image's paddle_k8s starts."""
+    """The command, split at spaces, or like a shell if it has quotes; the default is `paddle_k8s` of the image."""
     min_instance: Count = Field(default=0, alias="min-instance")
     max_instance: Count = Field(default=0, alias="max-instance")
-    """0 is min-instance."""
+    """0 means min-instance."""
     image_pull_secrets: list[SecretReference] = Field(default=[], alias="imagePullSecrets")
     index_succeed: bool = Field(default=False, exclude=True)
-    """Filled by upstream's controller; ignored."""
+    """Set by upstream's controller; ignored."""
 
 
 class PserverSpec(WorkerSpec):
-    """Parameter servers: min-instance of them, always."""
+    """The parameter servers. Their number is always min-instance."""
 
 
 class TrainerSpec(WorkerSpec):
-    """Trainers: min-instance of them (at least 1) to begin with, and up to max-instance."""
+    """The trainers. Their number begins at min-instance (at least 1) and can grow to max-instance."""
 
     etcd_endpoint: str = Field(default="", alias="etcd-endpoint")
     workspace: str = ""
     passes: Count = Field(default=0, exclude=True)
-    """Upstream's examples have it here, where nobody reads it; the number of passes is spec.passes."""
+    """Ignored, as in upstream, whose examples have it here; the number of passes is spec.passes."""
 
 
 class TrainingJobSpec(PaddleModel):
     image: str = ""
-    """Of all three roles; empty: paddlepaddle/paddlecloud-job:0.11.0."""
+    """The image of all roles; the default is paddlepaddle/paddlecloud-job:0.11.0."""
     host_network: bool = False
     port: Port = 0
-    """First port of the pservers; 0 is 7164."""
+    """The first port of the pservers; 0 means 7164."""
     ports_num: Port = 0
-    """0 is 1."""
+    """The number of ports; 0 means 1."""
     ports_num_for_sparse: Port = 0
-    """More ports after these; 0 is 1."""
+    """The number of further ports; 0 means 1."""
     trainer_port: Port = 0
     trainer_ports_num: Port = 0
     fault_tolerant: bool = False
-    """Adds a master with its etcd; trainers may fail as long as one does its work, and their number may change."""
+    """Adds a master with etcd. Trainers can then fail while others go on, and their number can change."""
     local_job: bool = False
-    """No pservers."""
+    """The job has no pservers."""
     passes: Count = 0
-    """0 is 1."""
+    """The number of passes over the data; 0 means 1."""
     volumes: list[Annotated[Object, _kubernetes("Volume")]] = Field(default=[])
-    """Of all pods."""
+    """The volumes of all pods."""
     volume_mounts: list[Annotated[Object, _kubernetes("VolumeMount")]] = Field(default=[], alias="VolumeMounts")
-    """Of trainers and master."""
+    """The volume mounts of trainers and master."""
     mountpath: str = ""
     mount_path: str = Field(default="", alias="mountPath", exclude=True)
-    """As one of upstream's examples spells mountpath; neither is read."""
+    """The spelling of mountpath in one of upstream's examples; both are ignored."""
     nfsmount: str = ""
     annotations: AnnotationsSpec = AnnotationsSpec()
     master: MasterSpec = MasterSpec()
     pserver: PserverSpec = PserverSpec()
     trainer: TrainerSpec = TrainerSpec()
     is_nccl: bool = False
-    """No pservers; trainers get their ports."""
+    """The job has no pservers, and the trainers have the pservers' ports."""
     frame_work: FrameworkSpec | None = None
     scheduler_name: str = Field(default="", alias="schedulerName")
     pod_group_name: str = Field(default="", alias="podGroupName")
     matrix: bool = False
-    """Without meaning in the open-source mode."""
+    """Ignored, as in upstream's open-source mode."""
 
     @property
     def uses_pservers(self) -> bool:
@@ -165,9 +165,9 @@ class TrainingJobSpec(PaddleModel):
 
 
 def with_defaults(spec: TrainingJobSpec) -> TrainingJobSpec:
-    """The spec with upstream's defaults for what is zero or empty.
+    """Return the spec with upstream's defaults for fields that are zero or empty.
 
-    Upstream has none for the number of trainers, and a job of none ends at once as Succeed; here it is 1.
+    The default number of trainers is 1. Upstream has no default, and its jobs without trainers succeed at once.
     """
     least = spec.trainer.min_instance or 1
     trainer = {"min_instance": least, "max_instance": spec.trainer.max_instance or least}

@@ -1,4 +1,4 @@
-"""The pod template of each role, and where in the spec each part of it was written."""
+"""Makes the pod template of each role, and maps each part of it to the field of the spec that it comes from."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -39,13 +39,13 @@ _FIRST: Final = "/spec/containers/0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleTemplate:
-    """`origins` leads from pointers into the template to the field of the spec that it came from."""
+    """A pod template. `origins` maps pointers into the template to pointers to the fields of the spec."""
 
     template: Manifest
     origins: Mapping[str, str]
 
     def origin(self, pointer: str, role: str) -> str:
-        """The user's field behind a place of the template; the role itself where no field is."""
+        """Return the pointer to the field of the spec for a pointer into the template, or that of the role."""
         inside = pointer
         while inside:
             if inside in self.origins:
@@ -57,7 +57,10 @@ class RoleTemplate:
 def role_template(
     spec: TrainingJobSpec, role: str, job: str, *, scheduler: str | None = None, hosts: str | None = None
 ) -> RoleTemplate:
-    """The pod of a role; `scheduler` is this cluster's name for it, `hosts` the ConfigMap of the host list."""
+    """Return the pod template of a role.
+
+    `scheduler` is a name in this cluster, `hosts` the ConfigMap of the host list.
+    """
     part: RoleSpec = getattr(spec, role)
     base = pointer_to("/spec", role)
     env: list[Manifest] = [] if role == MASTER else common_env(spec, job)
@@ -69,7 +72,7 @@ def role_template(
         container["volumeMounts"] = [*container.get("volumeMounts", []), mount]
     pod: Manifest = {"containers": [container], "restartPolicy": "Never"}
     if role == MASTER:
-        # Of its two containers either may fail and come back beside the other.
+        # The kubelet restarts a container of the master that fails, while the other one goes on.
         pod["containers"].append(_etcd(spec, job))
         pod["restartPolicy"] = "Always"
     _place(pod, origins, spec, part, base)
@@ -81,14 +84,14 @@ def role_template(
 
 
 def roles_of(spec: TrainingJobSpec) -> tuple[str, ...]:
-    """The roles whose templates are checked: a master only exists in a fault tolerant job."""
+    """Return the roles whose templates are checked. Only a fault tolerant job has a master."""
     return (MASTER, PSERVER, TRAINER) if spec.fault_tolerant else (PSERVER, TRAINER)
 
 
 def command_of(entrypoint: str, default: Sequence[str]) -> list[str]:
-    """Words as upstream splits them, at each space; with quotes, as a shell would.
+    """Split an entrypoint into a command: at each space as upstream does, or like a shell if it has quotes.
 
-    Spaces around the entrypoint are dropped. Upstream makes empty words of them, and a command cannot be empty.
+    Spaces around the entrypoint are dropped. Upstream makes empty arguments of them, which would be an empty command.
     """
     entrypoint = entrypoint.strip()
     if not entrypoint:
@@ -97,12 +100,15 @@ def command_of(entrypoint: str, default: Sequence[str]) -> list[str]:
         try:
             return shlex.split(entrypoint)
         except ValueError:
-            pass  # a quote without its other half is a letter like any other
+            pass  # an unpaired quote is an ordinary character
     return entrypoint.split(" ")
 
 
 def common_env(spec: TrainingJobSpec, job: str) -> list[Manifest]:
-    """Upstream's environment. Counts are those of the spec: they do not follow the size of the job."""
+    """Return upstream's variables.
+
+    Numbers of replicas are those of the spec and do not change when a job is resized.
+    """
     trainers, entry = str(spec.trainer.min_instance), spec.trainer.entrypoint
     values = {
         "PADDLE_JOB_NAME": job,
@@ -128,7 +134,7 @@ def common_env(spec: TrainingJobSpec, job: str) -> list[Manifest]:
 
 
 def ports_of(spec: TrainingJobSpec, role: str) -> range:
-    """The ports of a role's container; empty for none."""
+    """Return the ports of a role's container, which may be empty."""
     served = range(spec.port, spec.port + spec.ports_num + spec.ports_num_for_sparse)
     own = range(spec.trainer_port, spec.trainer_port + spec.trainer_ports_num)
     nothing = range(0)
@@ -178,9 +184,10 @@ def _container(
 
 
 def _place(pod: Manifest, origins: dict[str, str], spec: TrainingJobSpec, part: RoleSpec, base: str) -> None:
-    """Where and how the pod as a whole runs.
+    """Set the fields of the pod spec that concern the pod as a whole.
 
-    The cluster's DNS, and so the host list, is of use on the host's network only if the pod asks for it.
+    A pod on the host network uses the DNS of the cluster, which the names of the host list need, only with the policy
+    ClusterFirstWithHostNet.
     """
     secrets, at = spec.trainer.image_pull_secrets, "/spec/trainer/imagePullSecrets"
     if isinstance(part, WorkerSpec) and part.image_pull_secrets:
@@ -212,7 +219,7 @@ def _ports(numbers: range) -> list[Manifest]:
 
 
 def _etcd(spec: TrainingJobSpec, job: str) -> Manifest:
-    """The one etcd of the job, in which its master keeps what has been trained on."""
+    """Return the etcd container, in which the master stores the progress of the training."""
     return {
         "name": "etcd",
         "image": _ETCD_IMAGE,

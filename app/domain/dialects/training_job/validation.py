@@ -1,4 +1,4 @@
-"""What must hold in a TrainingJob's spec beyond its shape. Names are made for the largest size that it may reach."""
+"""Validates the spec of a TrainingJob. Names and sizes are checked for the largest size of the job."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -24,18 +24,18 @@ from app.domain.pod_template import validate_pod_template
 
 NOT_FAULT_TOLERANT: Final = "max-instances should be equal to min-instances when fault_tolerant is disabled"
 _LAST_PORT: Final = 65_535
-# What jobgate adds to a template: metadata, labels, owner reference, finalizer, host list.
+# An estimate of the bytes that jobgate adds to a template: metadata, labels, owner reference, finalizer, host list.
 _POD_OVERHEAD: Final = 4096
-# Kubernetes' bound on the data of a ConfigMap, less the keys.
+# The limit of Kubernetes on the data of a ConfigMap, minus room for the keys.
 _CONFIG_MAP_BYTES: Final = 1024 * 1024 - 1024
 _ANY_NAMESPACE: Final = "n" * names.DNS_LABEL_MAX
 
 
 def validate(spec: TrainingJobSpec, job: str, namespace: str | None, limits: Limits, problems: Problems) -> None:
-    """Report everything that is wrong with a spec whose defaults are filled in.
+    """Report every error of a spec with defaults.
 
-    `job` is its name, or empty where that is wrong itself: names made of it are then no further news. The namespace
-    may not be known yet.
+    `job` is the name of the job. It is empty if the name is not valid; names that contain it are then not checked. If
+    `namespace` is None, the longest possible name is assumed.
     """
     _check_instances(spec.trainer, TRAINER, problems)
     _check_instances(spec.pserver, PSERVER, problems)
@@ -76,7 +76,7 @@ def _check_total(total: int, limits: Limits, problems: Problems) -> bool:
 
 
 def _check_names(largest: Mapping[str, int], job: str, problems: Problems) -> None:
-    """The job's name is its Service's, and begins the names of pods and of the index label."""
+    """Check the job's name as the name of its Service, and as the beginning of names of pods and of the index label."""
     at = "/metadata/name"
     if wrong := names.dns_1035_label(job):
         problems.add(at, "InvalidName", f"the name of its Service: {wrong}", "a DNS-1035 label, which has no dots")
@@ -87,21 +87,21 @@ def _check_names(largest: Mapping[str, int], job: str, problems: Problems) -> No
         problems.add(at, "NameTooLong", f'the name "{shorten(longest, 120)}" of a replica: {wrong}', "a shorter name")
     key = index_label("namespace", job, TRAINER)
     if wrong := names.label_key(key):
-        problems.add(at, "NameTooLong", f"the label that tells a trainer's index: {wrong}", "a shorter name")
+        problems.add(at, "NameTooLong", f"the label with a trainer's index: {wrong}", "a shorter name")
 
 
 def _check_hosts(largest: Mapping[str, int], job: str, namespace: str, problems: Problems) -> None:
-    """Each host is listed twice, for programs and for shells, with what stands between them."""
+    """Check the size of the list of hosts. It has each host twice: in the JSON file and in the text file."""
     host = max(len(host_name(job, namespace, role, count - 1)) for role, count in largest.items())
     size = sum(largest.values()) * (2 * host + 4)
     if size > _CONFIG_MAP_BYTES:
         accepted = f"{_CONFIG_MAP_BYTES} bytes or fewer: a smaller max-instance or shorter names"
-        said = f"at its largest the job's host list would have {size} bytes"
-        problems.add("/spec/trainer/max-instance", "HostsTooLarge", said, accepted)
+        detail = f"at its largest the job's host list would have {size} bytes"
+        problems.add("/spec/trainer/max-instance", "HostsTooLarge", detail, accepted)
 
 
 def _check_ports(spec: TrainingJobSpec, problems: Problems) -> bool:
-    """Whether each role's ports are ports. Each role's are a range, so none can be in a container twice."""
+    """Check the ports of each role and return whether they are valid. A role has one range, so no port is double."""
     before = len(problems)
     for role in (PSERVER, TRAINER):
         ports = ports_of(spec, role)
@@ -111,13 +111,13 @@ def _check_ports(spec: TrainingJobSpec, problems: Problems) -> bool:
         if ports.start == 0:
             problems.add("/spec/trainer_port", "OutOfRange", "is not a port number", f"1 to {_LAST_PORT}")
         elif ports.stop - 1 > _LAST_PORT:
-            said = f"the ports from {ports.start} on would end at {ports.stop - 1}"
-            problems.add(pointer_to("/spec", field), "OutOfRange", said, f"an end at {_LAST_PORT} or before")
+            detail = f"the ports from {ports.start} on would end at {ports.stop - 1}"
+            problems.add(pointer_to("/spec", field), "OutOfRange", detail, f"an end at {_LAST_PORT} or before")
     return len(problems) == before
 
 
 def _check_reserved(spec: TrainingJobSpec, problems: Problems) -> None:
-    """The list of hosts is a volume of every pod of a fault tolerant job."""
+    """Report volumes and mounts that would conflict with the list of hosts of a fault tolerant job."""
     for index, volume in enumerate(spec.volumes):
         if volume.get("name") == HOSTS_VOLUME:
             at = pointer_to("/spec/volumes", index, "name")
@@ -129,8 +129,8 @@ def _check_reserved(spec: TrainingJobSpec, problems: Problems) -> None:
 
 
 def _check_pods(spec: TrainingJobSpec, job: str, limits: Limits, problems: Problems) -> None:
-    """Hold each role's pod to Kubernetes' rules and tell what is wrong at the field that the user wrote."""
-    told: set[FieldError] = set()
+    """Check each role's pod by the rules of Kubernetes, and report errors at the fields of the spec."""
+    reported: set[FieldError] = set()
     for role in roles_of(spec):
         if problems.full:
             return
@@ -140,8 +140,8 @@ def _check_pods(spec: TrainingJobSpec, job: str, limits: Limits, problems: Probl
         for error in found.errors:
             at = made.origin(error.pointer, role)
             mapped = FieldError(pointer=at, code=error.code, detail=error.detail, accepted=error.accepted)
-            if mapped not in told:
-                told.add(mapped)
+            if mapped not in reported:
+                reported.add(mapped)
                 problems.extend([mapped])
         if not found:
             _check_size(made.template, role, limits, problems)
