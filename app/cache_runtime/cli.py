@@ -105,7 +105,7 @@ def _job(kind: JobType, help_text: str) -> None:
 
 
 _job(JobType.SYNC, "Copy a source into the volume. `--options -` reads the options as JSON from standard input.")
-_job(JobType.WARMUP, "Fill the caches of the set's servers; the strategy is random unless told otherwise.")
+_job(JobType.WARMUP, "Fill the caches of the set's servers; the default strategy is random.")
 _job(JobType.RMR, "Remove paths of the volume.")
 _job(JobType.CLEAR, "Empty cache directories.")
 

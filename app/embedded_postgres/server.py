@@ -171,10 +171,10 @@ class EmbeddedPostgres:
         if not await leftovers.until(lambda: process.poll() is not None, INITDB_SECONDS):
             raise EmbeddedPostgresError(f"{program} did not end in {INITDB_SECONDS:.0f} s")
         self._process = None
-        said = self._directory.log_tail(since)
+        output = self._directory.log_tail(since)
         # A server in single-user mode reports what failed and still ends with status 0.
-        if process.returncode != 0 or "ERROR:" in said:
-            raise EmbeddedPostgresError(f"{program} failed with status {process.returncode}; it said:\n{said}")
+        if process.returncode != 0 or "ERROR:" in output:
+            raise EmbeddedPostgresError(f"{program} failed with status {process.returncode}; its log:\n{output}")
 
     async def _serve(self, binaries: PostgresBinaries) -> None:
         self._configure()
@@ -186,23 +186,23 @@ class EmbeddedPostgres:
         deadline = loop.time() + RECOVERY_SECONDS
         while not await answers(self._directory.socket, user=USER):
             if self.pid is None:
-                raise EmbeddedPostgresError(f"PostgreSQL did not start; it said:\n{self._directory.log_tail(since)}")
+                raise EmbeddedPostgresError(f"PostgreSQL did not start; its log:\n{self._directory.log_tail(since)}")
             if loop.time() > deadline:
                 raise EmbeddedPostgresError(
-                    f"PostgreSQL accepted no connection within {RECOVERY_SECONDS:.0f} s; it said:\n"
+                    f"PostgreSQL accepted no connection within {RECOVERY_SECONDS:.0f} s; its log:\n"
                     f"{self._directory.log_tail(since)}"
                 )
             await asyncio.sleep(PROBE_SECONDS)
 
     def _configure(self) -> None:
         """Write the settings to jobgate.conf, which postgresql.conf includes at its end."""
-        ours = self._directory.pgdata / "jobgate.conf"
+        config = self._directory.pgdata / "jobgate.conf"
         lines = ["# Written at every start; what ALTER SYSTEM sets outranks it."]
         lines += [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in self._settings.items()]
-        ours.write_text("\n".join(lines) + "\n")
-        self._directory.lend(ours, self._identity)
+        config.write_text("\n".join(lines) + "\n")
+        self._directory.lend(config, self._identity)
         theirs = self._directory.pgdata / "postgresql.conf"
-        include = f"include_if_exists '{ours.name}'"
+        include = f"include_if_exists '{config.name}'"
         if include not in theirs.read_text():
             with theirs.open("a") as configuration:
                 configuration.write(f"\n{include}\n")

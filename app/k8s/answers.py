@@ -27,7 +27,7 @@ def error_from_status(answer: Mapping[str, Any], retry_after: float | None = Non
     code = answer.get("code")
     status = code if isinstance(code, int) else 500
     reason, message = _text(answer.get("reason")), _text(answer.get("message"))
-    asked = retry_after if retry_after is not None else _seconds(details.get("retryAfterSeconds"))
+    requested = retry_after if retry_after is not None else _seconds(details.get("retryAfterSeconds"))
     return error_class(status, reason, message)(
         status,
         reason or "Unknown",
@@ -35,7 +35,7 @@ def error_from_status(answer: Mapping[str, Any], retry_after: float | None = Non
         causes=_causes(details.get("causes")),
         kind=_text(details.get("kind")),
         name=_text(details.get("name")),
-        retry_after=asked,
+        retry_after=requested,
     )
 
 

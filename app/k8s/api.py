@@ -256,7 +256,7 @@ class KubeApi:
     ) -> bytes:
         """Send a request to a pod through the API server, and return the first `most` bytes of the answer.
 
-        A status of 300 or more is a KubeStatusError, whose reason is Unknown if the pod answered it.
+        A status of 300 or more raises KubeStatusError. Its reason is Unknown if the pod sent the answer.
         """
         path = f"{POD.path(request.namespace, request.pod)}:{request.port}/proxy/{request.path}"
         return await self._transport.request(

@@ -66,8 +66,8 @@ async def _read_service_account(config: Any, configuration: Any, *, again: bool)
 
 
 async def _read_user(loader: Any, configuration: Any, *, again: bool) -> str:
-    """Return the token of the kubeconfig's user, read again from its source if it is due, or with `again`."""
-    by_plugin = "exec" in loader._user  # noqa: SLF001 - the loader's own refresh_token() looks here too
+    """Return the token of the kubeconfig's user, read again from its source if it is about to expire or if `again`."""
+    by_plugin = "exec" in loader._user  # noqa: SLF001 - the loader's own refresh_token() reads it too
     expires = hasattr(loader, "exec_plugin_expiry")
     if by_plugin and again and expires:
         del loader.exec_plugin_expiry

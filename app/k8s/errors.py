@@ -7,7 +7,7 @@
     │   ├── AmbiguousResult           no answer to a write that was sent: the server may have carried it out
     │   ├── BrokenAnswer              an answer that is not Kubernetes': a proxy's error page, a cut line
     │   └── SilentStream              a stream that sent nothing for longer than a healthy one can
-    └── KubeStatusError               the API server answered with a Status, whose message this error has
+    └── KubeStatusError               the API server answered with a Status, which has the message
         ├── KubeBadRequest 400        ├── KubeAlreadyExists 409 (a KubeConflict)
         ├── KubeUnauthorized 401      ├── KubeGone 410
         ├── KubeForbidden 403         ├── KubeTooLarge 413
@@ -26,7 +26,7 @@ class KubeError(Exception):
 
 
 class ClusterNotConfigured(KubeError):
-    """Neither a kubeconfig nor in-cluster credentials were found; the message says where the client looked."""
+    """Neither a kubeconfig nor in-cluster credentials were found. The message names the places that were searched."""
 
 
 class Unreachable(KubeError):

@@ -51,7 +51,7 @@ class Pace:
     """How long watches last and may be silent, in seconds. The defaults suit a watch whose freshness is not measured.
 
     A healthy idle watch sends bookmarks, and opening a watch counts as contact. `longest` therefore bounds how long a
-    dead connection can look healthy.
+    dead connection can seem healthy.
     """
 
     shortest: int = 300  # as in client-go: minWatchTimeout of 5 min, randomized up to twice that
@@ -226,7 +226,7 @@ class Reflector(Generic[T]):
         self.synced.set()
 
     async def _follow(self) -> None:
-        """Watch until only a list helps. The error that is raised says why."""
+        """Watch until a new list is needed. The error that is raised has the reason."""
         silent = vain = 0
         quiet_since = self._clock.monotonic()
         for _ in rounds():
@@ -308,8 +308,8 @@ class Reflector(Generic[T]):
     async def _wait_after(self, error: KubeError) -> None:
         self.stats.errors += 1
         self.stats.last_error = str(error)
-        asked = error.retry_after if isinstance(error, KubeStatusError) else None
-        await self._sleep(max(self._backoff.next(), min(asked or 0.0, MAX_RETRY_AFTER)))
+        requested = error.retry_after if isinstance(error, KubeStatusError) else None
+        await self._sleep(max(self._backoff.next(), min(requested or 0.0, MAX_RETRY_AFTER)))
 
 
 def _is_ahead(error: KubeError) -> bool:

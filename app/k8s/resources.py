@@ -97,7 +97,10 @@ class Discovery:
         self._known: dict[str, tuple[float, frozenset[str]]] = {}
 
     async def has(self, resource: KubeResource) -> bool:
-        """Whether the cluster serves this kind. Without an answer the last one counts; without any this raises."""
+        """Return whether the cluster serves this kind.
+
+        Without an answer the last one counts; without any this raises.
+        """
         until, kinds = self._known.get(resource.api_version, (0.0, frozenset[str]()))
         now = self._clock.monotonic()
         if until <= now:

@@ -39,7 +39,7 @@ class ReflectorStore(Generic[T]):
         return None if uid is None else self._by_uid[uid]
 
     def labelled(self, value: str) -> list[T]:
-        """Return the objects whose label has this value."""
+        """Return the objects with this value of the indexed label."""
         return [self._by_uid[uid] for uid in self._uids_by_label.get(value, ())]
 
     def replaced(self, objects: Sequence[T]) -> None:

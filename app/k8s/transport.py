@@ -26,10 +26,10 @@ Params = Mapping[str, str]
 
 
 class ClusterCredentials(Protocol):
-    """The credentials of the client, which are asked for before every request."""
+    """The credentials of the client, which every request reads."""
 
     async def authorization(self) -> str | None:
-        """Return the Authorization header, refreshed if it is due."""
+        """Return the Authorization header, refreshed if it is about to expire."""
         ...
 
     async def renew(self) -> bool:
@@ -118,7 +118,7 @@ class Transport:
         *,
         body: bytes | None = None,
         content_type: str = "application/json",
-        timeout: float | None = None,  # noqa: ASYNC109 - aiohttp's timeout tells a refused connection from a lost answer
+        timeout: float | None = None,  # noqa: ASYNC109 - aiohttp's timeout distinguishes a refused connection from a lost answer
         headers: Mapping[str, str] | None = None,
         most: int | None = None,
     ) -> bytes:
@@ -240,7 +240,7 @@ async def read_beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
 def _abort_unless_read(response: aiohttp.ClientResponse) -> None:
     """Close the connection of an answer that has not been read to its end, such as a watch, at once.
 
-    A TLS connection otherwise waits up to 30 s for the server to say goodbye. A frozen server never does, and the
+    A TLS connection otherwise waits up to 30 s for the close_notify of the server. A frozen server never does, and the
     socket outlives its event loop.
     """
     if (connection := response.connection) is not None and connection.transport is not None:

@@ -1,7 +1,7 @@
 """Runs terms for as long as this process holds the lease. What it observed does not outlive its term.
 
 A term ends when the lease is lost, or when another cluster answers. The controller then mirrors, creates and deletes
-nothing, and the heartbeat says why.
+nothing, and the heartbeat has the reason.
 """
 
 import asyncio

@@ -46,7 +46,7 @@ class WorkQueue:
         return len(self._queued)
 
     def __contains__(self, key: object) -> bool:
-        """Whether the key waits for a worker."""
+        """Return whether the key waits for a worker."""
         return key in self._queued
 
     def add(self, key: str) -> None:
@@ -59,7 +59,7 @@ class WorkQueue:
             self._filled.set()
 
     def add_after(self, key: str, delay: float) -> None:
-        """Make the key ready after so many seconds. Of several delays of one key the earliest counts."""
+        """Make the key ready after this number of seconds. The earliest of several delays of one key counts."""
         if delay <= 0:
             self.add(key)
             return
@@ -96,7 +96,7 @@ class WorkQueue:
         return keys
 
     def _take(self) -> str:
-        """Take the oldest key of the group whose turn it is. The group then is last in turn."""
+        """Take the oldest key of the first group in turn, which then becomes the last one."""
         group, keys = next(iter(self._ready.items()))
         key = keys.popleft()
         if keys:

@@ -87,7 +87,7 @@ def remove(found: Entry, stop: Stop) -> None:
     """Remove a file, a link or a tree; one that does not exist is not an error. Memory grows with the depth only."""
     if _unlinked(found.parent, found.name):
         return
-    # A mount point inside the tree has another device: its content belongs to somebody else.
+    # A mount point inside the tree has another device: its content does not belong to the tree.
     device = os.fstat(found.parent).st_dev
     levels: list[_Level] = []
     try:

@@ -28,7 +28,7 @@ class Stop:
 
 
 async def in_thread(work: Callable[[Stop], T]) -> T:
-    """Run work in a thread. On cancellation, tell the work to stop and wait for it.
+    """Run work in a thread. On cancellation, signal the work to stop, and wait for it.
 
     A thread that outlived its job could still remove files when the next job runs.
     """

@@ -1,6 +1,6 @@
 """Runs a program that the kernel confines to parts of the file system (Landlock): `confinement.py SPEC PROGRAM …`.
 
-The owner of a source chooses the names of its objects, and everybody who mounts the volume may put links into it.
+The owner of a source chooses the names of its objects, and every pod that mounts the volume can put links into it.
 `juicefs sync` joins such names to paths and follows such links. The module also runs as a script by itself, so it
 imports nothing of jobgate.
 """

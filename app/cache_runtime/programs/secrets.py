@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 HIDDEN: Final = "***"
 # The variables that `juicefs` 0.14 reads if a URI has no keys. Only its owner can read the environment of a process,
-# but everybody can read its command line.
+# but every user can read its command line.
 ENVIRONMENT: Final[Mapping[str, tuple[str, str]]] = {
     "bos": ("BDCLOUD_ACCESS_KEY", "BDCLOUD_SECRET_KEY"),
     "cos": ("COS_SECRETID", "COS_SECRETKEY"),
@@ -26,7 +26,7 @@ _WHOLE_WORDS_BELOW: Final = 4  # shorter secrets are hidden as whole words only,
 
 @dataclass(frozen=True, slots=True)
 class Scrubber:
-    """Replaces known secrets, and everything that looks like the user part of a URI, in a text."""
+    """Replaces known secrets in a text, and everything that has the form of the user part of a URI."""
 
     secrets: tuple[str, ...] = ()
 

@@ -73,7 +73,7 @@ def sync_access(
 ) -> SyncAccess:
     """Return what a sync may access.
 
-    A source inside the data directory adds nothing: everybody who can write there could make its path lead elsewhere.
+    A source inside the data directory adds nothing: who can write there could make its path lead elsewhere.
     """
     reads = [*_SYSTEM_FILES, sys.prefix, sys.base_prefix, str(program), str(program.resolve())]
     reads += [os.environ[name] for name in _FILE_VARIABLES if name in os.environ]

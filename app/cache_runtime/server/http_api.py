@@ -58,7 +58,7 @@ class TokenMiddleware:
 
 
 def application(store: FileStore, queue: JobQueue, token_file: Path | None) -> ASGIApp:
-    """Return the ASGI application; without a token file it authenticates nobody."""
+    """Return the ASGI application. Without a token file, it accepts every client."""
     routes = [Route("/" + "/".join(_STATUS_FILE), _served(store, lambda _: _STATUS_FILE), methods=["GET"])]
     for kind in JobType:
         routes.append(Route(f"/upload/{options_folder(kind)}", _upload(kind, store, queue), methods=["POST"]))

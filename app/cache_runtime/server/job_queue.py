@@ -18,7 +18,7 @@ TERMINATED: Final = "terminated on request while it was running"
 TERMINATED_QUEUED: Final = "terminated on request before it began"
 _END_SECONDS: Final = 20.0  # a command that hangs in the file system cannot be waited for without a limit
 _RETRY_SECONDS: Final = 1.0
-INTERNAL: Final = "internal error of the runtime server; its log tells more"
+INTERNAL: Final = "internal error of the runtime server; see its log"
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class JobQueue:
     def recover(self) -> None:
         """Continue after a restart: queue the jobs that never started, and fail the one that was running.
 
-        Nobody knows how far that one got, and it may not be safe to repeat.
+        The progress of the running job is unknown, and it may not be safe to repeat it.
         """
         for key in self._store.unfinished():
             if self._store.result(key) is None:

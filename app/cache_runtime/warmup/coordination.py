@@ -84,7 +84,7 @@ class Warmup:
             rendezvous.close()
 
     async def _beat(self, rendezvous: Rendezvous) -> None:
-        """Send heartbeats until the run ends, and then fail: nobody waits any longer for a part that may take hours."""
+        """Send heartbeats until the run ends, then fail, since no coordinator waits for this server any more."""
         while True:
             await asyncio.sleep(self._times.beat)
             try:

@@ -1,6 +1,6 @@
 """The directory .warmup through which the servers of a set coordinate a warm-up.
 
-The file `run` identifies the run by the name of its job, so that servers can tell it from the remains of an older one.
+The file `run` identifies the run by the name of its job, so that servers can distinguish it from an older one.
 Heartbeats are empty files `beat.<i>.<n>` with increasing n. Entries of a directory are visible on all machines at once,
 whatever the mount caches. They need no synchronized clocks and cost no object in the storage.
 """
@@ -138,7 +138,7 @@ class Rendezvous:
         self.put(_SPLIT)
 
     def failed(self, message: str) -> None:
-        """Tell the other servers, if possible, that this one has failed."""
+        """Report to the other servers, if possible, that this one has failed."""
         with contextlib.suppress(OSError):
             self.put(f"failed.{self.server}", message[:_MESSAGE_LIMIT].encode(errors="replace"))
 
@@ -242,7 +242,7 @@ def discard(data_dir: Path, suffix: str) -> None:
 
 
 def sweep(data_dir: Path) -> None:
-    """Remove the directories that dead coordinators left beside .warmup."""
+    """Remove the directories next to .warmup that dead coordinators left."""
     with os.scandir(data_dir) as entries:
         names = [entry.name for entry in entries if entry.name.startswith(f"{DIRECTORY_NAME}-")]
     for name in names:

@@ -29,7 +29,7 @@ class JobOptions:
     keys: StorageKeys | None = None
 
     def option_file(self) -> dict[str, Any]:
-        """Return what is posted to the runtime servers. It may contain keys and must be shown to nobody else."""
+        """Return the option file for the runtime servers. It may contain keys, so it must not be shown or stored."""
         if self.keys is None:
             return dict(self.values)
         return {**self.values, "source": with_keys(self.values["source"], self.keys)}
@@ -76,7 +76,7 @@ def _aligned(source: str, relative: str, data_dir: str) -> tuple[str, str]:
     """Return source and destination URI, either both or none with a slash at the end.
 
     JuiceFS takes an end without a slash as a prefix of names. With the mount S as the destination, it would write the
-    files of the source's sibling train2 to S2, beside the mount. So the mount itself always gets a slash.
+    files of the source's sibling train2 to S2, outside the mount. So the mount itself always gets a slash.
     """
     destination = "file://" + inside(data_dir, relative)
     if relative.endswith("/") or not parts_of(relative):

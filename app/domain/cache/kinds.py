@@ -93,7 +93,7 @@ def _consequences(place: Place) -> set[str]:
 
 
 def _refuse_settings(envelope: Manifest, problems: Problems) -> None:
-    """Jobgate's own annotations are settings of jobs."""
+    """Report annotations of jobgate, which are settings of jobs."""
     annotations = envelope["metadata"].get("annotations")
     for key in annotations if isinstance(annotations, dict) else ():
         if key in labels.CLIENT_ANNOTATIONS:
@@ -134,7 +134,7 @@ class SampleSetKind(_CacheKind):
 
     @override
     def limits_of_edit(self, stored: Manifest, limits: CacheLimits) -> CacheLimits:
-        """A set keeps its cache directories, also where new sets may not have them."""
+        """Return the limits with the directories of the stored set, which an edit may always keep."""
         spec = SampleSetSpec.model_validate(stored["spec"])
         own = given_directories(spec.mount_options, spec.levels)
         return replace(limits, cache_roots=(*limits.cache_roots, *own))

@@ -11,23 +11,23 @@ from app.domain.vocabulary import ConditionType
 
 
 class SampleCache(Figures):
-    """How much of the set's data its servers have cached, in all."""
+    """How much of the set's data all its servers together have cached."""
 
     total_bytes: int
     cached_bytes: int
     """The sum over the nodes: more than totalBytes where several nodes have the same data."""
     whole: bool
-    """Whether as much is cached as there is."""
+    """Whether all data is cached."""
     observed_at: datetime | None
     """When the servers last reported it."""
 
 
 class SampleRuntime(Figures):
-    """The set's servers."""
+    """The runtime servers of the set."""
 
     ready: int
     wanted: int
-    """The partitions that the manifest asks for."""
+    """The partitions of the manifest."""
 
 
 class SampleSetFigures(Figures):
@@ -43,7 +43,7 @@ class SampleJobFigures(Figures):
     sample_set: str
     """The set's name."""
     job_name: str | None
-    """The name under which the set's servers have the job; null until it is posted to them."""
+    """The name of the job on the runtime servers; null until it is posted to them."""
 
 
 def set_figures(facts: Facts) -> SampleSetFigures:

@@ -1,6 +1,6 @@
-"""The closed sets of words for SampleSets and SampleJobs.
+"""The enumerations for SampleSets and SampleJobs.
 
-Some are stored, so values may be added but never renamed. Phases and the names of events are upstream's.
+Some values are stored, so values may be added but never renamed. Phases and the names of events are upstream's.
 """
 
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Reads the cluster and the jobs once a period, records what it decides, and resizes jobs if it is enabled.
+"""Reads the cluster and the jobs once a period, records its decisions, and resizes jobs if it is enabled.
 
 Every run is recorded, even if it changes nothing or if the cluster could not be read. A change is an ordinary edit,
 fenced by the lease and bound to the intent version on which it was decided, so that a concurrent edit of a user wins.
@@ -95,7 +95,7 @@ class Autoscaler:
             await asyncio.sleep(self._settings.period)
 
     async def run_once(self) -> AutoscalerRun:
-        """Read the cluster and the jobs, decide, and record the run.
+        """Read the cluster and the jobs, do a dry run, and record its decisions.
 
         Raises:
             DatabaseUnavailable, LeaseLost, WrongCluster.

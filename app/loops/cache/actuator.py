@@ -1,7 +1,7 @@
 """Carries out the actions of a reconcile of a SampleSet or a SampleJob: requests to the cluster and to runtime servers.
 
 The actions run in their order. After one has failed, later creations and posts are skipped, because they may depend on
-it. The next reconcile decides on them again.
+it. The next reconcile computes them again.
 """
 
 import asyncio
@@ -139,7 +139,7 @@ class SampleActuator:
             await self._api.create(self._manifest(work, part), timeout=self._timeout)
             reached(FaultPoint.SAMPLE_OBJECT_CREATED)
         except KubeAlreadyExists:
-            pass  # the next reconcile finds out whether it belongs to the set
+            pass  # the next reconcile determines whether it belongs to the set
         except (KubeServerError, KubeTooManyRequests):
             raise
         except (KubeStatusError, DomainError) as error:

@@ -1,4 +1,4 @@
-"""Reads what a reconcile of a SampleSet or a SampleJob needs, and decides. It changes nothing."""
+"""Reads the inputs of a reconcile of a SampleSet or a SampleJob, and calls the pure reconcile. It changes nothing."""
 
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -44,7 +44,7 @@ _POSTED = frozenset({SampleJobPhase.PENDING, SampleJobPhase.RUNNING})
 class ReconcileResult:
     """A decision and what its actions need.
 
-    `observed` and `cache_observed` tell whether the cluster and the caches were read. `set_uid` is the uid of a
+    `observed` and `cache_observed` say whether the cluster and the caches were read. `set_uid` is the uid of a
     SampleJob's set.
     """
 
@@ -79,7 +79,7 @@ class SampleDecider:
         self._refusals.pop(uid, None)
 
     async def decide_set(self, row: SampleRow, fresh_name: str) -> ReconcileResult:
-        """Decide on a SampleSet. `fresh_name` is an unused name for the option file of a sync.
+        """Reconcile a SampleSet. `fresh_name` is an unused name for the option file of a sync.
 
         Raises:
             KubeError: the cluster cannot be read.
@@ -139,8 +139,8 @@ class SampleDecider:
                 answer = next((answer for answer in answers if answer.index == 0), None)
                 found.observed = replace(found.observed, sync=answer)
             case Need.CACHE:
-                asked = servers[:1] if record.phase is SetPhase.MOUNT else servers
-                found.observed = replace(found.observed, cache=aggregate(await self._runtimes.reports(asked)))
+                queried = servers[:1] if record.phase is SetPhase.MOUNT else servers
+                found.observed = replace(found.observed, cache=aggregate(await self._runtimes.reports(queried)))
 
     async def _is_in_use(self, row: SampleRow) -> bool:
         """Return whether a running job mounts the set's claim."""
@@ -148,7 +148,7 @@ class SampleDecider:
         return any(job.phase == JobPhase.RUNNING for job in jobs)
 
     async def decide_job(self, row: SampleRow, fresh_name: str) -> ReconcileResult:
-        """Decide on a SampleJob. `fresh_name` is an unused name for its option files.
+        """Reconcile a SampleJob. `fresh_name` is an unused name for its option files.
 
         Raises:
             KubeError: the cluster cannot be read.

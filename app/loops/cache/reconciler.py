@@ -1,4 +1,4 @@
-"""The reconcile loop of SampleSets and SampleJobs: load, observe, decide, persist, and only then act.
+"""The reconcile loop of SampleSets and SampleJobs: load, observe, reconcile, persist, and only then act.
 
     a changed pod, StatefulSet or claim ─┐
     a changed intent                     ├─▶ work queue ─▶ workers; each resource is reconciled by one at a time
@@ -103,7 +103,7 @@ class SampleReconciler:
             group.create_task(self._follow_intent())
             group.create_task(self._follow_time())
             group.create_task(self._follow_cluster())
-            # The queue never hands out a key twice at a time, so two workers never reconcile the same resource.
+            # The queue never gives one key to two workers, so two workers never reconcile the same object.
             for _ in range(WORKERS):
                 group.create_task(self._work())
 
@@ -130,7 +130,7 @@ class SampleReconciler:
                 await hints.wait(self._settings.poll_every)
 
     async def _follow_time(self) -> None:
-        """Enqueue what is due."""
+        """Enqueue objects when the time of their next reconcile has come."""
         for _ in rounds():
             with suppress(DatabaseUnavailable):
                 now = self._clock.now()
@@ -146,7 +146,7 @@ class SampleReconciler:
                 group.create_task(reflector.run())
 
     def _changed(self, uid: str) -> None:
-        """Enqueue a set whose object has changed. Anybody can write a label, so unknown uids are ignored."""
+        """Enqueue the set of a changed object. Any client can set the label, so unknown uids are ignored."""
         if uid in self._namespaces:
             self._queue.add_after(uid, COALESCE)
 
@@ -195,12 +195,12 @@ class SampleReconciler:
         if row is None:
             self._forget(key)
             return True
-        decide = self._decisions.get(row.kind)
-        if decide is None:
+        reconcile_kind = self._decisions.get(row.kind)
+        if reconcile_kind is None:
             return await self._acknowledge(row)
         self._has_sets.set()
-        result = await decide(row, uuid4().hex)
-        # The reads may have gone to a cluster that replaced ours under the same address. Nothing of it may be recorded.
+        result = await reconcile_kind(row, uuid4().hex)
+        # The reads may have gone to another cluster that replaced this one at its address. Do not record its state.
         await self._verify()
         result = replace(result, decision=self._with_pause(key, row, result))
         # Persist, then act: a decision that is lost is made again, but an action without a record would be forgotten.

@@ -30,12 +30,12 @@ MAX_ANSWER: Final = 2**20  # bytes of a result or a report; real ones are far sm
 MAX_MESSAGE: Final = 4_000  # characters of a server's message that are kept
 CONNECT_SECONDS: Final = 3.0  # a pod on a lost node does not refuse connections
 _REFUSAL_LENGTH: Final = 300  # characters of a refusal in an error message
-# The reason of an KubeStatusError whose body is no Status: the pod answered, not the API server.
+# The reason of a KubeStatusError without a Status in its body: the pod answered, not the API server.
 _FROM_A_POD: Final = "Unknown"
 
 
 class NoAnswer(Exception):  # noqa: N818 - not always an error
-    """A server was not reached or refused a request. The message says why and contains no secret."""
+    """A server was not reached or refused a request. The message has the reason and contains no secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

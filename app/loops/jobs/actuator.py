@@ -124,7 +124,7 @@ class Actuator:
             case ConfirmGone():
                 return partial(self._confirm_gone, work, action)
             case ReadEvents():
-                self._event_reader.ask(work.plan.identity, action, work.expectations)
+                self._event_reader.request(work.plan.identity, action, work.expectations)
                 return None
             case MarkAnchor():
                 return partial(self._mark_anchor, work, action)
@@ -142,7 +142,7 @@ class Actuator:
                 action.name,
                 work.plan.identity.namespace,
                 uid=action.uid,
-                # The kubelet of a lost node cannot confirm the end of the pod, so nobody would remove it.
+                # The kubelet of a lost node cannot confirm the end of the pod, so the pod would stay.
                 grace_period=0 if action.force else None,
                 timeout=self._timeout,
             )
@@ -150,7 +150,10 @@ class Actuator:
         return True
 
     async def _release_pod(self, work: Work, action: ReleasePod) -> bool:
-        """Remove our finalizer from the pod and keep all others. A concurrent change of the pod does not matter."""
+        """Remove jobgate's finalizer from the pod and keep all others.
+
+        A concurrent change of the pod does not matter.
+        """
         namespace = work.plan.identity.namespace
         with suppress(KubeNotFound):
             pod = await self._api.get(POD, action.name, namespace, codec=POD_CODEC, timeout=self._timeout)
@@ -183,7 +186,7 @@ class Actuator:
         return True
 
     async def _labelled(self, work: Work, pod: Pod) -> Pod:
-        """Restore the job's labels if somebody removed them. The mirror finds the pod by these labels."""
+        """Restore the job's labels if another client removed them. The mirror finds the pod by these labels."""
         identity = work.plan.identity
         wanted = job_labels(identity)
         if pod.metadata.labels.items() >= wanted.items():
@@ -213,7 +216,7 @@ class Actuator:
     async def _remove_objects(self, work: Work) -> bool:
         """Delete the objects of the job, the anchor last. Returns True once none is left.
 
-        An object with the job's labels that its anchor does not control belongs to somebody else, and stays.
+        An object with the job's labels that its anchor does not control belongs to another client, and stays.
         """
         identity = work.plan.identity
         selector = f"{labels.INSTALLATION}={identity.installation},{labels.JOB_UID}={identity.uid}"

@@ -87,13 +87,16 @@ class Creator:
         self._gang_api = False
 
     async def has_gang_api(self) -> bool:
-        """Whether the cluster serves PodGroups. While it does not answer, the last answer counts."""
+        """Return whether the cluster serves PodGroups. While it does not answer, the last answer counts."""
         with suppress(KubeError):
             self._gang_api = await self._discovery.has(POD_GROUP)
         return self._gang_api
 
     async def ensure_objects(self, work: Work) -> str | None:
-        """Create what the job's pods need. Returns the uid of the anchor, or None if a create is refused or not due."""
+        """Create the objects that the job's pods need.
+
+        Returns the uid of the anchor, or None if a create is refused or still waits for its back-off.
+        """
         plan = work.plan
         if not self._is_due(work.expectations, None):
             return None
@@ -134,7 +137,7 @@ class Creator:
     async def write_hosts(self, work: Work) -> bool:
         """Update the existing list of hosts to the plan's generation."""
         plan, expectations = work.plan, work.expectations
-        assert plan.hosts is not None, "only a plan with hosts asks for them to be written"
+        assert plan.hosts is not None, "only a plan with hosts has the action WriteHosts"
         await self._verify()
         self._leadership.guard(self._timeout)
         patch = {"data": hosts_data(plan, plan.hosts)}
@@ -174,7 +177,7 @@ class Creator:
             reached(FaultPoint.POD_CREATED)
             return POD_CODEC.decode(msgspec.json.encode(created.raw))
         except KubeAlreadyExists:
-            # An earlier create, whose answer was lost or after which the controller died, may have made this pod.
+            # An earlier create may have made this pod: its answer was lost, or the controller died after it.
             metadata = manifest["metadata"]
             pod = await self._api.get(
                 POD, metadata["name"], metadata["namespace"], codec=POD_CODEC, timeout=self._timeout

@@ -30,15 +30,15 @@ class EventReader:
         self._clock = clock
         self._requeue = requeue
         self._wanted: OrderedDict[str, tuple[JobIdentity, Expectations]] = OrderedDict()
-        self._asked: OrderedDict[str, float] = OrderedDict()
+        self._read_at: OrderedDict[str, float] = OrderedDict()
         self._filled = asyncio.Event()
 
-    def ask(self, job: JobIdentity, action: ReadEvents, expectations: Expectations) -> None:
-        """Add the pod to those whose Events are read. If they were read a moment ago, requeue the job for later.
+    def request(self, job: JobIdentity, action: ReadEvents, expectations: Expectations) -> None:
+        """Request that the Events of the pod are read. If they were read a moment ago, requeue the job for later.
 
-        The work queue keeps only the earliest time for each job, so every reconcile has to ask for the later one again.
+        The work queue keeps only the earliest time for each job, so every reconcile has to request the later one again.
         """
-        wait = self._asked.get(action.uid, float("-inf")) + AGAIN - self._clock.monotonic()
+        wait = self._read_at.get(action.uid, float("-inf")) + AGAIN - self._clock.monotonic()
         if wait > 0:
             self._requeue(job.uid, wait)
             return
@@ -57,12 +57,12 @@ class EventReader:
             await asyncio.sleep(1 / READS_PER_SECOND)
 
     def _remember(self, uid: str) -> None:
-        self._asked[uid] = self._clock.monotonic()
-        while len(self._asked) > REMEMBERED:
-            self._asked.popitem(last=False)
+        self._read_at[uid] = self._clock.monotonic()
+        while len(self._read_at) > REMEMBERED:
+            self._read_at.popitem(last=False)
 
     async def _explain(self, uid: str, job: JobIdentity, expectations: Expectations) -> None:
-        """Read the Events of a pod. If none tells a reason, the job is requeued to read them again later."""
+        """Read the Events of a pod. If none has a pending reason, requeue the job to read them again later."""
         events = await read_events(self._api, job, uid)
         reason = diagnose_events(events) if events else None
         if reason is None:

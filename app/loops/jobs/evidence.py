@@ -162,7 +162,7 @@ class SlowLog(KubeError):  # noqa: N818 - an answer that is late, not a fault
 
 
 def _is_final(error: KubeError) -> bool:
-    """Whether no later try can succeed, because the pod or container is gone or never ran."""
+    """Return whether no later try can succeed, because the pod or container is gone or never ran."""
     return isinstance(error, KubeNotFound | KubeBadRequest)
 
 

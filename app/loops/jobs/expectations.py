@@ -8,12 +8,11 @@ from app.domain.status.observed import ClusterRefusal, PendingReason
 
 @dataclass(slots=True)
 class Expectations:
-    """What is known of one job beside its record and the mirror.
+    """What the controller knows about one job besides its record and the mirror.
 
     `retry_at` holds the monotonic times before which a refused create is not repeated, by replica; the key None stands
-    for the objects of the job. `anchors` are the uids under which the cluster knew the job's anchor, and
-    `anchor_sought` is True once the cluster was asked for them. `revision` increases with every change that can lead
-    the next reconcile to another decision.
+    for the objects of the job. `anchors` are the uids of the job's anchor in the cluster, and `anchor_sought` is True
+    once the cluster was queried for them. `revision` increases with every change that can lead to another decision.
     """
 
     revision: int = 0

@@ -1,7 +1,7 @@
 """Bounds the memory of the reconciler: the estimated size of a job, and how many jobs are in work at once.
 
 A reconcile loads all stored replicas of a job, so its memory grows with the number of replicas and with the manifest.
-Jobs that are due together are divided into batches whose estimated memory is bounded. A job that is larger than this
+Jobs that are ready together are divided into batches whose estimated memory is bounded. A job that is larger than this
 bound is a batch of its own.
 """
 

@@ -27,7 +27,7 @@ from app.loops.jobs.expectations import Expectations
 
 
 class GuardedSource:
-    """A source whose lists count only if `verify` succeeds afterwards. `doubt` is called when a watch ends.
+    """A source that uses a list only if `verify` succeeds after it. `doubt` is called when a watch ends.
 
     A list replaces the mirror. Without this check, the list of another cluster behind the same address would make every
     pod seem gone.
@@ -68,14 +68,17 @@ class NodeSource(ResourceSource[Node]):
 
 
 class Nodes:
-    """A sink that knows which nodes are Ready. `on_change` gets the name of a node whose readiness changes."""
+    """A sink that tracks which nodes are Ready.
+
+    `on_change` is called with the name of a node that becomes (not) Ready.
+    """
 
     def __init__(self, on_change: Callable[[str], None]) -> None:
         self._ready: dict[str, bool] = {}
         self._on_change = on_change
 
     def is_lost(self, name: str) -> bool:
-        """Whether the node is NotReady or gone. Always False if nodes cannot be read."""
+        """Return whether the node is NotReady or gone. Always False if nodes cannot be read."""
         return bool(name and self._ready) and not self._ready.get(name, False)
 
     def replaced(self, objects: Sequence[Node]) -> None:
@@ -166,7 +169,7 @@ class Mirror:
             reflector.offer(pod)
 
     def is_undecided(self, plan: JobPlan, recorded: Recorded, expectations: Expectations) -> bool:
-        """Whether only the uid of the job's anchor, which is not known yet, can tell if a pod belongs to the job."""
+        """Return whether a pod may belong to the job, depending on the unknown uid of the job's anchor."""
         pods = self._labelled(plan.identity.uid)
         return select_pods(pods, plan, recorded, _anchors(recorded, expectations), lost_nodes=()).undecided
 
@@ -199,6 +202,6 @@ class Mirror:
 
 
 def _anchors(recorded: Recorded, expectations: Expectations) -> Collection[str] | None:
-    """Return the known uids of the job's anchor, or None if none is recorded and the cluster was not asked."""
+    """Return the known uids of the job's anchor, or None if none is recorded and the cluster was not queried."""
     known = {*recorded.status.anchors, *expectations.anchors}
     return known if known or expectations.anchor_sought else None

@@ -1,6 +1,6 @@
-"""Reconciles jobs: take the due ones from the queue, load them, decide, store the decisions, and only then act.
+"""Reconciles jobs: take jobs from the queue, load them, reconcile, store the decisions, and only then act.
 
-Jobs that are due together share one load and one transaction, as far as their memory allows
+Jobs that are ready together share one load and one transaction, as far as their memory allows
 (`app/loops/jobs/memory_budget.py`). If Postgres refuses a batch, its decisions are stored one by one, so that a job
 whose decision cannot be stored does not block the others.
 """
@@ -47,7 +47,7 @@ UNWRITABLE_PAUSE = timedelta(minutes=1)  # a new version of jobgate may be able 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A loaded job, the decision on it, and the work that the decision asks for."""
+    """A loaded job, the decision on it, and the work for the actuator."""
 
     job: StoredJob
     decision: Decision
@@ -152,7 +152,7 @@ class Reconciler:
         known = [job for job in jobs.values() if await self._knows_owner(job)]
         decided = [self._decide(job, gang_available=gang_available) for job in known]
         reached(FaultPoint.DECIDED)
-        # Invariant: no request is sent to the cluster before the decision that asks for it is stored.
+        # Invariant: no request is sent to the cluster before the decision that requires it is stored.
         stored = await self._persist(decided)
         self._publisher.hint()
         reached(FaultPoint.PERSISTED)
@@ -163,7 +163,7 @@ class Reconciler:
         return [_task(item, sizes[item.job.uid]) for item in stored]
 
     async def _knows_owner(self, job: StoredJob) -> bool:
-        """Read the uid of the job's anchor if only this uid tells whether a pod belongs to the job.
+        """Read the uid of the job's anchor if it determines whether a pod belongs to the job.
 
         This happens after a controller died between the creation of a job's first pods and its next write. If the
         cluster does not answer, the job is queued for later and the result is False.
@@ -225,8 +225,8 @@ class Reconciler:
     async def _store_alone(self, item: Decided) -> list[Decided]:
         """Store one decision. If Postgres cannot hold it, store the phase Unknown with the error, and drop its actions.
 
-        An action whose decision is not stored must not run: after a crash nobody would know of it. Only the pods of a
-        job that somebody cancels or deletes are deleted all the same, because that intent is stored.
+        An action must not run before its decision is stored: after a crash, no process would know of it. The exception
+        are the pods of a job that is cancelled or deleted, because that intent is stored.
         """
         try:
             return await self._store([item])

@@ -28,12 +28,12 @@ from app.loops.leadership.lease import Leadership
 log = structlog.get_logger()
 
 KUBE_SYSTEM = "kube-system"
-VERIFY_EVERY = 5.0  # seconds for which a verified uid of the cluster counts
+VERIFY_EVERY = 5.0  # seconds for which a verified uid of the cluster is trusted
 RECORD_EVERY = 10.0  # seconds between updates of the recorded feed position
 
 
-class WrongCluster(Exception):  # noqa: N818 - a finding, shown to people by this name
-    """The database and the cluster do not belong together. The controller does nothing until an operator decides."""
+class WrongCluster(Exception):  # noqa: N818 - /readyz and the heartbeat show this name
+    """The database and the cluster do not belong together. The controller does nothing until an operator intervenes."""
 
 
 class Identity:
@@ -108,7 +108,7 @@ class Identity:
             await self._verify()
 
     def doubt(self) -> None:
-        """Let the next `verify` ask the cluster."""
+        """Make the next `verify` query the cluster."""
         self._verified_at = None
 
     def _is_verified(self) -> bool:

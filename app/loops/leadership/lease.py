@@ -40,7 +40,7 @@ def lease_timeouts(ttl: float) -> DatabaseTimeouts:
 class Leadership:
     """The lease as this process holds it. `ttl` and `renew_every` are seconds.
 
-    Only the clock decides whether the lease is held, never what a task has noticed.
+    Only the clock determines whether the lease is held, never what a task has noticed.
     """
 
     def __init__(self, db: Database, clock: Clock, *, ttl: float, renew_every: float) -> None:

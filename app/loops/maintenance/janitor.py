@@ -75,10 +75,10 @@ class Janitor:
         return known
 
     async def _is_ours(self, pod: Pod) -> bool:
-        """Whether the anchor of the job that the pod's label names controls the pod. A label alone proves nothing.
+        """Return whether the anchor of the job in the pod's label controls the pod. The label alone proves nothing.
 
-        If the anchor is gone, the garbage collector deletes the pods that it controlled, and only our finalizer still
-        holds them.
+        If the anchor is gone, the garbage collector deletes the pods that it controlled, and only jobgate's finalizer
+        still holds them.
         """
         metadata = pod.metadata
         job = metadata.labels.get(labels.JOB_UID, "")

@@ -1,4 +1,4 @@
-"""Removes all objects of an installation from the cluster, including our finalizers.
+"""Removes all objects of an installation from the cluster, including jobgate's finalizers.
 
 Running jobs are killed, and their records in Postgres stay as they are. The caller holds the controller's lease, so
 that no controller creates the objects again.

@@ -58,7 +58,7 @@ async def told(
         running = group.create_task(event_reader.run())
         for _ in range(times):
             for pod in pods:
-                event_reader.ask(JOB, ReadEvents(name=pod, uid=pod), expectations)
+                event_reader.request(JOB, ReadEvents(name=pod, uid=pod), expectations)
             if not heard:
                 heard = [await asyncio.wait_for(answers.get(), 60) for _ in pods]
         running.cancel()
@@ -93,9 +93,9 @@ async def test_a_reconcile_in_between_keeps_the_later_read() -> None:
     event_reader = EventReader(Api(), clock, lambda uid, delay: answers.put_nowait((uid, delay)))  # type: ignore[arg-type]
     async with asyncio.TaskGroup() as group:
         running = group.create_task(event_reader.run())
-        event_reader.ask(JOB, ReadEvents(name="a", uid="a"), Expectations())
+        event_reader.request(JOB, ReadEvents(name="a", uid="a"), Expectations())
         assert await asyncio.wait_for(answers.get(), 60) == ("job", AGAIN)
         clock.time += 4.0
-        event_reader.ask(JOB, ReadEvents(name="a", uid="a"), Expectations())
+        event_reader.request(JOB, ReadEvents(name="a", uid="a"), Expectations())
         assert answers.get_nowait() == ("job", AGAIN - 4.0)
         running.cancel()

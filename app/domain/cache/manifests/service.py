@@ -14,7 +14,7 @@ TOKEN_KEY: Final = "token"  # noqa: S105  a key's name
 def runtime_service(identity: SetIdentity) -> Manifest:
     """Return the headless Service of the StatefulSet.
 
-    It publishes addresses that are not ready, because the servers are asked before their pods are ready.
+    It publishes addresses that are not ready, because the controller queries the servers before their pods are ready.
     """
     return {
         "apiVersion": "v1",

@@ -23,7 +23,7 @@ _BY_ONE: Final = frozenset({JobType.SYNC, JobType.RMR})
 
 
 def reconcile_job(inputs: JobInputs) -> JobDecision:
-    """Decide what to do for a job, depending on its phase."""
+    """Reconcile a SampleJob according to its phase."""
     match inputs.record.phase:
         case SampleJobPhase.NONE:
             return _start(inputs)

@@ -48,7 +48,7 @@ _SYNC_FAILURE: Final = failed(JobType.SYNC, "").reason
 
 
 def reconcile_set(inputs: SetInputs) -> SetDecision:
-    """Decide what to do for a set: create missing objects first, then what its phase requires."""
+    """Reconcile a SampleSet: create missing objects first, then do what its phase requires."""
     if inputs.deleted:
         return remove(inputs)
     record, events = _with_observed(inputs)

@@ -5,7 +5,7 @@ from typing import Final
 
 # One directory in memory, as upstream, and one on the disk of the node. Both hold nothing but caches.
 DEFAULT_CACHE_ROOTS: Final = ("/dev/shm/jobgate", "/var/cache/jobgate")  # noqa: S108  not for temporary files
-# Any directory of a node except system directories, for machines whose only user submits the sets.
+# Any directory of a node except system directories, for machines with a single user, who submits the sets.
 ANY_CACHE_ROOTS: Final = ("/", "/dev/shm")  # noqa: S108  upstream's default directory
 
 

@@ -1,6 +1,6 @@
-"""The mount options of JuiceFS: what users may set, and how a PersistentVolume holds them.
+"""The mount options of JuiceFS: which ones users can set, and their form in a PersistentVolume.
 
-Options that nobody has set are left out, so that the defaults of JuiceFS apply. The others are sorted by name, so that
+Options that are not set are left out, so that the defaults of JuiceFS apply. The others are sorted by name, so that
 the same set always has the same options.
 """
 

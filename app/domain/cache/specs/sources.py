@@ -71,7 +71,7 @@ def wrong_source(uri: str) -> Wrong | None:
 def wrong_authority(uri: str) -> Wrong | None:
     """Return what is wrong with host and user of a URI, or None.
 
-    Keys are refused: a manifest is stored, and everybody who may read it would see them.
+    Keys are refused: a manifest is stored, and every caller that can read it would see them.
     """
     scheme, _, rest = uri.rpartition(_MARK)
     if scheme == "file":
