@@ -53,6 +53,7 @@ class Problems:
 
     def add(self, pointer: str, code: str, detail: str, accepted: str | None = None) -> None:
         if len(self._errors) >= self._limit:
+            # Errors beyond the limit are only counted, so that the last entry can say how many there are.
             self._unlisted += 1
             return
         self._errors.append(FieldError(pointer=pointer, code=code, detail=detail, accepted=accepted))

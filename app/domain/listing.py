@@ -89,6 +89,7 @@ def concerns(criteria: Criteria, extent: Extent, item: ListItem) -> bool:
     if item.uid in extent.uids:
         return True
     place = (item.created_at, item.uid)
+    # Attributes that never change cannot make an item join or leave the list, so most changes are excluded here.
     if not criteria.can_match(item) or (extent.begins_after is not None and place >= extent.begins_after):
         return False
     if extent.ends_at is not None and place < extent.ends_at:

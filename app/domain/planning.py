@@ -82,10 +82,13 @@ class Planner:
         called, generated = named(document, suffix)
         accepted = dialect.accept(placed(called, namespace), self.limits, Given(random=suffix, stored=stored))
         manifest = accepted.manifest
+        # The stored manifest has its final name: a retry must not generate another one.
         manifest["metadata"].pop("generateName", None)
         manifest["metadata"]["namespace"] = namespace
         if not administers:
             _refuse_exemption(manifest, stored)
+        # An edit is checked against the stored templates too, so that a stricter policy does not block edits of running
+        # jobs.
         self.policy.refuse_violations(
             dialect.pod_templates(manifest if stored else document, accepted),
             exempt=allowed_controls(manifest),
@@ -145,6 +148,7 @@ class Planner:
         if largest > limit:
             detail = f"a pod made from this would have {largest} bytes"
             yield FieldError(pointer="/spec", code="TooLarge", detail=detail, accepted=f"{limit} bytes or fewer")
+        # The limit bounds the memory that the pods take in the API server and in the mirror.
         total = sum(sizes[task.name] * task.size for task in plan.tasks if task.size)
         if total > self.limits.max_job_bytes:
             count = len(plan.replicas)

@@ -39,6 +39,7 @@ class SizedCache(Generic[_Key, _Value]):
             replaced = self._entries.pop(key, None)
             self._bytes += size - (replaced[1] if replaced else 0)
             self._entries[key] = value, size
+            # One value may exceed the limit by itself. Dropping it would compute it again at every use.
             while self._bytes > self._max_bytes and len(self._entries) > 1:
                 _, (_, dropped) = self._entries.popitem(last=False)
                 self._bytes -= dropped

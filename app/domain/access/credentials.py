@@ -10,6 +10,7 @@ import hmac
 from enum import StrEnum
 from typing import Final
 
+# Each purpose has its own prefix, so that a credential of one kind can never be used as another.
 _PURPOSE: Final = b"jobgate.dev/job-credential\0"
 
 

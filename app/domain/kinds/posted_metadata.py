@@ -16,6 +16,7 @@ Suffix: TypeAlias = Callable[[], str]
 
 def generated_name(base: str, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> str:
     """Return the base with a new suffix, within `name_max` characters."""
+    # As in Kubernetes, a long base is cut so that the suffix always fits.
     return base[: name_max - SUFFIX_LENGTH] + suffix()
 
 

@@ -17,6 +17,7 @@ QUANTITY_PATTERN = (
 )
 ACCEPTED = "a number with one of the suffixes n u m k M G T P E Ki Mi Gi Ti Pi Ei, or an exponent, as 500m or 1.5Gi"
 
+# Together with the largest exponent, this bounds the digits of any intermediate value.
 _MAX_LENGTH = 64
 _MAX_EXPONENT = 100
 _CAP = Decimal(2**63 - 1)

@@ -13,6 +13,7 @@ from enum import StrEnum
 from app.domain.errors import FieldError, InvalidManifest, shorten
 from app.domain.kubernetes import names
 
+# Bounds the time of parsing and the size of the SQL condition.
 MAX_SELECTOR_LENGTH = 4096
 
 _ACCEPTED = "requirements joined by commas: key, !key, key=value, key!=value, key in (a,b), key notin (a,b)"

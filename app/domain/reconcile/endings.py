@@ -12,6 +12,7 @@ from app.domain.status.records import Intent, JobStatus, Replica
 from app.domain.status.rollup import is_waiting
 from app.domain.vocabulary import JobPhase, Reason
 
+# The lengths of messages are bounded, since history rows and feed entries repeat them.
 LISTED_REASONS = 3
 LISTED_REPLICAS = 5
 
@@ -21,12 +22,15 @@ def finish(inputs: Inputs, members: Members) -> Finish | None:
     status, intent, replicas = inputs.recorded.status, inputs.intent, members.wanted
     if status.phase.is_terminal:
         return None
+    # A cancelled job ends only when every replica has left: its phase must not say Cancelled while processes run.
     if intent.cancel or intent.remove:
         return _cancelled(intent) if all(has_left(replica) for replica in members.all.values()) else None
+    # Refusals and deadlines come before the rules, since no rule can hold in a job whose pods cannot be created.
     refused = _refusal(inputs, replicas)
     if refused is not None:
         return Finish(phase=JobPhase.FAILED, reason=refused.code, message=refused.message)
     expired = _expired(inputs, replicas)
+    # Debug mode suspends the rules, but deadlines still end the job.
     if expired is not None or inputs.plan.suspends_rules:
         return expired
     return evaluate(inputs.plan, replicas)

@@ -38,10 +38,14 @@ def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -
     attempt = replica.attempt
     pod = pod_of(attempt, pods)
     if attempt.outcome is not None:
+        # A create took effect after the attempt had ended without a pod. Recording the uid lets the step delete the
+        # pod.
         if pod is not None and attempt.pod_uid is None:
             return replace(replica, attempt=replace(attempt, pod_uid=pod.uid, node=pod.node))
         return replica
     if pod is None:
+        # Absence from the mirror proves nothing, because it may lag behind. Only a quorum read confirms that a pod is
+        # gone.
         if attempt.pod_uid is None or attempt.pod_uid not in gone:
             return replica
         return replace(replica, attempt=_vanished(attempt))
@@ -65,6 +69,7 @@ def _vanished(attempt: Attempt) -> Attempt:
         reason = Reason.NODE_LOST
     return replace(
         attempt,
+        # The evidence finalizer keeps every pod, so a pod can vanish only if another client removed it by force.
         outcome=Outcome.STOPPED if attempt.stopping else Outcome.DISRUPTED,
         phase=ReplicaPhase.DELETED,
         reason=reason,
@@ -87,6 +92,7 @@ def _mirror(attempt: Attempt, pod: ObservedPod) -> Attempt:
     return replace(
         attempt,
         pod_uid=pod.uid,
+        # The pod object may remain for a while. Its own phase, such as Failed, must not be counted.
         phase=ReplicaPhase.DELETED if outcome in (Outcome.STOPPED, Outcome.DISRUPTED) else pod.phase,
         outcome=outcome,
         node=pod.node or attempt.node,
@@ -127,6 +133,7 @@ class Budget:
     def grants(self, replica: Replica, plan: RestartPlan) -> bool:
         if self._was_granted(replica):
             return True
+        # The replicas of a failed job end one after another, and their ends must not be charged as several restarts.
         joins = plan.scope is BudgetScope.JOB and self._belongs_to_restart(replica.attempt)
         if joins:
             return True
@@ -161,6 +168,7 @@ def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) 
     if was_stopped(replica.attempt):
         return replica
     if replica.attempt.outcome is Outcome.DISRUPTED:
+        # Disruptions cost no restart. The limit ends a replica that is disrupted again and again.
         return replace(replica, settled=replica.disruptions >= timing.disruption_limit)
     return replace(replica, settled=not (_wants_restart(replica.attempt, plan) and budget.grants(replica, plan)))
 

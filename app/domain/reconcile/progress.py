@@ -23,6 +23,7 @@ from app.domain.vocabulary import (
     ReplicaPhase,
 )
 
+# The newest transitions make the native conditions of the kinds. A bound is needed for jobs that restart for weeks.
 NEWEST_TRANSITIONS = 10
 
 
@@ -56,9 +57,11 @@ def next_status(
             restarts=status.restarts + changes.restarted,
             reschedules=status.reschedules + _is_rescheduled(inputs, members),
         )
+    # Invariant: uids of anchors are only added. A pod of a deleted anchor still belongs to the job.
     known = (*status.anchors, *(uid for uid in inputs.observed.anchors if uid not in status.anchors))
     status = replace(status, anchors=known)
     ended = status.phase.is_terminal
+    # Initialized is true forever once every replica has had a pod, also after restarts.
     if not ended and status.initialized_at is None and all(replica.attempt.pod_uid for replica in replicas.values()):
         status = replace(status, initialized_at=inputs.now)
     if ended:
@@ -150,6 +153,7 @@ def _live_status(
     scaling = scaling_now(inputs, status, members, still_open(inputs.recorded.scaling, changes.scaled))
     crashed = crashed_replicas(replicas, changes.former, status.crashed)
     now_is = _queued(status, inputs.observed, replicas) or situation(status, counts, replicas, scaling, crashed)
+    # Scaling is excluded: a running job that waits for further replicas must not fail by the pending deadline.
     waits = now_is.phase not in (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.SCALING)
     return replace(
         status,
@@ -191,6 +195,7 @@ def _queued(status: JobStatus, observed: ObservedJob, replicas: Mapping[Rank, Re
 
 
 def _pausing(status: JobStatus, replicas: Mapping[Rank, Replica], pods: Mapping[Rank, list[ObservedPod]]) -> JobStatus:
+    # A paused job does not wait, and the active deadline starts again after the pause.
     quiet = replace(status, pending_reasons=(), pending_since=None, active_since=None)
     going = sum(bool(pods.get(key)) or _has_unseen_pod(replica) for key, replica in replicas.items())
     if going:
@@ -226,9 +231,11 @@ def _quiet_status(
     at_rest = all(is_at_rest(replica) for replica in replicas.values())
     held = any(pod.held for pod in inputs.observed.pods)
     if is_removing(inputs, status):
+        # The deletion of the other objects is confirmed by a read, since the mirror has only pods.
         gone = at_rest and not inputs.observed.pods and inputs.observed.objects_gone
         return replace(status, quiet=gone, gone_at=status.gone_at or (inputs.now if gone else None))
     stopped = any(pods.get(key) for key, replica in replicas.items() if replica.attempt.outcome is Outcome.STOPPED)
+    # A stopped pod must be gone before the job is quiet, since its name may be needed by the next job.
     leaving = stopped or (directive.remove_finished and bool(inputs.observed.pods))
     return replace(status, quiet=at_rest and not held and not leaving and _is_marked(inputs))
 

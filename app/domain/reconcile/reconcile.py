@@ -37,7 +37,9 @@ from app.domain.vocabulary import (
     StopReason,
 )
 
+# Bounds the time of one reconcile, so that a job of ten thousand replicas does not delay all other jobs.
 PODS_PER_RECONCILE = 50
+# The reasons with which the replicas of a job end it. After any other end, such as a cancel, running pods are stopped.
 ENDS_BY_RULE = frozenset({Reason.RULE_FULFILLED, Reason.SUCCESS_IMPOSSIBLE, Reason.NO_RULE_FULFILLED})
 
 
@@ -46,6 +48,7 @@ def reconcile(inputs: Inputs) -> Decision:
     pods = _pods_by_rank(inputs.observed)
     budget = Budget(inputs.recorded)
     members = _tracked(inputs, pods, budget)
+    # The end is determined before the steps, so that no step starts a replica of a job that ends in this reconcile.
     end = finish(inputs, members)
     status = _ended(inputs, end) if end is not None else inputs.recorded.status
     directive = _directive(inputs, status)
@@ -55,6 +58,7 @@ def reconcile(inputs: Inputs) -> Decision:
         leaving={key: steps[key].replica for key in members.leaving},
     )
     scaled = settled_records(inputs, status, after)
+    # A restart replaces the ended attempt, but the status still has to count and to list it.
     former = {key: step.former for key, step in steps.items() if step.former is not None}
     changes = Changes(scaled=scaled, restarted=budget.charged, former=former)
     status = next_status(inputs, status, directive, after, pods, changes)
@@ -98,6 +102,7 @@ def _ended(inputs: Inputs, finish: Finish) -> JobStatus:
 def _directive(inputs: Inputs, status: JobStatus) -> Directive:
     plan, intent = inputs.plan, inputs.intent
     if is_removing(inputs, status):
+        # The order matters: a removal also stops what a clean-up policy or a pause would keep.
         return Directive(stop=StopReason.REMOVE, remove_finished=True)
     if status.phase.is_terminal:
         return _clean_up(plan.clean_up, status)
@@ -105,6 +110,8 @@ def _directive(inputs: Inputs, status: JobStatus) -> Directive:
         return Directive(stop=StopReason.CANCEL)
     if plan.paused:
         return Directive(stop=StopReason.PAUSE, remove_finished=True)
+    # The inputs have the plan of the paused job. Only the next reconcile has that of the resumed job, so no pod is
+    # created yet.
     if is_resuming(inputs):
         return Directive()
     return Directive(start=True)
@@ -134,6 +141,7 @@ def _step_all(
         key: stepper.step(replica, inputs.plan.pod_name(key), pods.get(key, []), is_new=key not in known)
         for key, replica in members.wanted.items()
     }
+    # A replica beyond the size of its task stops even while all others start.
     out = replace(stepper, directive=_directive_of_leaving(directive))
     for key, replica in members.leaving.items():
         name = inputs.recorded.pod_names.get(key, "")
@@ -159,6 +167,7 @@ def _decision(
     history = _history(inputs, status, steps)
     dirty = bool(changed or ended or history or scaled) or status != recorded.status
     actions, cut = _actions(inputs, status, steps, replicas)
+    # `observed_at` alone is no change: otherwise every reconcile would write a row and a feed entry.
     if dirty:
         status = replace(status, observed_at=inputs.now)
     return Decision(
@@ -216,12 +225,14 @@ def _actions(
     actions = [*fresh, *refused][:PODS_PER_RECONCILE]
     if _needs_hosts_update(inputs, status):
         actions.insert(0, WriteHosts())
+    # Pods and the list of hosts name the anchor as their owner, so the anchor must exist first.
     if any(isinstance(action, (CreatePod, WriteHosts)) for action in actions):
         actions.insert(0, EnsureObjects())
     if status.phase.is_terminal and not status.quiet:
         if not is_removing(inputs, status):
             if not inputs.observed.anchor_marked:
                 actions.append(MarkAnchor(phase=status.phase))
+        # Invariant: the anchor is removed after all pods, because the garbage collector deletes pods together with it.
         elif not inputs.observed.pods and all(is_at_rest(replica) for replica in replicas.values()):
             actions.append(RemoveObjects())
     return tuple(actions), len(fresh) > PODS_PER_RECONCILE
@@ -258,6 +269,7 @@ def _needs_another_reconcile(
     """Return whether another reconcile would change more, without any change in the cluster."""
     if is_resuming(inputs) and not status.phase.is_terminal:
         return True
+    # The clean-up policy applies only to a recorded end.
     if inputs.recorded.status.phase is not status.phase and status.phase.is_terminal:
         return True
     if any(step.former is not None for step in steps.values()):

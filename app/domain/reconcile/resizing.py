@@ -52,6 +52,7 @@ def has_left(replica: Replica) -> bool:
 def as_leaving(replica: Replica) -> Replica:
     """Return the replica of a rank that the plan no longer contains. Only a success remains final."""
     attempt = replica.attempt
+    # From now on, the failure must not count: neither for a rule, nor as a restart if the rank comes back.
     if attempt.outcome in (Outcome.FAILED, Outcome.DISRUPTED) and attempt.stopping is None:
         attempt = replace(attempt, stopping=StopReason.SCALE_DOWN)
     return replace(replica, attempt=attempt, settled=attempt.outcome is Outcome.SUCCEEDED, leaving=True)
@@ -81,6 +82,7 @@ def is_newcomer(replica: Replica) -> bool:
 
 def settled_records(inputs: Inputs, status: JobStatus, members: Members) -> tuple[ScaleRecord, ...]:
     """Return the open scale records whose outcome this reconcile finds."""
+    # Records are in the order of requests, so the last one of each task stays.
     newest = {record.task: record.seq for record in inputs.recorded.scaling}
     verdicts = (
         (record, _verdict(record, inputs.observed, status, members, newest)) for record in inputs.recorded.scaling
@@ -124,6 +126,7 @@ def _verdict(
         return ScaleOutcome.REACHED, _reached_message(record, members)
     if status.phase.is_terminal:
         return ScaleOutcome.JOB_ENDED, f"the job ended as {status.phase} before the size was reached"
+    # The cluster cannot refuse a deletion, so refusals concern other requests.
     if _scales_down(record):
         return None
     refusal = _refusal(record.task, observed, members)

@@ -23,6 +23,7 @@ class Finish:
 
 def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
     """Return the end by the first rule that holds, or the end if no rule can hold any more; otherwise None."""
+    # The order of the plan decides: dialects list the rules that take precedence first.
     for rule in plan.rules:
         if _holds(rule, replicas):
             return _fulfilled(rule, replicas)
@@ -34,6 +35,7 @@ def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
             message=f"no success rule can be fulfilled any more: {failed} failed for good",
             ended_by=summarize_failures(replicas.values()),
         )
+    # Without this end, a job whose rules name only some ranks would stay Running forever.
     if all(_has_ended(replica) for replica in replicas.values()):
         return Finish(
             phase=JobPhase.FAILED,
@@ -50,6 +52,7 @@ def _holds(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> bool:
         key in replicas and _has_ended(replicas[key]) for key in rule.ranks
     ):
         return False
+    # A rule may name ranks beyond the present size of an elastic task. They have not reached anything.
     results = (key in replicas and reached(replicas[key]) for key in rule.ranks)
     return any(results) if rule.quantifier is not Quantifier.ALL else bool(rule.ranks) and all(results)
 

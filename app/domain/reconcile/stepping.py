@@ -100,6 +100,7 @@ class Stepper:
         """Delete a pod of another attempt: of a former one, or of one that a controller without lease created."""
         if not pod.deleting:
             step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
+        # The evidence of a former attempt is stored before the attempt is replaced, so its pod can be released.
         if pod.held and (pod.ended or pod.attempt != step.replica.attempt.number):
             step.actions.append(ReleasePod(name=pod.name, uid=pod.uid))
         self._force_if_lost(step, pod)
@@ -114,6 +115,7 @@ class Stepper:
             if replica.retry_at is not None and replica.retry_at > self.now:
                 step.wake(replica.retry_at)
                 return
+            # Repeating this create is safe: the name of the pod contains the rank, and its labels the attempt.
             step.actions.append(CreatePod(key=replica.key, attempt=replica.attempt.number))
         elif self.directive.stop is not None or self.phase.is_terminal:
             step.replica = replace(replica, attempt=self._never_created(replica.attempt, is_new=is_new))
@@ -123,6 +125,7 @@ class Stepper:
 
         An earlier create may still arrive, so its number is not reused.
         """
+        # A new attempt has never been passed to the actuator, so no create of it can arrive.
         if is_new or attempt.phase is ReplicaPhase.DELETED:
             return replace(attempt, phase=ReplicaPhase.DELETED)
         return replace(
@@ -140,6 +143,7 @@ class Stepper:
             step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
         if pod.deleting:
             self._force_if_lost(step, pod)
+        # A healthy pod starts within seconds. Events are read only if it does not, because each read is a request.
         elif pod.phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING) and pod.created_at is not None:
             self._explain(step, pod, pod.created_at + timedelta(seconds=self.timing.events_after))
 
@@ -153,6 +157,7 @@ class Stepper:
 
     def _force_if_lost(self, step: Step, pod: ObservedPod) -> None:
         after = self.timing.node_lost_after
+        # Forced deletion gives up the guarantee that the process has ended, so it needs a lost node and a long wait.
         if pod.deletion_deadline is None or pod.node not in self.observed.lost_nodes or after is None:
             return
         due = pod.deletion_deadline + timedelta(seconds=after)
@@ -173,6 +178,7 @@ class Stepper:
         if pod is not None and not pod.ended:
             self._stop_late(step, pod)
             return
+        # Invariant: the evidence is stored, or known to be unavailable, before the pod is replaced or released.
         if replica.attempt.evidence is Evidence.NONE:
             self._capture(step, pod)
             if step.replica.attempt.evidence is Evidence.NONE:
@@ -213,6 +219,7 @@ class Stepper:
                 attempt=attempt.number,
                 pod_name=pod.name,
                 pod_uid=pod.uid,
+                # A container that never started has no log, and asking the kubelet for it is an error.
                 containers=tuple(c.name for c in pod.containers if c.started_at is not None or c.restart_count),
             )
         )
@@ -235,6 +242,7 @@ class Stepper:
             attempt=Attempt(number=attempt.number + 1),
             restarts=replica.restarts + restarts,
             disruptions=replica.disruptions + disruptions,
+            # The back-off counts from the end of the attempt, not from the reconcile that noticed it.
             retry_at=max(ended_at + wait, self.now) if wait else None,
         )
         if pod is not None:

@@ -93,6 +93,7 @@ def merged(names: Iterable[NameRange]) -> list[NameRange]:
     families: dict[_Family, list[_Span]] = defaultdict(list)
     for span in sorted(_Span.of(one) for one in names):
         spans = families[span.family]
+        # Adjacent ranges are joined too, so that growing by single replicas does not accumulate rows.
         if spans and span.first <= spans[-1].last + 1 and span.first != NO_NUMBER != spans[-1].first:
             spans[-1] = spans[-1]._replace(last=max(spans[-1].last, span.last))
         elif not spans or spans[-1] != span:

@@ -49,6 +49,7 @@ class PodRoom:
     def take(self, namespace: str, pods: int) -> OverLimit | None:
         """Count these pods as planned and return None, or return the limit that they exceed. 0 pods exceed none."""
         there = self.by_namespace.get(namespace, 0)
+        # Scaling down is always accepted, also if a lowered limit is exceeded already.
         if pods > 0 and there + pods > self.limits.namespace:
             return OverLimit(namespace=namespace, wanted=pods, planned=there, limit=self.limits.namespace)
         if pods > 0 and self.planned + pods > self.limits.installation:

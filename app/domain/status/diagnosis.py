@@ -65,6 +65,7 @@ def diagnose(pod: Pod) -> PendingReason | None:
 
 def diagnose_events(events: Sequence[Event]) -> PendingReason | None:
     """Return the pending reason in the newest Events of a pod; None if they report progress or nothing known."""
+    # The API server returns Events in no useful order.
     dated = [(event.last_seen, event) for event in events if event.last_seen is not None]
     for at, event in sorted(dated, key=lambda pair: pair[0], reverse=True):
         if event.reason in _PROGRESS:
@@ -97,6 +98,7 @@ def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:
         if waiting is not None and waiting.reason in _FAULTS:
             message = f'container "{status.name}": {waiting.message or waiting.reason}'
             return PendingReason(code=_FAULTS[waiting.reason], message=message, since=since)
+    # Init containers run one after another, so the first one that is not done is the present one.
     initializing = next((s for s in pod.status.init_container_statuses if not _is_done(s)), None)
     if initializing is not None and initializing.state.running is not None:
         message = f'init container "{initializing.name}" is at work'

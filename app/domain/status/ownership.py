@@ -63,10 +63,12 @@ def select_pods(
         if pod.metadata.namespace != plan.identity.namespace:
             continue
         observed = observe_pod(pod, lost_nodes=lost_nodes)
+        # The record was written when ownership had been proved, so a client that changes labels cannot hide a pod.
         if observed.uid in on_record:
             key, attempt = on_record[observed.uid]
             selected.append(replace(observed, key=key, attempt=attempt))
         elif names_anchor(pod.metadata, plan.identity.uid) and observed.name == _name_of(plan, recorded, observed.key):
+            # Any client can name the anchor as the owner of a pod. Only the uid of the anchor proves it.
             if anchors is None:
                 undecided = True
             elif is_owned(pod.metadata, plan.identity.uid, anchors):

@@ -37,6 +37,7 @@ _DISRUPTIONS: Final = frozenset(
     }
 )
 _OUT_OF: Final = "OutOf"
+# Shells and container runtimes report a process that signal n ended with the exit code 128 + n.
 _SIGNAL_BASE: Final = 128
 _MAX_SIGNAL: Final = 64
 
@@ -46,6 +47,7 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
     metadata, status = pod.metadata, pod.status
     phase = _phase(pod, lost_nodes)
     containers = tuple(_containers(pod))
+    # The kubelet stops sidecars with a signal after the other containers, so their exit codes mean nothing.
     sidecars = _sidecars(pod)
     own = [container for container in containers if container.name not in sidecars]
     reason, message = _why(pod, phase, own)
@@ -90,6 +92,7 @@ def _phase(pod: Pod, lost_nodes: Collection[str]) -> ReplicaPhase:
         return ReplicaPhase.UNKNOWN
     if not node:
         return ReplicaPhase.CREATING
+    # A container without a status has not started.
     known = {container.name: container for container in status.container_statuses}
     started = all(name in known and _has_started(known[name]) for name in (c.name for c in pod.spec.containers))
     return ReplicaPhase.RUNNING if started else ReplicaPhase.PENDING

@@ -12,6 +12,7 @@ from app.domain.status.observed import ClusterRefusal, ObservedJob, ObservedPod,
 from app.domain.status.records import JobPendingReason, JobStatus, Replica, ReplicaFailure
 from app.domain.vocabulary import VAGUE, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase
 
+# Bounds the size of a status. The list of replicas has them all.
 SHOWN_REPLICAS = 20
 LISTED_CRASHES = 3  # in a message; the list of replicas shows all
 NAME_TERMINATING = PendingReason(
@@ -65,8 +66,10 @@ def situation(
     total = sum(counts.values())
     waiting = counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING]
     live = total - counts[ReplicaPhase.SUCCEEDED] - counts[ReplicaPhase.FAILED] - counts[ReplicaPhase.DELETED]
+    # A job with one replica on a node that answers still has a known phase.
     if live and counts[ReplicaPhase.UNKNOWN] == live:
         return Situation(phase=JobPhase.UNKNOWN, reason=Reason.NODE_LOST, message="no node that runs this job answers")
+    # Resuming lasts until all replicas run, although the job has been started before.
     if waiting and status.phase in (JobPhase.RESUMING, JobPhase.PAUSED):
         return Situation(
             phase=JobPhase.RESUMING, reason=Reason.RESUMING, message=f"{waiting} of {total} replicas are coming back"
@@ -124,6 +127,7 @@ def _restart_reason(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
     lost = {attempt.outcome for attempt in ended if not was_stopped(attempt)}
     if lost & {Outcome.FAILED, Outcome.SUCCEEDED}:
         return Reason.RESTARTING
+    # The reason of a restart stays until the job runs again, even if the lost attempts are already replaced.
     if status.phase is JobPhase.RESTARTING:
         return status.reason
     return Reason.DISRUPTED if Outcome.DISRUPTED in lost else Reason.RESTARTING
@@ -166,6 +170,7 @@ def _why(
         return None
     current = next((pod for pod in pods if pod.attempt == replica.attempt.number), None)
     if current is not None:
+        # A cause in the pod's status is newer than its Events, which are read at intervals.
         if current.pending is not None and current.pending.code not in VAGUE:
             return current.pending
         return observed.pending_events.get(current.uid) or current.pending

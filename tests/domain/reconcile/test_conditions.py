@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.domain.plan import GangPlan
-from app.domain.reconcile.conditions import conclude
+from app.domain.reconcile.conditions import job_conditions
 from app.domain.status.records import Condition
 from app.domain.vocabulary import ConditionType
 from tests.support.plans import T0, a_plan, at, running_status
@@ -19,7 +19,7 @@ def gang(scheduler: str) -> GangPlan:
 
 def said(scheduler: str, *before: Condition, available: bool, now: float = 0) -> list[Condition]:
     status = running_status(conditions=before)
-    found = conclude(status, a_plan(gang=gang(scheduler)), {}, at(now), gang_available=available)
+    found = job_conditions(status, a_plan(gang=gang(scheduler)), {}, at(now), gang_available=available)
     return [condition for condition in found if condition.type is ConditionType.SCHEDULER_UNAVAILABLE]
 
 
