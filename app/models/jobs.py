@@ -65,6 +65,15 @@ excepted, so that a status update stays on its page.
 Index("jobs_newest", desc(jobs.c.created_at), desc(jobs.c.uid))
 Index("jobs_newest_in_namespace", jobs.c.namespace, desc(jobs.c.created_at), desc(jobs.c.uid))
 Index("jobs_by_name", jobs.c.namespace, jobs.c.name, desc(jobs.c.created_at), desc(jobs.c.uid))
+# For the filters `name` and `prefix` over all namespaces. Without the operator class, an index on a column in the
+# database's collation serves no prefix.
+Index(
+    "jobs_by_name_anywhere",
+    jobs.c.name,
+    desc(jobs.c.created_at),
+    desc(jobs.c.uid),
+    postgresql_ops={"name": "text_pattern_ops"},
+)
 Index("jobs_live", jobs.c.namespace, jobs.c.uid, postgresql_where=text("NOT quiet"))
 Index("jobs_pending_intent", jobs.c.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
 Index("jobs_wake", jobs.c.wake_at, postgresql_where=text("wake_at IS NOT NULL"))

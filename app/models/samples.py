@@ -75,6 +75,8 @@ Index(
     desc(_columns.created_at),
     desc(_columns.uid),
 )
+Index("samples_by_name_anywhere", _columns.kind, _columns.name, desc(_columns.created_at), desc(_columns.uid))
+Index("samples_finished", _columns.kind, _columns.finished_at, postgresql_where=text("finished_at IS NOT NULL"))
 Index("samples_newest", _columns.kind, desc(_columns.created_at), desc(_columns.uid))
 Index(
     "samples_newest_in_namespace",

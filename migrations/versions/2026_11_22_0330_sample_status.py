@@ -1,4 +1,4 @@
-"""The conditions, the begin and the end of SampleSets and SampleJobs, as jobs have them.
+"""The conditions, the begin and the end of SampleSets and SampleJobs, as jobs have them; indexes for filters of lists.
 
 Stored rows get what their history tells: the begin and the end of a SampleJob, and the conditions of SampleJobs that
 have ended and of everything that was deleted. The conditions of all others follow with the controller's next reconcile.
@@ -14,6 +14,12 @@ branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
 COLUMNS = ("conditions", "started_at", "finished_at")
+# For the filters `name`, `prefix`, `finishedAfter` and `finishedBefore` over all namespaces.
+INDEXES = {
+    "jobs_by_name_anywhere": "jobs (name text_pattern_ops, created_at DESC, uid DESC)",
+    "samples_by_name_anywhere": "samples (kind, name, created_at DESC, uid DESC)",
+    "samples_finished": "samples (kind, finished_at) WHERE finished_at IS NOT NULL",
+}
 
 # The lines of a try are those after the last line without a phase: a job that is tried again has none at first. A line
 # that only repeats the phase, such as an edit, may follow the line with which a phase began.
@@ -76,8 +82,12 @@ def upgrade() -> None:
         "UPDATE samples SET reason = 'Deleted'"
         " WHERE kind = 'SampleJob' AND phase NOT IN ('Succeeded', 'Failed') AND gone_at IS NOT NULL"
     )
+    for name, definition in INDEXES.items():
+        op.execute(f"CREATE INDEX {name} ON {definition}")
 
 
 def downgrade() -> None:
+    for name in INDEXES:
+        op.execute(f"DROP INDEX {name}")
     for column in reversed(COLUMNS):
         op.execute(f"ALTER TABLE samples DROP COLUMN {column}")
