@@ -178,10 +178,15 @@ class JobReader(Reader[JobRow]):
 
     @override
     async def events(self, row: JobRow, start: int, limit: int) -> list[ResourceEvent]:
-        """Return the current pending reasons, then the stored Events of ended attempts, newest attempt first."""
+        """Return the current pending reasons, then the stored Events of ended attempts, newest attempt first.
+
+        The evidence of attempts that come after the page is not read.
+        """
         found = [_pending_event(reason) for reason in row.status.pending_reasons]
         ended = [item for item in await attempts.of(self._db, row.uid) if item[2].evidence is Evidence.CAPTURED]
         for task, rank, attempt in sorted(ended, key=lambda item: (-item[2].number, item[0], item[1])):
+            if len(found) >= start + limit:
+                break
             key = Rank(task, rank)
             kept = await evidence.pod_events(self._db, row.uid, key, attempt.number)
             found += [_kept_event(event, key, attempt.number) for event in kept]
