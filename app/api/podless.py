@@ -34,7 +34,7 @@ from app.services.reading import Address
 
 
 class PodlessResource(Resource):
-    """The objects of one kind. They are few, so that every request renders what it shows."""
+    """The objects of one kind. They are few, so each request that needs a body renders it."""
 
     def __init__(self, kind: PodlessKind) -> None:
         self.kind = kind
@@ -71,11 +71,12 @@ class PodlessResource(Resource):
         if shown is Shown.WHOLE:
             return await self.render(api, row)
         tag = status_tag(row.uid, row.version)
-        return Rendered(row.namespace, row.uid, row.version, tag, _json(self.status_of(row)))
+        return Rendered(row.namespace, row.uid, row.version, tag, lambda: _json(self.status_of(row)))
 
     @override
     async def render(self, api: Api, row: SampleRow) -> Rendered:
-        return Rendered(row.namespace, row.uid, row.version, whole_tag(row.uid, row.version), _json(self.view_of(row)))
+        tag = whole_tag(row.uid, row.version)
+        return Rendered(row.namespace, row.uid, row.version, tag, lambda: _json(self.view_of(row)))
 
     @override
     async def items(self, api: Api, rows: Sequence[SampleRow], max_bytes: int) -> list[bytes]:

@@ -5,6 +5,7 @@ version (one small statement) ─▶ cached bytes?  ─▶ 304 or 200
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -34,13 +35,17 @@ class Shown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A view of an object at one version."""
+    """A view of an object at one version. `body` calls `render`, which may be expensive: a 304 needs no body."""
 
     namespace: str
     uid: UUID
     version: int
     tag: str
-    body: bytes
+    render: Callable[[], bytes]
+
+    @property
+    def body(self) -> bytes:
+        return self.render()
 
 
 class Poller:
@@ -94,7 +99,7 @@ class Poller:
         return await self.of_row(*await self._services.reading.whole(uid))
 
     def _keep(self, shown: Shown, row: JobRow, tag: str, body: bytes) -> Rendered:
-        rendered = Rendered(row.namespace, row.uid, row.version, tag, body)
+        rendered = Rendered(row.namespace, row.uid, row.version, tag, lambda: body)
         self._cache.put((shown, row.uid, row.version), rendered)
         return rendered
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from app.api.podless import PodlessResource
 from app.domain.cache.reconcile.cache_status import ServerReport, aggregate
 from app.domain.cache.reconcile.values import Complaint
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
@@ -219,6 +220,19 @@ async def test_a_deletion_shows_its_stage_until_nothing_is_left(place: Place) ->
     assert (gone.status_code, gone.json()["status"]["removal"]) == (200, "gone")
     assert (await client.delete(url)).status_code == 200
     assert (await place.submit(SETS))["uid"] != created["uid"]
+
+
+@BOTH
+@pytest.mark.parametrize("more", [(), ("status",)], ids=["whole", "status"])
+async def test_a_304_renders_nothing(
+    resource: str, more: tuple[str, ...], place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.submit(resource)
+    first = await place.get(resource, "one", *more)
+    for method in ("view_of", "status_of"):
+        monkeypatch.setattr(PodlessResource, method, None)
+    again = await place.get(resource, "one", *more, **{"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
 
 
 async def test_a_deleted_job_is_gone_at_once(place: Place) -> None:

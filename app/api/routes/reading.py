@@ -112,8 +112,10 @@ async def poll(where: Located, shown: Shown, if_none_match: str | None, wait: in
     caller, resource = where.caller, where.resource
     rendered = await resource.read(caller.api, where.address, shown)
     caller.require_seen(rendered.namespace)
-    body, tag = rendered.body, rendered.tag
-    if wait and unchanged(if_none_match, tag):
+    body, tag = b"", rendered.tag
+    if not unchanged(if_none_match, tag):
+        body = rendered.body
+    elif wait:
         question = Poll(
             question=(resource.name, shown, where.address, rendered.uid),
             interest=Interest(job_uid=rendered.uid, resources=frozenset({resource.name})),
