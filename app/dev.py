@@ -9,9 +9,8 @@ Both children end with this process, however it ends. The next start removes wha
 import asyncio
 import os
 import shlex
-import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -26,7 +25,6 @@ log = structlog.get_logger()
 
 CLUSTER_START = 30.0  # seconds
 CLUSTER_STOP = 10.0
-KUBECONFIG_LINE = "KUBECONFIG="
 RUNTIME_IMAGE = "jobgate"  # an image that the embedded node maps to a local command
 
 
@@ -34,53 +32,73 @@ class NotStarted(Exception):  # noqa: N818 - a message for the operator
     """A child process did not start. The message says which one, and names its log."""
 
 
-def _opened_log(data_dir: Path) -> BinaryIO:
-    data_dir.mkdir(parents=True, exist_ok=True)
-    return (data_dir / "cluster.log").open("ab")
+@asynccontextmanager
+async def child_process(
+    what: str, command: Sequence[str], *, log_file: Path, announces: str, start: float, stop: float
+) -> AsyncIterator[str]:
+    """Run a child process during the block, and yield what follows `announces` in its first line of output.
+
+    `start` and `stop` are the longest times for its start and its end, in seconds.
+
+    Raises:
+        NotStarted: the process did not print this line in time. The message contains `what` and `log_file`.
+    """
+    with _opened_log(log_file) as log_output:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log_output,
+            start_new_session=True,  # Ctrl-C must not reach the child: `_stop` ends it, after the gateway
+        )
+    try:
+        line = await _first_line(process, start)
+        if not line.startswith(announces):
+            raise NotStarted(f"{what} did not start; its log is {log_file}")
+        yield line.removeprefix(announces)
+    finally:
+        await _stop(process, stop)
+
+
+def _opened_log(log_file: Path) -> BinaryIO:
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    return log_file.open("ab")
+
+
+async def _first_line(process: asyncio.subprocess.Process, seconds: float) -> str:
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(seconds):
+            return (await process.stdout.readline()).decode().strip()
+    except TimeoutError:
+        return ""
+
+
+async def _stop(process: asyncio.subprocess.Process, seconds: float) -> None:
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        async with asyncio.timeout(seconds):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
 
 
 @asynccontextmanager
 async def embedded_cluster(data_dir: Path, *, arguments: tuple[str, ...] = ()) -> AsyncIterator[Path]:
     """Run an embedded cluster as a child process, and yield the path of its kubeconfig."""
-    with _opened_log(data_dir) as log_file:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "devcluster", "--parent", str(os.getpid()), "--data-dir", str(data_dir)),
-            *arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=log_file,
-            start_new_session=True,  # Ctrl-C must not reach the child: `_stop` ends it, after the gateway
-        )
-        try:
-            yield await _announced(process, data_dir)
-        finally:
-            await _stop(process)
-
-
-async def _announced(process: asyncio.subprocess.Process, data_dir: Path) -> Path:
-    assert process.stdout is not None
-    line = b""
-    try:
-        async with asyncio.timeout(CLUSTER_START):
-            line = await process.stdout.readline()
-    except TimeoutError:
-        pass
-    text = line.decode().strip()
-    if not text.startswith(KUBECONFIG_LINE):
-        raise NotStarted(f"the embedded cluster did not start; its log is {data_dir / 'cluster.log'}")
-    return Path(text.removeprefix(KUBECONFIG_LINE))
-
-
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is not None:
-        return
-    process.send_signal(signal.SIGTERM)
-    try:
-        async with asyncio.timeout(CLUSTER_STOP):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+    command = (sys.executable, "-m", "devcluster", "--parent", str(os.getpid()), "--data-dir", str(data_dir))
+    async with child_process(
+        "the embedded cluster",
+        (*command, *arguments),
+        log_file=data_dir / "cluster.log",
+        announces="KUBECONFIG=",
+        start=CLUSTER_START,
+        stop=CLUSTER_STOP,
+    ) as kubeconfig:
+        yield Path(kubeconfig)
 
 
 async def _keep(postgres: EmbeddedPostgres) -> None:

@@ -1,7 +1,7 @@
-"""Named points at which tests kill the process, to prove that a crash there neither loses nor repeats anything.
+"""Named points at which tests kill the process, to prove that a crash there loses nothing and repeats nothing.
 
-Outside tests `reached` does nothing. `JOBGATE_FAULT_POINTS=name:3,other:1` kills the process when `name` is reached for
-the third time or `other` for the first time. `name:3:hang` blocks the event loop for ever instead.
+`JOBGATE_FAULT_POINTS=name:3,other:1` kills the process when it reaches `name` for the third time or `other` for the
+first time. With `name:3:hang`, it blocks the event loop forever instead. Outside tests, a fault point does nothing.
 """
 
 import os
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class FaultPoint(StrEnum):
-    """Every step between storing and acting, and between storing a submission and answering it."""
+    """The steps between a write to the database and the action or answer that depends on it."""
 
     SUBMISSION_ARRIVED = "submission-arrived"
     SUBMISSION_STORED = "submission-stored"
@@ -53,13 +53,14 @@ _hangs: set[str] = set()
 def arm(environment: Mapping[str, str]) -> None:
     """Arm the points that JOBGATE_FAULT_POINTS names."""
     for item in filter(None, environment.get("JOBGATE_FAULT_POINTS", "").split(",")):
-        name, passing, action, *_ = [*item.split(":"), "", ""]
-        _armed[FaultPoint(name)] = int(passing or 1)
+        name, count, action, *_ = [*item.split(":"), "", ""]
+        _armed[FaultPoint(name)] = int(count or 1)
         if action == HANG:
             _hangs.add(FaultPoint(name))
 
 
 def reached(point: FaultPoint) -> None:
+    """Kill or block the process if the point is armed and its count is used up."""
     if point not in _armed:
         return
     _armed[point] -= 1

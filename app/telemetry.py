@@ -49,12 +49,8 @@ def configure_logging(log_format: str, level: str) -> None:
     logging.basicConfig(level=max(_LEVELS[level], logging.WARNING), handlers=[handler], force=True)
 
 
-def _escaped(match: re.Match[str]) -> str:
-    return match.group().encode("unicode_escape").decode("ascii")
-
-
 def _on_one_line(text: str) -> str:
-    return _UNSAFE.sub(_escaped, text)
+    return _UNSAFE.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text)
 
 
 def _without_control_characters(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -67,7 +67,7 @@ class Player:
 
     async def _follow(self, name: str, uid: str, acts: list[Act], deadline: float) -> dict[str, Any]:
         """Long-poll the job until it has ended, and print every change."""
-        etag, told = "", ""
+        etag, printed = "", ""
         while time.monotonic() < deadline:
             answer = await self._client.get(
                 f"{self._jobs}/{name}", headers={"If-None-Match": etag, "Prefer": f"wait={POLL}"}
@@ -79,16 +79,16 @@ class Player:
             if job["uid"] != uid:
                 raise DemoError(f"{name} is another job now")
             line = _line(job["status"])
-            if line != told:
+            if line != printed:
                 self._say(name, line)
-                told = line
+                printed = line
             if job["status"]["phase"] in TERMINAL:
                 return job
             if acts and job["status"]["phase"] == acts[0].phase:
                 act = acts.pop(0)
-                self._say(name, " ".join(["asking it to", act.action, *(f"{k}={v}" for k, v in act.body.items())]))
+                self._say(name, " ".join(["request:", act.action, *(f"{k}={v}" for k, v in act.body.items())]))
                 await self._call("POST", f"/{name}/{act.action}", json=act.body)
-        raise DemoError(f"{name} has not ended within {LONGEST:g} s; it is {told}")
+        raise DemoError(f"{name} has not ended within {LONGEST:g} s; it is {printed}")
 
     async def _show_log(self, name: str, task: str, rank: int, attempt: int) -> None:
         query: dict[str, str | int] = {"task": task, "rank": rank, "attempt": attempt, "tailLines": 3}
@@ -104,8 +104,11 @@ class Player:
 
 
 def checked(answer: httpx2.Response) -> dict[str, Any]:
+    """Return the body of an answer, or raise DemoError if it is an error."""
     if answer.is_error:
-        raise DemoError(f"{answer.request.method} {answer.request.url.path} was answered {answer.text}")
+        raise DemoError(
+            f"{answer.request.method} {answer.request.url.path} returned {answer.status_code}: {answer.text}"
+        )
     body: dict[str, Any] = answer.json()
     return body
 

@@ -49,11 +49,11 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
 
 
 async def _play_all(url: str, settings: Settings, data_dir: Path) -> int:
-    teller = _Teller(time.monotonic())
+    printer = _Printer(time.monotonic())
     results: list[StoryResult] = []
     failures: list[str] = []
     async with httpx2.AsyncClient(base_url=url, timeout=CLIENT_TIMEOUT) as client:
-        player = Player(client, NAMESPACE, teller.say)
+        player = Player(client, NAMESPACE, printer.say)
 
         async def play(story: Story, playing: Awaitable[StoryResult]) -> None:
             try:
@@ -66,14 +66,14 @@ async def _play_all(url: str, settings: Settings, data_dir: Path) -> int:
             for story in STORIES:
                 group.create_task(play(story, player.play(story)))
             if not why_not:
-                group.create_task(play(CACHE, play_cache(client, NAMESPACE, teller.say, data_dir)))
+                group.create_task(play(CACHE, play_cache(client, NAMESPACE, printer.say, data_dir)))
     _print_table(results, failures)
     if why_not:
-        print(f"-- {CACHE.file} was left out: {why_not}", flush=True)  # noqa: T201
+        print(f"-- {CACHE.file} was skipped: {why_not}", flush=True)  # noqa: T201
     return 0 if not failures and all(result.as_expected for result in results) else 1
 
 
-class _Teller:
+class _Printer:
     """Prints lines with the time since the start and the name of the job."""
 
     def __init__(self, started: float) -> None:

@@ -28,7 +28,7 @@ NAME: Final = "digits"
 LONGEST: Final = 240.0  # seconds; the maximum duration of the story
 POLL: Final = 10  # seconds; the maximum duration of a long poll
 FILES: Final = 16
-FILE_BYTES: Final = 4 * 2**20  # one block of JuiceFS, which caches smaller files at the write already
+FILE_BYTES: Final = 4 * 2**20  # one block of JuiceFS, which caches smaller files already when they are written
 MORE_FILES: Final = 40
 GONE: Final = "Gone"
 ENDED: Final = ("Succeeded", "Failed")
@@ -40,7 +40,7 @@ STORY: Final = Story(
 )
 READER: Final = Story(
     file=f"{EXAMPLES}/reader.yaml",
-    shows="reads the set through its claim, and holds it to its digests",
+    shows="reads the set through its claim, and compares it with its digests",
     ends="Succeeded",
     logs=(("reader", 0, 1),),
 )
@@ -76,15 +76,15 @@ def figures(view: Mapping[str, Any]) -> str:
     """Return one line with the state and the figures of a sample set."""
     status = view["status"]
     runtime, cache = status["runtime"], status["cache"]
-    leaving = f"deleting: {status['removal'] or 'asked for'}" if view["deletedAt"] else status["phase"] or "New"
-    words = f"{leaving:<22} servers {runtime['ready']}/{runtime['wanted']}"
+    state = f"deleting: {status['removal'] or 'requested'}" if view["deletedAt"] else status["phase"] or "New"
+    line = f"{state:<22} servers {runtime['ready']}/{runtime['wanted']}"
     if cache is not None:
         total, cached = cache["totalBytes"], cache["cachedBytes"]
         share = min(cached / total, 1.0) if total else 0.0
         bar = "#" * round(share * 20)
-        words += f"   {_mib(total)} of data   [{bar:<20}] {share:4.0%} cached, {_mib(cached)}"
+        line += f"   {_mib(total)} of data   [{bar:<20}] {share:4.0%} cached, {_mib(cached)}"
     why = f"   {status['reason']}: {status['message']}" if status["reason"] else ""
-    return words + why
+    return line + why
 
 
 def _is_gone(view: Mapping[str, Any]) -> bool:
@@ -165,20 +165,20 @@ class SampleStory:
         answer = await self._client.post(f"{self._base}/{resource}", json=document)
         if answer.status_code == httpx2.codes.CONFLICT:
             name = document["metadata"]["name"]
-            self._say(name, "is there from another run: deleting it first")
+            self._say(name, "exists from an earlier run: deleting it first")
             await self._client.delete(f"{self._base}/{resource}/{name}")
-            await self._gone(resource, name)
+            await self._until_gone(resource, name)
             answer = await self._client.post(f"{self._base}/{resource}", json=document)
         return checked(answer)
 
-    async def _gone(self, resource: str, name: str) -> None:
+    async def _until_gone(self, resource: str, name: str) -> None:
         etag = ""
         while (answer := await self._poll(resource, name, etag)) is not None:
             etag = answer.headers.get("ETag", etag)
 
     async def _follow_set(self) -> None:
         """Print every change of the sample set until it is gone."""
-        etag, told = "", ""
+        etag, printed = "", ""
         while (answer := await self._poll("samplesets", NAME, etag)) is not None:
             if answer.status_code == httpx2.codes.NOT_MODIFIED:
                 continue
@@ -186,23 +186,23 @@ class SampleStory:
             async with self._news:
                 self._set = checked(answer)
                 self._news.notify_all()
-            if (line := figures(self._set)) != told:
+            if (line := figures(self._set)) != printed:
                 self._say(NAME, line)
-                told = line
-        self._say(NAME, "gone: its servers, its volume and its nodes' labels, too")
+                printed = line
+        self._say(NAME, "gone, with its servers, its volume and the labels of its nodes")
 
     async def _until(self, holds: Callable[[Document], bool]) -> None:
         async with self._news:
             await self._news.wait_for(lambda: bool(self._set) and holds(self._set))
 
     async def _read(self) -> None:
-        """Run the job that reads the set, and print that the set is mounted by it."""
-        reading = asyncio.gather(self._jobs.play(READER), self._tell_who_mounts())
+        """Run the job that reads the set, and print which job mounts the set."""
+        reading = asyncio.gather(self._jobs.play(READER), self._print_dependents())
         result, _ = await reading
         if not result.as_expected:
             raise DemoError(f"{result.name} ended {result.phase}: {result.message}")
 
-    async def _tell_who_mounts(self) -> None:
+    async def _print_dependents(self) -> None:
         while True:
             jobs = (await self._call("GET", f"/samplesets/{NAME}/dependents"))["jobs"]
             if jobs:
@@ -221,7 +221,7 @@ class SampleStory:
         document["spec"]["syncOptions"]["source"] = right.replace("/more/", "/mroe/")
         job = await self._submit("samplejobs", document)
         await self._ended(job["name"], "Failed")
-        self._say(job["name"], f"mending its source: {right}")
+        self._say(job["name"], f"correcting its source: {right}")
         patch = {"spec": {"syncOptions": {"source": right}}}
         headers = {"Content-Type": "application/merge-patch+json"}
         await self._call("PATCH", f"/samplejobs/{job['name']}", json=patch, headers=headers)
@@ -229,7 +229,7 @@ class SampleStory:
 
     async def _ended(self, name: str, wanted: str) -> None:
         """Print the phases of the job until it has ended in the wanted phase."""
-        etag, told, phase = "", "", ""
+        etag, printed, phase = "", "", ""
         while phase != wanted:
             answer = await self._poll("samplejobs", name, etag)
             if answer is None:
@@ -240,9 +240,9 @@ class SampleStory:
             status = job["status"]
             phase = status["phase"]
             line = f"{phase or 'New':<10} {status['type']:<7} {status['message']}".rstrip()
-            if line != told:
+            if line != printed:
                 self._say(name, line)
-                told = line
+                printed = line
             if phase in ENDED and phase != wanted and status["observedGeneration"] == job["generation"]:
                 raise DemoError(f"{name} ended {phase}: {status['message']}")
 

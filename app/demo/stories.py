@@ -34,7 +34,7 @@ STORIES = (
     ),
     Story(
         file="generic-job/flaky.yaml",
-        shows="fails, is restarted, succeeds; the first attempt can still be read",
+        shows="fails, is restarted, and succeeds; the log of the first attempt stays readable",
         ends="Succeeded",
         logs=(("main", 0, 1), ("main", 0, 2)),
     ),
@@ -59,19 +59,19 @@ STORIES = (
     ),
     Story(
         file="generic-job/failing.yaml",
-        shows="a failure rule that fires, and why",
+        shows="fails by a failure rule, and reports the reason",
         ends="Failed",
         logs=(("worker", 1, 1),),
     ),
     Story(
         file="mx-job/kvstore.yaml",
-        shows="workers train over two parameter servers, which a scheduler brings together",
+        shows="workers train with two parameter servers, which a scheduler connects",
         ends="Succeeded",
         logs=(("scheduler", 0, 1), ("worker", 0, 1)),
     ),
     Story(
         file="mx-job/local.yaml",
-        shows="one worker, killed once: that exit code is retried",
+        shows="one worker, killed once and restarted because of its exit code",
         ends="Succeeded",
         logs=(("worker", 0, 1), ("worker", 0, 2)),
     ),
@@ -90,13 +90,13 @@ STORIES = (
     ),
     Story(
         file="di-job/corridor.yaml",
-        shows="collectors walk by a learner's table until an evaluator is content",
+        shows="collectors follow the table of a learner until the evaluator accepts it",
         ends="Succeeded",
         logs=(("learner", 0, 1), ("evaluator", 0, 1)),
     ),
     Story(
         file="di-job/growing.yaml",
-        shows="a learner asks for more collectors while it runs, and for fewer again",
+        shows="a learner adds collectors while it runs, and removes them again",
         ends="Succeeded",
         logs=(("learner", 0, 1),),
     ),

@@ -36,17 +36,22 @@ class Settings(ServingSettings):
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True)
 
     database_url: Annotated[str | None, Field(description="postgresql://user:password@host/database")] = None
-    database_pool_size: Annotated[int, Field(ge=2, description="most connections of a process for requests")] = 10
+    database_pool_size: Annotated[
+        int, Field(ge=2, description="most connections of a process for requests; PostgreSQL accepts 100 by default")
+    ] = 10
     database_timeout: Annotated[
         float,
-        Field(gt=0, description="longest time of a statement; a connection silent for 1.5 times as long is closed"),
+        Field(
+            gt=0,
+            description="longest time of a statement; a connection without an answer for 1.5 times as long is closed",
+        ),
     ] = 10.0
     controller_pool_size: Annotated[
-        int, Field(ge=2, description="most connections for the controller; separate, so requests cannot delay it")
+        int, Field(ge=2, description="most connections for the controller, separate so that requests cannot delay it")
     ] = 6
 
     kubeconfig: Annotated[
-        str | None, Field(description="path; by default $KUBECONFIG, ~/.kube/config, then in-cluster credentials")
+        str | None, Field(description="path; by default $KUBECONFIG, then ~/.kube/config, then in-cluster credentials")
     ] = None
     kube_context: Annotated[str | None, Field(description="context of the kubeconfig; by default its current one")] = (
         None
@@ -60,13 +65,15 @@ class Settings(ServingSettings):
     ] = "jobgate-system"
     reserved_namespaces: Annotated[
         Names,
-        Field(description="comma-separated namespaces never served, besides kube-* and the system namespace"),
+        Field(description="comma-separated namespaces that are never served, besides kube-* and the system one"),
     ] = ()
     scheduler_names: Annotated[
-        str, Field(description="comma-separated pairs upstream=cluster, for schedulers with another name here")
+        str,
+        Field(description="comma-separated pairs upstream=cluster, for schedulers with another name in the cluster"),
     ] = ""
     accelerators_file: Annotated[
-        str | None, Field(description="YAML in mxnet-operator's format: additions to containers that use a resource")
+        str | None,
+        Field(description="YAML in mxnet-operator's format: additions to containers that request a resource"),
     ] = None
 
     runtime_image: Annotated[
@@ -74,7 +81,7 @@ class Settings(ServingSettings):
     ] = ""
     runtime_access: Annotated[
         Literal["pod-proxy", "pod-address"],
-        Field(description="how runtime servers are reached: through the API server, or at their pods' addresses"),
+        Field(description="how the controller reaches runtime servers: through the API server, or at pods' addresses"),
     ] = "pod-proxy"
     sample_pause_factor: Annotated[
         float,
@@ -85,10 +92,10 @@ class Settings(ServingSettings):
         ),
     ] = 1.0
     cache_mount_path: Annotated[
-        str, Field(pattern=_DIRECTORY, description="directory of the cache in runtime servers")
+        str, Field(pattern=_DIRECTORY, description="directory of the cache in the pods of runtime servers")
     ] = CACHE_MOUNT_PATH
     data_mount_path: Annotated[
-        str, Field(pattern=_DIRECTORY, description="directory of the data in runtime servers")
+        str, Field(pattern=_DIRECTORY, description="directory of the data in the pods of runtime servers")
     ] = DATA_MOUNT_PATH
 
     role: Annotated[
@@ -121,7 +128,7 @@ class Settings(ServingSettings):
     ] = ()
     pod_policy_user_namespaces: Annotated[
         bool,
-        Field(description="whether hostUsers: false lifts controls; off, as clusters without support drop it"),
+        Field(description="whether hostUsers: false lifts controls; off, because a cluster without support drops it"),
     ] = False
     service_accounts: Annotated[
         Names,
@@ -133,32 +140,38 @@ class Settings(ServingSettings):
     ] = DEFAULT_CACHE_ROOTS
     secret_namespaces: Annotated[
         Names,
-        Field(description="comma-separated namespaces whose Secrets SampleSets of any namespace may name"),
+        Field(description="comma-separated namespaces whose Secrets SampleSets of all namespaces may use"),
     ] = ()
 
-    lease_seconds: Annotated[float, Field(gt=0, description="time after which an unrenewed lease expires")] = 15.0
+    lease_seconds: Annotated[
+        float, Field(gt=0, description="time after which an unrenewed lease expires, as in Kubernetes' leader election")
+    ] = 15.0
     request_timeout: Annotated[
-        float, Field(gt=0, description="longest time of one call to the cluster by the controller")
+        float,
+        Field(gt=0, description="longest time of one call to the cluster by the controller; at most half of the lease"),
     ] = 5.0
     lease_grace: Annotated[
         float,
-        Field(gt=0, description="time in which work must end after its lease expires; then the process exits"),
+        Field(gt=0, description="time in which work must end after its lease has expired; then the process exits"),
     ] = 10.0
     stale_after: Annotated[
         float,
         Field(
-            gt=0, description="time without contact to the cluster after which status is stale; six probes fit in it"
+            gt=0,
+            description="time without contact to the cluster after which status is stale; six probes are sent in it",
         ),
     ] = 30.0
     restart_backoff: Annotated[
         float, Field(ge=0, description="wait before the first restart, doubled each time, as a Kubernetes Job does")
     ] = 10.0
-    restart_backoff_max: Annotated[float, Field(ge=0, description="longest wait before a restart")] = 360.0
+    restart_backoff_max: Annotated[
+        float, Field(ge=0, description="longest wait before a restart, as of a Kubernetes Job")
+    ] = 360.0
     pserver_restart_limit: Annotated[
-        int, Field(ge=1, description="exits of one parameter server after which a TrainingJob fails")
+        int, Field(ge=1, description="exits of one parameter server after which a TrainingJob fails, as upstream")
     ] = 5
     auto_clean: Annotated[
-        bool, Field(description="delete all pods of a TrainingJob that has ended, not only those that still run")
+        bool, Field(description="delete all pods of a TrainingJob that has ended, not only its running ones")
     ] = False
     disruption_limit: Annotated[
         int, Field(ge=0, description="replacements of a disrupted replica before it counts as failed")
@@ -167,14 +180,14 @@ class Settings(ServingSettings):
         str,
         Field(
             pattern=r"^(never|[0-9]+(\.[0-9]+)?)$",
-            description="longest uninterrupted time pending, then the job fails; 0 or never: no limit",
+            description="longest uninterrupted time pending, after which a job fails; 0 or never: no limit",
         ),
     ] = "86400"
     node_lost_after: Annotated[
         str,
         Field(
             pattern=r"^(never|[0-9]+(\.[0-9]+)?)$",
-            description="time beyond its grace until a pod on a lost node is deleted by force; or never",
+            description="time beyond its grace after which a pod on a lost node is deleted by force; or never",
         ),
     ] = "300"
     evidence_log_bytes: Annotated[
@@ -183,20 +196,28 @@ class Settings(ServingSettings):
     evidence_deadline: Annotated[
         float, Field(ge=0, description="longest time for reading the logs of an ended attempt")
     ] = 60.0
-    events_after: Annotated[float, Field(ge=0, description="time pending after which a pod's Events are read")] = 5.0
+    events_after: Annotated[float, Field(ge=0, description="time pending after which the Events of a pod are read")] = (
+        5.0
+    )
 
     autoscaler: Annotated[
-        Literal["on", "off"], Field(description="whether it resizes jobs; if off, it only records decisions")
+        Literal["on", "off"],
+        Field(description="whether the autoscaler resizes jobs; if off, it only records what it would do"),
     ] = "off"
-    autoscaler_period: Annotated[float, Field(gt=0, description="time between two runs of the autoscaler")] = 30.0
+    autoscaler_period: Annotated[
+        float, Field(gt=0, description="time between two runs of the autoscaler, as upstream")
+    ] = 30.0
     autoscaler_freeze: Annotated[
-        float, Field(ge=0, description="time without autoscaling after any change of a job's size")
+        float,
+        Field(ge=0, description="time for which the autoscaler does not resize a job after any change of its size"),
     ] = 60.0
     autoscaler_max_load: Annotated[
-        float, Field(gt=0, le=1, description="share of the cluster's CPU and memory that pods may request")
+        float, Field(gt=0, le=1, description="share of the cluster's CPU and memory that pods may request, as upstream")
     ] = 0.97
 
-    log_format: Annotated[Literal["json", "text"], Field(description="json for programs, text for people")] = "json"
+    log_format: Annotated[
+        Literal["json", "text"], Field(description="format of log lines: json for programs, text for people")
+    ] = "json"
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="lowest severity that is logged")
     ] = "info"
@@ -227,7 +248,7 @@ class Settings(ServingSettings):
         return self
 
     def served_namespaces(self) -> NamespaceSet:
-        """Return the namespaces that jobgate serves, for every caller."""
+        """Return the namespaces that jobgate serves. A token can restrict its caller further."""
         return self.controller().served
 
     def policy(self) -> PodPolicy:
@@ -303,7 +324,7 @@ class Settings(ServingSettings):
             reserved_namespaces=self.reserved_namespaces,
             system_namespace=self.system_namespace,
             lease_ttl=self.lease_seconds,
-            lease_renew_every=self.lease_seconds / 5,
+            lease_renew_every=self.lease_seconds / 5,  # four renewals may fail before the lease expires
             request_timeout=self.request_timeout,
             stale_after=self.stale_after,
             autoscaler=AutoscalerSettings(

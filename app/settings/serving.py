@@ -24,7 +24,7 @@ class ServingSettings(BaseSettings):
     """The settings of the HTTP server. Times are in seconds and sizes in bytes, unless a description says otherwise."""
 
     host: Annotated[str, Field(description="address to serve on")] = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535, description="port to serve on; 0 chooses a free one")] = 8080
+    port: Annotated[int, Field(ge=0, le=65535, description="port to serve on; 0 chooses a free port")] = 8080
     server_url: Annotated[
         str | None,
         Field(description="URL at which pods reach this gateway; by default the address of this process"),
@@ -46,7 +46,7 @@ class ServingSettings(BaseSettings):
         int,
         Field(
             ge=1024,
-            description="bodies over 16 KiB held at once: 8 of the largest, which need 600 MiB when decoded",
+            description="total size of request bodies over 16 KiB at once: 8 of the largest, 600 MiB when decoded",
         ),
     ] = 24 * 1024 * 1024
     max_open: Annotated[
@@ -54,13 +54,15 @@ class ServingSettings(BaseSettings):
         Field(ge=1, description="most open streams, long polls and logs of a process; each needs 100 KiB"),
     ] = 5000
     max_open_per_token: Annotated[
-        int, Field(ge=1, description="most of these for one token: half, so that no token excludes the others")
+        int, Field(ge=1, description="most of these for one token: half, so that one token cannot exclude the others")
     ] = 2500
     max_open_logs: Annotated[
-        int, Field(ge=1, description="most of these that are logs: each uses one of 100 connections to the API server")
+        int,
+        Field(ge=1, description="most of these that are logs: each uses one of the 100 connections to the API server"),
     ] = 50
     max_header_bytes: Annotated[
-        int, Field(ge=8192, description="largest request line with headers; common proxies send at most 8 to 32 KiB")
+        int,
+        Field(ge=8192, description="largest size of request line and headers; common proxies send at most 8 to 32 KiB"),
     ] = 64 * 1024
     max_connections: Annotated[
         int,
@@ -68,7 +70,9 @@ class ServingSettings(BaseSettings):
     ] = 6000
     max_connections_per_address: Annotated[
         int,
-        Field(ge=1, description="most connections of one client address: half; behind a proxy, set it to the total"),
+        Field(
+            ge=1, description="most connections of one client address: half. Behind a proxy, set it to MAX_CONNECTIONS"
+        ),
     ] = 3000
     header_timeout: Annotated[
         float, Field(gt=0, description="longest time for headers; a working client sends them in one packet")
@@ -85,10 +89,14 @@ class ServingSettings(BaseSettings):
     ] = 60.0
     max_stall: Annotated[
         float,
-        Field(ge=0, description="CPU time of a callback above which it is logged as loop.stalled; 0 disables this"),
+        Field(ge=0, description="CPU time of a callback above which it is logged as loop.stalled; 0 disables it"),
     ] = 0.0
     drain_seconds: Annotated[
-        float, Field(ge=0, description="time of serving after SIGTERM, not ready, so that load balancers learn of it")
+        float,
+        Field(
+            ge=0,
+            description="time after SIGTERM in which it serves but is not ready, so that load balancers learn of it",
+        ),
     ] = 5.0
 
     def long_requests(self) -> LongRequestLimits:
@@ -107,8 +115,8 @@ class ServingSettings(BaseSettings):
         if not self.open_access:
             return ()
         bound = f"[{self.host}]" if ":" in self.host else self.host
-        told = urlsplit(self.server_url).netloc if self.server_url else bound
-        return (*LOOPBACK_HOSTS, bound, told, *self.allowed_hosts)
+        public = urlsplit(self.server_url).netloc if self.server_url else bound
+        return (*LOOPBACK_HOSTS, bound, public, *self.allowed_hosts)
 
     def server_limits(self) -> ServerLimits:
         return ServerLimits(
