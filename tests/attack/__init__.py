@@ -1,1 +1,1 @@
-"""Attacks on the HTTP server of a real gateway process, while a client that behaves keeps asking."""
+"""Attacks on the HTTP server of a real gateway process, while a well-behaved client polls it."""

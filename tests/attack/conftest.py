@@ -1,4 +1,4 @@
-"""A gateway process with few file descriptors and short limits of time, and a client that behaves."""
+"""A gateway process with few file descriptors and short time limits, and a well-behaved client."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

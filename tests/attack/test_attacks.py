@@ -1,4 +1,4 @@
-"""No client that is slow or hostile keeps the gateway from answering another one."""
+"""No slow or hostile client prevents the gateway from answering other clients."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ TYPE = "Content-Type: application/json"
 
 
 async def each(count: int, attack: Callable[[], Awaitable[int]]) -> Sequence[int]:
-    """Run so many attackers at once; the status that each was answered with."""
+    """Run this many attackers at once, and return the status of each answer."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_one(attack)) for _ in range(count)]
     return [task.result() for task in tasks]
@@ -34,7 +34,7 @@ async def _one(attack: Callable[[], Awaitable[int]]) -> int:
 
 
 async def trickle(connection: Connection, data: bytes, pause: float = 0.1) -> tuple[int, bytes]:
-    """Send byte for byte until the gateway answers."""
+    """Send one byte at a time until the gateway answers."""
     answer = asyncio.ensure_future(connection.answer())  # noqa: TID251 - awaited below
     for place in range(len(data)):
         if answer.done() or not await connection.send(data[place : place + 1]):
@@ -44,7 +44,7 @@ async def trickle(connection: Connection, data: bytes, pause: float = 0.1) -> tu
 
 
 async def flood(connection: Connection, piece: bytes, times: int) -> int:
-    """Send the piece again and again until the gateway takes no more; how many bytes went out."""
+    """Send the piece repeatedly until the gateway stops reading, and return the number of bytes sent."""
     sent = 0
     for _ in range(times):
         if not await connection.send(piece):
@@ -84,12 +84,12 @@ async def test_an_endless_header_is_answered_431_and_costs_little(victim: Victim
         bystander.notes.append(
             f"8 clients sent up to 125 MiB each: {sum(sent) >> 20} MiB went out, answers {set(answers)}"
         )
-        assert set(answers) <= {431, 0}  # 0: cut off, since it went on sending
+        assert set(answers) <= {431, 0}  # 0: disconnected, because it continued to send
         assert max(sent) < 32 * 2**20
         assert cpu < 10
 
 
-async def test_a_client_that_stops_reads_why_its_header_was_refused(victim: Victim) -> None:
+async def test_a_client_whose_header_is_refused_can_read_the_reason(victim: Victim) -> None:
     async with await victim.connect() as connection:
         await connection.send(request("GET", "/livez", "X-Large: " + "a" * 100_000))
         status, body = await connection.answer()
@@ -117,7 +117,7 @@ async def test_a_client_that_stops_reads_why_its_header_was_refused(victim: Vict
     ],
     ids=["fields", "target", "tls", "h2", "connect", "lengths", "smuggling", "bytes"],
 )
-async def test_what_is_no_request_is_answered_and_not_logged(
+async def test_bytes_that_are_no_request_are_answered_and_not_logged(
     sent: bytes, status: int, code: str, victim: Victim
 ) -> None:
     log = victim.log_bytes()
@@ -146,7 +146,7 @@ async def test_a_slow_body_is_answered_408(victim: Victim, prove: Prove) -> None
     assert "Traceback" not in victim.process.log.read_text()
 
 
-async def test_idle_connections_do_not_keep_others_out(victim: Victim, prove: Prove) -> None:
+async def test_idle_connections_do_not_exclude_other_clients(victim: Victim, prove: Prove) -> None:
     async with victim.polled("idle connections", prove) as bystander:
         held = [await victim.connect() for _ in range(2 * DESCRIPTORS)]
         await bystander.answered(20)
@@ -157,8 +157,8 @@ async def test_idle_connections_do_not_keep_others_out(victim: Victim, prove: Pr
                 pass
 
 
-async def test_without_descriptors_it_pauses_logs_once_and_goes_on(victim: Victim, prove: Prove) -> None:
-    """The limit is lowered below what is open, as a leak in some library would use it up."""
+async def test_without_file_descriptors_the_server_pauses_logs_once_and_continues(victim: Victim, prove: Prove) -> None:
+    """Lower the limit of descriptors below the number of open ones, as if a library leaked them."""
     pid, log = victim.process.pid, victim.log_bytes()
     async with await victim.connect() as stream, await victim.connect() as late:
         await stream.send(request("GET", "/api/v1/jobs/watch"))
@@ -233,7 +233,7 @@ async def test_pipelined_requests_are_answered_in_order_and_in_turn(victim: Vict
             assert statuses == [200, 404] * (count // 2)
             return count
 
-    # More than the server reads at once, so that it has to stop reading and go on.
+    # More than the server reads at once, so that it must pause and resume reading.
     padding = f"X-Padding: {'a' * 80}"
     sent = (request("GET", "/livez", padding) + request("GET", "/nowhere", padding)) * (count // 2)
     assert len(sent) > 96 * 1024
@@ -265,7 +265,7 @@ async def test_endless_framing_of_a_body_is_refused(framing: bytes, victim: Vict
         assert sent < 32 * 2**20
 
 
-async def test_a_body_that_nobody_reads_ends_with_its_connection(victim: Victim, prove: Prove) -> None:
+async def test_a_body_that_is_not_read_ends_with_its_connection(victim: Victim, prove: Prove) -> None:
     async with victim.polled("unread body", prove) as bystander, await victim.connect() as connection:
         await connection.send(request("POST", "/nowhere", "Transfer-Encoding: chunked", length=False))
         assert (await connection.answer())[0] == 404
@@ -274,7 +274,7 @@ async def test_a_body_that_nobody_reads_ends_with_its_connection(victim: Victim,
         assert sent < 32 * 2**20
 
 
-async def test_a_client_that_never_reads_is_cut_off(victim: Victim, prove: Prove) -> None:
+async def test_a_client_that_never_reads_is_disconnected(victim: Victim, prove: Prove) -> None:
     async with victim.polled("no reading", prove) as bystander, await victim.connect() as connection:
         connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
         requests = request("GET", "/openapi.json") * 200
@@ -285,7 +285,7 @@ async def test_a_client_that_never_reads_is_cut_off(victim: Victim, prove: Prove
         bystander.notes.append(f"cut off after {time.monotonic() - began:.1f} s")
 
 
-async def test_a_disconnect_within_a_body_leaves_no_trace_in_the_log(victim: Victim, prove: Prove) -> None:
+async def test_a_disconnect_within_a_body_logs_nothing(victim: Victim, prove: Prove) -> None:
     async with victim.polled("disconnects", prove) as bystander:
         for path in (jobs_path(), DRY_RUN, jobs_path("team", "a", "pause"), "/api/v1/namespaces/team/samplesets"):
             for _ in range(5):
@@ -297,8 +297,8 @@ async def test_a_disconnect_within_a_body_leaves_no_trace_in_the_log(victim: Vic
     assert "Traceback" not in victim.process.log.read_text()
 
 
-async def test_the_process_stayed_small(victim: Victim, prove: Prove) -> None:
-    """Runs last: what all attacks above together cost."""
+async def test_the_memory_of_the_process_stayed_small(victim: Victim, prove: Prove) -> None:
+    """This test runs last, so it measures all attacks above."""
     prove(f"attack: all: gateway peak {victim.peak_bytes() >> 20} MiB")
     assert victim.peak_bytes() < 400 * 2**20
     assert Path(f"/proc/{victim.process.pid}").exists()

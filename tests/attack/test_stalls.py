@@ -1,4 +1,4 @@
-"""No body holds the event loop: the watchdog of a gateway process stays silent while hostile and large bodies come."""
+"""No request body blocks the event loop: a gateway reports no stall while it receives large and hostile bodies."""
 
 import asyncio
 import json
@@ -22,8 +22,8 @@ from tests.support.samples import path as samples_path
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(280)]
 
 GOAL = 0.05  # seconds of CPU time that one callback may take on an idle machine
-LIMIT = 2 * GOAL  # where cores and their caches are shared, the same work takes up to twice the CPU time
-# What a request leaves to the loop takes less than 10 ms; the rest is for machines under load.
+LIMIT = 2 * GOAL  # on shared cores with shared caches, the same work takes up to twice the CPU time
+# The part of a request that runs in the event loop takes less than 10 ms; the rest is a margin for a loaded machine.
 STRICT_LIMIT = 0.03
 SIZE = 3 * 1024 * 1024
 PATCH = "Content-Type: application/merge-patch+json"
@@ -86,7 +86,7 @@ async def send(victim: Victim, path: str, content_type: str, body: bytes) -> int
 
 
 @pytest.mark.parametrize("name", BODIES)
-async def test_no_body_holds_the_loop(name: str, watched: Victim, prove: Callable[[str], None]) -> None:
+async def test_no_body_blocks_the_event_loop(name: str, watched: Victim, prove: Callable[[str], None]) -> None:
     content_type, body = BODIES[name]
     samples = "/api/v1/namespaces/team/samplesets"
     log = watched.log_bytes()
@@ -98,7 +98,7 @@ async def test_no_body_holds_the_loop(name: str, watched: Victim, prove: Callabl
 
 
 def many_arguments(name: str) -> bytes:
-    """A manifest of the most values: it is small enough for a pod and takes longest to validate."""
+    """Return the manifest with the most values that fits into a pod: it takes longest to validate."""
     document = manifest(name)
     document["spec"]["replicaSpecs"][0]["template"]["spec"]["containers"][0]["args"] = ["x"] * 90_000
     return json.dumps(document).encode()
@@ -118,7 +118,7 @@ def many_annotations(resource: str, name: str) -> bytes:
 WIDE = json.dumps({f"k{number}": "v" for number in range(9900)}).encode()
 WIDE_SPEC = b'{"spec": %b}' % WIDE
 ONE_LABEL = b'{"metadata": {"labels": {"a": "b"}}}'
-# The NUL at the end has the slow reader look at each value; the last element is the token's place.
+# The NUL at the end makes the slow reader check each value. The last element is replaced by the token.
 PROFILINGS = b'{"a": [' + b"1," * 30_000 + b'"\\u0000"]}'
 
 
@@ -137,10 +137,10 @@ async def sent(victim: Victim, method: str, path: str, *headers: str, body: byte
         return (await connection.answer())[0]
 
 
-async def test_no_write_route_holds_the_loop(
+async def test_no_write_route_blocks_the_event_loop(
     postgres_server_url: str, database_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Each route with the body that takes it longest, one after another, so that a report tells which one it was."""
+    """Send each route the body that takes it longest, one after another, so that a report identifies the route."""
     directory = tmp_path_factory.mktemp("strict")
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
@@ -151,14 +151,16 @@ async def test_no_write_route_holds_the_loop(
             log = victim.log_bytes()
             status = await sent(victim, method, target, *headers, body=body)
             assert status == expected, (method, target, status)
-            assert await sent(victim, "GET", "/livez", body=b"") == 200  # by then the report is written
+            assert (
+                await sent(victim, "GET", "/livez", body=b"") == 200
+            )  # the report has been written before this answer
             if b"loop.stalled" in victim.log_since(log):
                 stalled.append(f"{method} {target}, {len(body)} bytes: {stalls(victim.log_since(log))}")
         assert not stalled, "\n".join(stalled)
 
 
 async def write_requests(victim: Victim, url: str) -> list[tuple[str, str, tuple[str, ...], bytes, int]]:
-    """Method, path, headers, body and expected status."""
+    """Return method, path, headers, body and expected status of each request."""
     job, pausable = jobs_path("team", "edited"), jobs_path("team", "pausable", "pause")
     await submitted(victim, jobs_path(), many_arguments("edited"))
     await submitted(victim, jobs_path(), json.dumps(manifest("pausable")).encode())
@@ -190,7 +192,7 @@ async def write_requests(victim: Victim, url: str) -> list[tuple[str, str, tuple
     return requests
 
 
-async def test_the_first_request_of_each_route_holds_the_loop_no_longer(watched: Victim) -> None:
+async def test_the_first_request_of_each_route_does_not_block_the_event_loop(watched: Victim) -> None:
     log = watched.log_bytes()
     for path in ("/openapi.json", "/api/v1/kinds", "/api/v1/jobs", "/metrics", "/nowhere"):
         async with await watched.connect() as connection:
@@ -200,6 +202,6 @@ async def test_the_first_request_of_each_route_holds_the_loop_no_longer(watched:
 
 
 def stalls(log: bytes) -> str:
-    """The reports of the watchdog, for people."""
+    """Return the reported stalls as text."""
     events = [json.loads(line) for line in log.splitlines() if b"loop.stalled" in line]
     return "\n".join(f"{event['seconds']} s: {event['callback']}\n{event['exception']}" for event in events)

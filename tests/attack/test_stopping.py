@@ -1,4 +1,4 @@
-"""SIGTERM takes no request away: readiness ends first, then the listener, then open requests."""
+"""After SIGTERM, readiness ends first, then the listener, then open requests, and no request is lost."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from tests.support.raw_http import PATIENCE, request
 READY = request("GET", "/readyz", "Connection: close")
 
 
-async def test_requests_are_served_while_load_balancers_learn(
+async def test_requests_are_served_while_the_process_drains(
     database_url: str, tmp_path: Path, prove: Callable[[str], None]
 ) -> None:
     statuses = []

@@ -1,4 +1,4 @@
-"""The process under attack, and the client whose answers must keep coming."""
+"""The gateway process under attack, and the client that must keep receiving answers."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ DESCRIPTORS = 256
 HEADER_SECONDS = 2.0
 BODY_SECONDS = 3.0
 SEND_SECONDS = 3.0
-LOG_BYTES = 64 * 1024  # that no attack may exceed
+LOG_BYTES = 64 * 1024  # the most that an attack may log
 LIMITS = {
     "JOBGATE_ROLE": "api",
     "JOBGATE_HEADER_TIMEOUT": str(HEADER_SECONDS),
@@ -37,7 +37,7 @@ class Victim:
         return await Connection.open(self.address, source=source)
 
     def cpu_seconds(self) -> float:
-        """CPU time that the process has used."""
+        """The CPU time of the process so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -53,7 +53,7 @@ class Victim:
 
     @asynccontextmanager
     async def polled(self, name: str, prove: Callable[[str], None]) -> AsyncIterator["Bystander"]:
-        """Attack within the block; a client polls all the while, and the report says what it saw."""
+        """Poll the gateway during the block, which attacks it, and yield the report of the polling client."""
         bystander = Bystander(self)
         cpu, log, began = self.cpu_seconds(), self.log_bytes(), time.monotonic()
         async with asyncio.TaskGroup() as group:
@@ -103,7 +103,7 @@ class Bystander:
             await asyncio.sleep(0.02)
 
     async def answered(self, more: int) -> None:
-        """Wait for that many more answers, or for a failure."""
+        """Wait for this many more answers, or for a failure."""
         wanted = len(self.seconds) + more
         async with asyncio.timeout(PATIENCE):
             while len(self.seconds) < wanted and not self.failures:

@@ -1,1 +1,1 @@
-"""The gateway as a process among others that die, freeze and lie: nothing accepted is lost, nothing is done twice."""
+"""Crashes and freezes of the gateway and of the parts around it: no job is lost, and nothing is done twice."""

@@ -1,4 +1,4 @@
-"""A cluster with a node for the gateways that these tests kill, and a session's client of it."""
+"""A cluster with a node for the gateways that these tests kill, and a client of it."""
 
 import os
 import secrets

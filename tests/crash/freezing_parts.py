@@ -1,4 +1,4 @@
-"""Parts that freeze: each with two databases, the kubeconfigs for two stacks of gateways, and a way to freeze it."""
+"""The parts that the tests freeze, each with the databases and kubeconfigs of two stacks of gateways."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -27,10 +27,12 @@ Freeze = Callable[[int], AbstractAsyncContextManager[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """`freeze` gets the number of the freeze. `blinds` says that gateways turn stale, others become unready.
+    """A part that can freeze. In each pair, the first item is for the stack of one gateway, the second for that of two.
 
-    The first of each pair is for the stack of one gateway, the second for that of two. `direct_urls` lead to the
-    databases past whatever freezes.
+    Args:
+        direct_urls: URLs of the databases that bypass the frozen part.
+        freeze: freezes the part during a block. Its argument is the number of the freeze.
+        blinds: whether a freeze makes statuses stale; otherwise it makes gateways unready.
     """
 
     cluster: Cluster
@@ -54,7 +56,7 @@ async def _databases(directory: Path) -> AsyncIterator[tuple[EmbeddedPostgres, l
 
 @asynccontextmanager
 async def _in_a_thread(context: AbstractContextManager[object]) -> AsyncIterator[None]:
-    """Enter and leave a context that runs an event loop of its own."""
+    """Enter and leave the context in a thread, because it runs its own event loop."""
     await asyncio.to_thread(context.__enter__)
     try:
         yield
@@ -70,7 +72,7 @@ async def _stopped(pid: int) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _losing(proxies: Sequence[TcpProxy], number: int) -> AsyncIterator[None]:
-    """Each stack loses the other direction, and each direction is lost by turns."""
+    """Drop all bytes of one direction: another one for each stack, and alternating with each freeze."""
     directions = list(Direction)
     async with AsyncExitStack() as stack:
         for place, proxy in enumerate(proxies):
@@ -80,7 +82,7 @@ async def _losing(proxies: Sequence[TcpProxy], number: int) -> AsyncIterator[Non
 
 @asynccontextmanager
 async def postgres(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
-    """All processes of PostgreSQL are stopped."""
+    """A freeze stops all processes of PostgreSQL."""
     async with _databases(directory / "postgres") as (server, urls):
         assert server.pid is not None
         yield _scene(cluster, urls, freeze=lambda _: _stopped(server.pid or 0))
@@ -88,14 +90,14 @@ async def postgres(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
 
 @asynccontextmanager
 async def disk(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
-    """Every commit of PostgreSQL that writes waits; reads are answered."""
+    """A freeze blocks all commits of PostgreSQL that write. Reads continue."""
     async with _databases(directory / "postgres") as (server, urls):
         yield _scene(cluster, urls, freeze=lambda _: writes_hang(server.url))
 
 
 @asynccontextmanager
 async def api_server(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
-    """The API server is stopped: its port takes connections and answers nothing."""
+    """A freeze stops the API server: its port accepts connections and does not answer."""
     async with _databases(directory / "postgres") as (_, urls):
         if cluster.real:
             pid_file = cluster.kubeconfig.with_name("apiserver.pid")
@@ -115,7 +117,7 @@ async def api_server(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
 
 @asynccontextmanager
 async def network_to_postgres(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
-    """What gateways say to PostgreSQL, or what it says to them, is lost without a word."""
+    """A freeze silently drops the bytes to PostgreSQL, or those from it."""
     async with _databases(directory / "postgres") as (server, urls), AsyncExitStack() as stack:
         connect = partial(asyncio.open_unix_connection, str(server.socket))
         proxies = [await stack.enter_async_context(tcp_proxy(connect)) for _ in urls]
@@ -131,7 +133,7 @@ async def network_to_postgres(cluster: Cluster, directory: Path) -> AsyncIterato
 
 @asynccontextmanager
 async def network_to_cluster(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
-    """What gateways say to the API server, or what it says to them, is lost without a word."""
+    """A freeze silently drops the bytes to the API server, or those from it."""
     async with _databases(directory / "postgres") as (_, urls), AsyncExitStack() as stack:
         target = urlsplit(cluster.url)
         connect = partial(asyncio.open_connection, target.hostname, target.port)
@@ -163,7 +165,7 @@ def _through(url: str, proxy: TcpProxy) -> str:
 
 
 def _leading_to(proxy: TcpProxy, cluster: Cluster, path: Path) -> Path:
-    """The gateway's kubeconfig with the proxy's port: the certificate is the server's own, and names the address."""
+    """Write the kubeconfig of the gateway with the port of the proxy. The server's certificate is valid there, too."""
     document = yaml.safe_load(as_gateway(cluster.kubeconfig).read_text())
     for each in document["clusters"]:
         parts = urlsplit(each["cluster"]["server"])

@@ -1,4 +1,4 @@
-"""What must be true at the end, read from Postgres and from the cluster with no help from the program."""
+"""Checks of the final state, read from Postgres and from the cluster without jobgate's own code."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -24,23 +24,23 @@ UNION ALL SELECT 'the feed', type, '', 'not numbered' FROM job_events WHERE seq 
 
 
 class Ledger:
-    """Checks of one database."""
+    """Checks one database."""
 
     def __init__(self, connection: Any) -> None:
         self._db = connection
 
     async def settled(self, *names: str) -> None:
-        """Wait until the controller has nothing left to do for any job, or for these."""
+        """Wait until the controller has nothing left to do, for all jobs or for these."""
         rows: Sequence[Any] = ()
         try:
             async with asyncio.timeout(SETTLED):
                 while rows := await self._db.fetch(_UNSETTLED, names or None):
                     await asyncio.sleep(0.2)
         except TimeoutError:
-            raise AssertionError(f"not at rest: {[dict(row) for row in rows]}") from None
+            raise AssertionError(f"the controller is not done: {[dict(row) for row in rows]}") from None
 
     async def check(self, stories: Sequence[Story], pods: PodWatcher, api: KubeClient, namespace: str) -> None:
-        """Every story as told, each job once and whole."""
+        """Require that each story ended as expected, with one complete job."""
         await self._check_jobs(stories)
         await self._check_feed()
         left = await objects_by_job(api, namespace)
@@ -65,19 +65,19 @@ class Ledger:
         assert row["n"] == row["seqs"] == row["span"], dict(row)
 
     async def check_history(self, uid: str) -> None:
-        """Dense, without a line twice, and ending where the job stands."""
+        """Require that the history has no gaps and no duplicates, and ends with the phase of the job."""
         async with self._db.transaction(isolation="repeatable_read", readonly=True):
             job = await self._db.fetchrow("SELECT name, phase, history_count FROM jobs WHERE uid = $1", UUID(uid))
             rows = await self._db.fetch("SELECT * FROM status_history WHERE job_uid = $1 ORDER BY seq", UUID(uid))
-        told = [f"{r['seq']} {r['phase']} {r['reason']} {r['task']}-{r['rank']}/{r['attempt']}" for r in rows]
-        assert [row["seq"] for row in rows] == list(range(1, job["history_count"] + 1)), told
+        shown = [f"{r['seq']} {r['phase']} {r['reason']} {r['task']}-{r['rank']}/{r['attempt']}" for r in rows]
+        assert [row["seq"] for row in rows] == list(range(1, job["history_count"] + 1)), shown
         lines = [(row["phase"], row["reason"]) for row in rows if row["task"] is None]
-        assert all(one != next_ for one, next_ in pairwise(lines)), told
+        assert all(one != next_ for one, next_ in pairwise(lines)), shown
         replicas = [
             (row["reason"], row["task"], row["rank"], row["attempt"]) for row in rows if row["task"] is not None
         ]
-        assert len(set(replicas)) == len(replicas), told
-        assert lines[-1][0] == job["phase"], told
+        assert len(set(replicas)) == len(replicas), shown
+        assert lines[-1][0] == job["phase"], shown
 
     async def _check_attempts(self, story: Story, pods: PodWatcher) -> None:
         uid = UUID(story.uid)
@@ -121,7 +121,7 @@ def _check_objects(story: Story, left: Sequence[Mapping[str, Any]]) -> None:
 
 
 async def objects_by_job(api: KubeClient, namespace: str) -> dict[str, list[dict[str, Any]]]:
-    """Everything in the namespace that carries a job's label."""
+    """Return all objects of the namespace that have a job's label, by the uid of the job."""
     found: dict[str, list[dict[str, Any]]] = {}
     for resource, kind in (("pods", "Pod"), ("services", "Service"), ("configmaps", "ConfigMap")):
         page = (await api.get(f"/api/v1/namespaces/{namespace}/{resource}", labelSelector="jobgate.dev/job-uid")).ok()

@@ -1,4 +1,4 @@
-"""The test's own eyes: every pod uid that a namespace ever showed for an attempt, by a raw watch in a thread."""
+"""An independent record of all pod uids of each attempt in a namespace, from a raw watch in a thread."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ class Attempt(NamedTuple):
 
 
 class PodWatcher:
-    """Follows from one list on without a gap: a watch that cannot be resumed is a failure of the proof."""
+    """Watches the pods of a namespace without a gap, from one list on. A watch that cannot resume fails the test."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._cluster = cluster
@@ -50,7 +50,7 @@ class PodWatcher:
         return {attempt: uids for attempt, uids in self.uids.items() if len(uids) > 1}
 
     def attempts(self, job: str) -> dict[tuple[str, int], int]:
-        """How many attempts of each rank had a pod."""
+        """Return the number of attempts of each rank that had a pod."""
         counted: dict[tuple[str, int], int] = defaultdict(int)
         for attempt in self.uids:
             if attempt.job == job:
@@ -58,7 +58,7 @@ class PodWatcher:
         return counted
 
     async def until_seen(self, job: str, wanted: Mapping[tuple[str, int], int]) -> None:
-        """Wait until as many attempts of each rank had a pod: this watch may be behind whoever told of the job."""
+        """Wait until this many attempts of each rank had a pod: the watch can be behind the status of the job."""
         try:
             async with asyncio.timeout(SEEN_WITHIN):
                 while self.attempts(job) != wanted:
@@ -95,7 +95,7 @@ class PodWatcher:
             while True:
                 try:
                     await self._watch(api)
-                except (aiohttp.ClientError, TimeoutError):  # going on from the same version has no gap
+                except (aiohttp.ClientError, TimeoutError):  # resuming from the same version leaves no gap
                     await asyncio.sleep(0.1)
 
     async def _watch(self, api: Any) -> None:
@@ -103,7 +103,7 @@ class PodWatcher:
         async with api.watch(self._pods, resourceVersion=self._version, **options) as watch:
             async for line in watch.response.content:
                 if not line.endswith(b"\n"):
-                    return  # cut inside an event, which the next watch tells again
+                    return  # the connection ended inside an event, which the next watch repeats
                 event = Watched.read(line)
                 assert event.type in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"), line
                 self._version = event.object["metadata"]["resourceVersion"]

@@ -1,7 +1,7 @@
-"""Nodes whose pods are runtime servers inside of the test: they speak the protocol, do nothing, and count.
+"""Nodes whose pods are runtime servers inside the test process: they implement the protocol and count their jobs.
 
-StatefulSets, claims and scheduling are the cluster's own. What of it is a kubelet's is done here: a pod that is
-scheduled to one of these nodes runs at an address of its own, and one that is deleted goes.
+The cluster provides StatefulSets, claims and scheduling. This module replaces the kubelet: it runs each pod that is
+scheduled to one of these nodes at its own address, and removes deleted pods.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from tests.support.kube import KubeClient
 PORT = 7716
 SET_UID = "jobgate.dev/sample-set-uid"
 BUSY = 0.3  # seconds that a job takes
-BROKEN = "broken"  # in the options of a job that is to fail
+BROKEN = "broken"  # a job whose options contain this fails
 SIZE = "1048576"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _LOOK = 0.1
@@ -30,7 +30,7 @@ _WITHIN = 280.0
 
 
 class Upload(NamedTuple):
-    """A job as one incarnation of a server was given it."""
+    """A job that was posted to a server, with the incarnation of the server."""
 
     set_name: str
     pod_uid: str
@@ -41,7 +41,7 @@ class Upload(NamedTuple):
 
 @dataclass
 class Server:
-    """One pod's. What it was given is lost with the pod."""
+    """The server of one pod. Its jobs are lost with the pod."""
 
     pod: Mapping[str, Any]
     address: str
@@ -103,7 +103,7 @@ class Server:
 
 @dataclass
 class RuntimeNodes:
-    """Whatever pod of the namespace belongs to a SampleSet; `servers` are those that run, by pod uid."""
+    """Runs the pods of all SampleSets of a namespace. `servers` are the running servers by pod uid."""
 
     api: KubeClient
     namespace: str
@@ -115,17 +115,17 @@ class RuntimeNodes:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What of a set's spec leads its servers here."""
+        """The fields of a spec that place the servers of a set on these nodes."""
         term = {"matchExpressions": [{"key": "crash-nodes", "operator": "In", "values": [self.namespace]}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
         return {"nodeAffinity": required, "tolerations": [{"operator": "Exists"}]}
 
     def jobs_of(self, set_name: str, kind: str) -> set[str]:
-        """The names under which the set's servers were given jobs of the kind."""
+        """Return the names of the jobs of this kind that were posted to the servers of the set."""
         return {upload.job for upload in self.uploads if (upload.set_name, upload.kind) == (set_name, kind)}
 
     async def until_given(self, kind: str) -> None:
-        """Until some server has a job of the kind."""
+        """Wait until a server has a job of this kind."""
         async with asyncio.timeout(_WITHIN):
             while not any(upload.kind == kind for upload in self.uploads):
                 await asyncio.sleep(0.02)
@@ -146,7 +146,7 @@ class RuntimeNodes:
             await self.api.delete(f"{_LEASES}/{name}")
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run the nodes until cancelled."""
         beaten = asyncio.get_running_loop().time()
         while True:
             if asyncio.get_running_loop().time() > beaten + _BEAT:
@@ -239,7 +239,7 @@ async def runtime_nodes(api: KubeClient, namespace: str, count: int = 2) -> Asyn
 
 
 async def volume_secret(api: KubeClient, namespace: str, **keys: str) -> str:
-    """A Secret of a volume that nothing mounts, and its name."""
+    """Create the Secret of a volume that is never mounted, and return its name."""
     data = {"name": "vol", "storage": "s3", "metaurl": "redis://nowhere/1", "bucket": "https://nowhere", **keys}
     secret = {"metadata": {"name": "volume"}, "stringData": data}
     (await api.post(f"/api/v1/namespaces/{namespace}/secrets", json.loads(json.dumps(secret)))).ok()

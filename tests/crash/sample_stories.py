@@ -1,4 +1,4 @@
-"""SampleSets and SampleJobs with a story, and what must be true of them at the end, whatever dies meanwhile."""
+"""Stories of SampleSets and SampleJobs, and the checks of their final state after crashes."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ _API = "batch.paddlepaddle.org/v1alpha1"
 
 @dataclass(slots=True, kw_only=True)
 class SampleClient:
-    """A patient one: what is not answered is asked again."""
+    """A client that repeats each request until it is answered."""
 
     http: httpx2.AsyncClient
     api: KubeClient
@@ -51,7 +51,7 @@ class SampleClient:
         assert answer.status_code < 300, answer.text
 
     async def delete(self, resource: str, name: str) -> None:
-        """And wait until nothing is left of it."""
+        """Delete the object, and wait until nothing is left of it."""
         path = self.path(resource, name)
         answer = await insist(self.http, "DELETE", path)
         assert answer.status_code < 300, answer.text
@@ -99,7 +99,7 @@ class SampleClient:
 
 @dataclass(slots=True, kw_only=True)
 class SampleStory:
-    """`syncs` are how many different syncs the set's servers are given, its SampleJobs' included."""
+    """`syncs` is the number of different syncs that the servers of the set receive, including those of SampleJobs."""
 
     name: str
     drive: Callable[[SampleClient, "SampleStory"], Awaitable[None]]
@@ -119,7 +119,7 @@ class SampleStory:
 
 
 def lives(name: str) -> SampleStory:
-    """Syncs, is warmed up, scaled, cleared, and deleted."""
+    """The set is synced, warmed up, scaled, cleared and deleted."""
 
     async def drive(client: SampleClient, story: SampleStory) -> None:
         await story.begin(client)
@@ -139,7 +139,7 @@ def lives(name: str) -> SampleStory:
 
 
 def mends(name: str) -> SampleStory:
-    """Its sync fails, and goes well from another source; so does a SampleJob's."""
+    """The sync of the set fails, and succeeds from another source. So does the sync of a SampleJob."""
 
     async def drive(client: SampleClient, story: SampleStory) -> None:
         await story.begin(client, BROKEN)
@@ -161,7 +161,7 @@ def mends(name: str) -> SampleStory:
 
 
 def is_dropped(name: str) -> SampleStory:
-    """Is deleted as soon as its servers have come up."""
+    """The set is deleted as soon as its servers are running."""
 
     async def drive(client: SampleClient, story: SampleStory) -> None:
         await story.begin(client, partitions=2)
@@ -172,24 +172,24 @@ def is_dropped(name: str) -> SampleStory:
 
 
 class SampleLedger:
-    """Checks of one database, of the cluster, and of what the servers were given."""
+    """Checks one database, the cluster, and the jobs that the servers received."""
 
     def __init__(self, connection: Any) -> None:
         self._db = connection
 
     async def end_lease(self) -> None:
-        """Of a process that is dead: what it would take to wait for it proves nothing."""
+        """End the lease of a killed process. Waiting for its expiry would prove nothing more."""
         await self._db.execute("UPDATE leases SET expires_at = clock_timestamp()")
 
     async def until_held(self, pid: int) -> int:
-        """The epoch in which this process has the lease, once it has."""
+        """Wait until this process holds the lease, and return its epoch."""
         async with asyncio.timeout(DEADLINE):
             while not (lease := await self._db.fetchrow(_LEASE)) or f"-{pid}-" not in lease["holder"]:
                 await asyncio.sleep(0.05)
         return int(lease["epoch"])
 
     async def settled(self) -> None:
-        """Wait until nothing that people asked for is left to be looked at."""
+        """Wait until the controller has reconciled all intent."""
         async with asyncio.timeout(DEADLINE):
             while await self._db.fetch("SELECT 1 FROM samples WHERE intent_at IS NOT NULL"):
                 await asyncio.sleep(0.1)
@@ -205,7 +205,7 @@ class SampleLedger:
         await check_cluster(nodes.api, nodes.namespace)
 
     async def _check_rows(self, stories: list[SampleStory]) -> None:
-        """Every set and job that was accepted once, and in its end."""
+        """Require that each accepted set and job is stored once, in its final phase."""
         rows = await self._db.fetch("SELECT kind, name, phase, gone_at IS NOT NULL AS gone FROM samples")
         found = Counter((row["kind"], row["name"], "gone" if row["gone"] else row["phase"]) for row in rows)
         wanted = Counter(("SampleSet", story.name, "gone") for story in stories)
@@ -233,7 +233,7 @@ class SampleLedger:
         assert sample["gone_at"] is not None or all(one != next_ for one, next_ in pairwise(lines)), told
 
     async def _check_secrets(self) -> None:
-        """No key is anywhere in what is kept."""
+        """Require that no table contains a key of the volume."""
         for table in ("samples", "sample_history", "sample_events", "job_events", "idempotency_keys"):
             for row in await self._db.fetch(f"SELECT t::text AS text FROM {table} AS t"):
                 assert ACCESS not in row["text"], row
@@ -254,7 +254,7 @@ def _check_uploads(stories: list[SampleStory], nodes: RuntimeNodes) -> None:
 
 
 async def check_cluster(api: KubeClient, namespace: str) -> None:
-    """Nothing is left of any set."""
+    """Require that the cluster has no objects of any set."""
     places = [f"/api/v1/namespaces/{namespace}/{kind}" for kind in ("pods", "services", "persistentvolumeclaims")]
     places += [f"/api/v1/namespaces/{namespace}/secrets", f"/apis/apps/v1/namespaces/{namespace}/statefulsets"]
     for place in places:

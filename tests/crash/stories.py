@@ -1,4 +1,4 @@
-"""Jobs with a story: what is submitted, what a client then does to it, and how it must end whatever dies meanwhile."""
+"""Stories of jobs: a manifest, the requests of a client while it runs, and the expected end after crashes."""
 
 import asyncio
 import secrets
@@ -13,13 +13,13 @@ from tests.support.gateway_process import insist
 from tests.support.kube import KubeClient
 
 LAST_WORDS = "these are my last words"
-DEADLINE = 600.0  # a story begun early lives through all the kills that come after
+DEADLINE = 600.0  # a story that starts early lasts through all later kills
 FOREVER = "exec sleep 600"
 
 
 @dataclass(slots=True, kw_only=True)
 class Client:
-    """A patient one: what is not answered is asked again."""
+    """A client that repeats each request until it is answered."""
 
     http: httpx2.AsyncClient
     api: KubeClient
@@ -29,7 +29,7 @@ class Client:
         return "/".join([f"/api/v1/namespaces/{self.namespace}/jobs", name, *more])
 
     async def submit(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """A submission under one idempotency key, however often it must be sent."""
+        """Submit the job with one idempotency key, repeatedly until it is answered."""
         key = {"Idempotency-Key": secrets.token_hex(8)}
         path = f"/api/v1/namespaces/{self.namespace}/jobs"
         answer = await insist(self.http, "POST", path, json=manifest, headers=key)
@@ -38,19 +38,19 @@ class Client:
         return job
 
     async def act(self, method: str, name: str, *action: str) -> None:
-        """Ask until there is an answer; the job may have ended since an ask whose answer was lost."""
+        """Repeat the request until it is answered. The job may have ended by an earlier one whose answer was lost."""
         answer = await insist(self.http, method, self.path(name, *action))
         ended = answer.status_code == 409 and answer.json()["code"] == "AlreadyFinished"
         assert answer.status_code < 300 or ended, answer.text
 
     async def scale(self, name: str, replicas: int) -> None:
-        """Ask for another size, and wait until it is reached."""
+        """Request another size, and wait until it is reached."""
         answer = await insist(self.http, "POST", self.path(name, "scale"), json={"replicas": replicas})
         assert answer.status_code < 300, answer.text
         await self.scaled(name, replicas)
 
     async def scaled(self, name: str, replicas: int) -> list[dict[str, Any]]:
-        """Wait until the last size that somebody asked for is this one, and reached; all records."""
+        """Wait until the last requested size is this one and is reached. Return all scale records."""
         records: list[dict[str, Any]] = []
         try:
             async with asyncio.timeout(DEADLINE):
@@ -81,7 +81,7 @@ class Client:
 
 @dataclass(slots=True, kw_only=True)
 class Story:
-    """`attempts` is how many each rank must have, exactly; a story that `is_deleted` leaves nothing behind."""
+    """A job and its expected end. `attempts` is the exact number of attempts of each rank."""
 
     name: str
     manifest: dict[str, Any]
@@ -121,18 +121,18 @@ def generic_job(name: str, *tasks: dict[str, Any], **spec: Any) -> dict[str, Any
 
 
 async def _only_wait(_: Client, __: str) -> None:
-    """The job needs nobody."""
+    """Do nothing while the job runs."""
 
 
 def serves(name: str, _: Path) -> Story:
-    """Succeeds, with a Service for each replica."""
+    """The job succeeds. It has a Service for each replica."""
     manifest = generic_job(name, task("worker", "echo served", replicas=2), service={"ports": [{"port": 2222}]})
     attempts = {("worker", 0): 1, ("worker", 1): 1}
     return Story(name=name, manifest=manifest, phase="Succeeded", attempts=attempts, drive=_only_wait)
 
 
 def recovers(name: str, directory: Path) -> Story:
-    """Fails once, is restarted, succeeds."""
+    """The job fails once, is restarted and succeeds."""
     mark = directory / name
     script = f"test -e {mark} && exit 0; touch {mark}; echo {LAST_WORDS}; exit 3"
     manifest = generic_job(name, task("worker", script, policy="OnFailure", limit=1))
@@ -147,7 +147,7 @@ def recovers(name: str, directory: Path) -> Story:
 
 
 def pauses(name: str, _: Path) -> Story:
-    """Is paused while it runs, and ends once it is resumed."""
+    """The job is paused while it runs, and ends after it is resumed."""
     resume = [{"type": "worker", "command": ["sh", "-c", "exit 0"]}]
     mode = {"pause": {"enabled": False, "resumeSpecs": resume}}
     manifest = generic_job(name, task("worker", FOREVER), runMode=mode)
@@ -162,7 +162,7 @@ def pauses(name: str, _: Path) -> Story:
 
 
 def cancels(name: str, _: Path) -> Story:
-    """Is cancelled while it runs."""
+    """The job is cancelled while it runs."""
 
     async def drive(client: Client, name: str) -> None:
         await client.until(name, "Running")
@@ -174,7 +174,7 @@ def cancels(name: str, _: Path) -> Story:
 
 
 def deletes(name: str, _: Path) -> Story:
-    """Is deleted as soon as it has begun: no pod of it may be left, even one that was on its way."""
+    """The job is deleted as soon as it has started. No pod is left, not even one whose create was in progress."""
 
     async def drive(client: Client, name: str) -> None:
         await client.until(name, "Creating", "Pending", "Running")
@@ -194,7 +194,7 @@ def deletes(name: str, _: Path) -> Story:
 
 
 def cleans(name: str, _: Path) -> Story:
-    """Succeeds by one replica's success; the others are stopped, and all pods removed."""
+    """The job succeeds with the success of one replica. The other replicas are stopped, and all pods cleaned up."""
     tasks = task("main", "exit 0"), task("helper", FOREVER)
     manifest = generic_job(name, *tasks, cleanUpPolicy="All", successRules=[{"main": [0]}])
     attempts = {("main", 0): 1, ("helper", 0): 1}
@@ -210,7 +210,7 @@ def cleans(name: str, _: Path) -> Story:
 
 
 def is_disrupted(name: str, directory: Path) -> Story:
-    """Somebody else deletes its pod: it is replaced, and no restart is charged."""
+    """Another client deletes the pod. It is replaced, which does not count as a restart."""
     mark = directory / name
     manifest = generic_job(name, task("worker", f"test -e {mark} && exit 0; touch {mark}; {FOREVER}"))
 
@@ -223,7 +223,7 @@ def is_disrupted(name: str, directory: Path) -> Story:
 
 
 def di_job(name: str, workers: int) -> dict[str, Any]:
-    """Workers that run until they are told to go, and may become more or fewer."""
+    """Return a DIJob whose workers run until they are stopped, and can be scaled."""
     spec = task("worker", FOREVER)["template"]
     return {
         "apiVersion": "diengine.opendilab.org/v2alpha1",
@@ -234,7 +234,7 @@ def di_job(name: str, workers: int) -> dict[str, Any]:
 
 
 def _resized(name: str, sizes: Sequence[int], attempts: Mapping[int, int]) -> Story:
-    """Runs, has each of the sizes after the first in turn, and is cancelled."""
+    """The job runs, is scaled to each of the sizes after the first, and is cancelled."""
 
     async def drive(client: Client, name: str) -> None:
         await client.until(name, "Running")
@@ -247,12 +247,12 @@ def _resized(name: str, sizes: Sequence[int], attempts: Mapping[int, int]) -> St
 
 
 def grows(name: str, _: Path) -> Story:
-    """Becomes three; nobody who was there starts anew."""
+    """The job is scaled up to three replicas. No existing replica restarts."""
     return _resized(name, [1, 3], {0: 1, 1: 1, 2: 1})
 
 
 def training_job(name: str, *, autoscale: bool) -> dict[str, Any]:
-    """A trainer that may become three, with a list of hosts, beside a master and a pserver."""
+    """Return a TrainingJob with one to three trainers and a list of hosts, a master and a parameter server."""
     role = {"entrypoint": "sleep 600", "min-instance": 1, "grace_period_seconds": 2}
     spec = {
         "image": "python:3.12-slim",
@@ -273,13 +273,13 @@ THREE_TRAINERS = {("master", 0): 1, ("pserver", 0): 1, **{("trainer", rank): 1 f
 
 
 def trains(name: str, _: Path) -> Story:
-    """Becomes three trainers by hand; master and pserver are left as they are."""
+    """A client scales the trainers up to three. Master and parameter server do not restart."""
     manifest = training_job(name, autoscale=False)
     return replace(_resized(name, [1, 3], {}), manifest=manifest, attempts=THREE_TRAINERS)
 
 
 def is_grown(name: str, _: Path) -> Story:
-    """Becomes three trainers by the autoscaler, which asks for that once."""
+    """The autoscaler scales the trainers up to three, with one request."""
 
     async def drive(client: Client, name: str) -> None:
         records = await client.scaled(name, 3)
@@ -291,7 +291,7 @@ def is_grown(name: str, _: Path) -> Story:
 
 
 def is_killed(name: str, directory: Path) -> Story:
-    """An MxJob whose worker is killed once; that exit is retried."""
+    """The worker of an MxJob is killed once, and restarted because of its exit code."""
     mark = directory / name
     script = f"test -e {mark} && exit 0; touch {mark}; kill -KILL $$"
     template = task("worker", script)["template"]
@@ -306,12 +306,12 @@ def is_killed(name: str, directory: Path) -> Story:
 
 
 def shrinks(name: str, _: Path) -> Story:
-    """Becomes one; the highest ranks go, and stay on record."""
+    """The job is scaled down to one replica. The highest ranks are deleted, and their records stay."""
     return _resized(name, [3, 1], {0: 1, 1: 1, 2: 1})
 
 
 def grows_again(name: str, _: Path) -> Story:
-    """Shrinks and grows; a rank that comes back goes on counting its attempts."""
+    """The job is scaled down and up. A rank that returns continues its count of attempts."""
     return _resized(name, [2, 1, 2], {0: 1, 1: 2})
 
 

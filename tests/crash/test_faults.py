@@ -1,4 +1,4 @@
-"""Postgres dies, the API server dies, hangs or swallows an answer: what was accepted stays, and goes on by itself."""
+"""Failures of Postgres and of the API server. Accepted jobs are not lost, and continue without help."""
 
 import asyncio
 import signal
@@ -29,7 +29,7 @@ PAUSED = {"pause": {"enabled": True}}
 
 
 async def until_stale(client: Client, name: str, wanted: str) -> httpx2.Response:
-    """The first answer about the job's status that says so."""
+    """Wait for the first status of the job that is marked as stale, and return it."""
     async with asyncio.timeout(PATIENCE):
         while True:
             answer = await client.http.get(client.path(name, "status"))
@@ -53,7 +53,7 @@ async def client_of(gateway: GatewayProcess, api: KubeClient, namespace: str) ->
 
 @dataclass(slots=True)
 class Load:
-    """Clients that submit on and on, and what they were answered."""
+    """Clients that submit jobs continuously, and the answers that they get."""
 
     client: Client
     accepted: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Load:
                 await asyncio.sleep(0.02)
 
 
-async def test_postgres_dies_under_load_and_comes_back(
+async def test_no_job_is_lost_when_postgres_is_killed_under_load(
     busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, postgres_directory: Path, tmp_path: Path
 ) -> None:
     with pod_watcher(busy_cluster, crash_namespace) as pods:
@@ -137,7 +137,7 @@ async def stored_uids(database_url: str) -> set[str]:
 
 
 @pytest.mark.parametrize("fault", ["refuse", "hang"])
-async def test_api_server_goes_away_and_comes_back(
+async def test_no_job_is_lost_when_the_api_server_goes_away(
     fault: str,
     busy_cluster: Cluster,
     crash_api: KubeClient,
@@ -174,7 +174,7 @@ async def lose_and_run(proxy: KubeProxy, client: Client, request: str, name: str
     proxy.lose(request)
     story = serves(name, directory)
     await story.run(client)
-    async with asyncio.timeout(PATIENCE):  # a job is at its end before its last pod is released
+    async with asyncio.timeout(PATIENCE):  # a job can end before its last pod is released
         while not proxy.lost:
             await asyncio.sleep(0.05)
     return story.uid
@@ -185,7 +185,7 @@ async def lose_and_run(proxy: KubeProxy, client: Client, request: str, name: str
     ["^POST .*/pods[? ]", "^POST .*/configmaps[? ]", "^POST .*/services[? ]", "^PATCH .*/pods/"],
     ids=["pod", "anchor", "service", "release"],
 )
-async def test_a_write_whose_answer_is_lost_is_done_once(
+async def test_a_write_whose_answer_is_lost_is_executed_once(
     request_line: str,
     busy_cluster: Cluster,
     crash_api: KubeClient,
@@ -203,7 +203,7 @@ async def test_a_write_whose_answer_is_lost_is_done_once(
                 await gateway.start()
                 async with client_of(gateway, crash_api, crash_namespace) as client:
                     await serves("first", tmp_path).run(client)
-                    await book.settled()  # whatever is lost now is the next one's
+                    await book.settled()  # from here on, only the next write can be lost
                     uid = await lose_and_run(proxy, client, request_line, "unlucky", tmp_path)
                 await book.settled()
                 await book.check_history(uid)
@@ -211,10 +211,10 @@ async def test_a_write_whose_answer_is_lost_is_done_once(
         assert not pods.doubles()
 
 
-async def test_a_submission_whose_answer_died_is_one_job(
+async def test_a_submission_whose_answer_is_lost_creates_one_job(
     busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
 ) -> None:
-    """The gateway dies after its commit and before the client hears of it; the client asks again under its key."""
+    """The gateway dies between commit and answer. The client repeats the request with the same key."""
     async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway") as gateway:
         await gateway.start()
         front = Cluster(kubeconfig=tmp_path, url=gateway.url, token="", tls=None, real=False)
@@ -237,7 +237,7 @@ async def test_a_submission_whose_answer_died_is_one_job(
 
 
 @pytest.mark.parametrize("point", [FaultPoint.SUBMISSION_ARRIVED, FaultPoint.SUBMISSION_STORED])
-async def test_several_jobs_of_one_request_are_all_there_once(
+async def test_a_list_whose_answer_is_lost_creates_each_job_once(
     point: FaultPoint,
     busy_cluster: Cluster,
     crash_api: KubeClient,
@@ -245,7 +245,7 @@ async def test_several_jobs_of_one_request_are_all_there_once(
     database_url: str,
     tmp_path: Path,
 ) -> None:
-    """The gateway dies before or after their commit; the client asks again under its key."""
+    """The gateway dies before or after the commit. The client repeats the request with the same key."""
     names = [f"together-{number}" for number in range(5)]
     items = [serves(name, tmp_path).manifest for name in names]
     async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway") as gateway:

@@ -1,11 +1,11 @@
-"""Each part freezes for shorter and for longer than a lease, while jobs come and go: nothing is lost, nobody is stuck.
+"""Freezes of each part, shorter and longer than a lease, while jobs start and end: no job is lost or stuck.
 
                          ┌─ one gateway ──┐
 stories, before each ─▶  │                ├─▶ PostgreSQL, its disk, the API server, the networks between: one freezes
                          └─ two gateways ─┘
 
-A freeze ends when it has lasted, and if it is long, when gateways have noticed it. Recovered is who brings a job that
-is submitted afterwards to its end and says that it is ready.
+A freeze ends after its duration; a long one not before the gateways have noticed it. A gateway has recovered when it is
+ready and has run a job that was submitted after the freeze.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from tests.support.kube import Cluster, connect
 pytestmark = [pytest.mark.crash]
 
 PATIENCE = 240.0
-CLIENT_SECONDS = 10.0  # that a client waits for an answer before it asks again
+CLIENT_SECONDS = 10.0  # after which a client repeats a request
 
 Fault = Callable[[Cluster, Path], AbstractAsyncContextManager[Scene]]
 
@@ -44,7 +44,7 @@ FAULTS: Sequence[Fault] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """`freezes` are seconds. A freeze of `noticed_after` seconds lasts at least until gateways have noticed it."""
+    """Durations in seconds. A freeze of at least `noticed_after` also lasts until the gateways have noticed it."""
 
     freezes: Sequence[float]
     noticed_after: float
@@ -57,7 +57,7 @@ FULL = Scale(
     noticed_after=60,
     settings={"JOBGATE_LEASE_SECONDS": "15", "JOBGATE_REQUEST_TIMEOUT": "5"},
 )
-# The same for a lease of 3 s: everything is a fifth.
+# The same for a lease of 3 s: all durations are a fifth.
 QUICK = Scale(
     freezes=(1, 4, 6, 12, 24),
     noticed_after=12,
@@ -72,7 +72,7 @@ QUICK = Scale(
 
 @dataclass(slots=True, kw_only=True)
 class Stack:
-    """Gateways that share a database. Its stories go through the last of them."""
+    """Gateways that share a database. The stories use the last of them."""
 
     gateways: list[GatewayProcess]
     https: list[httpx2.AsyncClient]
@@ -83,7 +83,7 @@ class Stack:
     stories: list[Story] = field(default_factory=list)
 
     async def begin(self, group: asyncio.TaskGroup, number: int) -> None:
-        """Begin this freeze's stories, and return when the first of them is stored."""
+        """Start the stories of this freeze, and return when the first job is stored."""
         told = [tell(f"{tell.__name__}-{number}", self.directory) for tell in (recovers, cancels)]
         self.stories += told
         for story in told:
@@ -93,7 +93,7 @@ class Stack:
                 await asyncio.sleep(0.02)
 
     async def notices(self, *, blinds: bool) -> None:
-        """Wait until every gateway says what is wrong: that statuses are stale, or that it is not ready."""
+        """Wait until every gateway reports the failure: stale statuses, or not ready."""
         path = "/readyz" if not blinds else self.client.path("before", "status")
         async with asyncio.timeout(PATIENCE):
             for http in self.https:
@@ -110,7 +110,7 @@ class Stack:
                     await asyncio.sleep(0.05)
 
     async def check(self) -> None:
-        """Every story came to its end, once; and a gateway that is told to stop ends in order."""
+        """Require that each story ended once as expected, and that each gateway stops gracefully."""
         async with ledger(self.direct_url) as book:
             await book.settled()
             for story in self.stories:
@@ -167,7 +167,7 @@ async def stack_of(
 
 
 async def freeze(scene: Scene, stacks: Sequence[Stack], number: int, seconds: float, scale: Scale) -> float:
-    """Freeze once with work under way; the seconds from the thaw until everybody has recovered."""
+    """Freeze once while jobs run. Return the seconds from the thaw until all gateways have recovered."""
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as stories:
         for stack in stacks:
@@ -182,7 +182,7 @@ async def freeze(scene: Scene, stacks: Sequence[Stack], number: int, seconds: fl
 
 
 async def stop_while_frozen(scene: Scene, stack: Stack, number: int) -> None:
-    """A gateway that is told to stop during a freeze ends, and the other one goes on."""
+    """Stop one gateway during a freeze. It exits, and the other one continues."""
     async with scene.freeze(number):
         status = await stack.gateways.pop(0).stop()
         stack.https.pop(0)
@@ -191,7 +191,7 @@ async def stop_while_frozen(scene: Scene, stack: Stack, number: int) -> None:
 
 
 async def survive(fault: Fault, scale: Scale, cluster: Cluster, directory: Path) -> str:
-    """Freeze for each duration; what came of it, for people."""
+    """Freeze for each duration, and return a report of the recovery times."""
     async with (
         fault(cluster, directory) as scene,
         stack_of(1, scene, 0, directory / "one", scale.settings) as one,
@@ -213,7 +213,7 @@ async def survive(fault: Fault, scale: Scale, cluster: Cluster, directory: Path)
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
-async def test_a_part_that_freezes_and_goes_on_costs_nothing_but_time(
+async def test_no_job_is_lost_when_a_part_freezes(
     fault: Fault, busy_cluster: Cluster, tmp_path: Path, prove: Callable[[str], None]
 ) -> None:
     prove(f"freeze suite, {fault.__name__}: {await survive(fault, QUICK, busy_cluster, tmp_path)}")
@@ -222,7 +222,7 @@ async def test_a_part_that_freezes_and_goes_on_costs_nothing_but_time(
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
-async def test_the_same_for_the_full_durations(
+async def test_no_job_is_lost_when_a_part_freezes_for_the_full_durations(
     fault: Fault, busy_cluster: Cluster, tmp_path: Path, prove: Callable[[str], None]
 ) -> None:
     prove(f"freeze suite at full length, {fault.__name__}: {await survive(fault, FULL, busy_cluster, tmp_path)}")

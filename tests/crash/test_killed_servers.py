@@ -1,4 +1,4 @@
-"""A real volume, its server and jobgate killed while they sync: what is accepted is done, and nothing stays mounted."""
+"""A runtime server and jobgate are killed during a sync. The sync completes, and no mount is left."""
 
 import hashlib
 import os
@@ -31,7 +31,7 @@ def placed(node: str) -> dict[str, Any]:
 
 
 def digests(top: Path) -> dict[str, str]:
-    """Without JuiceFS' own files: whoever reads its access log waits for more."""
+    """Return the digest of each file, without the virtual files of JuiceFS: reading its access log never ends."""
     files = (path for path in top.rglob("[!.]*") if path.is_file())
     return {str(path.relative_to(top)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
@@ -60,7 +60,7 @@ async def make_volume(api: KubeClient, namespace: str, home: Path) -> None:
     (await api.post(f"/api/v1/namespaces/{namespace}/secrets", document)).ok()
 
 
-async def test_a_server_and_jobgate_killed_while_they_sync(
+async def test_a_sync_completes_after_its_server_and_jobgate_are_killed(
     machine: Machine,
     busy_cluster: Cluster,
     crash_api: KubeClient,

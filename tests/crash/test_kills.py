@@ -1,6 +1,6 @@
-"""SIGKILL at every step between persisting and acting, under load, and everything still comes to its right end once.
+"""SIGKILL at every step between persisting and acting, under load. Each job still ends as expected, once.
 
-stories: submit ─▶ pause, cancel, delete, … ─▶ end      clients that repeat what was not answered
+stories: submit ─▶ pause, cancel, delete, … ─▶ end      clients that repeat unanswered requests
 kills:   start, armed ─▶ dies at its fault point ─▶ start, armed with the next ─▶ …
 watcher: every pod uid of each (job, task, rank, attempt), from before the first kill
 """
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(1200)]
 
 Telling = Callable[[str, Path], Story]
 
-# Where to die, at which passing, and the stories that lead there.
+# Fault point, at which of its occurrences the gateway dies, and the stories that reach it.
 KILLS: Sequence[tuple[At, int, Sequence[Telling]]] = (
     (At.SUBMISSION_ARRIVED, 1, (serves,)),
     (At.SUBMISSION_STORED, 1, (recovers, cancels)),
@@ -86,12 +86,12 @@ SIGKILLED = -9
 AUTOSCALED = {"JOBGATE_AUTOSCALER": "on", "JOBGATE_AUTOSCALER_PERIOD": "1"}
 
 
-def test_every_fault_point_is_tried() -> None:
+def test_every_fault_point_has_a_round() -> None:
     assert {point for point, _, _ in KILLS} == set(At) - OF_SAMPLES
     assert len(KILLS) >= 20
 
 
-async def test_no_job_is_lost_and_no_pod_made_twice(
+async def test_no_job_is_lost_and_no_pod_is_created_twice(
     busy_cluster: Cluster,
     crash_api: KubeClient,
     crash_namespace: str,
@@ -124,7 +124,7 @@ async def test_no_job_is_lost_and_no_pod_made_twice(
 async def _kill_at_each(
     gateway: GatewayProcess, stories: Sequence[Sequence[Story]], begin: Callable[[Story], object]
 ) -> int:
-    """Begin each round's stories and let the gateway die where that round says; how often it died."""
+    """Start the stories of each round and let the gateway die at its fault point. Return the number of deaths."""
     await gateway.kill()
     for number, (point, passing, _) in enumerate(KILLS):
         gateway.launch({"JOBGATE_FAULT_POINTS": f"{point}:{passing}"})

@@ -1,4 +1,4 @@
-"""Programs write what they like: odd bytes in status messages and logs stop neither their job nor another."""
+"""Invalid bytes in status messages and logs stop neither their job nor another one."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ LOG = b"log \x00 and \xff\xfe and \xed\xa0\x80 end\n"
 
 
 def scripted(name: str, *steps: dict[str, Any]) -> dict[str, Any]:
-    """A job whose pod plays these steps on the node agent."""
+    """Return a job whose pod runs these steps."""
     played = task("worker", "unused")
     played["template"]["metadata"] = {"annotations": {SCRIPT: json.dumps(steps)}}
     return generic_job(name, played)
@@ -39,7 +39,7 @@ def ends_with(message: str) -> list[dict[str, Any]]:
     ]
 
 
-async def test_nul_and_invalid_utf8_stop_nobody(
+async def test_nul_and_invalid_utf8_stop_no_job(
     busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
 ) -> None:
     async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway", **STEADY) as gateway:
@@ -71,7 +71,7 @@ def _prints() -> str:
 
 
 async def _check_last_words(client: Client, name: str) -> None:
-    """The log is served as the bytes that were written, the rest as text that any client can read."""
+    """Require that the log has the original bytes, and that all other answers are valid text."""
     log = await _read_log(client, name)
     assert LOG.rstrip(b"\n") in log
     for part in ("replicas", "events", "history"):
@@ -81,7 +81,7 @@ async def _check_last_words(client: Client, name: str) -> None:
 
 
 async def _read_log(client: Client, name: str) -> bytes:
-    """Once the cluster gives it: a slow answer is a refusal for the moment."""
+    """Read the log, and repeat while the cluster does not answer in time."""
     path = client.path(name, "logs") + "?task=worker&rank=0"
     log = await insist(client.http, "GET", path)
     assert log.status_code == 200, log.text
@@ -89,7 +89,7 @@ async def _read_log(client: Client, name: str) -> bytes:
 
 
 async def _patched_status(client: Client) -> None:
-    """What no well-meaning node would write, straight into the pod's status."""
+    """Write a status into the pod that a correct node would never write."""
     path = f"/api/v1/namespaces/{client.namespace}/pods/waits-worker-0/status"
     for text in (json.dumps(NUL), LONE_SURROGATE, '"' + "x" * 100_000 + '"'):
         await client.api.patch(path, f'{{"status":{{"message":{text},"reason":{text}}}}}'.encode())

@@ -1,8 +1,8 @@
-"""SIGKILL at every step of a SampleSet's and a SampleJob's life: each comes to its end, and nothing is done twice.
+"""SIGKILL at every step of SampleSets and SampleJobs. Each still ends as expected, and no operation runs twice.
 
-stories: create ─▶ sync ─▶ jobs ─▶ scale, edit ─▶ delete     clients that repeat what was not answered
+stories: create ─▶ sync ─▶ jobs ─▶ scale, edit ─▶ delete     clients that repeat unanswered requests
 kills:   start, armed ─▶ dies at its fault point ─▶ start, armed with the next ─▶ …
-servers: inside of the test, on nodes of its own; they count what they are given
+servers: inside the test, on their own nodes; they count the jobs that they receive
 """
 
 import asyncio
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 Telling = Callable[[str], SampleStory]
 
-# Where to die, at which passing, and the stories that lead there.
+# Fault point, at which of its occurrences the gateway dies, and the stories that reach it.
 KILLS: Sequence[tuple[At, int, Sequence[Telling]]] = (
     (At.SAMPLE_STORED, 1, (lives,)),
     (At.SAMPLE_DECIDED, 2, (mends,)),
@@ -60,7 +60,7 @@ SETTINGS = {
 }
 
 
-def test_every_fault_point_of_samples_is_tried() -> None:
+def test_every_fault_point_of_samples_has_a_round() -> None:
     assert {point for point, _, _ in KILLS} == OF_SAMPLES
 
 
@@ -86,7 +86,7 @@ async def sample_ledger(database_url: str) -> AsyncIterator[SampleLedger]:
         await connection.close(timeout=60)
 
 
-async def test_no_set_is_lost_and_nothing_is_done_twice(
+async def test_no_sample_set_is_lost_and_no_operation_runs_twice(
     busy_cluster: Cluster, nodes: RuntimeNodes, database_url: str, tmp_path: Path, prove: Callable[[str], None]
 ) -> None:
     stories = [
@@ -122,10 +122,10 @@ async def _dies(gateway: GatewayProcess, where: str) -> None:
     assert status == SIGKILLED, gateway.log.read_text()
 
 
-async def test_another_controller_takes_over_in_the_midst_of_sets_and_jobs(
+async def test_another_controller_takes_over_sets_and_jobs_in_progress(
     busy_cluster: Cluster, nodes: RuntimeNodes, database_url: str, tmp_path: Path
 ) -> None:
-    """The old one is thawed after its lease, and does nothing more."""
+    """The old controller is thawed after its lease, and writes nothing."""
     config, stories = busy_cluster.kubeconfig, [lives("lives"), mends("mends")]
     async with (
         gateway_process(database_url, config, tmp_path / "old", **SETTINGS) as old,
@@ -148,7 +148,7 @@ async def test_another_controller_takes_over_in_the_midst_of_sets_and_jobs(
         assert [await old.stop(), await new.stop()] == [0, 0]
 
 
-async def test_a_cluster_and_a_database_that_go_away_hold_a_set_up_and_no_more(
+async def test_a_set_completes_after_the_cluster_and_the_database_went_away(
     busy_cluster: Cluster, nodes: RuntimeNodes, postgres_directory: Path, tmp_path: Path
 ) -> None:
     stories = [lives("lives"), mends("mends")]

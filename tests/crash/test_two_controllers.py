@@ -1,4 +1,4 @@
-"""One of two controllers is stopped past its lease and thawed: it writes nothing more, and what it made is undone."""
+"""A controller that is frozen longer than its lease writes nothing afterwards, and its late creates are undone."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 PATIENCE = 240.0
 LEASE = "SELECT epoch, holder FROM leases WHERE name = 'controller'"
 
-# Heartbeats of an epoch that is over, and every write about a job with the server process behind its connection and the
-# epoch of that moment.
+# Records heartbeats of past epochs, and each write about a job with the PostgreSQL backend of its connection and the
+# epoch at that time.
 SPY = """
 CREATE TABLE spied (id bigserial PRIMARY KEY, client int, epoch bigint);
 CREATE FUNCTION spy() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -49,7 +49,7 @@ async def until_epoch(db: Any, epoch: int) -> None:
 
 
 async def until_held(db: Any, gateway: GatewayProcess) -> int:
-    """The epoch in which this one has the lease, once it has."""
+    """Wait until this process holds the lease, and return its epoch."""
     async with asyncio.timeout(PATIENCE):
         while not (lease := await db.fetchrow(LEASE)) or f"-{gateway.pid}-" not in lease["holder"]:
             await asyncio.sleep(0.05)
@@ -57,7 +57,7 @@ async def until_held(db: Any, gateway: GatewayProcess) -> int:
 
 
 async def writers(db: Any, *, before: int) -> tuple[set[int], set[int]]:
-    """Who wrote before this epoch, and who from then on."""
+    """Return the writers before this epoch, and those from this epoch on."""
     rows = await db.fetch("SELECT DISTINCT client, epoch < $1 AS early FROM spied", before)
     return {row["client"] for row in rows if row["early"]}, {row["client"] for row in rows if not row["early"]}
 
@@ -69,7 +69,7 @@ async def client_of(gateway: GatewayProcess, api: KubeClient, namespace: str) ->
 
 
 async def unwanted(db: Any, api: KubeClient, namespace: str) -> Sequence[str]:
-    """Pods that no replica's current attempt wants."""
+    """Return the pods that are not those of a current attempt."""
     rows = await db.fetch("SELECT job_uid::text, task, rank, attempt FROM replicas")
     wanted = {(row["job_uid"], row["task"], str(row["rank"]), str(row["attempt"])) for row in rows}
     pods = [item for items in (await objects_by_job(api, namespace)).values() for item in items]
@@ -82,7 +82,7 @@ def _identity(pod: dict[str, Any]) -> tuple[str, str, str, str]:
     return uid, kind, label["jobgate.dev/task-rank"], label["jobgate.dev/attempt"]
 
 
-async def test_a_controller_thawed_after_its_lease_does_nothing_more(
+async def test_a_controller_thawed_after_its_lease_writes_nothing(
     busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
 ) -> None:
     db = await asyncpg.connect(database_url)
@@ -102,7 +102,7 @@ async def test_a_controller_thawed_after_its_lease_does_nothing_more(
             async with asyncio.timeout(PATIENCE):
                 while not await db.fetchval("SELECT count(*) FROM spied"):
                     await asyncio.sleep(0.01)
-            old.freeze()  # in the midst of its work
+            old.freeze()  # while it is working
             await new.start()
             epoch = await until_held(db, new)
             async with client_of(new, crash_api, crash_namespace) as client:
@@ -131,10 +131,10 @@ async def test_a_controller_thawed_after_its_lease_does_nothing_more(
 
 
 @pytest.mark.parametrize("end", ["cancel", "delete", "finish"])
-async def test_a_create_that_arrives_after_its_controller_is_undone(
+async def test_a_pod_created_by_a_delayed_request_is_deleted(
     end: str, busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
 ) -> None:
-    """It was on its way when its sender froze; the job has come to its end under another since then."""
+    """The create was in progress when its controller froze. The job ended under the other controller meanwhile."""
     db = await asyncpg.connect(database_url)
     async with kube_proxy(busy_cluster) as proxy:
         config = proxy.kubeconfig(tmp_path / "kubeconfig")
@@ -189,7 +189,7 @@ async def _no_pods(api: KubeClient, namespace: str) -> None:
     await api.eventually(f"/api/v1/namespaces/{namespace}/pods", lambda found: not found["items"], within=PATIENCE)
 
 
-async def test_a_controller_that_slept_alone_goes_on(
+async def test_the_only_controller_continues_after_a_freeze(
     busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
 ) -> None:
     db = await asyncpg.connect(database_url)
@@ -217,7 +217,7 @@ async def has_been_submitted(client: Client, name: str) -> None:
 
 
 async def _stop_one(client: Client) -> None:
-    """A job that the new controller begins and ends while the old one sleeps."""
+    """Run a job that starts and ends under the new controller while the old one is frozen."""
     await client.submit(generic_job("short", task("worker", FOREVER)))
     await client.until("short", "Running")
     await client.act("POST", "short", "cancel")
@@ -235,10 +235,10 @@ async def until_ready(gateway: GatewayProcess) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_a_lease_that_no_request_fits_into_is_refused(
+async def test_a_lease_shorter_than_two_requests_is_refused(
     busy_cluster: Cluster, database_url: str, tmp_path: Path
 ) -> None:
-    """Such a controller would hold the lease and never do anything."""
+    """Such a controller would hold the lease and could never send a request."""
     async with gateway_process(
         database_url, busy_cluster.kubeconfig, tmp_path, JOBGATE_LEASE_SECONDS="3", JOBGATE_REQUEST_TIMEOUT="5"
     ) as gateway:

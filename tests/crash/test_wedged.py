@@ -1,4 +1,4 @@
-"""A controller that can do nothing any more, not even notice that: its process ends, and another one takes over."""
+"""A controller that hangs without noticing it: its process exits, and another controller takes over."""
 
 import asyncio
 import secrets
@@ -23,7 +23,7 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'jobga
 GRACE = {"JOBGATE_LEASE_GRACE": "1"}
 
 
-async def test_a_process_whose_event_loop_is_blocked_under_the_lease_ends_itself(
+async def test_a_process_whose_event_loop_is_blocked_exits(
     busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
 ) -> None:
     config = busy_cluster.kubeconfig
@@ -44,10 +44,10 @@ async def test_a_process_whose_event_loop_is_blocked_under_the_lease_ends_itself
     await db.close()
 
 
-async def test_requests_that_wait_for_the_database_do_not_hold_up_the_controller(
+async def test_requests_that_wait_for_the_database_do_not_delay_the_controller(
     busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
 ) -> None:
-    """Requests take every connection that there is for requests and wait for a lock, while jobs come to their ends."""
+    """Requests hold all connections for requests while they wait for a lock. Jobs still end."""
     config = busy_cluster.kubeconfig
     db, locker = await asyncpg.connect(database_url), await asyncpg.connect(database_url)
     async with (
@@ -78,7 +78,7 @@ async def test_requests_that_wait_for_the_database_do_not_hold_up_the_controller
 
 
 async def keep_asking(http: httpx2.AsyncClient) -> None:
-    """With a token that must be looked up, which takes a connection until the lock is given up or times out."""
+    """Send requests with tokens that are not cached. Each holds a connection while it waits for the lock."""
     while True:
         token = {"Authorization": f"Bearer jg_{secrets.token_hex(8)}_{secrets.token_hex(16)}"}
         answer = await http.get("/api/v1/jobs", headers=token)

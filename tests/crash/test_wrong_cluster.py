@@ -1,4 +1,4 @@
-"""Database and cluster that do not belong together: the controller stops, says so, and touches nothing."""
+"""A database and a cluster that do not belong together: the controller stops, reports it, and changes nothing."""
 
 import asyncio
 import shutil
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 @pytest.fixture
 def other_cluster(busy_cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
-    """Another cluster that takes the gateway's token."""
+    """Another cluster that accepts the token of the gateway."""
     token = Cluster.read(as_gateway(busy_cluster.kubeconfig), real=busy_cluster.real).token
     arguments = ("--nodes", "1", "--token", token)
     with running_embedded_cluster(tmp_path / "other", *arguments) as cluster:
@@ -51,7 +51,7 @@ async def until_ready_says(client: Client, status: int, word: str) -> str:
 
 
 async def contents(api: KubeClient, namespace: str = "") -> dict[tuple[str, str, str], str]:
-    """Every object that a gateway might touch, with its uid; in one namespace where others are at work in the rest."""
+    """Return the uids of all objects that a gateway might change, in all namespaces or in one."""
     found = {}
     for resource in ("pods", "services", "configmaps", "namespaces"):
         for item in (await api.get(f"/api/v1/{resource}")).ok()["items"]:
@@ -63,7 +63,7 @@ async def contents(api: KubeClient, namespace: str = "") -> dict[tuple[str, str,
 
 
 async def noted(api: KubeClient, database_url: str) -> None:
-    """Return once the cluster has been told of everything that the database's feed holds now."""
+    """Wait until the controller has recorded the current end of the feed in the cluster."""
     connection = await asyncpg.connect(database_url)
     position = await connection.fetchval("SELECT max(seq) FROM job_events")
     installation = await connection.fetchval("SELECT id::text FROM installation")
@@ -72,7 +72,7 @@ async def noted(api: KubeClient, database_url: str) -> None:
     await api.eventually(path, lambda found: int(found["data"]["position"]) >= position, within=240)
 
 
-async def test_another_cluster_behind_the_same_address(
+async def test_another_cluster_at_the_same_address_stays_untouched(
     busy_cluster: Cluster,
     other_cluster: Cluster,
     crash_api: KubeClient,
@@ -105,7 +105,7 @@ async def test_another_cluster_behind_the_same_address(
                 assert await contents(other) == before
 
 
-async def test_an_older_database(
+async def test_an_older_backup_of_the_database_changes_no_cluster(
     busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, postgres_directory: Path, tmp_path: Path
 ) -> None:
     copy = postgres_directory.with_name("copy")

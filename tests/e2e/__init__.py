@@ -1,1 +1,1 @@
-"""The whole product as its users meet it: `jobgate serve` and `jobgate dev` as processes, real jobs on a real node."""
+"""Tests of the whole product: `jobgate serve` and `jobgate dev` as processes, with real jobs on a real node."""

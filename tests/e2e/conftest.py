@@ -1,7 +1,7 @@
-"""One gateway a session for most tests; what kills or closes a gateway starts its own.
+"""Most tests share one gateway. A test that stops or configures its gateway starts its own.
 
-JOBGATE_TEST_KUBECONFIG=<file>          that control plane, as its admin; else the embedded one
-JOBGATE_TEST_GATEWAY_KUBECONFIG=<file>  what the gateway signs in with there; without it, the same as the test
+JOBGATE_TEST_KUBECONFIG=<file>          the control plane under test, as its admin; by default the embedded one
+JOBGATE_TEST_GATEWAY_KUBECONFIG=<file>  the credentials of the gateway there; by default those of the test
 """
 
 import os
@@ -37,7 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An example may take its time where all tests share two cores."""
+    """Give examples more time than the demo does, because all tests share the cores of the machine."""
     monkeypatch.setattr(player, "LONGEST", 240.0)
     monkeypatch.setattr(sample_story, "LONGEST", 480.0)
 
@@ -66,7 +66,7 @@ async def shared_gateway(
 
 @pytest_asyncio.fixture
 async def own_gateway(database_url: str, gateway_kubeconfig: Path, tmp_path: Path) -> AsyncIterator[GatewayProcess]:
-    """A gateway that the test may stop and start; it is not started yet."""
+    """A gateway that the test starts and stops."""
     async with gateway_process(database_url, gateway_kubeconfig, tmp_path / "gateway") as gateway:
         yield gateway
 
@@ -79,7 +79,7 @@ async def http(shared_gateway: GatewayProcess) -> AsyncIterator[httpx2.AsyncClie
 
 @pytest_asyncio.fixture
 async def api(cluster: Cluster) -> AsyncIterator[KubeClient]:
-    """The cluster as its admin sees it."""
+    """A client of the cluster with the rights of its admin."""
     async with connect(cluster) as client:
         yield client
 

@@ -1,4 +1,4 @@
-"""A gateway is closed unless it is told otherwise, and a token sees and does what it was made for."""
+"""A gateway requires tokens by default, and a token grants its role in its namespaces only."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -32,10 +32,10 @@ async def bearer(database_url: str, role: str, *namespaces: str) -> dict[str, st
     return {"Authorization": f"Bearer {secret}"}
 
 
-async def test_nothing_but_health_is_open(closed: httpx2.AsyncClient, namespace: str) -> None:
-    stranger = User(closed, namespace)
+async def test_only_health_routes_work_without_a_token(closed: httpx2.AsyncClient, namespace: str) -> None:
+    unauthenticated = User(closed, namespace)
     for method, path in (("GET", ""), ("GET", "/any"), ("POST", ""), ("DELETE", "/any"), ("GET", "/any/logs")):
-        refused = await stranger.call(method, path, 401)
+        refused = await unauthenticated.call(method, path, 401)
         assert refused.headers["WWW-Authenticate"].startswith("Bearer")
         assert refused.json()["status"] == 401
     for path in ("/api/v1/jobs", "/api/v1/jobs/watch", "/api/v1/kinds"):
@@ -46,7 +46,9 @@ async def test_nothing_but_health_is_open(closed: httpx2.AsyncClient, namespace:
         assert (await answering(closed, path)).status_code == 200, path
 
 
-async def test_roles_and_namespaces(closed: httpx2.AsyncClient, namespace: str, database_url: str) -> None:
+async def test_a_token_is_restricted_by_role_and_namespaces(
+    closed: httpx2.AsyncClient, namespace: str, database_url: str
+) -> None:
     submitter = User(closed, namespace, await bearer(database_url, "submitter", namespace))
     viewer = User(closed, namespace, await bearer(database_url, "viewer", namespace))
     elsewhere = User(closed, namespace, await bearer(database_url, "admin", "another-namespace"))
@@ -74,7 +76,7 @@ async def test_roles_and_namespaces(closed: httpx2.AsyncClient, namespace: str, 
     await admin.call("DELETE", "/by-admin", 202)
 
 
-async def test_served_namespaces_can_be_narrowed(own_gateway: GatewayProcess, namespace: str) -> None:
+async def test_served_namespaces_can_be_restricted(own_gateway: GatewayProcess, namespace: str) -> None:
     url = await own_gateway.start({"JOBGATE_NAMESPACES": namespace})
     async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
         user = User(client, namespace)
@@ -86,7 +88,7 @@ async def test_served_namespaces_can_be_narrowed(own_gateway: GatewayProcess, na
 async def test_the_controller_leaves_jobs_of_a_reserved_namespace_alone(
     own_gateway: GatewayProcess, namespace: str, api: KubeClient
 ) -> None:
-    """A job that was accepted before its namespace was reserved gets no object; another one runs to its end."""
+    """A job that was accepted before its namespace was reserved gets no objects. A job elsewhere runs to its end."""
     url = await own_gateway.start({"JOBGATE_ROLE": "api"})
     async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
         await User(client, namespace).submit(job("before", "true"))

@@ -1,4 +1,4 @@
-"""`jobgate dev` keeps its state over a restart, and leaves no process behind."""
+"""`jobgate dev` keeps its state across restarts, and no process outlives it."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ STOP_SECONDS = 120.0
 
 
 class Development:
-    """`jobgate dev` in a directory, started and ended as a person would."""
+    """A `jobgate dev` process with its state in a directory."""
 
     def __init__(self, directory: Path) -> None:
         self.state = directory / f"state-{secrets.token_hex(4)}"
@@ -43,7 +43,7 @@ class Development:
         ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
         line = process.stdout.readline() if ready else ""
         assert line.startswith("jobgate is ready at http://127.0.0.1:"), self._log.read_text()
-        # The next line, for a shell, names the cluster that serves the jobs.
+        # The next line is a shell command that selects the cluster.
         exports, _, kubeconfig = process.stdout.readline().strip().partition("=")
         assert exports == "export KUBECONFIG"
         assert Path(shlex.split(kubeconfig)[0]).is_file()
@@ -59,7 +59,7 @@ class Development:
         return status
 
     def close(self) -> None:
-        """Whatever the test left is ended, so that a failure leaves nothing either."""
+        """Kill all processes that a failed test left."""
         if self._process is not None:
             self.end(signal.SIGKILL)
         for pid in processes_of(str(self.state)):
@@ -76,7 +76,7 @@ async def development(directory: Path) -> AsyncIterator[Development]:
 
 
 @pytest.mark.timeout(600)
-async def test_state_survives_and_no_process_does(tmp_path: Path) -> None:
+async def test_state_survives_a_restart_and_no_process_is_left(tmp_path: Path) -> None:
     mark = f"600.{secrets.randbelow(10**9):09}"
     async with development(tmp_path) as dev:
         async with httpx2.AsyncClient(base_url=await asyncio.to_thread(dev.start), timeout=60) as http:
@@ -108,13 +108,13 @@ async def test_state_survives_and_no_process_does(tmp_path: Path) -> None:
 
 
 async def nothing_runs(*marks: str) -> None:
-    """A moment after the end: what was killed last may still be on its way out of the process table."""
+    """Wait until no process has one of these marks: a killed process stays in the process table for a moment."""
     for mark in marks:
         await until_processes(mark, lambda found: not found, within=20)
 
 
 async def _runs_as(user: User, attempt: int) -> None:
-    """The pod of a node that was shut down is a disruption: replaced, and not charged to the restart limit."""
+    """Wait for this attempt. The shutdown of its node is a disruption, which does not count as a restart."""
     async with asyncio.timeout(120):
         while True:
             replica = (await user.read("/runs/replicas"))["items"][0]
@@ -124,7 +124,7 @@ async def _runs_as(user: User, attempt: int) -> None:
     assert (replica["restartCount"], replica["disruptions"]) == (0, attempt - 1)
 
 
-async def test_after_a_sigkill_the_children_end_by_themselves(tmp_path: Path) -> None:
+async def test_the_children_end_by_themselves_after_a_sigkill(tmp_path: Path) -> None:
     async with development(tmp_path) as dev:
         await asyncio.to_thread(dev.start)
         assert len(processes_of(str(dev.state))) > 2
@@ -132,7 +132,7 @@ async def test_after_a_sigkill_the_children_end_by_themselves(tmp_path: Path) ->
         await until_processes(str(dev.state), lambda found: not found)
 
 
-async def test_dev_serves_a_cluster_that_is_given(tmp_path: Path, cluster: Cluster, namespace: str) -> None:
+async def test_dev_uses_a_given_cluster(tmp_path: Path, cluster: Cluster, namespace: str) -> None:
     async with development(tmp_path) as dev:
         url = await asyncio.to_thread(dev.start, "--kubeconfig", str(cluster.kubeconfig))
         assert not (dev.state / "cluster").exists()

@@ -1,4 +1,4 @@
-"""DIJob's examples, ours and upstream's own end-to-end jobs."""
+"""The examples of DIJob, and the jobs of upstream's end-to-end tests."""
 
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,16 @@ async def submit(user: User, case: str) -> str:
 
 
 async def test_collectors_teach_a_learner_over_tcp(user: User) -> None:
-    told = await play(user, named("corridor"))
-    assert any(line.endswith("| learnt: the way is >>>>>>>>>>>>>>>") for line in told)
-    assert any(line.endswith("| good enough") for line in told)
+    printed = await play(user, named("corridor"))
+    assert any(line.endswith("| learnt: the way is >>>>>>>>>>>>>>>") for line in printed)
+    assert any(line.endswith("| good enough") for line in printed)
     native = (await user.read("/corridor"))["nativeStatus"]
     assert (native["phase"], native["replicas"], native["restarts"]) == ("Succeeded", 4, 0)
 
 
 async def test_a_job_resizes_itself_with_its_own_token(user: User) -> None:
-    told = await play(user, named("growing"))
-    assert any("| pi is about 3." in line for line in told)
+    printed = await play(user, named("growing"))
+    assert any("| pi is about 3." in line for line in printed)
     native = (await user.read("/growing"))["nativeStatus"]
     assert (native["replicas"], native["restarts"], native["reschedules"]) == (3, 0, 2)
     assert native["profilings"]["collectors"] == 3
@@ -39,7 +39,7 @@ async def test_a_job_resizes_itself_with_its_own_token(user: User) -> None:
 
 
 @pytest.mark.parametrize("case", ["normal", "without_name"])
-async def test_upstreams_jobs_run_as_posted(user: User, case: str) -> None:
+async def test_upstream_jobs_run_unchanged(user: User, case: str) -> None:
     name = await submit(user, case)
     await user.ended(name)
     assert (await user.read(f"/{name}"))["nativeStatus"]["phase"] == "Succeeded"
@@ -59,7 +59,7 @@ async def test_an_edit_of_the_tasks_resizes_the_job(user: User, api: KubeClient)
     await user.call("PATCH", f"/{name}", status=202, json={"spec": {"tasks": tasks}}, headers=headers)
 
     def ranks(listed: dict[str, Any]) -> dict[str, str]:
-        """Global rank by pod name."""
+        """Return the global rank of each pod, by its name."""
         found = (pod["metadata"] for pod in listed["items"])
         return {metadata["name"]: metadata["annotations"]["diengine/rank"] for metadata in found}
 

@@ -1,4 +1,4 @@
-"""What a user does to jobs: look before, change, pause, retry, repeat, and find everything after a restart."""
+"""Dry run, edits, pause and retry of jobs, and repeated submissions after a restart."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.support.kube import KubeClient
 FOREVER = "exec sleep 600"
 
 
-async def test_a_dry_run_shows_what_would_be_made_and_makes_nothing(user: User, api: KubeClient) -> None:
+async def test_a_dry_run_shows_the_objects_and_creates_none(user: User, api: KubeClient) -> None:
     manifest = job("dry", FOREVER, replicas=2)
     shown = (await user.call("POST", "?dryRun=All", json=manifest)).json()
     assert (shown["dryRun"], shown["plan"]["pods"]) == (True, ["dry-worker-0", "dry-worker-1"])
@@ -30,7 +30,7 @@ async def test_a_dry_run_shows_what_would_be_made_and_makes_nothing(user: User, 
     assert refused["errors"][0]["pointer"] == "/spec/cleanUpPolicy"
 
 
-async def test_put_and_patch_within_what_the_kind_allows(user: User) -> None:
+async def test_put_and_patch_change_mutable_fields_only(user: User) -> None:
     await user.submit(job("edited", FOREVER))
     await user.until("edited", "Running")
     before = await user.call("GET", "/edited")
@@ -56,7 +56,7 @@ async def test_put_and_patch_within_what_the_kind_allows(user: User) -> None:
     await user.until("edited", "Cancelled")
 
 
-async def test_retry_runs_the_same_again_under_another_name(user: User) -> None:
+async def test_retry_repeats_a_job_under_another_name(user: User) -> None:
     first = await user.submit(job("tried", "exit 9"))
     assert (await user.ended("tried"))["phase"] == "Failed"
     again = (await user.call("POST", "/tried/retry", 201, json={"name": "tried-again"})).json()
@@ -64,7 +64,7 @@ async def test_retry_runs_the_same_again_under_another_name(user: User) -> None:
     assert (await user.ended("tried-again"))["phase"] == "Failed"
 
 
-async def test_a_successor_takes_the_name_once_the_first_one_s_objects_are_gone(user: User, api: KubeClient) -> None:
+async def test_a_new_job_of_the_same_name_waits_until_the_old_objects_are_deleted(user: User, api: KubeClient) -> None:
     stubborn = "trap 'sleep 1; exit 0' TERM; while true; do sleep 0.1; done"
     manifest = job("again", stubborn)
     first = await user.submit(manifest)
@@ -80,7 +80,7 @@ async def test_a_successor_takes_the_name_once_the_first_one_s_objects_are_gone(
     await user.call("DELETE", "/again", 202)
 
 
-async def test_a_repeated_submission_after_a_restart_is_the_first_one(
+async def test_a_submission_repeated_after_a_restart_creates_no_second_job(
     own_gateway: GatewayProcess, namespace: str, api: KubeClient
 ) -> None:
     key = {"Idempotency-Key": "once"}
@@ -107,7 +107,7 @@ async def test_a_repeated_submission_after_a_restart_is_the_first_one(
 
 
 async def _still_runs(user: User, api: KubeClient, pod: str) -> None:
-    """A restart of the gateway is nothing to the pod: the same one, seen anew."""
+    """Require that the pod survived the restart of the gateway, and that the gateway observes it again."""
     async with asyncio.timeout(120):
         while (await user.call("GET", "/once/status")).headers["Jobgate-Stale"] != "false":
             await asyncio.sleep(0.05)

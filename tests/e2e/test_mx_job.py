@@ -1,4 +1,4 @@
-"""MxJob's examples, ours and the operator's own."""
+"""The examples of MxJob, and those of the operator."""
 
 from functools import partial
 from pathlib import Path
@@ -15,22 +15,22 @@ SHIPPED = Path(__file__).parents[1] / "data" / "mx_job"
 
 
 async def test_weights_are_exchanged_over_tcp(user: User) -> None:
-    told = await play(user, named("kvstore"))
-    assert any("| trained: bias = 2.0" in line or "| trained: bias = 1.9" in line for line in told)
-    assert any(line.endswith("| all workers are done") for line in told)
+    printed = await play(user, named("kvstore"))
+    assert any("| trained: bias = 2.0" in line or "| trained: bias = 1.9" in line for line in printed)
+    assert any(line.endswith("| all workers are done") for line in printed)
     servers = [(await user.call("GET", f"/kvstore/logs?task=server&rank={rank}")).text for rank in range(2)]
     assert sorted(" ".join(text.split()[2:5]) for text in servers) == ["held 2 weights:", "held 3 weights:"]
     native = (await user.read("/kvstore"))["nativeStatus"]
     assert (native["phase"], native["state"]) == ("Done", "Succeeded")
 
 
-async def test_a_killed_worker_runs_again(user: User) -> None:
+async def test_a_killed_worker_is_restarted(user: User) -> None:
     await play(user, named("local"))
     (replica,) = (await user.read("/local/replicas"))["items"]
     assert [attempt["exitCode"] for attempt in replica["attempts"]] == [137, 0]
     native = (await user.read("/local"))["nativeStatus"]
     ring = [condition["type"] for condition in native["conditions"]]
-    # Kubernetes tells the end of a container in whole seconds, so its place before or after Ready may vary.
+    # Kubernetes reports the end of a container in whole seconds, so it may come before or after Ready.
     assert [kind for kind in ring if kind != "RemovingDeadMember"] == ["Ready", "Recovering", "Ready"]
     (dead,) = (condition for condition in native["conditions"] if condition["type"] == "RemovingDeadMember")
     assert dead["reason"].startswith("removing dead member local-worker-")
@@ -48,7 +48,7 @@ def has(count: int, listed: dict[str, Any]) -> bool:
 @pytest.mark.parametrize(
     ("case", "pods", "services"), [("shipped_dist", 6, 1), ("shipped_local", 1, 0), ("chart", 6, 1)]
 )
-async def test_the_operators_own_examples_are_taken_as_posted(
+async def test_the_operators_own_examples_are_accepted_unchanged(
     user: User, api: KubeClient, case: str, pods: int, services: int
 ) -> None:
     text = (SHIPPED / case / "manifest.yaml").read_text(encoding="utf-8")
@@ -59,6 +59,6 @@ async def test_the_operators_own_examples_are_taken_as_posted(
     for kind, count in (("pods", pods), ("services", services)):
         await api.eventually(f"/api/v1/namespaces/{user.namespace}/{kind}", partial(has, count))
     native = (await user.read(f"/{name}"))["nativeStatus"]
-    # Their images are not to be had, but a node of ours may begin to run a command that it knows.
+    # Their images are not available, but the embedded node may start a command that it knows.
     assert native["phase"] in ("Creating", "Running")
     assert {role["state"] for role in native["replicaStatuses"]} <= {"Starting", "Running"}

@@ -1,4 +1,4 @@
-"""Logs of pods that live and of pods that are gone, and watches that tell every transition."""
+"""Logs of running and of deleted pods, and watches that show every transition."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ time.sleep(600)
 """
 
 
-async def test_a_live_log_by_every_option(user: User) -> None:
+async def test_a_live_log_with_every_option(user: User) -> None:
     await user.submit(job("steps", STEPS))
     await user.until("steps", "Running")
     async with asyncio.timeout(120):
@@ -36,7 +36,7 @@ async def test_a_live_log_by_every_option(user: User) -> None:
     await user.call("POST", "/steps/cancel", status=202)
 
 
-async def test_a_followed_log_goes_on_until_the_container_ends(user: User, api: KubeClient) -> None:
+async def test_a_followed_log_continues_until_the_container_ends(user: User, api: KubeClient) -> None:
     manifest = job("followed", "")
     await user.submit(_with(manifest, image="python:3.12-slim", command=["python", "-c", WAITING]))
     await user.until("followed", "Running")
@@ -53,7 +53,7 @@ async def test_a_followed_log_goes_on_until_the_container_ends(user: User, api: 
     assert (kept.headers["Jobgate-Log-Source"], kept.headers["Jobgate-Log-Truncated"]) == ("stored", "false")
 
 
-async def test_the_kept_tail_of_a_long_log(user: User, api: KubeClient) -> None:
+async def test_the_end_of_a_long_log_is_stored(user: User, api: KubeClient) -> None:
     script = "i=0; while [ $i -lt 9000 ]; do echo a line of no great use, number $i; i=$((i + 1)); done; exit 7"
     await user.submit(job("long", script, cleanUpPolicy="All"))
     await user.ended("long")
@@ -64,7 +64,7 @@ async def test_the_kept_tail_of_a_long_log(user: User, api: KubeClient) -> None:
     assert kept.text.endswith("number 8999\n")
 
 
-async def test_a_watch_tells_every_transition_and_a_client_that_comes_back_misses_none(user: User) -> None:
+async def test_a_watch_shows_every_transition_also_to_a_client_that_reconnects(user: User) -> None:
     restarts = {"policy": "OnFailure", "limit": 3}
     script = "test $ATTEMPT = 2"
     attempt = {"fieldRef": {"fieldPath": "metadata.labels['jobgate.dev/attempt']"}}
@@ -82,14 +82,14 @@ async def test_a_watch_tells_every_transition_and_a_client_that_comes_back_misse
     assert numbers == sorted(set(numbers))
     history = {entry["phase"] for entry in await user.history("watched")}
     assert {"Queued", "Succeeded"} <= history
-    # An event shows the job as it is when it is sent: phases may be passed over, the last word never.
+    # An event shows the job at the time of sending, so phases may be skipped, but never the last one.
     assert {event.phase for event in steady} <= history
     assert steady[-1].phase == "Succeeded"
     assert (await user.read("/watched/replicas"))["items"][0]["restartCount"] == 1
 
 
 def _with(manifest: dict[str, Any], **container: Any) -> dict[str, Any]:
-    """The manifest with these fields in its container."""
+    """Return the manifest with these fields in its container."""
     manifest["spec"]["replicaSpecs"][0]["template"]["spec"]["containers"][0].update(container)
     return manifest
 
@@ -105,7 +105,7 @@ async def _to_the_end(events: AsyncIterator[Event]) -> list[Event]:
 
 
 async def _reconnecting(user: User, position: str, *, until: str) -> list[Event]:
-    """What a client sees whose connection breaks after every event."""
+    """Return the events that a client receives if its connection breaks after every event."""
     seen: list[Event] = []
     async with asyncio.timeout(120):
         while not (seen and seen[-1].id == until):
@@ -114,7 +114,7 @@ async def _reconnecting(user: User, position: str, *, until: str) -> list[Event]
     return seen
 
 
-async def test_a_job_s_own_watch_says_goodbye_when_the_gateway_stops(
+async def test_the_watch_of_a_job_ends_with_an_event_when_the_gateway_stops(
     own_gateway: GatewayProcess, namespace: str
 ) -> None:
     await own_gateway.start()

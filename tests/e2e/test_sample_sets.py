@@ -1,6 +1,6 @@
-"""SampleSets from their source to their end: real volumes, real servers, and nothing that stays behind.
+"""SampleSets with real volumes and real runtime servers, from their source to their deletion.
 
-Each set has nodes of its own, with disks of their own: what a node has mounted and cached is found below its directory.
+Each set has its own nodes, and each node its own disk: all mounts and caches of a node are below its directory.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 @pytest.fixture
 def placed(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Nodes for one set, started with these arguments each; yields what the set's spec says of them."""
+    """Start one node for each list of arguments, and yield the fields of a spec that select these nodes."""
     with ExitStack() as stack:
         names = []
         for number, given in enumerate(request.param):
@@ -45,13 +45,13 @@ def placed(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> 
 
 
 async def nothing_is_left_on(directory: Path) -> None:
-    """Neither a mount nor a process, but for the nodes themselves."""
+    """Require that the nodes have neither mounts nor processes of pods."""
     assert mounts_below(directory) == []
     await until_processes(str(directory), lambda found: all("devcluster.node" in command for command in found.values()))
 
 
 class Sets:
-    """A user's SampleSets in one namespace, and what the cluster has of them."""
+    """The SampleSets of one namespace, through the API and through the cluster."""
 
     def __init__(self, user: User, api: KubeClient) -> None:
         self._user = user
@@ -91,14 +91,14 @@ class Sets:
         return view
 
     async def delete(self, name: str) -> None:
-        """Until nothing is left that its name leads to."""
+        """Delete the set, and wait until all its objects are gone."""
         await self._user.http.delete(f"{self.base}/samplesets/{name}")
         async with asyncio.timeout(WITHIN):
             while (await self._user.http.delete(f"{self.base}/samplesets/{name}")).status_code != 200:
                 await asyncio.sleep(0.2)
 
     async def nothing_is_left(self) -> None:
-        """In the cluster, but for the Secrets that the user has made."""
+        """Require that the cluster has no objects of sets, except the Secrets of the test."""
         for resource in ("pods", "services", "persistentvolumeclaims"):
             assert (await self._api.get(f"{self.base}/{resource}")).ok()["items"] == [], resource
         apps = f"/apis/apps/v1/namespaces/{self._user.namespace}/statefulsets"
@@ -127,10 +127,10 @@ def volume(home: Path) -> dict[str, Any]:
 @needs_fuse
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("placed", [((), ())], indirect=True, ids=["two nodes"])
-async def test_a_set_lives_from_its_source_to_its_end(
+async def test_a_set_is_synced_warmed_up_read_cleared_and_deleted(
     user: User, sets: Sets, placed: dict[str, Any], tmp_path: Path
 ) -> None:
-    """As the demo plays it: synced on two nodes, warmed up, read by a job that mounts it, cleared, deleted."""
+    """The story of the demo: two nodes, and a job that mounts the set."""
     told: list[str] = []
 
     def say(name: str, line: str) -> None:
@@ -153,7 +153,7 @@ async def test_a_set_lives_from_its_source_to_its_end(
 @needs_fuse
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("placed", [((),)], indirect=True, ids=["one node"])
-async def test_a_sync_with_a_wrong_key_fails_and_recovers_by_an_edit(
+async def test_a_sync_with_a_wrong_key_fails_and_succeeds_after_an_edit(
     sets: Sets, placed: dict[str, Any], tmp_path: Path
 ) -> None:
     wrong = "not-the-key-of-that-storage"
@@ -170,7 +170,7 @@ async def test_a_sync_with_a_wrong_key_fails_and_recovers_by_an_edit(
         assert (failed["type"], "SignatureDoesNotMatch" in failed["message"]) == ("Warning", True)
         await sets.patch("keyed", {"source": {"secretRef": {"name": "right"}}})
         await sets.until("keyed", lambda view: view["status"]["phase"] == "Ready")
-        # What servers tell of a volume is up to half a minute old.
+        # The figures that servers report are up to 30 s old.
         view = await sets.until(
             "keyed", lambda view: bool(view["status"]["cache"]) and view["status"]["cache"]["totalBytes"] == 10_000
         )
@@ -186,8 +186,10 @@ async def test_a_sync_with_a_wrong_key_fails_and_recovers_by_an_edit(
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("placed", [(("--juicefs", "/nothing"),)], indirect=True, ids=["no program"])
-async def test_a_set_says_why_its_node_cannot_mount_it(sets: Sets, placed: dict[str, Any], tmp_path: Path) -> None:
-    """No /dev/fuse, no root, no program: the Event of the node is in the set's status."""
+async def test_the_status_of_a_set_says_why_its_node_cannot_mount_it(
+    sets: Sets, placed: dict[str, Any], tmp_path: Path
+) -> None:
+    """The status contains the Event of a node without /dev/fuse, root or the juicefs command."""
     await sets.secret(volume(tmp_path))
     await sets.post("bare", noSync=True, **placed)
     view = await sets.until("bare", lambda view: view["status"]["reason"] == "FailedMount")

@@ -1,4 +1,4 @@
-"""Every example, played as `jobgate demo` plays it, ends as it says; and what each is to show can be seen."""
+"""Every example, played as `jobgate demo` plays it, ends as expected and shows what it is for."""
 
 import asyncio
 from typing import Any
@@ -16,8 +16,8 @@ def named(example: str) -> Story:
     return next(story for story in STORIES if story.file.endswith(f"/{example}.yaml"))
 
 
-class Considerate(Player):
-    """Pauses nobody who has not begun: a program without its signal handler has no last words."""
+class PatientPlayer(Player):
+    """Pauses a job only after its program has installed its signal handler, which writes the checkpoint."""
 
     @override
     async def _call(self, method: str, path: str, **given: Any) -> dict[str, Any]:
@@ -30,22 +30,22 @@ class Considerate(Player):
 
 
 async def play(user: User, story: Story) -> list[str]:
-    """What was told; the story must have ended as it should."""
-    told: list[str] = []
-    result = await Considerate(user.http, user.namespace, lambda _, line: told.append(line)).play(story)
-    assert result.as_expected, f"{result}\n" + "\n".join(told)
-    return told
+    """Play the story, require its expected end, and return the printed lines."""
+    printed: list[str] = []
+    result = await PatientPlayer(user.http, user.namespace, lambda _, line: printed.append(line)).play(story)
+    assert result.as_expected, f"{result}\n" + "\n".join(printed)
+    return printed
 
 
 async def test_distributed_training(user: User) -> None:
-    told = await play(user, named("distributed-training"))
-    assert told[-1].endswith("trained: it should be y = 3 x + 2")
+    printed = await play(user, named("distributed-training"))
+    assert printed[-1].endswith("trained: it should be y = 3 x + 2")
     for rank in range(2):
         log = (await user.call("GET", f"/distributed-training/logs?task=worker&rank={rank}")).text
         assert "has reached distributed-training-chief-0" in log
 
 
-async def test_flaky_keeps_its_first_attempt(user: User, api: KubeClient) -> None:
+async def test_flaky_keeps_the_log_of_its_first_attempt(user: User, api: KubeClient) -> None:
     await play(user, named("flaky"))
     uid = (await user.read("/flaky"))["uid"]
     await user.call("DELETE", "/flaky", status=202)
@@ -63,15 +63,15 @@ async def test_flaky_keeps_its_first_attempt(user: User, api: KubeClient) -> Non
 
 
 async def test_init_and_service_leaves_no_object_behind(user: User, api: KubeClient) -> None:
-    told = await play(user, named("init-and-service"))
-    assert any("says: hello from the init container" in line for line in told)
+    printed = await play(user, named("init-and-service"))
+    assert any("says: hello from the init container" in line for line in printed)
     await api.eventually(f"/api/v1/namespaces/{user.namespace}/pods", lambda found: not found["items"])
     assert (await user.call("GET", "/init-and-service/logs?task=client")).headers["Jobgate-Log-Source"] == "stored"
 
 
 async def test_pausable(user: User) -> None:
-    told = await play(user, named("pausable"))
-    logs = [line.partition("| ")[2] for line in told if "| " in line]
+    printed = await play(user, named("pausable"))
+    logs = [line.partition("| ")[2] for line in printed if "| " in line]
     assert logs == [
         "starting from nothing",
         "asked to stop: writing a checkpoint",
@@ -89,7 +89,7 @@ async def test_pausable(user: User) -> None:
 
 
 def phases_of(history: list[dict[str, Any]]) -> list[str]:
-    """The phases that the job itself went through, each as often as it was entered."""
+    """Return the phases of the job in order, each as often as it was entered."""
     phases: list[str] = []
     for entry in sorted(history, key=lambda entry: entry["seq"]):
         if not phases or phases[-1] != entry["phase"]:
@@ -106,9 +106,9 @@ async def test_debug(user: User, api: KubeClient) -> None:
     )
 
 
-async def test_failing_says_which_rule_fired_and_why(user: User) -> None:
-    told = await play(user, named("failing"))
-    assert any(line.endswith("| rank 1 has found a defect in its input") for line in told)
+async def test_failing_reports_the_rule_that_ended_it(user: User) -> None:
+    printed = await play(user, named("failing"))
+    assert any(line.endswith("| rank 1 has found a defect in its input") for line in printed)
     found = await user.read("/failing")
     assert found["nativeStatus"]["phase"] == "Failed"
     replica = next(r for r in (await user.read("/failing/replicas"))["items"] if r["rank"] == 1)
@@ -117,8 +117,8 @@ async def test_failing_says_which_rule_fired_and_why(user: User) -> None:
 
 
 @pytest.mark.timeout(600)
-async def test_all_at_once(user: User) -> None:
-    """Under one name each, in one namespace: none is in another's way."""
+async def test_all_examples_run_at_once(user: User) -> None:
+    """All examples run in one namespace at the same time without conflicts."""
     async with asyncio.TaskGroup() as group:
         for story in STORIES:
             group.create_task(play(user, story))

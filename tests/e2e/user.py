@@ -1,4 +1,4 @@
-"""A user of the gateway, and jobs for the user to submit."""
+"""A client of the API for tests, and manifests of jobs."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ DEADLINE = 120.0
 
 
 def job(name: str, script: str, *, replicas: int = 1, restart: Any = None, **spec: Any) -> dict[str, Any]:
-    """A GenericJob of one task, `worker`, that runs a shell script."""
+    """Return a GenericJob with one task, `worker`, that runs a shell script."""
     container = {"name": "main", "image": "busybox", "command": ["sh", "-c", script]}
     return {
         "apiVersion": "batch.tensorstack.dev/v1beta1",
@@ -35,7 +35,7 @@ def job(name: str, script: str, *, replicas: int = 1, restart: Any = None, **spe
 
 
 class User:
-    """Talks JSON to one namespace's jobs, and waits for what becomes of them."""
+    """Sends requests about the jobs of one namespace, and waits for phases."""
 
     def __init__(self, http: httpx2.AsyncClient, namespace: str, headers: Mapping[str, str] | None = None) -> None:
         self.http = http
@@ -44,7 +44,7 @@ class User:
         self.headers = dict(headers or {})
 
     async def call(self, method: str, path: str = "", status: int = 200, **given: Any) -> httpx2.Response:
-        """A request below the namespace's jobs, which must be answered with `status`."""
+        """Send a request to a path below the jobs of the namespace, and require the status of the answer."""
         headers = self.headers | dict(given.pop("headers", {}))
         answer = await self.http.request(method, self.jobs + path, headers=headers, **given)
         assert answer.status_code == status, f"{method} {path}: {answer.status_code} {answer.text}"
@@ -58,7 +58,7 @@ class User:
         return created
 
     async def until(self, name: str, *phases: str, within: float = DEADLINE) -> dict[str, Any]:
-        """The job's status once it is in one of these phases; it must not end otherwise."""
+        """Wait until the job is in one of these phases, and return its status. Fail if it ends in another phase."""
         status: dict[str, Any] = {}
         try:
             async with asyncio.timeout(within):
@@ -69,7 +69,7 @@ class User:
                     assert status["phase"] not in TERMINAL, f"{name} has ended: {status}"
                     await asyncio.sleep(0.1)
         except TimeoutError:
-            raise AssertionError(f"{name} never became {phases}; last: {status}") from None
+            raise AssertionError(f"{name} did not reach {phases} in time; its status is {status}") from None
 
     async def ended(self, name: str) -> dict[str, Any]:
         return await self.until(name, *TERMINAL)
@@ -98,7 +98,7 @@ class Event:
 async def watching(
     user: User, path: str = "/api/v1/jobs/watch", after: str | None = None
 ) -> AsyncIterator[AsyncIterator[Event]]:
-    """An open stream of server-sent events."""
+    """Open a stream of server-sent events."""
     headers = user.headers | ({"Last-Event-ID": after} if after else {})
     params = {"namespace": user.namespace} if path == "/api/v1/jobs/watch" else None
     async with user.http.stream("GET", path, headers=headers, params=params) as response:

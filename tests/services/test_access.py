@@ -1,4 +1,4 @@
-"""Principals from headers, and how long a token is remembered."""
+"""Authentication of requests, roles, and the cache of verified tokens."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -15,8 +15,8 @@ from app.services.access import OpenAccess, Principal, TokenAccess, Verb, may, r
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Hands:
-    """A clock that is moved by hand."""
+class ManualClock:
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.seconds = 100.0
@@ -55,9 +55,9 @@ def test_roles(role: Role, verb: Verb, *, allowed: bool) -> None:
             require(principal(role), verb, "anywhere")
 
 
-async def test_open_is_open() -> None:
-    somebody = await OpenAccess().authenticate(None)
-    assert (somebody.role, somebody.namespaces) == (Role.ADMIN, None)
+async def test_open_access_makes_every_caller_an_admin() -> None:
+    caller = await OpenAccess().authenticate(None)
+    assert (caller.role, caller.namespaces) == (Role.ADMIN, None)
 
 
 @pytest_asyncio.fixture
@@ -67,8 +67,8 @@ async def db(database_url: str) -> AsyncIterator[Database]:
     await database.close()
 
 
-async def test_a_revoked_token_is_forgotten_within_seconds(db: Database) -> None:
-    clock = Hands()
+async def test_a_revoked_token_is_refused_within_seconds(db: Database) -> None:
+    clock = ManualClock()
     access = TokenAccess(db, clock)
     token, text = await tokens.create(db, name="ci", role="submitter", namespaces=["a", "b"], now=NOW)
     header = f"bearer {text}"
@@ -83,12 +83,12 @@ async def test_a_revoked_token_is_forgotten_within_seconds(db: Database) -> None
         await access.authenticate(header)
 
 
-async def test_a_star_is_every_namespace(db: Database) -> None:
+async def test_a_star_means_every_namespace(db: Database) -> None:
     _, text = await tokens.create(db, name="all", role="viewer", namespaces=["*"], now=NOW)
-    assert (await TokenAccess(db, Hands()).authenticate(f"Bearer {text}")).namespaces is None
+    assert (await TokenAccess(db, ManualClock()).authenticate(f"Bearer {text}")).namespaces is None
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer é", "Basic x", "Bearer " + "x" * 600, "Bearer jg_a_b"])
-async def test_nobody(header: str | None, db: Database) -> None:
+async def test_an_invalid_header_is_refused(header: str | None, db: Database) -> None:
     with pytest.raises(Unauthenticated):
-        await TokenAccess(db, Hands()).authenticate(header)
+        await TokenAccess(db, ManualClock()).authenticate(header)

@@ -1,4 +1,4 @@
-"""Which source a log comes from, and that nothing stays open."""
+"""The source of a log (cluster or Postgres), and the end of its connection."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from uuid import UUID
@@ -20,7 +20,7 @@ UID = UUID(int=7)
 
 
 class Cluster(LogReader):
-    """Says `pieces`, or fails as told; counts the streams that are open."""
+    """Yields `pieces`, or raises `error` at once or, with `breaks`, after the pieces. Counts the open logs."""
 
     def __init__(self, *pieces: bytes, error: Exception | None = None, breaks: bool = False) -> None:
         self.pieces = pieces
@@ -72,14 +72,14 @@ async def keep(db: Database, number: int, tail: bytes) -> None:
         )  # fmt: skip
 
 
-async def test_the_present_attempt_is_read_through(db: Database) -> None:
+async def test_the_log_of_the_current_attempt_comes_from_the_cluster(db: Database) -> None:
     cluster = Cluster(b"a", b"b")
     stream = await Logs(db, cluster).open(UID, story(), 2, request())
     assert (stream.live, stream.truncated, await whole(stream.pieces)) == (True, False, b"ab")
     assert cluster.open == 0
 
 
-async def test_a_silent_container_is_followed_after_a_look(db: Database) -> None:
+async def test_a_log_is_read_once_before_it_is_followed(db: Database) -> None:
     cluster = Cluster(b"a")
     stream = await Logs(db, cluster).open(UID, story(), 2, request(follow=True))
     assert await whole(stream.pieces) == b"a"
@@ -88,13 +88,13 @@ async def test_a_silent_container_is_followed_after_a_look(db: Database) -> None
 
 
 @pytest.mark.parametrize("error", [NotFound("gone"), Unavailable("away")])
-async def test_what_was_kept_stands_in(error: Exception, db: Database) -> None:
+async def test_the_stored_log_replaces_a_log_that_the_cluster_does_not_have(error: Exception, db: Database) -> None:
     await keep(db, 2, b"kept")
     stream = await Logs(db, Cluster(error=error)).open(UID, story(), 2, request(follow=True))
     assert (stream.live, await whole(stream.pieces)) == (False, b"kept")
 
 
-async def test_an_earlier_attempt_is_never_asked_of_the_cluster(db: Database) -> None:
+async def test_the_log_of_an_earlier_attempt_never_comes_from_the_cluster(db: Database) -> None:
     await keep(db, 1, b"kept")
     cluster = Cluster(b"of the second")
     stream = await Logs(db, cluster).open(UID, story(), 1, request())
@@ -111,14 +111,14 @@ async def test_an_earlier_attempt_is_never_asked_of_the_cluster(db: Database) ->
         (Cluster(b"x"), 1, "pod", NotFound),
     ],
 )
-async def test_nothing_to_show(
+async def test_a_missing_log_is_an_error(
     reader: LogReader | None, number: int, pod_uid: str | None, refusal: type[Exception], db: Database
 ) -> None:
     with pytest.raises(refusal):
         await Logs(db, reader).open(UID, story(pod_uid), number, request())
 
 
-async def test_a_reader_that_goes_away_closes_the_stream(db: Database) -> None:
+async def test_closing_an_open_log_closes_its_connection(db: Database) -> None:
     cluster = Cluster(b"a", b"b", b"c")
     stream = await Logs(db, cluster).open(UID, story(), 2, request())
     pieces = stream.pieces

@@ -1,4 +1,4 @@
-"""SampleSets and SampleJobs from their documents to what is stored, and what may be changed of them."""
+"""Submission, edits and deletion of SampleSets and SampleJobs on a real database."""
 
 import asyncio
 import random
@@ -38,7 +38,7 @@ SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'samples'::regcla
 
 @dataclass
 class Service:
-    """Samples on a real database, and how often it has called for the controller."""
+    """The services of podless kinds. `hints` records each announcement to the controller."""
 
     db: Database
     hints: list[str] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Service:
         return PodlessReader(kind, self.db)
 
     def _hint(self) -> None:
-        self.hints.append("look")
+        self.hints.append("hint")
 
     async def submit(self, document: Any, key: RequestKey | None = None, kind: PodlessKind = SAMPLE_SET) -> Created:
         return await self.submitter(kind).submit(document, TEAM, actor="me", key=key, render=name_of)
@@ -110,23 +110,23 @@ def a_job(name: str = "warm", **spec: Any) -> dict[str, Any]:
     }
 
 
-def anything(_: StoredRow) -> None:
-    """Every version will do."""
+def any_version(_: StoredRow) -> None:
+    """Accept every version of the object."""
 
 
-async def test_what_was_answered_is_stored_and_the_controller_called(service: Service) -> None:
+async def test_a_submitted_object_is_stored_and_announced(service: Service) -> None:
     created = await service.submit(a_set(metadata={"name": "imagenet", "labels": {"team": "vision"}}))
     row = await service.row()
     assert (created.uid, created.name, created.version, created.replayed) == (row.uid, "imagenet", 1, False)
     assert (row.namespace, row.created_by, row.labels, row.set_name) == (TEAM, "me", {"team": "vision"}, "imagenet")
     assert row.manifest["metadata"]["namespace"] == TEAM
     assert row.manifest["spec"]["noSync"] is False
-    assert service.hints == ["look"]
+    assert service.hints == ["hint"]
     await service.submit(a_job(), kind=SAMPLE_JOB)
     assert (await service.row("warm", SAMPLE_JOB)).set_name == "imagenet"
 
 
-async def test_a_name_is_drawn_where_only_its_beginning_is_given(service: Service) -> None:
+async def test_generate_name_generates_a_name(service: Service) -> None:
     document = a_set(metadata={"generateName": "a" * 60})
     first, second = await service.submit(document), await service.submit(document)
     assert first.name != second.name
@@ -134,7 +134,7 @@ async def test_a_name_is_drawn_where_only_its_beginning_is_given(service: Servic
     assert "generateName" not in (await service.row(first.name)).manifest["metadata"]
 
 
-async def test_a_drawn_name_that_is_taken_is_drawn_again(service: Service) -> None:
+async def test_a_generated_name_that_is_in_use_is_generated_again(service: Service) -> None:
     document = a_set(metadata={"generateName": "run-"})
     first = await service.submit(document)
     again = Service(service.db, randomness=random.Random(7))
@@ -143,20 +143,20 @@ async def test_a_drawn_name_that_is_taken_is_drawn_again(service: Service) -> No
     assert first.name != second.name
 
 
-async def test_a_taken_name_is_refused_with_its_holder(service: Service) -> None:
+async def test_a_name_in_use_is_refused_and_its_owner_reported(service: Service) -> None:
     first = await service.submit(a_set())
     with pytest.raises(Conflict) as refused:
         await service.submit(a_set())
     assert (refused.value.code, refused.value.errors[0].pointer) == ("NameTaken", "/metadata/name")
     assert str(first.uid) in refused.value.errors[0].detail
-    await service.editor().delete(TEAM, "imagenet", actor="me", precondition=anything)
+    await service.editor().delete(TEAM, "imagenet", actor="me", precondition=any_version)
     with pytest.raises(Conflict) as refused:
         await service.submit(a_set())
     assert (refused.value.code, refused.value.errors[0].code) == ("NameTaken", "NameTaken")
-    assert service.hints == ["look", "look"]
+    assert service.hints == ["hint", "hint"]
 
 
-async def test_a_repeated_request_gets_its_first_answer(service: Service) -> None:
+async def test_a_repeated_request_gets_the_answer_to_the_first(service: Service) -> None:
     answers = await asyncio.gather(*(service.submit(a_set(), KEY) for _ in range(6)))
     assert sorted(answer.replayed for answer in answers) == [False] + [True] * 5
     assert {(answer.uid, answer.body) for answer in answers} == {(answers[0].uid, b'{"name":"imagenet"}')}
@@ -200,9 +200,7 @@ async def test_submissions_together_leave_connections_to_other_requests(service:
     ],
     ids=["nothing", "job", "version", "fields", "name", "namespace", "secret", "directory"],
 )
-async def test_what_is_wrong_is_told_with_all_its_places(
-    service: Service, document: dict[str, Any], pointers: set[str]
-) -> None:
+async def test_a_refusal_lists_all_errors(service: Service, document: dict[str, Any], pointers: set[str]) -> None:
     with pytest.raises(InvalidManifest) as refused:
         await service.submit(document)
     assert {error.pointer for error in refused.value.errors} == pointers
@@ -211,25 +209,25 @@ async def test_what_is_wrong_is_told_with_all_its_places(
 
 
 @pytest.mark.parametrize("namespace", ["", TEAM, "shared"])
-async def test_secrets_of_the_own_and_of_shared_namespaces_may_be_named(service: Service, namespace: str) -> None:
+async def test_secrets_of_the_own_and_of_shared_namespaces_are_allowed(service: Service, namespace: str) -> None:
     draft = await service.submitter().prepare(a_set(secretRef={"name": "s", "namespace": namespace}), TEAM)
     assert (draft.name, draft.set_name, draft.generated) == ("imagenet", "imagenet", False)
     with pytest.raises(NotFound):
         await service.row()
 
 
-async def test_edits_change_what_may_be_changed(service: Service) -> None:
+async def test_edits_of_mutable_fields_are_stored(service: Service) -> None:
     await service.submit(a_set())
     editor = service.editor()
-    changed = await editor.replace(TEAM, "imagenet", a_set(partitions=3), actor="you", precondition=anything)
+    changed = await editor.replace(TEAM, "imagenet", a_set(partitions=3), actor="you", precondition=any_version)
     assert (changed.row.generation, changed.row.version, changed.pending) == (2, 2, True)
     patch = {"metadata": {"labels": {"a": "b"}}}
-    labelled = await editor.merge(TEAM, "imagenet", patch, actor="you", precondition=anything)
+    labelled = await editor.merge(TEAM, "imagenet", patch, actor="you", precondition=any_version)
     assert (labelled.row.generation, labelled.row.version) == (2, 3)
     assert labelled.row.labels == {"a": "b"}
     assert labelled.row.manifest["spec"]["partitions"] == 3
     assert len(service.hints) == 3
-    same = await editor.merge(TEAM, "imagenet", patch, actor="you", precondition=anything)
+    same = await editor.merge(TEAM, "imagenet", patch, actor="you", precondition=any_version)
     assert (same.row, same.pending, len(service.hints)) == (labelled.row, True, 3)
     story = await service.reader().history(labelled.row.uid, 0, 9)
     assert [(line.entry.reason, line.entry.actor) for line in story] == [
@@ -254,36 +252,36 @@ SYNCED = SetRecord(phase=SetPhase.MOUNT, synced=True)
         (SYNCED, {"spec": {"noSync": True, "tolerations": [{"key": "a"}]}}, {"/spec/noSync", "/spec/tolerations"}),
     ],
 )
-async def test_an_edit_of_what_cannot_be_changed_is_refused(
+async def test_an_edit_of_an_immutable_field_is_refused(
     service: Service, record: SetRecord, patch: dict[str, Any], pointers: set[str]
 ) -> None:
     await service.submit(a_set())
     await service.conclude(await service.row(), record)
     before = await service.row()
     with pytest.raises(InvalidManifest) as refused:
-        await service.editor().merge(TEAM, "imagenet", patch, actor="you", precondition=anything)
+        await service.editor().merge(TEAM, "imagenet", patch, actor="you", precondition=any_version)
     assert {error.pointer for error in refused.value.errors} == pointers
     assert await service.row() == before
 
 
-async def test_a_job_that_has_succeeded_stays_as_it_is(service: Service) -> None:
+async def test_a_job_that_has_succeeded_cannot_be_edited(service: Service) -> None:
     await service.submit(a_job(), kind=SAMPLE_JOB)
     row = await service.row("warm", SAMPLE_JOB)
     patch = {"spec": {"warmupOptions": {"paths": ["a"]}}}
-    edited = await service.editor(SAMPLE_JOB).merge(TEAM, "warm", patch, actor="you", precondition=anything)
+    edited = await service.editor(SAMPLE_JOB).merge(TEAM, "warm", patch, actor="you", precondition=any_version)
     await service.conclude(edited.row, JobRecord(phase=SampleJobPhase.SUCCEEDED))
     with pytest.raises(Conflict) as refused:
-        await service.editor(SAMPLE_JOB).merge(TEAM, "warm", {"spec": None}, actor="you", precondition=anything)
+        await service.editor(SAMPLE_JOB).merge(TEAM, "warm", {"spec": None}, actor="you", precondition=any_version)
     assert refused.value.code == "AlreadyFinished"
     assert (await service.row("warm", SAMPLE_JOB)).uid == row.uid
 
 
-async def test_edits_without_a_precondition_that_meet_are_all_done(service: Service) -> None:
+async def test_concurrent_edits_without_a_precondition_are_all_stored(service: Service) -> None:
     await service.submit(a_set())
     names = [f"k{number}" for number in range(6)]
     edits = (
         service.editor().merge(
-            TEAM, "imagenet", {"metadata": {"labels": {name: "x"}}}, actor="you", precondition=anything
+            TEAM, "imagenet", {"metadata": {"labels": {name: "x"}}}, actor="you", precondition=any_version
         )
         for name in names
     )
@@ -292,7 +290,7 @@ async def test_edits_without_a_precondition_that_meet_are_all_done(service: Serv
     assert (row.labels, row.version) == (dict.fromkeys(names, "x"), 7)
 
 
-async def test_who_decided_on_another_version_changes_nothing(service: Service) -> None:
+async def test_an_edit_of_another_version_changes_nothing(service: Service) -> None:
     await service.submit(a_set())
 
     def only_the_second(row: StoredRow) -> None:
@@ -309,35 +307,35 @@ async def test_who_decided_on_another_version_changes_nothing(service: Service) 
     assert (await service.row()).version == 1
 
 
-async def test_a_deletion_is_asked_for_once(service: Service) -> None:
+async def test_a_second_deletion_changes_nothing(service: Service) -> None:
     await service.submit(a_set())
     await service.submit(a_job(), kind=SAMPLE_JOB)
-    first = await service.editor().delete(TEAM, "imagenet", actor="you", precondition=anything)
-    again = await service.editor().delete(TEAM, "imagenet", actor="me", precondition=anything)
+    first = await service.editor().delete(TEAM, "imagenet", actor="you", precondition=any_version)
+    again = await service.editor().delete(TEAM, "imagenet", actor="me", precondition=any_version)
     assert (first.pending, first.row.delete_requested_by, first.row.gone_at) == (True, "you", None)
     assert again == first
     with pytest.raises(Conflict) as refused:
-        await service.editor().merge(TEAM, "imagenet", {}, actor="you", precondition=anything)
+        await service.editor().merge(TEAM, "imagenet", {}, actor="you", precondition=any_version)
     assert refused.value.code == "Deleted"
-    gone = await service.editor(SAMPLE_JOB).delete(TEAM, "warm", actor="you", precondition=anything)
+    gone = await service.editor(SAMPLE_JOB).delete(TEAM, "warm", actor="you", precondition=any_version)
     assert (gone.pending, gone.row.gone_at) == (False, gone.row.delete_requested_at)
     assert len(service.hints) == 4
     with pytest.raises(NotFound):
-        await service.editor(SAMPLE_JOB).delete(TEAM, "other", actor="you", precondition=anything)
+        await service.editor(SAMPLE_JOB).delete(TEAM, "other", actor="you", precondition=any_version)
 
 
-async def test_a_deletion_that_meets_a_deletion_is_one(service: Service) -> None:
+async def test_concurrent_deletions_are_stored_once(service: Service) -> None:
     await service.submit(a_set())
     done = await asyncio.gather(
-        *(service.editor().delete(TEAM, "imagenet", actor=f"a{n}", precondition=anything) for n in range(6))
+        *(service.editor().delete(TEAM, "imagenet", actor=f"a{n}", precondition=any_version) for n in range(6))
     )
     assert len({one.row.delete_requested_by for one in done}) == 1
     row = await service.row()
     assert (row.version, row.history_count) == (2, len(await service.reader().history(row.uid, 0, 9))) == (2, 2)
 
 
-async def test_a_set_may_be_edited_where_new_ones_may_not_have_its_directories(service: Service) -> None:
-    """A set of `/mnt` is scaled on an installation whose caches have moved, which accepts no other set like it."""
+async def test_a_set_with_directories_that_are_no_longer_allowed_can_be_edited(service: Service) -> None:
+    """A set with caches below `/mnt` is scaled after this directory was removed from the setting for new sets."""
     document = a_set(cache={"levels": [{"mediumType": "SSD", "path": "/mnt/a", "cacheSize": 1}]})
     await service.submit(document)
     service.limits = CacheLimits(namespace="", cache_roots=("/ssd",))

@@ -1,4 +1,4 @@
-"""Sizes that are asked for stay within what a job allows, and what cannot be is told with all its errors."""
+"""Requested sizes are within the bounds of the job, or refused with all errors."""
 
 from collections.abc import Mapping
 
@@ -36,7 +36,7 @@ def allowed(scaling: Scaling, sizes: Mapping[str, int]) -> bool:
 
 
 @given(scalings(), st.dictionaries(st.sampled_from("abcde"), numbers))
-def test_what_is_granted_is_what_was_asked_for_and_is_allowed(scaling: Scaling, tasks: dict[str, int]) -> None:
+def test_requested_sizes_are_returned_if_they_are_allowed(scaling: Scaling, tasks: dict[str, int]) -> None:
     if allowed(scaling, tasks):
         assert wanted_sizes(scaling, SizesWanted(tasks=tasks)) == tasks
         return
@@ -46,7 +46,7 @@ def test_what_is_granted_is_what_was_asked_for_and_is_allowed(scaling: Scaling, 
 
 
 @given(scalings(), st.sampled_from("abcde"), numbers)
-def test_one_more_is_the_size_and_one(scaling: Scaling, task: str, delta: int) -> None:
+def test_a_delta_is_added_to_the_current_size(scaling: Scaling, task: str, delta: int) -> None:
     sizes = {task: scaling.sizes.get(task, 0) + delta}
     if allowed(scaling, sizes):
         assert shifted_sizes(scaling, {task: delta}) == sizes
@@ -56,16 +56,14 @@ def test_one_more_is_the_size_and_one(scaling: Scaling, task: str, delta: int) -
         assert refused.value.errors[0].pointer in (f"/tasks/{task}", "/tasks")
 
 
-def test_the_task_may_be_left_out_where_only_one_has_room() -> None:
+def test_the_task_may_be_omitted_if_only_one_can_be_scaled() -> None:
     scaling = Scaling(sizes={"master": 1, "trainer": 2}, bounds={"master": (1, 1), "trainer": (2, 6)}, total=(3, 7))
     assert wanted_sizes(scaling, SizesWanted(replicas=4)) == {"trainer": 4}
     assert wanted_sizes(scaling, SizesWanted(replicas=1, task="master")) == {"master": 1}
 
 
 @pytest.mark.parametrize(("before", "after"), [((2, 2), (3, 3)), ((2, 4), (4, 4)), ((3, 3), (1, 2))])
-def test_an_edit_of_both_bounds_is_a_change_of_size_like_any_other(
-    before: tuple[int, int], after: tuple[int, int]
-) -> None:
+def test_an_edit_of_both_bounds_is_recorded_as_a_resize(before: tuple[int, int], after: tuple[int, int]) -> None:
     planner = Planner(installation="i")
     was = planner.draft(training_job(*before), "ns", lambda: "x7k2m").accepted
     now = planner.draft(training_job(*after), "ns", lambda: "x7k2m", stored=was.manifest).accepted

@@ -1,4 +1,4 @@
-"""Names that are drawn, keys that are in flight, and what is refused before anything is stored."""
+"""Submission of jobs: generated names, idempotency keys, and refusals before anything is stored."""
 
 import random
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ HOLDER = UUID(int=9)
 
 
 class Clock:
-    """Each look at it is a second later."""
+    """A clock that advances by one second at each reading."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -44,7 +44,7 @@ class Clock:
 
 
 class Scripted(GroupCommit):
-    """Answers from a list; the last one for ever."""
+    """Returns these answers in order, and the last one from then on."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -59,7 +59,7 @@ class Scripted(GroupCommit):
 def submitter(commit: GroupCommit, limits: Limits | None = None) -> tuple[JobSubmitter, list[str]]:
     hints: list[str] = []
     planner = Planner(installation="i", limits=limits or Limits())
-    return JobSubmitter(commit, planner, Clock(), lambda: hints.append("look"), random.Random(7)), hints
+    return JobSubmitter(commit, planner, Clock(), lambda: hints.append("hint"), random.Random(7)), hints
 
 
 def name_of(row: JobRow) -> bytes:
@@ -74,7 +74,7 @@ def taken(name: str) -> NameTaken:
     return NameTaken(job_name="holder", job_uid=HOLDER, kind="job", name=name)
 
 
-async def test_what_is_handed_to_the_database() -> None:
+async def test_the_stored_job_has_names_status_and_idempotency_key() -> None:
     commit = Scripted(Submitted(uid=HOLDER))
     service, hints = submitter(commit)
     created = await service.submit(manifest("a"), "team", actor="me", key=KEY, render=name_of)
@@ -89,10 +89,10 @@ async def test_what_is_handed_to_the_database() -> None:
     assert job.status.aggregate[ReplicaPhase.CREATING] == sum(job.status.aggregate.values()) == 2
     assert job.idempotency is not None
     assert (job.idempotency.answer, created.body, created.uid) == (b'{"name":"a"}', b'{"name":"a"}', job.uid)
-    assert hints == ["look"]
+    assert hints == ["hint"]
 
 
-async def test_a_drawn_name_that_is_taken_is_drawn_again() -> None:
+async def test_a_generated_name_that_is_in_use_is_generated_again() -> None:
     document = manifest("x") | {"metadata": {"generateName": "run-"}}
     commit = Scripted(taken("run-a"), taken("run-b"), Submitted(uid=HOLDER))
     created = await submit(commit, document)
@@ -103,14 +103,14 @@ async def test_a_drawn_name_that_is_taken_is_drawn_again() -> None:
         await submit(Scripted(taken("run-a")), document)
 
 
-async def test_a_given_name_that_is_taken_is_refused_with_its_holder() -> None:
+async def test_a_given_name_in_use_is_refused_and_its_owner_reported() -> None:
     with pytest.raises(Conflict) as refused:
         await submit(Scripted(taken("a")), manifest("a"))
     assert refused.value.code == "NameTaken"
     assert str(HOLDER) in refused.value.errors[0].detail
 
 
-async def test_the_winner_of_a_key_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_waits_for_another_one_with_the_same_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submitting, "_KEY_POLL", 0.001)
     created = await submit(
         Scripted(KeyInFlight(), KeyInFlight(), Replayed(uid=HOLDER, answer=b'{"name":"w"}')), manifest("a"), KEY
@@ -121,13 +121,13 @@ async def test_the_winner_of_a_key_is_waited_for(monkeypatch: pytest.MonkeyPatch
     assert refused.value.code == "KeyInFlight"
 
 
-async def test_the_key_of_another_request_is_refused() -> None:
+async def test_a_key_of_another_request_is_refused() -> None:
     with pytest.raises(InvalidManifest) as refused:
         await submit(Scripted(KeyConflict()), manifest("a"), KEY)
     assert refused.value.errors[0].pointer == "/header/Idempotency-Key"
 
 
-async def test_objects_that_no_cluster_takes_are_refused_before() -> None:
+async def test_objects_that_no_cluster_accepts_are_never_stored() -> None:
     commit = Scripted(Submitted(uid=HOLDER))
     service, _ = submitter(commit, Limits(max_rendered_pod_bytes=500))
     with pytest.raises(InvalidManifest):
@@ -145,14 +145,14 @@ def test_generated_names_fit(base: str) -> None:
     assert base.startswith(name[:-SUFFIX_LENGTH])
 
 
-def test_suffixes_are_harmless() -> None:
+def test_suffixes_differ_and_contain_no_vowels() -> None:
     service, _ = submitter(Scripted(Submitted(uid=HOLDER)))
     drawn = {service.suffix() for _ in range(200)}
     assert len(drawn) > 190
     assert set("".join(drawn)) <= set(SUFFIX_ALPHABET)
 
 
-def test_fingerprints_are_of_what_is_said_not_how() -> None:
+def test_fingerprints_depend_on_values_and_not_on_spelling() -> None:
     assert fingerprint({"a": 1, "b": [2]}, {"x": "y"}) == fingerprint({"b": [2], "a": 1}, {"x": "y"})
     assert (
         len({fingerprint(body, query) for body, query in (({"a": 1}, {}), ({"a": 2}, {}), ({"a": 1}, {"q": "1"}))}) == 3

@@ -1,4 +1,4 @@
-"""One reader of the feed for many who wait: what it keeps, what it reads again, when it starts anew."""
+"""The watcher of the feed: events in memory, reads from Postgres, and the start of another epoch."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -55,7 +55,7 @@ async def reach(watcher: Watcher, seq: int) -> None:
 
 
 async def drain(watcher: Watcher, start: Position, interest: Interest) -> list[int]:
-    """Sequence numbers from there to the end."""
+    """Return the sequence numbers of the events from `start` to the end of the feed."""
     seen: list[int] = []
     while (found := await watcher.after(start, interest)) is not None:
         events, upto = found
@@ -67,7 +67,7 @@ async def drain(watcher: Watcher, start: Position, interest: Interest) -> list[i
 
 
 @pytest.mark.parametrize("kept", [10_000, 5])
-async def test_every_event_once_from_memory_or_from_postgres(
+async def test_every_event_is_read_once_from_memory_or_from_postgres(
     kept: int, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "_KEPT", kept)
@@ -85,7 +85,7 @@ async def test_every_event_once_from_memory_or_from_postgres(
         assert await drain(watcher, start, Interest(namespaces=NamespaceSet.of())) == []
 
 
-async def test_everybody_hears_of_the_resources_that_they_asked_for(db: Database) -> None:
+async def test_a_waiter_gets_the_events_of_its_resources(db: Database) -> None:
     async with following(db) as watcher:
         start = await watcher.begin()
         sets = Interest(resources=frozenset({"samplesets"}))
@@ -105,7 +105,7 @@ async def test_everybody_hears_of_the_resources_that_they_asked_for(db: Database
             assert await drain(watcher, start, interest) == [start.seq + number for number in expected]
 
 
-async def test_who_waits_is_woken_by_what_matters_alone(db: Database) -> None:
+async def test_a_waiter_is_woken_only_by_events_of_its_interest(db: Database) -> None:
     async with following(db) as watcher:
         with (
             watcher.waiting(Interest(job_uid=JOB)) as one,
@@ -119,7 +119,9 @@ async def test_who_waits_is_woken_by_what_matters_alone(db: Database) -> None:
             assert await two.wait(60)
 
 
-async def test_a_feed_that_was_cut_cannot_go_on(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_position_before_the_truncated_part_cannot_continue(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watching, "_KEPT_AT_START", 0)
     await happen(db, 10)
     async with following(db) as watcher:
@@ -134,7 +136,7 @@ async def test_a_feed_that_was_cut_cannot_go_on(db: Database, monkeypatch: pytes
         assert await watcher.after(Position(epoch=now.epoch, seq=11), Interest()) is None
 
 
-async def test_another_feed_starts_anew_and_tells_everybody(db: Database) -> None:
+async def test_another_epoch_wakes_every_waiter(db: Database) -> None:
     await happen(db, 5)
     async with following(db) as watcher:
         before = await watcher.begin()
@@ -148,7 +150,7 @@ async def test_another_feed_starts_anew_and_tells_everybody(db: Database) -> Non
         assert await watcher.after(before, Interest()) is None
 
 
-async def test_postgres_may_be_away_for_a_while(db: Database) -> None:
+async def test_the_watcher_survives_lost_connections(db: Database) -> None:
     async with following(db) as watcher:
         async with db.read() as connection:
             await connection.execute(
@@ -158,13 +160,13 @@ async def test_postgres_may_be_away_for_a_while(db: Database) -> None:
         start = watcher.position
         assert start is not None
         async with asyncio.timeout(60):
-            while not await has_happened(db):
+            while not await could_write(db):
                 await asyncio.sleep(0.01)
         await reach(watcher, start.seq + 2)
 
 
-async def has_happened(db: Database) -> bool:
-    """Not while the pool still hands out connections that were cut and have not noticed."""
+async def could_write(db: Database) -> bool:
+    """Return False while the pool still returns terminated connections."""
     try:
         await happen(db, 2)
     except DatabaseUnavailable:
