@@ -131,7 +131,7 @@ def test_open_access_is_refused_beyond_loopback(tmp_path: Path, database_url: st
     given = {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_KUBECONFIG": str(embedded_cluster.kubeconfig)}
     ran = jobgate("serve", "--host", "0.0.0.0", home=tmp_path, JOBGATE_OPEN_ACCESS="true", **given)
     assert ran.returncode == 2
-    assert "refused on 0.0.0.0" in ran.stderr
+    assert "only on a loopback address, not on 0.0.0.0" in ran.stderr
 
 
 def test_help_lists_every_setting_with_its_default(tmp_path: Path) -> None:
