@@ -169,7 +169,7 @@ def test_dev_refuses_a_port_that_is_taken(tmp_path: Path) -> None:
     ("options", "told"),
     [
         ([], ["--namespace", "--all-namespaces", "neither is given"]),
-        (["--namespace", "a", "--all-namespaces"], ["--namespace", "--all-namespaces", "both were given"]),
+        (["--namespace", "a", "--all-namespaces"], ["--namespace", "--all-namespaces", "both are given"]),
         (["--namespace", "kube-system"], ["kube-system", "not served"]),
         (["--namespace", "jobgate-system"], ["jobgate-system", "not served"]),
         (["--namespace", "vault"], ["vault", "not served"]),
