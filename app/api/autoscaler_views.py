@@ -190,7 +190,7 @@ def _decision(decision: ScalingDecision, job: ScalableJob) -> ScalingDecisionVie
 
 def _settings(run: AutoscalerRun) -> AutoscalerSettingsView:
     return AutoscalerSettingsView(
-        enabled=run.enabled, max_load=run.max_load, period_seconds=run.period, freeze_seconds=run.freeze
+        enabled=run.enabled, max_load=run.max_load, period_seconds=run.period_seconds, freeze_seconds=run.freeze_seconds
     )
 
 

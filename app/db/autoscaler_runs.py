@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from app.db import codec, leases
+from app.db.columns import columns, record_columns
 from app.db.engine import Connection, Database
 from app.db.jobs import edits
 from app.db.jobs.edits import Edit
@@ -15,6 +16,7 @@ from app.db.leases import Lease
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
 from app.domain.scaling.values import Inventory, ScalableJob, ScalingDecision, WaitingJob
 from app.faultpoints import FaultPoint, reached
+from app.models.autoscaler import autoscaler_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +26,8 @@ class AutoscalerRun:
     at: datetime
     enabled: bool
     max_load: float
-    period: float
-    freeze: float
+    period_seconds: float
+    freeze_seconds: float
     inventory: Inventory | None = None
     error: str = ""
     pending: Sequence[WaitingJob] = ()
@@ -39,15 +41,12 @@ class StoredRun:
     run: AutoscalerRun
 
 
-_WRITE = """
-INSERT INTO autoscaler_runs
-    (at, enabled, max_load, period_seconds, freeze_seconds, error, changed, inventory, pending, jobs, decisions)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id
-"""
-_READ = """
-SELECT id, at, enabled, max_load, period_seconds, freeze_seconds, error, inventory, pending, jobs, decisions
-FROM autoscaler_runs
-"""
+_RUN: Final = record_columns(autoscaler_runs, AutoscalerRun)
+_WRITTEN: Final = _RUN + columns(autoscaler_runs, "changed")
+_WRITE: Final = f"""
+INSERT INTO autoscaler_runs ({_WRITTEN}) SELECT {_WRITTEN} FROM {_WRITTEN.rows("w")} RETURNING id
+"""  # noqa: S608  constants
+_READ: Final = f"SELECT id, {_RUN} FROM autoscaler_runs"  # noqa: S608  constants
 _PAGE = f"{_READ} WHERE id < $1 ORDER BY id DESC LIMIT $2"
 _LAST_SEEN = f"{_READ} WHERE inventory IS NOT NULL ORDER BY id DESC LIMIT 1"
 _FORGET = """
@@ -85,20 +84,8 @@ async def write(db: Database, lease: Lease, run: AutoscalerRun) -> int:
     """
     async with db.begin() as connection:
         await leases.fence(connection, lease)
-        written: int = await connection.fetchval(
-            _WRITE,
-            run.at,
-            run.enabled,
-            run.max_load,
-            run.period,
-            run.freeze,
-            run.error,
-            any(decision.applied for decision in run.decisions),
-            None if run.inventory is None else codec.dump(run.inventory),
-            codec.dump(run.pending),
-            codec.dump(run.jobs),
-            codec.dump(run.decisions),
-        )
+        row = (*_RUN.values(run), any(decision.applied for decision in run.decisions))
+        written: int = await connection.fetchval(_WRITE, *_WRITTEN.arguments([row]))
     return written
 
 
@@ -123,18 +110,4 @@ async def forget(db: Database, *, before: datetime, keep: int, limit: int) -> in
 
 
 def _stored(row: Any) -> StoredRun:
-    return StoredRun(
-        id=row["id"],
-        run=AutoscalerRun(
-            at=row["at"],
-            enabled=row["enabled"],
-            max_load=row["max_load"],
-            period=row["period_seconds"],
-            freeze=row["freeze_seconds"],
-            inventory=None if row["inventory"] is None else codec.load(row["inventory"], Inventory),
-            error=row["error"],
-            pending=codec.load(row["pending"], tuple[WaitingJob, ...]),
-            jobs=codec.load(row["jobs"], tuple[ScalableJob, ...]),
-            decisions=codec.load(row["decisions"], tuple[ScalingDecision, ...]),
-        ),
-    )
+    return StoredRun(id=row["id"], run=codec.load(_RUN.read(row), AutoscalerRun))

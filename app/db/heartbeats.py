@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from app.db import leases
+from app.db.columns import record_columns
 from app.db.engine import Database
 from app.db.leases import Lease
+from app.models.installation import heartbeats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +21,12 @@ class Heartbeat:
     message: str
 
 
-_BEAT = """
-INSERT INTO heartbeats (observed_at, epoch, state, message) VALUES ($1, $2, $3, $4)
-ON CONFLICT (singleton) DO UPDATE
-SET observed_at = excluded.observed_at, epoch = excluded.epoch, state = excluded.state, message = excluded.message
-"""
-_READ = "SELECT observed_at, epoch, state, message FROM heartbeats"
+_COLUMNS: Final = record_columns(heartbeats, Heartbeat)
+_BEAT: Final = f"""
+INSERT INTO heartbeats ({_COLUMNS}) SELECT {_COLUMNS} FROM {_COLUMNS.rows("w")}
+ON CONFLICT (singleton) DO UPDATE SET {_COLUMNS.assigned("excluded")}
+"""  # noqa: S608  constants
+_READ: Final = f"SELECT {_COLUMNS} FROM heartbeats"  # noqa: S608  constants
 
 
 async def beat(db: Database, lease: Lease, observed_at: datetime, state: str, message: str = "") -> None:
@@ -34,7 +37,8 @@ async def beat(db: Database, lease: Lease, observed_at: datetime, state: str, me
     """
     async with db.begin() as connection:
         await leases.fence(connection, lease)
-        await connection.execute(_BEAT, observed_at, lease.epoch, state, message)
+        heartbeat = Heartbeat(observed_at=observed_at, epoch=lease.epoch, state=state, message=message)
+        await connection.execute(_BEAT, *_COLUMNS.arguments([_COLUMNS.values(heartbeat)]))
 
 
 async def read(db: Database) -> Heartbeat | None:

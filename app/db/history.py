@@ -1,8 +1,13 @@
-"""The history of a job or of an object without pods, line by line."""
+"""The history of a job or of an object without pods: a row for each change, numbered from 1 without gaps."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
+from sqlalchemy import Table
+
+from app.db.columns import Columns, columns, shared_columns
 from app.domain.plan import Rank
 from app.domain.status.records import HistoryEntry
 
@@ -21,14 +26,31 @@ class HistoryRow:
     entry: HistoryEntry
 
 
-def history_row(row: Any) -> HistoryRow:
-    entry = HistoryEntry(
-        at=row["at"],
-        phase=row["phase"],
-        reason=row["reason"],
-        message=row["message"],
-        actor=row["actor"],
-        key=None if row["task"] is None else Rank(row["task"], row["rank"]),
-        attempt=row["attempt"],
-    )
-    return HistoryRow(seq=row["seq"], entry=entry)
+class HistoryTable:
+    """The statements of one history table. Its primary key is the uid of the job or object, and `seq`."""
+
+    def __init__(self, table: Table) -> None:
+        key, _ = (column.name for column in table.primary_key)
+        self._entry = shared_columns(table, HistoryEntry)
+        self._rank = columns(table, *(name for name in Rank._fields if name in table.c))
+        self.columns: Final = columns(table, key, "seq") + self._entry + self._rank
+        self.insert: Final = f"""
+        INSERT INTO {table.name} ({self.columns}) SELECT {self.columns} FROM {self.columns.rows("w")}
+        """  # noqa: S608  constants
+        self.page: Final = f"""
+        SELECT {self.columns} FROM {table.name} WHERE {key} = $1 AND seq > $2 ORDER BY seq LIMIT $3
+        """  # noqa: S608  constants
+
+    def values(self, uid: UUID, seq: int, entry: HistoryEntry) -> tuple[Any, ...]:
+        rank = (entry.key or (None, None)) if self._rank.names else ()
+        return (uid, seq, *self._entry.values(entry), *rank)
+
+    def arguments(self, uid: UUID, seq: int, entry: HistoryEntry) -> list[list[Any]]:
+        """The parameters of `insert` for one row."""
+        return Columns.arguments([self.values(uid, seq, entry)])
+
+    def row(self, row: Mapping[str, Any]) -> HistoryRow:
+        """The row that `page` returned."""
+        about_replica = self._rank.names and row["task"] is not None
+        key = Rank(row["task"], row["rank"]) if about_replica else None
+        return HistoryRow(seq=row["seq"], entry=HistoryEntry(key=key, **self._entry.read(row)))

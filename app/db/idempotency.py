@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from app.db import codec
+from app.db.columns import Columns, columns, record_columns
 from app.db.engine import Connection, Database
+from app.models.requests import idempotency_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +60,12 @@ class StoredAnswer:
 
 
 _FIND = "SELECT fingerprint, job_uid AS uid, answer FROM idempotency_keys WHERE scope = $1 AND key = $2"
-_CLAIM: Final = """
-INSERT INTO idempotency_keys (scope, key, fingerprint, job_uid, answer, created_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::bytea[], $6::timestamptz[])
-  AS k(scope, key, fingerprint, job_uid, answer, created_at) ORDER BY scope, key
+_KEY: Final = record_columns(idempotency_keys, IdempotencyKey)
+_CLAIMED: Final = _KEY + columns(idempotency_keys, "job_uid", "created_at")
+_CLAIM: Final = f"""
+INSERT INTO idempotency_keys ({_CLAIMED}) SELECT {_CLAIMED} FROM {_CLAIMED.rows("w")} ORDER BY scope, key
 ON CONFLICT DO NOTHING RETURNING scope, key
-"""
+"""  # noqa: S608  constants
 _READ: Final = """
 SELECT k.scope, k.key, k.fingerprint, k.job_uid AS uid, k.answer
 FROM unnest($1::text[], $2::text[]) AS w(scope, key) JOIN idempotency_keys AS k USING (scope, key)
@@ -95,14 +96,14 @@ async def claim(
     """
     if not keys:
         return {}
-    rows = [(key.scope, key.key, key.fingerprint, uid, key.answer, at) for key, uid, at in keys]
-    taken = {(row["scope"], row["key"]) for row in await connection.fetch(_CLAIM, *codec.columns(rows))}
+    rows = [(*_KEY.values(key), uid, at) for key, uid, at in keys]
+    taken = {(row["scope"], row["key"]) for row in await connection.fetch(_CLAIM, *Columns.arguments(rows))}
     refused = [key.place for key, _, _ in keys if key.place not in taken]
     if not refused:
         return {}
     found = {
         (row["scope"], row["key"]): StoredAnswer(fingerprint=row["fingerprint"], uid=row["uid"], answer=row["answer"])
-        for row in await connection.fetch(_READ, *codec.columns(refused))
+        for row in await connection.fetch(_READ, *Columns.arguments(refused))
     }
     return {place: found.get(place) for place in refused}
 
@@ -110,7 +111,7 @@ async def claim(
 async def give_back(connection: Connection, keys: Sequence[IdempotencyKey]) -> None:
     """Free the keys of what is not stored."""
     if keys:
-        await connection.execute(_GIVE_BACK, *codec.columns([key.place for key in keys]))
+        await connection.execute(_GIVE_BACK, *Columns.arguments([key.place for key in keys]))
 
 
 async def forget(db: Database, before: datetime, limit: int) -> int:

@@ -7,11 +7,14 @@ cluster: restored from a backup, or another one.
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from app.db import leases
+from app.db.columns import record_columns
 from app.db.engine import Database
 from app.db.leases import Lease
+from app.models.installation import installation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +35,12 @@ _KEY_BYTES = 32
 _CREATE = """
 INSERT INTO installation (id, key, created_at) VALUES ($1, $2, $3) ON CONFLICT (singleton) DO NOTHING
 """
-_READ = "SELECT id, key, cluster_uid, created_at FROM installation"
-_BIND = """
+_COLUMNS: Final = record_columns(installation, Installation)
+_READ: Final = f"SELECT {_COLUMNS} FROM installation"  # noqa: S608  constants
+_BIND: Final = f"""
 UPDATE installation SET cluster_uid = COALESCE(cluster_uid, $1)
-RETURNING id, key, cluster_uid, created_at
-"""
+RETURNING {_COLUMNS}
+"""  # noqa: S608  constants
 
 
 async def get_or_create(db: Database, new_id: UUID, now: datetime) -> Installation:

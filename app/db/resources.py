@@ -7,12 +7,17 @@ from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
+from sqlalchemy import Table
+
+from app.db.columns import record_columns
 from app.db.engine import Connection, Database
 from app.db.feed.changes import JOBS
-from app.db.history import HistoryRow, history_row
+from app.db.history import HistoryRow, HistoryTable
 from app.db.queries import Cursor, Query, restrict_after, restrict_labels, restrict_namespaces
 from app.domain.listing import Criteria, ListItem
 from app.domain.plan import Manifest
+from app.models.jobs import jobs
+from app.models.samples import samples
 
 
 class StoredRow(Protocol):
@@ -60,18 +65,14 @@ class Page(Generic[Row]):
     next: Cursor | None
 
 
-_HISTORY_COLUMNS: Final = ("task", "rank", "attempt")
-
-_JOBS: Final = """
-SELECT uid, namespace, name, kind, phase, labels, created_at, finished_at, '' AS set_name,
-       deleted_at IS NOT NULL AS deleted
+_JOBS: Final = f"""
+SELECT {record_columns(jobs, ListItem, elsewhere=["set_name", "deleted"])}, deleted_at IS NOT NULL AS deleted
 FROM jobs WHERE uid = ANY($1::uuid[])
-"""
-_SAMPLES: Final = """
-SELECT uid, namespace, name, kind, phase, labels, created_at, finished_at, set_name,
-       delete_requested_at IS NOT NULL AS deleted
+"""  # noqa: S608  constants
+_SAMPLES: Final = f"""
+SELECT {record_columns(samples, ListItem, elsewhere=["deleted"])}, delete_requested_at IS NOT NULL AS deleted
 FROM samples WHERE uid = ANY($1::uuid[])
-"""
+"""  # noqa: S608  constants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,47 +81,40 @@ class Stored(Generic[Row]):
 
     `columns` are what `row` needs of `table AS alias`. `only` is the condition that makes a row of the table one of the
     resource. `holder` selects the uid of the row that has the name $2 in the namespace $1. `deleted` is the column with
-    the time of the deletion. `history` and `history_key` are the table of its history and its column with the uid;
-    `has_ranks` says that its lines may be about one replica.
+    the time of the deletion. `history` is where its history is stored.
     """
 
     resource: str
-    table: str
+    table: Table
     alias: str
     columns: str
     row: Callable[[Mapping[str, Any]], Row]
     holder: str
     deleted: str = "deleted_at"
     only: str = "true"
-    history: str
-    history_key: str
-    has_ranks: bool = False
+    history: HistoryTable
 
     @cached_property
     def by_uid(self) -> str:
-        return f"SELECT {self.columns} FROM {self.table} AS {self.alias} WHERE {self.alias}.uid = $1 AND {self.only}"  # noqa: S608
+        return (
+            f"SELECT {self.columns} FROM {self.table.name} AS {self.alias} WHERE {self.alias}.uid = $1 AND {self.only}"  # noqa: S608
+        )
 
     @cached_property
     def by_name(self) -> str:
-        return f"SELECT {self.columns} FROM {self.table} AS {self.alias} WHERE {self.alias}.uid = {self._named}"  # noqa: S608
+        return f"SELECT {self.columns} FROM {self.table.name} AS {self.alias} WHERE {self.alias}.uid = {self._named}"  # noqa: S608
 
     @cached_property
     def version_by_uid(self) -> str:
-        return f"SELECT uid, version FROM {self.table} AS {self.alias} WHERE uid = $1 AND {self.only}"  # noqa: S608
+        return f"SELECT uid, version FROM {self.table.name} AS {self.alias} WHERE uid = $1 AND {self.only}"  # noqa: S608
 
     @cached_property
     def version_by_name(self) -> str:
-        return f"SELECT uid, version FROM {self.table} AS {self.alias} WHERE uid = {self._named}"  # noqa: S608
-
-    @cached_property
-    def history_page(self) -> str:
-        ranks = ", ".join(_HISTORY_COLUMNS if self.has_ranks else (f"NULL AS {name}" for name in _HISTORY_COLUMNS))
-        lines = f"SELECT seq, at, phase, reason, message, actor, {ranks} FROM {self.history}"  # noqa: S608
-        return f"{lines} WHERE {self.history_key} = $1 AND seq > $2 ORDER BY seq LIMIT $3"
+        return f"SELECT uid, version FROM {self.table.name} AS {self.alias} WHERE uid = {self._named}"  # noqa: S608
 
     @property
     def _named(self) -> str:
-        newest = f"""SELECT uid FROM {self.table} AS {self.alias}
+        newest = f"""SELECT uid FROM {self.table.name} AS {self.alias}
             WHERE namespace = $1 AND name = $2 AND {self.only} ORDER BY created_at DESC, uid DESC LIMIT 1"""  # noqa: S608
         return f"COALESCE(({self.holder}), ({newest}))"
 
@@ -158,7 +152,7 @@ async def get_version(db: Database, stored: Stored[Row], uid: UUID) -> RowVersio
 async def history(db: Database, stored: Stored[Row], uid: UUID, *, after_seq: int = 0, limit: int) -> list[HistoryRow]:
     """The lines of one history, the oldest first."""
     async with db.read() as connection:
-        return [history_row(row) for row in await connection.fetch(stored.history_page, uid, after_seq, limit)]
+        return [stored.history.row(row) for row in await connection.fetch(stored.history.page, uid, after_seq, limit)]
 
 
 async def page(
@@ -167,7 +161,7 @@ async def page(
     """At most `limit` rows that come after the cursor, the newest first; no page costs more than the one before it."""
     if where.namespaces.names == []:
         return Page(rows=[], next=None)
-    query = Query(f"SELECT {stored.columns} FROM {stored.table}", stored.alias)  # noqa: S608
+    query = Query(f"SELECT {stored.columns} FROM {stored.table.name}", stored.alias)  # noqa: S608
     if stored.only != "true":
         query.add(stored.only)
     restrict(query, stored.deleted, where)

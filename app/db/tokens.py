@@ -10,9 +10,11 @@ import string
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from app.db.columns import record_columns
 from app.db.engine import Database
+from app.models.requests import api_tokens
 
 PREFIX = "jg"
 _ALPHABET = string.ascii_letters + string.digits
@@ -36,7 +38,7 @@ class Token:
     last_used_at: datetime | None = None
 
 
-_COLUMNS = "id, name, role, namespaces, created_at, revoked_at, last_used_at"
+_COLUMNS: Final = record_columns(api_tokens, Token)
 _CREATE = """
 INSERT INTO api_tokens (id, name, secret_hash, role, namespaces, created_at) VALUES ($1, $2, $3, $4, $5, $6)
 """
@@ -86,7 +88,7 @@ async def verify(db: Database, text: str) -> Token | None:
     right = hmac.compare_digest(_hash(secret), _NO_HASH if row is None else row["secret_hash"])
     if row is None or not right:
         return None
-    return Token(**{name: value for name, value in row.items() if name != "secret_hash"})
+    return Token(**_COLUMNS.read(row))
 
 
 async def valid(db: Database, ids: Collection[str]) -> list[Token]:

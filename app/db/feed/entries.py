@@ -10,11 +10,13 @@ under a lock that is released only when the numbers are visible.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Final
 from uuid import UUID
 
+from app.db.columns import record_columns
 from app.db.engine import Database
 from app.db.feed.changes import JOBS
+from app.models.feed import job_events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +72,16 @@ UPDATE job_events AS e SET seq = head.before + batch.place FROM batch, head
 WHERE e.id = batch.id AND e.id = ANY(ARRAY(SELECT id FROM batch))
 """
 _BOUNDS = "SELECT epoch, first, last FROM feed"
-_READ = """
+_EVENT: Final = record_columns(job_events, FeedEvent)
+_READ: Final = f"""
 SELECT f.epoch, f.first, f.last, e.*
 FROM feed AS f LEFT JOIN LATERAL (
-    SELECT seq, at, type, namespace, job_uid, version, resource FROM job_events
+    SELECT {_EVENT} FROM job_events
     WHERE seq > $1 AND ($3::text[] IS NULL OR namespace = ANY($3)) AND ($4::uuid IS NULL OR job_uid = $4)
     ORDER BY seq LIMIT $2
 ) AS e ON true
 ORDER BY e.seq
-"""
+"""  # noqa: S608  constants
 _FORGET = """
 WITH oldest AS MATERIALIZED (
     SELECT e.seq, e.at < $1 AND e.seq <= f.last - $2 AS old
@@ -122,14 +125,9 @@ async def read(
     async with db.read() as connection:
         rows = await connection.fetch(_READ, after_seq, limit, namespaces, job_uid)
     now = Bounds(epoch=rows[0]["epoch"], first=rows[0]["first"], last=rows[0]["last"])
-    events = [_event(row) for row in rows if row["seq"] is not None]
+    events = [FeedEvent(**_EVENT.read(row)) for row in rows if row["seq"] is not None]
     upto = events[-1].seq if len(events) == limit else max(now.last, after_seq)
     return FeedPage(events=events, upto=upto, bounds=now)
-
-
-def _event(row: Any) -> FeedEvent:
-    names = ("seq", "at", "type", "namespace", "job_uid", "version", "resource")
-    return FeedEvent(**{name: row[name] for name in names})
 
 
 async def forget(db: Database, *, before: datetime, keep: int, limit: int) -> int:

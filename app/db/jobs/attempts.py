@@ -2,23 +2,27 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any, Final
 from uuid import UUID
 
 from app.db import codec
+from app.db.columns import columns, record_columns
 from app.db.engine import Connection, Database
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt
+from app.models.replicas import attempts
 
-_ATTEMPT = ", ".join(codec.ATTEMPT_COLUMNS)
-_ATTEMPTS = f"""
-SELECT job_uid, task, rank, attempt, {_ATTEMPT}
-FROM attempts WHERE job_uid = ANY($1::uuid[]) ORDER BY job_uid, task, rank, attempt
-"""  # noqa: S608  the columns are ours
-_ATTEMPTS_OF = f"""
-SELECT job_uid, task, rank, attempt, {_ATTEMPT}
+ATTEMPT: Final = record_columns(attempts, Attempt, elsewhere=["number"])
+"""The columns of an attempt, which `replicas` has too. The column `attempt` holds the number."""
+ATTEMPT_KEY: Final = columns(attempts, "job_uid", "task", "rank", "attempt")
+_ATTEMPTS: Final = f"""
+SELECT {ATTEMPT_KEY + ATTEMPT} FROM attempts WHERE job_uid = ANY($1::uuid[]) ORDER BY job_uid, task, rank, attempt
+"""  # noqa: S608  constants
+_ATTEMPTS_OF: Final = f"""
+SELECT {ATTEMPT_KEY + ATTEMPT}
 FROM attempts JOIN unnest($2::text[], $3::int[]) AS w(task, rank) USING (task, rank)
 WHERE job_uid = $1 ORDER BY task, rank, attempt
-"""  # noqa: S608  the columns are ours
+"""  # noqa: S608  constants
 
 
 async def of(db: Database, uid: UUID) -> Sequence[tuple[str, int, Attempt]]:
@@ -43,7 +47,7 @@ async def load_attempts(
     """Task, rank and record of every attempt that has ended."""
     found: dict[UUID, list[tuple[str, int, Attempt]]] = defaultdict(list)
     for row in await connection.fetch(_ATTEMPTS, uids):
-        found[row["job_uid"]].append((row["task"], row["rank"], codec.attempt_from(row, row["attempt"])))
+        found[row["job_uid"]].append((row["task"], row["rank"], attempt_from(row)))
     return found
 
 
@@ -51,6 +55,10 @@ async def load_attempts_of(
     connection: Connection, uid: UUID, keys: Sequence[Rank]
 ) -> Sequence[tuple[str, int, Attempt]]:
     """Task, rank and record of every attempt of these replicas that has ended."""
-    columns = [key.task for key in keys], [key.rank for key in keys]
-    rows = await connection.fetch(_ATTEMPTS_OF, uid, *columns)
-    return [(row["task"], row["rank"], codec.attempt_from(row, row["attempt"])) for row in rows]
+    arrays = [key.task for key in keys], [key.rank for key in keys]
+    rows = await connection.fetch(_ATTEMPTS_OF, uid, *arrays)
+    return [(row["task"], row["rank"], attempt_from(row)) for row in rows]
+
+
+def attempt_from(row: Mapping[str, Any]) -> Attempt:
+    return codec.load({"number": row["attempt"], **ATTEMPT.read(row)}, Attempt)

@@ -10,21 +10,23 @@ of jobs; a status update does not change the column, so the index costs it nothi
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from app.db import codec, leases
+from app.db import leases
+from app.db.columns import columns, record_columns
 from app.db.engine import Connection, Database
 from app.db.jobs import scale_records
 from app.db.jobs.controller_writes import JobWrite, store
 from app.db.jobs.replicas import load_replicas
-from app.db.jobs.rows import load_conditions
+from app.db.jobs.rows import STATUS, load_conditions, status_from
 from app.db.leases import Lease
 from app.db.queries import in_namespaces, namespace_arguments
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Manifest, Rank
 from app.domain.reconcile.values import Decision
 from app.domain.status.records import Intent, Recorded
+from app.models.jobs import jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +92,12 @@ SELECT j.uid,
        octet_length(j.manifest::text)
 FROM jobs AS j WHERE j.uid = ANY($1::uuid[])
 """
-_LOAD = """
-SELECT uid, namespace, name, kind, api_version, manifest, generation, version, intent_version, intent_at,
-       status_version, observed_generation, scale_count, created_at, deleted_at, phase, reason, message, status,
-       started_at, finished_at, gone_at, quiet, wake_at,
-       cancel_requested_at, cancel_requested_by, cancel_reason, remove_requested_at
-FROM jobs WHERE uid = ANY($1::uuid[]) AND """ + in_namespaces(2)
+_STORED: Final = record_columns(jobs, StoredJob, elsewhere=["intent", "recorded"])
+_REQUESTS: Final = columns(jobs, "cancel_requested_at", "cancel_requested_by", "cancel_reason", "remove_requested_at")
+_LOAD: Final = f"""
+SELECT {_STORED + STATUS + _REQUESTS}, status, scale_count
+FROM jobs WHERE uid = ANY($1::uuid[]) AND {in_namespaces(2)}
+"""  # noqa: S608  constants
 _LIVE = f"SELECT uid, namespace, wake_at FROM jobs WHERE NOT quiet AND {in_namespaces(1)}"  # noqa: S608  our own words
 _DUE = f"""
 SELECT uid, namespace, wake_at FROM jobs WHERE wake_at <= $1 AND {in_namespaces(3)} ORDER BY wake_at LIMIT $2
@@ -151,7 +153,7 @@ async def load(db: Database, uids: Sequence[UUID], served: NamespaceSet = EVERY_
         row["uid"]: _stored(
             row,
             Recorded(
-                status=codec.status_from(row, conditions.get(row["uid"], ())),
+                status=status_from(row, conditions.get(row["uid"], ())),
                 replicas={stored.replica.key: stored.replica for stored in replicas.get(row["uid"], ())},
                 created_at=row["created_at"],
                 scaling=scaling.get(row["uid"], ()),
@@ -174,9 +176,7 @@ def _stored(row: Any, recorded: Recorded) -> StoredJob:
         cancel_reason=row["cancel_reason"],
         remove=row["remove_requested_at"] is not None,
     )
-    names = ("uid", "namespace", "name", "kind", "api_version", "manifest", "generation", "version", "created_at")
-    more = ("intent_version", "intent_at", "status_version", "deleted_at", "wake_at")
-    return StoredJob(**{name: row[name] for name in (*names, *more)}, intent=intent, recorded=recorded)
+    return StoredJob(**_STORED.read(row), intent=intent, recorded=recorded)
 
 
 async def persist(db: Database, lease: Lease, writes: Sequence[JobWrite]) -> list[UUID]:

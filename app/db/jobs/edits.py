@@ -8,24 +8,26 @@ changes nothing.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from app.db import codec
+from app.db.columns import Columns, record_columns
 from app.db.engine import Connection, Database
 from app.db.feed import changes
 from app.db.history import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_REQUESTED
 from app.db.jobs.names import reserve_more, settle_more
 from app.db.jobs.pod_room import append, with_room
-from app.db.jobs.rows import COLUMNS, JobRow, job_row
+from app.db.jobs.rows import COLUMNS, JOB_HISTORY, JobRow, job_row
 from app.db.resources import Check
 from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
+from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import TERMINAL_PHASES
 from app.faultpoints import FaultPoint, reached
+from app.models.jobs import scale_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +76,11 @@ WHERE uid = $1 AND reported IS DISTINCT FROM $2 AND phase <> ALL($3::text[]) AND
 RETURNING namespace, uid, version
 """
 _LIVES = "SELECT phase <> ALL($2::text[]) AND deleted_at IS NULL FROM jobs WHERE uid = $1"
-_HISTORY = """
-INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor) VALUES ($1, $2, $3, $4, $5, $6, $7)
-"""
-_SCALE = """
-INSERT INTO scale_records (job_uid, seq, task, from_replicas, to_replicas, actor, reason, requested_at)
-SELECT $1, $2 + place, task, from_replicas, to_replicas, $3, reason, $4
-FROM unnest($5::text[], $6::int[], $7::int[], $8::text[]) WITH ORDINALITY
-  AS w(task, from_replicas, to_replicas, reason, place)
-"""
+_SCALED: Final = record_columns(scale_records, ScaleChange)
+_SCALE: Final = f"""
+INSERT INTO scale_records (job_uid, seq, actor, requested_at, {_SCALED})
+SELECT $1, $2 + place, $3, $4, {_SCALED} FROM {_SCALED.rows("w", first=5, place="place")}
+"""  # noqa: S608  constants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,13 +232,13 @@ async def _told(connection: Connection, after: Any, what: str, entry: tuple[date
     """Write the history row, under the number that the update has drawn, and the feed row."""
     at, reason, message, actor = entry
     job = job_row(after)
-    phase = job.status.phase
-    await connection.execute(_HISTORY, job.uid, after["history_count"], at, phase, reason, message, actor)
+    line = HistoryEntry(at=at, phase=job.status.phase, reason=reason, message=message, actor=actor)
+    await connection.execute(JOB_HISTORY.insert, *JOB_HISTORY.arguments(job.uid, after["history_count"], line))
     await changes.announce(connection, what, [(job.namespace, job.uid, job.version)])
     return job
 
 
 async def _scale(connection: Connection, uid: UUID, count: int, change: Edit) -> None:
     if change.scales:
-        rows = [(scale.task, scale.from_replicas, scale.to_replicas, scale.reason) for scale in change.scales]
-        await connection.execute(_SCALE, uid, count, change.actor, change.at, *codec.columns(rows))
+        rows = [_SCALED.values(scale) for scale in change.scales]
+        await connection.execute(_SCALE, uid, count, change.actor, change.at, *Columns.arguments(rows))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from app.db import codec
+from app.db.columns import Columns, columns
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseContended
 from app.db.feed import changes
@@ -13,6 +13,7 @@ from app.db.history import REMOVE_REQUESTED
 from app.domain.errors import Conflict, FieldError
 from app.domain.reservations.name_ranges import NameKind, NameRange, split, without
 from app.domain.status.records import ACTOR_CONTROLLER
+from app.models.reservations import names as names_table
 
 Reservation: TypeAlias = tuple[UUID, str, NameRange]  # job, namespace, names
 
@@ -40,15 +41,13 @@ SELECT n.namespace, n.kind, n.name, n.count, n.job_uid, j.name AS job_name
 FROM {_SHARING} LEFT JOIN jobs AS j ON j.uid = n.job_uid
 WHERE NOT n.released ORDER BY n.kind, n.stem, n.number
 """  # noqa: S608  a fragment of our own
-_OWN = "SELECT kind, name, count FROM names WHERE job_uid = $1 AND NOT released"
-_RESERVE = """
-INSERT INTO names (job_uid, namespace, kind, name, count)
-SELECT job_uid, namespace, kind, name, count
-FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::int[]) WITH ORDINALITY
-  AS w(job_uid, namespace, kind, name, count, place)
-ORDER BY place
-ON CONFLICT DO NOTHING RETURNING job_uid, kind, name, count
-"""
+_RANGE: Final = columns(names_table, "kind", "name", "count")
+_ROW: Final = columns(names_table, "job_uid", "namespace") + _RANGE
+_OWN: Final = f"SELECT {_RANGE} FROM names WHERE job_uid = $1 AND NOT released"  # noqa: S608  constants
+_RESERVE: Final = f"""
+INSERT INTO names ({_ROW}) SELECT {_ROW} FROM {_ROW.rows("w", place="place")} ORDER BY place
+ON CONFLICT DO NOTHING RETURNING job_uid, {_RANGE}
+"""  # noqa: S608  constants
 _LOCK_ALL = f"""
 SELECT uid FROM jobs
 WHERE uid = $6 OR remove_requested_at IS NULL AND uid IN (SELECT n.job_uid FROM {_SHARING} WHERE n.released)
@@ -99,7 +98,7 @@ async def reserve(connection: Connection, wanted: Iterable[Reservation]) -> Mapp
     ordered = sorted(wanted, key=_place)
     rows = [(uid, namespace, names.kind, names.name, names.count) for uid, namespace, names in ordered]
     got: dict[UUID, set[NameRange]] = {uid: set() for uid, *_ in rows}
-    for uid, *names in await connection.fetch(_RESERVE, *codec.columns(rows)):
+    for uid, *names in await connection.fetch(_RESERVE, *Columns.arguments(rows)):
         got[uid].add(NameRange(*names))
     return got
 
@@ -179,4 +178,4 @@ def _columns(wanted: Iterable[tuple[str, NameRange]]) -> list[list[Any]]:
     for namespace, names in wanted:
         stem, first = split(names.name)
         rows.append((namespace, names.kind, stem, first, first + names.count - 1))
-    return list(codec.columns(rows))
+    return Columns.arguments(rows)

@@ -4,14 +4,16 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from app.db import codec
+from app.db.columns import columns, record_columns
 from app.db.engine import Connection, Database
+from app.db.jobs.attempts import ATTEMPT, ATTEMPT_KEY, attempt_from
 from app.domain.plan import Rank
 from app.domain.status.records import Replica
 from app.domain.vocabulary import ReplicaPhase
+from app.models.replicas import replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +35,17 @@ class ReplicaFilter:
 
 # Rows that are decoded before others have their turn: about ten milliseconds.
 _ROWS_A_TURN = 500
-_ATTEMPT = ", ".join(codec.ATTEMPT_COLUMNS)
-_REPLICAS = f"""
-SELECT job_uid, task, rank, pod_name, attempt, {_ATTEMPT}, restarts, disruptions, retry_at, settled, leaving
-FROM replicas WHERE job_uid = ANY($1::uuid[]) ORDER BY job_uid, task, rank
-"""  # noqa: S608  the columns are ours
-_REPLICA_PAGE = f"""
-SELECT job_uid, task, rank, pod_name, attempt, {_ATTEMPT}, restarts, disruptions, retry_at, settled, leaving
-FROM replicas
+REPLICA: Final = record_columns(replicas, Replica, elsewhere=["key", "attempt"])
+_COLUMNS: Final = ATTEMPT_KEY + columns(replicas, "pod_name") + ATTEMPT + REPLICA
+_REPLICAS: Final = f"""
+SELECT {_COLUMNS} FROM replicas WHERE job_uid = ANY($1::uuid[]) ORDER BY job_uid, task, rank
+"""  # noqa: S608  constants
+_REPLICA_PAGE: Final = f"""
+SELECT {_COLUMNS} FROM replicas
 WHERE job_uid = $1 AND ($2::text IS NULL OR task = $2) AND ($3::int IS NULL OR rank = $3)
   AND (cardinality($4::text[]) = 0 OR phase = ANY($4::text[]))
 ORDER BY task, rank OFFSET $5 LIMIT $6
-"""  # noqa: S608  the columns are ours
+"""  # noqa: S608  constants
 
 
 async def of(db: Database, uid: UUID) -> Sequence[StoredReplica]:
@@ -94,16 +95,5 @@ async def load_replica_page(
 
 
 def _stored_replica(row: Mapping[str, Any]) -> StoredReplica:
-    return StoredReplica(replica=_replica(row), pod_name=row["pod_name"])
-
-
-def _replica(row: Mapping[str, Any]) -> Replica:
-    return Replica(
-        key=Rank(row["task"], row["rank"]),
-        attempt=codec.attempt_from(row, row["attempt"]),
-        restarts=row["restarts"],
-        disruptions=row["disruptions"],
-        retry_at=row["retry_at"],
-        settled=row["settled"],
-        leaving=row["leaving"],
-    )
+    replica = Replica(key=Rank(row["task"], row["rank"]), attempt=attempt_from(row), **REPLICA.read(row))
+    return StoredReplica(replica=replica, pod_name=row["pod_name"])

@@ -8,11 +8,15 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.db import codec
+from app.db.columns import Columns, record_columns, shared_columns
 from app.db.engine import Connection
 from app.db.feed.changes import JOBS
+from app.db.history import HistoryTable
 from app.db.resources import Stored
 from app.domain.plan import Manifest
 from app.domain.status.records import Condition, JobStatus
+from app.domain.vocabulary import ConditionType
+from app.models.jobs import conditions, jobs, status_history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,58 +58,72 @@ class JobRow(JobSummary):
         return self.status.phase.is_terminal
 
 
-_CONDITIONS = f"""
-SELECT job_uid, {", ".join(codec.CONDITION_COLUMNS)}
-FROM conditions WHERE job_uid = ANY($1::uuid[]) ORDER BY job_uid, position
-"""  # noqa: S608  the columns are ours
-_PLAIN = (
-    *("uid", "namespace", "name", "kind", "api_version", "labels", "manifest", "generation", "version", "created_at"),
-    *("created_by", "retry_of", "cancel_requested_at", "cancel_requested_by", "cancel_reason", "remove_requested_at"),
-    *("deleted_at", "scale_count", "reported"),
-)
-
-_SUMMARY = ("uid", "namespace", "name", "kind", "generation", "deleted_at")
+STATUS: Final = shared_columns(jobs, JobStatus)
+"""The part of a job's status that has columns. The column `status` holds the rest, except the conditions."""
+_NOT_IN_DOCUMENT: Final = (*STATUS.names, "conditions")
+CONDITION: Final = record_columns(conditions, Condition)
+_JOB: Final = record_columns(jobs, JobRow, elsewhere=["status"])
+_SUMMARY: Final = record_columns(jobs, JobSummary, elsewhere=["status"])
+_CONDITIONS: Final = f"""
+SELECT job_uid, {CONDITION} FROM conditions WHERE job_uid = ANY($1::uuid[]) ORDER BY job_uid, position
+"""  # noqa: S608  constants
 
 
-def _columns(plain: Sequence[str]) -> str:
-    return f"""{", ".join(f"j.{name}" for name in (*plain, *codec.STATUS_COLUMNS))}, j.status,
+def _with_status(plain: Columns) -> str:
+    return f"""{(plain + STATUS).of("j")}, j.status,
     (SELECT jsonb_agg(to_jsonb(c) - 'job_uid' - 'position' ORDER BY c.position)
-     FROM conditions AS c WHERE c.job_uid = j.uid) AS conditions"""  # noqa: S608  columns of our own
+     FROM conditions AS c WHERE c.job_uid = j.uid) AS conditions"""  # noqa: S608  constants
 
 
-COLUMNS = _columns(_PLAIN)
-"""What to select, or to return, of `jobs AS j` for `job_row`."""
-SUMMARY_COLUMNS = _columns(_SUMMARY)
-"""The same for `job_summary`."""
+COLUMNS: Final = _with_status(_JOB)
+"""The columns of `jobs AS j` that `job_row` reads."""
+SUMMARY_COLUMNS: Final = _with_status(_SUMMARY)
+"""The columns of `jobs AS j` that `job_summary` reads."""
 
 
 def job_row(row: Mapping[str, Any]) -> JobRow:
-    return JobRow(status=_status(row), **{name: row[name] for name in _PLAIN})
+    return JobRow(status=_status(row), **_JOB.read(row))
 
 
 def job_summary(row: Mapping[str, Any]) -> JobSummary:
-    return JobSummary(status=_status(row), **{name: row[name] for name in _SUMMARY})
+    return JobSummary(status=_status(row), **_SUMMARY.read(row))
 
 
 def _status(row: Mapping[str, Any]) -> JobStatus:
-    return codec.status_from(row, codec.load(row["conditions"] or (), tuple[Condition, ...]))
+    return status_from(row, codec.load(row["conditions"] or (), tuple[Condition, ...]))
+
+
+def status_from(row: Mapping[str, Any], conditions: Sequence[Condition]) -> JobStatus:
+    """Combine the columns of STATUS and the column `status` of a job with its conditions."""
+    return codec.load({**row["status"], **STATUS.read(row), "conditions": tuple(conditions)}, JobStatus)
+
+
+def status_document(status: JobStatus) -> dict[str, Any]:
+    """Return the value of the column `status`: the fields that have no column."""
+    document: dict[str, Any] = codec.dump(status)
+    for name in _NOT_IN_DOCUMENT:
+        del document[name]
+    return document
 
 
 async def load_conditions(connection: Connection, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[Condition]]:
     found: dict[UUID, list[Condition]] = defaultdict(list)
     for row in await connection.fetch(_CONDITIONS, uids):
-        found[row["job_uid"]].append(codec.condition_from(row))
+        found[row["job_uid"]].append(condition_from(row))
     return found
 
 
+def condition_from(row: Mapping[str, Any]) -> Condition:
+    return Condition(**{**CONDITION.read(row), "type": ConditionType(row["type"])})
+
+
+JOB_HISTORY: Final = HistoryTable(status_history)
 STORED_JOBS: Final = Stored[JobRow](
     resource=JOBS,
-    table="jobs",
+    table=jobs,
     alias="j",
     columns=COLUMNS,
     row=job_row,
     holder="SELECT job_uid FROM names WHERE namespace = $1 AND kind = 'job' AND name = $2 AND NOT released",
-    history="status_history",
-    history_key="job_uid",
-    has_ranks=True,
+    history=JOB_HISTORY,
 )

@@ -5,26 +5,28 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
+from app.db import codec
+from app.db.columns import record_columns
 from app.db.engine import Connection, Database
 from app.domain.status.records import ScaleRecord
-from app.domain.vocabulary import ScaleOutcome
+from app.models.jobs import scale_records
 
-_COLUMNS = "seq, task, from_replicas, to_replicas, actor, reason, requested_at, settled_at, outcome, message"
+_COLUMNS: Final = record_columns(scale_records, ScaleRecord)
 _PAGE = f"""
 SELECT {_COLUMNS} FROM scale_records WHERE job_uid = $1 AND seq > $2 ORDER BY seq LIMIT $3
-"""  # noqa: S608  the columns are ours
+"""  # noqa: S608  constants
 _OPEN = f"""
 SELECT job_uid, {_COLUMNS} FROM scale_records
 WHERE job_uid = ANY($1::uuid[]) AND outcome IS NULL ORDER BY job_uid, seq
-"""  # noqa: S608  the columns are ours
+"""  # noqa: S608  constants
 _LAST = f"""
 SELECT w.job_uid, {_COLUMNS} FROM unnest($1::uuid[]) AS w(job_uid)
 CROSS JOIN LATERAL (SELECT * FROM scale_records WHERE job_uid = w.job_uid ORDER BY seq DESC LIMIT $2) AS s
 ORDER BY w.job_uid, seq
-"""  # noqa: S608  the columns are ours
+"""  # noqa: S608  constants
 
 
 async def page(db: Database, uid: UUID, *, after_seq: int = 0, limit: int) -> list[ScaleRecord]:
@@ -56,17 +58,5 @@ def _by_job(rows: Sequence[Any]) -> Mapping[UUID, Sequence[ScaleRecord]]:
     return found
 
 
-def _record(row: Any) -> ScaleRecord:
-    outcome = row["outcome"]
-    return ScaleRecord(
-        seq=row["seq"],
-        task=row["task"],
-        from_replicas=row["from_replicas"],
-        to_replicas=row["to_replicas"],
-        actor=row["actor"],
-        reason=row["reason"],
-        requested_at=row["requested_at"],
-        settled_at=row["settled_at"],
-        outcome=None if outcome is None else ScaleOutcome(outcome),
-        message=row["message"],
-    )
+def _record(row: Mapping[str, Any]) -> ScaleRecord:
+    return codec.load(_COLUMNS.read(row), ScaleRecord)

@@ -17,15 +17,18 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from app.db import codec, idempotency
+from app.db.columns import Columns, columns, record_columns
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseContended
 from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, KeyPlace, Replayed, StoredAnswer
 from app.db.jobs.names import Holder, clear_the_way, holders, reserve
 from app.db.jobs.pod_room import with_room
+from app.db.jobs.rows import STATUS, status_document
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameKind, NameRange, merged
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom
 from app.domain.status.records import JobStatus
+from app.models.jobs import jobs
 
 # Characters of manifests in a statement after which the next one begins: about five milliseconds.
 _STATEMENT_LENGTH: Final = 512 * 1024
@@ -73,19 +76,13 @@ class NameTaken:
 Answer: TypeAlias = Submitted | NameTaken | OverLimit | Replayed | KeyConflict | KeyInFlight
 
 _GIVE_NAMES_BACK = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
-_JOBS = """
+_NEW_JOB: Final = record_columns(jobs, NewJob, elsewhere=["names", "idempotency", "status", "pods"])
+_JOB: Final = _NEW_JOB + STATUS + columns(jobs, "status", "planned_pods")
+_JOBS: Final = f"""
 WITH w AS (
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-                         $8::timestamptz[], $9::text[], $10::uuid[], $11::text[], $12::text[], $13::text[], $14::text[],
-                         $15::bigint[])
-    WITH ORDINALITY AS t(uid, namespace, name, kind, api_version, labels, manifest, created_at, created_by, retry_of,
-                         phase, reason, message, status, planned_pods, place)
+    SELECT * FROM {_JOB.rows("w", place="place")}
 ), job AS (
-    INSERT INTO jobs (uid, namespace, name, kind, api_version, labels, manifest, created_at, created_by, retry_of,
-                      phase, reason, message, status, history_count, intent_at, planned_pods)
-    SELECT uid, namespace, name, kind, api_version, labels::jsonb, manifest::json, created_at, created_by, retry_of,
-           phase, reason, message, status::jsonb, 1, created_at, planned_pods
-    FROM w
+    INSERT INTO jobs ({_JOB}, history_count, intent_at) SELECT {_JOB}, 1, created_at FROM w
 ), counted AS (
     INSERT INTO planned_pods (namespace, pods)
     SELECT namespace, sum(planned_pods) FROM w GROUP BY namespace HAVING sum(planned_pods) > 0
@@ -95,7 +92,8 @@ WITH w AS (
 )
 INSERT INTO job_events (at, type, namespace, job_uid, version)
 SELECT clock_timestamp(), 'created', namespace, uid, 1 FROM w ORDER BY place
-"""
+"""  # noqa: S608  constants
+_MANIFEST: Final = _JOB.names.index("manifest")
 # A job may be found in the way and gone when it is looked at; more often than this it is not chance.
 _MAX_TRIES = 5
 
@@ -192,7 +190,7 @@ class _Batch:
         winners = await self._with_room(named)
         if winners:
             for rows in _portions([self._jobs[place] for place in winners]):
-                await self._connection.execute(_JOBS, *codec.columns(rows))
+                await self._connection.execute(_JOBS, *Columns.arguments(rows))
         for place in winners:
             self._win(place)
         await self._name_the_holders(blocked)
@@ -299,9 +297,9 @@ def _portions(jobs: Sequence[NewJob]) -> Iterator[list[tuple[Any, ...]]]:
     rows: list[tuple[Any, ...]] = []
     length = 0
     for job in jobs:
-        manifest = codec.text_of(job.manifest)
-        rows.append(_job_row(job, manifest))
-        length += len(manifest)
+        row = _job_row(job)
+        rows.append(row)
+        length += len(row[_MANIFEST])
         if length > _STATEMENT_LENGTH:
             yield rows
             rows, length = [], 0
@@ -309,13 +307,10 @@ def _portions(jobs: Sequence[NewJob]) -> Iterator[list[tuple[Any, ...]]]:
         yield rows
 
 
-def _job_row(job: NewJob, manifest: str) -> tuple[Any, ...]:
+def _job_row(job: NewJob) -> tuple[Any, ...]:
     return (
-        *(job.uid, job.namespace, job.name, job.kind, job.api_version),
-        codec.text_of(job.labels),
-        manifest,
-        *(job.created_at, job.created_by, job.retry_of),
-        *(job.status.phase, job.status.reason, job.status.message),
-        codec.text_of(codec.status_document(job.status)),
+        *_NEW_JOB.values(job),
+        *STATUS.values(job.status),
+        codec.text_of(status_document(job.status)),
         job.pods,
     )

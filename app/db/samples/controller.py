@@ -10,19 +10,23 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from app.db import codec, leases
+from sqlalchemy import Column, Integer
+
+from app.db import leases
+from app.db.columns import Columns, columns, record_columns
 from app.db.engine import Connection, Database
 from app.db.feed import changes
 from app.db.leases import Lease
 from app.db.queries import in_namespaces, namespace_arguments
-from app.db.samples.rows import COLUMNS, SampleRow, record_document, sample_row
+from app.db.samples.rows import COLUMNS, OUTCOME, SAMPLE_HISTORY, SampleRow, record_document, sample_row
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import SampleEvent
 from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.kinds.podless_status import updated_status
-from app.domain.status.records import ACTOR_CONTROLLER
+from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import TERMINAL_PHASES
+from app.models.samples import sample_events, samples
 
 
 class LiveSample(NamedTuple):
@@ -93,22 +97,25 @@ WHERE namespace = $1 AND NOT quiet AND deleted_at IS NULL AND phase <> ALL($3::t
 ORDER BY created_at DESC, uid DESC LIMIT $4
 """
 _LOCK: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1 AND s.gone_at IS NULL FOR UPDATE"  # noqa: S608
+_DECISION: Final = columns(samples, "phase", "reason", "message", "record", "wake_at", "gone_at")
+_DECIDED: Final = _DECISION + OUTCOME + columns(samples, "observed_generation")
+_OBSERVED: Final = columns(samples, "observed_at", "cache_observed_at")
+_COUNTS: Final = Columns(Column(name, Integer) for name in ("changes", "lines", "told"))
+_WRITTEN: Final = columns(samples, "uid") + _DECIDED + _OBSERVED + _COUNTS
 _WRITE: Final = f"""
 UPDATE samples AS s
-SET phase = $2, reason = $3, message = $4, record = $5, observed_generation = $6, wake_at = $7, intent_at = NULL,
-    observed_at = COALESCE($8, observed_at), cache_observed_at = COALESCE($9, cache_observed_at), gone_at = $10,
-    version = version + $11::int, history_count = history_count + $12::int, event_count = event_count + $13::int,
-    conditions = $14, started_at = $15, finished_at = $16
-WHERE uid = $1 RETURNING {COLUMNS}
-"""  # noqa: S608  columns of our own
-_HISTORY: Final = """
-INSERT INTO sample_history (uid, seq, at, phase, reason, message, actor) VALUES ($1, $2, $3, $4, $5, $6, $7)
-"""
-_EVENTS: Final = """
-INSERT INTO sample_events (uid, seq, at, type, reason, message)
-SELECT $1, $2 + place, $3, type, reason, message
-FROM unnest($4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS w(type, reason, message, place)
-"""
+SET {_DECIDED.assigned("w")}, intent_at = NULL,
+    observed_at = COALESCE(w.observed_at, s.observed_at),
+    cache_observed_at = COALESCE(w.cache_observed_at, s.cache_observed_at), version = s.version + w.changes,
+    history_count = s.history_count + w.lines, event_count = s.event_count + w.told
+FROM {_WRITTEN.rows("w")}
+WHERE s.uid = w.uid RETURNING {COLUMNS}
+"""  # noqa: S608  constants
+_EVENT: Final = record_columns(sample_events, SampleEvent)
+_EVENTS: Final = f"""
+INSERT INTO sample_events (uid, seq, at, {_EVENT})
+SELECT $1, $2 + place, $3, {_EVENT} FROM {_EVENT.rows("w", first=4, place="place")}
+"""  # noqa: S608  constants
 _TERMINAL: Final = sorted(TERMINAL_PHASES)
 
 
@@ -184,19 +191,22 @@ async def _write(connection: Connection, before: SampleRow, done: SamplePass, no
         or bool(done.events)
         or (before.record, before.outcome, before.observed_generation) != (done.record, outcome, done.generation)
     )
-    values: tuple[Any, ...] = (
-        *(done.phase, done.reason, done.message, record_document(done.record), done.generation),
-        *(None if done.gone else done.wake_at, done.observed_at, done.cache_observed_at, now if done.gone else None),
+    decision = (done.phase, done.reason, done.message, record_document(done.record))
+    times = (None if done.gone else done.wake_at, now if done.gone else None)
+    values = (
+        done.uid,
+        *_DECISION.encoded((*decision, *times)),
+        *OUTCOME.values(outcome),
+        *(done.generation, done.observed_at, done.cache_observed_at),
         *(int(is_news), int(is_line), len(done.events)),
-        *(codec.dump(outcome.conditions), outcome.started_at, outcome.finished_at),
     )
-    after = sample_row(await connection.fetchrow(_WRITE, done.uid, *values))
+    after = sample_row(await connection.fetchrow(_WRITE, *_WRITTEN.arguments([values])))
     if is_line:
-        entry = (now, after.phase, after.reason, after.message, ACTOR_CONTROLLER)
-        await connection.execute(_HISTORY, after.uid, after.history_count, *entry)
+        line = HistoryEntry(at=now, phase=after.phase, reason=after.reason, message=after.message)
+        await connection.execute(SAMPLE_HISTORY.insert, *SAMPLE_HISTORY.arguments(after.uid, after.history_count, line))
     if done.events:
-        told = codec.columns([(event.type, event.reason, event.message) for event in done.events])
-        await connection.execute(_EVENTS, after.uid, before.event_count, now, *told)
+        rows = [_EVENT.values(event) for event in done.events]
+        await connection.execute(_EVENTS, after.uid, before.event_count, now, *_EVENT.arguments(rows))
     if is_news:
         version = (after.namespace, after.uid, after.version)
         await changes.announce(connection, changes.STATUS, [version], resource=after.of_kind.resource)

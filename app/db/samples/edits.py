@@ -11,6 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.db import codec, idempotency
+from app.db.columns import columns, record_columns
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseContended
 from app.db.feed import changes
@@ -18,12 +19,14 @@ from app.db.history import DELETE_REQUESTED, EDITED
 from app.db.idempotency import IdempotencyKey, KeyInFlight
 from app.db.jobs.submit import Answer, NameTaken
 from app.db.resources import Check
-from app.db.samples.rows import COLUMNS, SampleRow, first_record, record_document, sample_row
+from app.db.samples.rows import COLUMNS, SAMPLE_HISTORY, SampleRow, first_record, record_document, sample_row
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
-from app.domain.kinds.podless_status import DELETED, PodlessStatus, deleted_status
+from app.domain.kinds.podless_status import DELETED, deleted_status
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameKind
+from app.domain.status.records import HistoryEntry
 from app.faultpoints import FaultPoint, reached
+from app.models.samples import samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +62,13 @@ class SampleEdit:
     expected_version: int | None = None
 
 
-_INSERT: Final = """
-INSERT INTO samples (uid, kind, namespace, name, api_version, labels, manifest, set_name, created_at, created_by,
-                     phase, reason, message, record, history_count, intent_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, '', '', $12, 1, $9)
+_NEW: Final = record_columns(samples, NewSample, elsewhere=["idempotency"])
+_INSERTED: Final = _NEW + columns(samples, "phase", "record")
+_INSERT: Final = f"""
+INSERT INTO samples ({_INSERTED}, reason, message, history_count, intent_at)
+SELECT {_INSERTED}, '', '', 1, created_at FROM {_INSERTED.rows("w")}
 ON CONFLICT (kind, namespace, name) WHERE gone_at IS NULL DO NOTHING RETURNING true
-"""
+"""  # noqa: S608  constants
 _HOLDER: Final = f"""
 SELECT {COLUMNS} FROM samples AS s WHERE kind = $1 AND namespace = $2 AND name = $3 AND gone_at IS NULL
 """  # noqa: S608  columns of our own
@@ -84,9 +88,6 @@ SET delete_requested_at = $2::timestamptz, delete_requested_by = $3,
     reason = $5, conditions = $6, finished_at = $7
 WHERE uid = $1 RETURNING {COLUMNS}
 """  # noqa: S608  columns of our own
-_HISTORY: Final = """
-INSERT INTO sample_history (uid, seq, at, phase, reason, message, actor) VALUES ($1, $2, $3, $4, $5, $6, $7)
-"""
 # The holder of a name may be gone when it is looked at; more often than this it is not chance.
 _MAX_TRIES: Final = 5
 
@@ -144,7 +145,7 @@ async def _insert_all(connection: Connection, news: Sequence[NewSample]) -> None
 
 async def _insert(connection: Connection, new: NewSample) -> NameTaken | None:
     for _ in range(_MAX_TRIES):
-        if await connection.fetchval(_INSERT, *_row_of(new)):
+        if await connection.fetchval(_INSERT, *_INSERTED.arguments([_row_of(new)])):
             return None
         found = await connection.fetchrow(_HOLDER, new.kind, new.namespace, new.name)
         if found is not None:
@@ -163,43 +164,13 @@ async def _insert(connection: Connection, new: NewSample) -> NameTaken | None:
 
 def _row_of(new: NewSample) -> tuple[Any, ...]:
     record = first_record(new.kind)
-    return (
-        *(new.uid, new.kind, new.namespace, new.name, new.api_version, dict(new.labels), new.manifest, new.set_name),
-        *(new.created_at, new.created_by, record.phase, record_document(record)),
-    )
+    return (*_NEW.values(new), record.phase, codec.text_of(record_document(record)))
 
 
 def first_row(new: NewSample) -> SampleRow:
     """The row that `insert` makes."""
     record = first_record(new.kind)
-    return SampleRow(
-        uid=new.uid,
-        kind=new.kind,
-        namespace=new.namespace,
-        name=new.name,
-        api_version=new.api_version,
-        labels=new.labels,
-        manifest=new.manifest,
-        set_name=new.set_name,
-        generation=1,
-        version=1,
-        intent_version=1,
-        observed_generation=0,
-        history_count=1,
-        event_count=0,
-        created_at=new.created_at,
-        created_by=new.created_by,
-        delete_requested_at=None,
-        delete_requested_by=None,
-        gone_at=None,
-        phase=record.phase,
-        reason="",
-        message="",
-        record=record,
-        outcome=PodlessStatus(),
-        observed_at=None,
-        cache_observed_at=None,
-    )
+    return SampleRow(phase=record.phase, record=record, **{name: getattr(new, name) for name in _NEW.names})
 
 
 async def edit(db: Database, uid: UUID, change: SampleEdit) -> SampleRow:
@@ -270,6 +241,7 @@ async def _locked(connection: Connection, uid: UUID) -> SampleRow:
 async def _told(connection: Connection, after: SampleRow, what: str, entry: tuple[datetime, str, str, str]) -> None:
     """Write the history row, under the number that the write has drawn, and the feed row."""
     at, reason, message, actor = entry
-    await connection.execute(_HISTORY, after.uid, after.history_count, at, after.phase, reason, message, actor)
+    line = HistoryEntry(at=at, phase=after.phase, reason=reason, message=message, actor=actor)
+    await connection.execute(SAMPLE_HISTORY.insert, *SAMPLE_HISTORY.arguments(after.uid, after.history_count, line))
     version = (after.namespace, after.uid, after.version)
     await changes.announce(connection, what, [version], resource=after.of_kind.resource)

@@ -7,13 +7,18 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.db import codec
+from app.db.columns import columns, record_columns
 from app.db.engine import Database
+from app.db.history import HistoryTable
 from app.db.resources import Stored
 from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.podless_status import PodlessStatus
 from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.plan import Manifest
-from app.domain.status.records import Condition
+from app.models.samples import sample_events as sample_events_table
+from app.models.samples import sample_history, samples
+
+NO_STATUS: Final = PodlessStatus()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,24 +35,24 @@ class SampleRow:
     labels: Mapping[str, str]
     manifest: Manifest
     set_name: str
-    generation: int
-    version: int
-    intent_version: int
-    observed_generation: int
-    history_count: int
-    event_count: int
     created_at: datetime
     created_by: str
-    delete_requested_at: datetime | None
-    delete_requested_by: str | None
-    gone_at: datetime | None
     phase: str
-    reason: str
-    message: str
     record: Any
-    outcome: PodlessStatus
-    observed_at: datetime | None
-    cache_observed_at: datetime | None
+    generation: int = 1
+    version: int = 1
+    intent_version: int = 1
+    observed_generation: int = 0
+    history_count: int = 1
+    event_count: int = 0
+    delete_requested_at: datetime | None = None
+    delete_requested_by: str | None = None
+    gone_at: datetime | None = None
+    reason: str = ""
+    message: str = ""
+    outcome: PodlessStatus = NO_STATUS
+    observed_at: datetime | None = None
+    cache_observed_at: datetime | None = None
 
     @property
     def of_kind(self) -> PodlessKind:
@@ -69,29 +74,20 @@ class SampleEventRow:
     message: str
 
 
-_PLAIN: Final = (
-    *("uid", "kind", "namespace", "name", "api_version", "labels", "manifest", "set_name", "generation", "version"),
-    *("intent_version", "observed_generation", "history_count", "event_count", "created_at", "created_by"),
-    *("delete_requested_at", "delete_requested_by", "gone_at", "phase", "reason", "message", "observed_at"),
-    "cache_observed_at",
-)
-_DECODED: Final = ("record", "conditions", "started_at", "finished_at")
-COLUMNS: Final = ", ".join(f"s.{name}" for name in (*_PLAIN, *_DECODED))
+_PLAIN: Final = record_columns(samples, SampleRow, elsewhere=["record", "outcome"])
+OUTCOME: Final = record_columns(samples, PodlessStatus)
+COLUMNS: Final = (_PLAIN + columns(samples, "record") + OUTCOME).of("s")
 """What to select, or to return, of `samples AS s` for `sample_row`."""
 
-_EVENTS: Final = """
-SELECT seq, at, type, reason, message FROM sample_events WHERE uid = $1 AND seq > $2 ORDER BY seq LIMIT $3
-"""
+_EVENT: Final = record_columns(sample_events_table, SampleEventRow)
+_EVENTS: Final = f"""
+SELECT {_EVENT} FROM sample_events WHERE uid = $1 AND seq > $2 ORDER BY seq LIMIT $3
+"""  # noqa: S608  constants
 
 
 def sample_row(row: Mapping[str, Any]) -> SampleRow:
-    outcome = PodlessStatus(
-        conditions=codec.load(row["conditions"], tuple[Condition, ...]),
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-    )
-    plain = {name: row[name] for name in _PLAIN}
-    return SampleRow(record=record_from(row["kind"], row["record"]), outcome=outcome, **plain)
+    outcome = codec.load(OUTCOME.read(row), PodlessStatus)
+    return SampleRow(record=record_from(row["kind"], row["record"]), outcome=outcome, **_PLAIN.read(row))
 
 
 def record_document(record: Any) -> dict[str, Any]:
@@ -112,20 +108,22 @@ def first_record(kind: str) -> Any:
     return PODLESS_KINDS[kind].record()
 
 
+SAMPLE_HISTORY: Final = HistoryTable(sample_history)
+
+
 def stored_as(kind: PodlessKind) -> Stored[SampleRow]:
     """Where the objects of the kind are stored."""
     only = f"s.kind = '{kind.kind}'"
     return Stored(
         resource=kind.resource,
-        table="samples",
+        table=samples,
         alias="s",
         columns=COLUMNS,
         row=sample_row,
         holder=f"SELECT uid FROM samples AS s WHERE {only} AND namespace = $1 AND name = $2 AND gone_at IS NULL",  # noqa: S608
         deleted="delete_requested_at",
         only=only,
-        history="sample_history",
-        history_key="uid",
+        history=SAMPLE_HISTORY,
     )
 
 

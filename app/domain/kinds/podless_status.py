@@ -1,6 +1,5 @@
 """The part of the status that all kinds without pods have in common: conditions, and the times of start and end."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -18,7 +17,7 @@ DELETED: Final = "Deleted"
 class PodlessStatus:
     """The conditions of an object, and when it last started and finished. A kind that never ends has no such times."""
 
-    conditions: Sequence[Condition] = ()
+    conditions: tuple[Condition, ...] = ()
     started_at: datetime | None = None
     finished_at: datetime | None = None
 

@@ -107,8 +107,8 @@ class Autoscaler:
             at=now,
             enabled=self._settings.enabled,
             max_load=self._settings.max_load,
-            period=self._settings.period,
-            freeze=self._settings.freeze,
+            period_seconds=self._settings.period,
+            freeze_seconds=self._settings.freeze,
             jobs=jobs,
             pending=waiting(
                 await scaling_jobs.waiting(self._db, self._context.settings.served),

@@ -245,8 +245,8 @@ async def test_old_runs_go_and_those_that_changed_something_later(stage: Stage) 
             at=later(seconds),
             enabled=True,
             max_load=1,
-            period=30,
-            freeze=60,
+            period_seconds=30,
+            freeze_seconds=60,
             inventory=Inventory(),
             decisions=decisions,
         )

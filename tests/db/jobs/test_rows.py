@@ -9,6 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.db import codec
+from app.db.columns import Columns
+from app.db.jobs.attempts import ATTEMPT, attempt_from
+from app.db.jobs.rows import CONDITION, STATUS, condition_from, status_document, status_from
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import (
@@ -136,21 +139,24 @@ def through_json(value: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
+def as_row(columns: Columns, record: Any) -> dict[str, Any]:
+    """The row that PostgreSQL returns after it was given the record."""
+    values = dict(zip(columns.names, columns.values(record), strict=True))
+    return values | {"containers": msgspec.json.decode(values["containers"])} if "containers" in values else values
+
+
 @given(statuses)
 def test_a_status_survives_columns_document_and_conditions(status: JobStatus) -> None:
-    document = through_json(codec.status_document(status))
-    assert not set(codec.STATUS_COLUMNS) & set(document)
-    row = {"status": document} | {name: getattr(status, name) for name in codec.STATUS_COLUMNS}
-    rows = [dict(zip(codec.CONDITION_COLUMNS, codec.condition_values(one), strict=True)) for one in status.conditions]
-    assert codec.status_from(row, [codec.condition_from(row) for row in rows]) == status
+    document = through_json(status_document(status))
+    assert not set(STATUS.names) & set(document)
+    read = [condition_from(as_row(CONDITION, condition)) for condition in status.conditions]
+    assert status_from({"status": document} | as_row(STATUS, status), read) == status
 
 
 @given(attempts)
 @settings(max_examples=50)
 def test_an_attempt_survives_its_columns(attempt: Attempt) -> None:
-    row = dict(zip(codec.ATTEMPT_COLUMNS, codec.attempt_values(attempt), strict=True))
-    row["containers"] = msgspec.json.decode(row["containers"])
-    assert codec.attempt_from(row, attempt.number) == attempt
+    assert attempt_from({"attempt": attempt.number} | as_row(ATTEMPT, attempt)) == attempt
 
 
 @given(st.one_of(statuses, replicas, attempts, containers))
@@ -167,7 +173,6 @@ def test_words_in_the_spelling_of_version_0_1_are_readable() -> None:
 
 def test_a_status_of_an_older_version_reads_with_what_it_lacks_at_its_default() -> None:
     status = JobStatus(phase=JobPhase.RUNNING, resumes=3)
-    document = codec.status_document(status)
+    document = status_document(status)
     del document["resumes"]
-    row = {"status": document} | {name: getattr(status, name) for name in codec.STATUS_COLUMNS}
-    assert codec.status_from(row, ()) == replace(status, resumes=0)
+    assert status_from({"status": document} | as_row(STATUS, status), ()) == replace(status, resumes=0)
