@@ -1,5 +1,5 @@
-"""All SQL there is. Callers pass values and get values; none of them ever sees a query or a driver's error.
+"""All SQL of jobgate. Callers pass and receive values. They never see a query or an error of the driver.
 
-Nothing here calls the network beside Postgres, and no transaction outlives the call that opened it. Expiry of leases
-is by the database's clock; every other moment is an argument.
+Functions of this package do no I/O except to PostgreSQL, and no transaction outlives the call that opened it. Leases
+expire by the clock of the database; every other time is an argument.
 """

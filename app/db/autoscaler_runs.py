@@ -1,4 +1,4 @@
-"""The record of every run of the autoscaler: inputs and outputs, so that each decision can be read and repeated."""
+"""The runs of the autoscaler, with their inputs and outputs: each decision can be inspected and computed again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from app.models.autoscaler import autoscaler_runs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoscalerRun:
-    """`pending` are the jobs that waited for room. Without an inventory `error` says why, and nothing was decided."""
+    """`pending` are the jobs that waited for room. If the inventory could not be read, `error` says why."""
 
     at: datetime
     enabled: bool
@@ -59,13 +59,13 @@ NEWEST = 2**62  # above every id
 
 
 async def apply(db: Database, lease: Lease, uid: UUID, change: Edit, limits: PodLimits = DEFAULT_LIMITS) -> None:
-    """Edit a job as its owner would.
+    """Store an edit that the autoscaler decided.
 
     Raises:
-        LeaseLost: another controller is at work.
-        NotFound, PreconditionFailed: the job is not what the decision was about.
-        Conflict: it has ended meanwhile, or another live job uses a name that it would need.
-        DatabaseContended: such a name changes hands just now.
+        LeaseLost: another controller holds the lease.
+        NotFound, PreconditionFailed: the job changed after the decision.
+        Conflict: the job has ended, another live job uses a name that it needs, or its pods exceed a limit.
+        DatabaseContended: another transaction reserves or releases such a name.
     """
 
     async def store(connection: Connection, room: PodRoom) -> None:
@@ -77,10 +77,10 @@ async def apply(db: Database, lease: Lease, uid: UUID, change: Edit, limits: Pod
 
 
 async def write(db: Database, lease: Lease, run: AutoscalerRun) -> int:
-    """Keep a run; returns its id.
+    """Store a run and return its id.
 
     Raises:
-        LeaseLost: another controller is at work.
+        LeaseLost: another controller holds the lease.
     """
     async with db.begin() as connection:
         await leases.fence(connection, lease)
@@ -90,20 +90,23 @@ async def write(db: Database, lease: Lease, run: AutoscalerRun) -> int:
 
 
 async def page(db: Database, *, before: int = NEWEST, limit: int) -> list[StoredRun]:
-    """The newest first."""
+    """Return at most `limit` runs with ids below `before`, the newest first."""
     async with db.read() as connection:
         return [_stored(row) for row in await connection.fetch(_PAGE, before, limit)]
 
 
 async def last_seen(db: Database) -> StoredRun | None:
-    """The newest run that has an inventory."""
+    """Return the newest run that has an inventory."""
     async with db.read() as connection:
         row = await connection.fetchrow(_LAST_SEEN)
     return None if row is None else _stored(row)
 
 
 async def forget(db: Database, *, before: datetime, keep: int, limit: int) -> int:
-    """Drop what is not among the last `keep` runs, but those that changed a size only if they are older."""
+    """Delete at most `limit` runs that are not among the last `keep`, and return how many.
+
+    Runs that changed the size of a job are kept until `before`.
+    """
     async with db.read() as connection:
         status: str = await connection.execute(_FORGET, keep, before, limit)
     return int(status.rpartition(" ")[2])

@@ -1,7 +1,7 @@
-"""Pools of Postgres connections with timeouts, and JSON that goes in and out as Python values.
+"""Pools of PostgreSQL connections with timeouts. JSON columns are Python values.
 
-Nothing here waits for a server that does not answer longer than the timeouts say, neither a statement, nor a roll-back,
-nor the return of a connection: a connection whose state is unknown is dropped, and the server ends its transaction.
+Every wait for the server has a timeout: statements, roll-backs, and the return of a connection. A connection in an
+unknown state is dropped, and the server ends its transaction.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ from app.db.errors import translated
 
 log = structlog.get_logger()
 
-# asyncpg ships no types; a connection as a pool lends it.
+# A connection of a pool. asyncpg has no type annotations.
 Connection: TypeAlias = Any
 
 _DRIVER_PREFIX = "postgresql+asyncpg://"
 _JSONB_VERSION = b"\x01"
-# Seconds. A server that is alive answers a roll-back, a CancelRequest or a goodbye within milliseconds.
+# Seconds. A server that is alive answers a roll-back, a CancelRequest or the end of a session within milliseconds.
 _RELEASE_SECONDS = 1.0
 _CLOSE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseTimeouts:
-    """Seconds. Without them a request that went away, or a frozen server, would hold a connection for ever.
+    """Limits in seconds. Without them, a frozen server would occupy a connection for ever.
 
-    `statement`, `lock` and `idle_in_transaction` are kept by the server. A server that has not answered `silence`
-    seconds after the end of `statement` is taken for dead.
+    The server enforces `statement`, `lock` and `idle_in_transaction`. The client drops a connection on which it
+    received no answer `silence` seconds after the end of `statement`.
     """
 
     connect: float = 10.0
@@ -46,7 +46,7 @@ class DatabaseTimeouts:
 
     @classmethod
     def of(cls, statement: float) -> Self:
-        """The timeouts that go with the longest statement."""
+        """Derive all timeouts from the one of statements."""
         half = statement / 2
         return cls(
             connect=statement,
@@ -59,7 +59,7 @@ class DatabaseTimeouts:
 
 
 def driver_url(url: str) -> str:
-    """The URL as asyncpg reads it; SQLAlchemy's spelling of the same is accepted too."""
+    """Return the URL in the form that asyncpg accepts. SQLAlchemy's form is converted."""
     return "postgresql://" + url.removeprefix(_DRIVER_PREFIX) if url.startswith(_DRIVER_PREFIX) else url
 
 
@@ -70,7 +70,7 @@ def session_settings(timeouts: DatabaseTimeouts, application: str) -> dict[str, 
         "lock_timeout": _milliseconds(timeouts.lock),
         "idle_in_transaction_session_timeout": _milliseconds(timeouts.idle_in_transaction),
         "timezone": "UTC",
-        "jit": "off",  # our statements are short: compiling one would take longer than running it
+        "jit": "off",  # the statements are short: compiling one takes longer than running it
     }
 
 
@@ -79,7 +79,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 class _Connection(asyncpg.Connection):
-    """A connection whose orderly end is bounded, and fails quietly: the pool closes some in the background."""
+    """Closes within _CLOSE_SECONDS and raises no errors, because the pool closes connections in the background."""
 
     __slots__ = ()
 
@@ -87,12 +87,12 @@ class _Connection(asyncpg.Connection):
     async def close(self, *, timeout: float | None = None) -> None:
         try:
             await super().close(timeout=min(timeout or _CLOSE_SECONDS, _CLOSE_SECONDS))
-        except Exception as error:  # noqa: BLE001  asyncpg has aborted the connection by now
+        except Exception as error:  # noqa: BLE001  asyncpg has aborted the connection
             log.info("database.connection_dropped", error=repr(error))
 
 
 class Database:
-    """One pool. Uses that must not wait for each other have a Database each."""
+    """A pool of connections. Callers that must not wait for each other use separate pools."""
 
     def __init__(self, pool: Any, url: str, timeouts: DatabaseTimeouts) -> None:
         self._pool = pool
@@ -109,10 +109,10 @@ class Database:
         timeouts: DatabaseTimeouts | None = None,
         application: str = "jobgate",
     ) -> Self:
-        """Connect.
+        """Open a pool.
 
         Raises:
-            DatabaseUnavailable: no server answers there.
+            DatabaseUnavailable: the server does not answer.
         """
         timeouts = timeouts or DatabaseTimeouts()
         with translated():
@@ -130,21 +130,21 @@ class Database:
         return cls(pool, url, timeouts)
 
     async def close(self) -> None:
-        """Close every connection; drop those whose server does not answer, or that are still in use, after a while."""
+        """Close every connection. Connections still in use after _CLOSE_SECONDS are dropped."""
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._pool.close()
-        except Exception as error:  # noqa: BLE001  asyncpg has terminated the pool by now
+        except Exception as error:  # noqa: BLE001  asyncpg has terminated the pool
             log.warning("database.connections_dropped", error=repr(error))
 
     @property
     def connections_in_use(self) -> int:
-        """Connections that are open and lent."""
+        """The number of connections that callers hold."""
         return int(self._pool.get_size() - self._pool.get_idle_size())
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Connection]:
-        """A connection on which every statement stands alone.
+        """Yield a connection without a transaction: each statement commits by itself.
 
         Raises:
             DatabaseUnavailable: no connection was free in time, or the server did not answer.
@@ -154,7 +154,7 @@ class Database:
             try:
                 yield connection
             except TimeoutError:
-                # The server is silent on this connection. The idle ones are as old: nobody should wait for them too.
+                # The server does not answer on this connection. The idle ones go to the same server: replace them too.
                 await self._pool.expire_connections()
                 raise
             finally:
@@ -162,7 +162,7 @@ class Database:
 
     @asynccontextmanager
     async def begin(self, **options: Any) -> AsyncIterator[Connection]:
-        """A transaction: committed at the end of the block, rolled back when it is left by an error."""
+        """Yield a connection in a transaction. It commits at the end of the block and rolls back on an error."""
         async with self.read() as connection:
             transaction = connection.transaction(**options)
             try:
@@ -175,20 +175,20 @@ class Database:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Connection]:
-        """A read-only transaction all of whose statements see one moment."""
+        """Yield a connection in a read-only transaction whose statements see the same snapshot."""
         async with self.begin(isolation="repeatable_read", readonly=True) as connection:
             yield connection
 
     async def _give_back(self, connection: Connection) -> None:
-        """Return a connection to the pool. asyncpg terminates one that cannot be returned in time."""
+        """Return a connection to the pool. asyncpg terminates it if that takes longer than _RELEASE_SECONDS."""
         try:
             await self._pool.release(connection, timeout=_RELEASE_SECONDS)
-        except Exception as error:  # noqa: BLE001  what was done on the connection counts, not how it ended
+        except Exception as error:  # noqa: BLE001  the result of the caller does not depend on it
             log.info("database.connection_dropped", error=repr(error))
 
 
 async def _undo(connection: Connection, transaction: Any) -> None:
-    """Roll back; drop the connection when that is not possible at once, and the server rolls back."""
+    """Roll back. If that fails or takes too long, drop the connection; the server then rolls back."""
     try:
         async with asyncio.timeout(_RELEASE_SECONDS):
             await transaction.rollback()
@@ -200,7 +200,7 @@ async def _undo(connection: Connection, transaction: Any) -> None:
 
 
 async def _keep(_: Connection) -> None:
-    """Nothing here changes a session, so there is nothing to reset and no round trip to pay for it."""
+    """Reset nothing when a connection is returned: no statement changes the session, and a reset is a round trip."""
 
 
 async def _prepare(connection: Connection) -> None:

@@ -1,6 +1,6 @@
-"""What Postgres can refuse, in the vocabulary of refusals. What leaves this package untranslated is a fault of ours."""
+"""Errors of PostgreSQL as errors of the domain. An error of the driver that is not translated is a bug."""
 
-# ruff: noqa: N818 - a refusal is named for what it says; nothing here is a fault of the program
+# ruff: noqa: N818 - these exceptions are named after what happened, as all errors of the domain
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,25 +12,25 @@ from app.domain.errors import DomainError, InvalidManifest, Unavailable
 
 
 class DatabaseUnavailable(Unavailable):
-    """Postgres cannot be reached or did not answer in time. Nothing is known of a commit that was under way."""
+    """PostgreSQL is unreachable or did not answer in time. A commit in progress may or may not have succeeded."""
 
     default_code = "DatabaseUnavailable"
 
 
 class DatabaseContended(DatabaseUnavailable):
-    """A lock was not to be had in time, or two transactions waited for each other: repeat it. Nothing was written."""
+    """A lock timed out, or a deadlock was resolved. Nothing was written; the caller may retry."""
 
     default_code = "DatabaseContended"
 
 
 class NotStorable(InvalidManifest):
-    """A value that Postgres cannot hold: NUL in text, a number out of range, a document over its limits."""
+    """PostgreSQL cannot store a value: NUL in text, a number out of range, a document over its limits."""
 
     default_code = "NotStorable"
 
 
 class LeaseLost(DomainError):
-    """Somebody else holds the lease, or it has run out: whoever held it must stop at once."""
+    """The lease has expired or belongs to another process: its former holder must stop at once."""
 
     default_code = "LeaseLost"
 
@@ -52,7 +52,7 @@ _UNAVAILABLE = (
     asyncpg.PostgresSystemError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.ReadOnlySQLTransactionError,  # a standby, for as long as the failover lasts
-    asyncpg.InvalidCachedStatementError,  # the schema changed under a prepared statement: it is prepared again
+    asyncpg.InvalidCachedStatementError,  # the schema changed under a prepared statement; asyncpg prepares it again
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     OSError,
@@ -62,7 +62,7 @@ _UNAVAILABLE = (
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise driver errors as refusals; a task that was cancelled inside the block leaves it with CancelledError."""
+    """Raise errors of the driver as errors of the domain. A cancellation inside the block has precedence."""
     try:
         with cancellation_first():
             yield
@@ -76,5 +76,5 @@ def translated() -> Iterator[None]:
 
 def _words(error: BaseException) -> str:
     if isinstance(error, asyncpg.DataError) and not error.sqlstate:
-        return "a value is of the wrong type or out of range"  # the driver's own words quote the value, maybe a secret
+        return "a value is of the wrong type or out of range"  # the driver's message quotes the value, maybe a secret
     return str(error).splitlines()[0][:200] if str(error) else type(error).__name__

@@ -1,4 +1,4 @@
-"""When the controller last had contact with the cluster: what every API process answers freshness from."""
+"""The heartbeat: when the controller last had contact with the cluster. API processes derive freshness from it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ from app.models.installation import heartbeats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """`state` and `message` are the controller's words about its contact with the cluster."""
+    """`state` and `message` describe the controller's contact with the cluster."""
 
     observed_at: datetime
     epoch: int
@@ -30,10 +30,10 @@ _READ: Final = f"SELECT {_COLUMNS} FROM heartbeats"  # noqa: S608  constants
 
 
 async def beat(db: Database, lease: Lease, observed_at: datetime, state: str, message: str = "") -> None:
-    """Say how it is.
+    """Store the heartbeat of the controller.
 
     Raises:
-        LeaseLost: another controller speaks now.
+        LeaseLost: another controller holds the lease.
     """
     async with db.begin() as connection:
         await leases.fence(connection, lease)
@@ -42,7 +42,7 @@ async def beat(db: Database, lease: Lease, observed_at: datetime, state: str, me
 
 
 async def read(db: Database) -> Heartbeat | None:
-    """The last beat; None when no controller has ever run."""
+    """Return the last heartbeat, or None if no controller ever ran."""
     async with db.read() as connection:
         row = await connection.fetchrow(_READ)
     return None if row is None else Heartbeat(**row)

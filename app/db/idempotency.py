@@ -1,4 +1,4 @@
-"""Answers that are kept for repeated requests, written in the transaction of what the request stores."""
+"""Stored answers for repeated requests, written in the transaction that stores the result of the request."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from app.models.requests import idempotency_keys
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyKey:
-    """`answer` is the body that a repetition with the same fingerprint gets."""
+    """`answer` is the response body for a repetition with the same fingerprint."""
 
     scope: str
     key: str
@@ -27,7 +27,7 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The same request has succeeded before; this is what it was answered."""
+    """The same request succeeded before with this answer."""
 
     uid: UUID
     answer: bytes
@@ -35,12 +35,12 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyConflict:
-    """The key has been used for another request."""
+    """The key was used for another request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyInFlight:
-    """A request with this key has not been decided yet."""
+    """Another request with this key is in progress."""
 
 
 KeyPlace: TypeAlias = tuple[str, str]  # scope, key
@@ -53,7 +53,7 @@ class StoredAnswer:
     answer: bytes
 
     def to(self, key: IdempotencyKey) -> Replayed | KeyConflict:
-        """What a request with this key is answered."""
+        """Return the answer to a request with this key."""
         if self.fingerprint != key.fingerprint:
             return KeyConflict()
         return Replayed(uid=self.uid, answer=self.answer)
@@ -80,7 +80,7 @@ DELETE FROM idempotency_keys WHERE (scope, key) IN (
 
 
 async def find(db: Database, scope: str, key: str) -> StoredAnswer | None:
-    """The kept answer, to replay before anything else is done for the request."""
+    """Return the stored answer for the key, if there is one."""
     async with db.read() as connection:
         row = await connection.fetchrow(_FIND, scope, key)
     return None if row is None else StoredAnswer(**row)
@@ -89,10 +89,10 @@ async def find(db: Database, scope: str, key: str) -> StoredAnswer | None:
 async def claim(
     connection: Connection, keys: Sequence[tuple[IdempotencyKey, UUID, datetime]]
 ) -> Mapping[KeyPlace, StoredAnswer | None]:
-    """Take the keys, each for the row with the uid that is submitted at the moment.
+    """Reserve the keys, each for the object with this uid and this creation time.
 
-    Returns those that somebody else has, with the answer that is kept under each; None where it has just been given
-    back.
+    Keys are inserted in sorted order, so that two transactions with the same keys cannot deadlock. Returns the keys
+    that other requests used, with their answers. The answer is None if the key was released after the attempt.
     """
     if not keys:
         return {}
@@ -109,13 +109,13 @@ async def claim(
 
 
 async def give_back(connection: Connection, keys: Sequence[IdempotencyKey]) -> None:
-    """Free the keys of what is not stored."""
+    """Release the keys of requests that store nothing."""
     if keys:
         await connection.execute(_GIVE_BACK, *Columns.arguments([key.place for key in keys]))
 
 
 async def forget(db: Database, before: datetime, limit: int) -> int:
-    """Drop keys that are older; returns how many, for the janitor to come again while it is `limit`."""
+    """Delete at most `limit` keys created before this time, the oldest first, and return how many."""
     async with db.read() as connection:
         status: str = await connection.execute(_FORGET, before, limit)
     return int(status.rpartition(" ")[2])

@@ -1,8 +1,4 @@
-"""Who this database is, which cluster it belongs to, and how far that cluster has seen it come.
-
-The cluster stores the same epoch. Where it has seen a higher one than this row has, the database is older than the
-cluster: restored from a backup, or another one.
-"""
+"""The identity of this installation, and the cluster that it is bound to."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -19,9 +15,9 @@ from app.models.installation import installation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """`cluster_uid` is the uid of kube-system, None until a controller has bound the two.
+    """`cluster_uid` is the uid of the namespace kube-system, or None until a controller has bound a cluster.
 
-    `key` is what the credentials of jobs are derived from.
+    The credentials of jobs are derived from `key`.
     """
 
     id: UUID
@@ -44,7 +40,7 @@ RETURNING {_COLUMNS}
 
 
 async def get_or_create(db: Database, new_id: UUID, now: datetime) -> Installation:
-    """The installation of this database; `new_id` is its id if it has none yet."""
+    """Return the installation of this database. If there is none, create it with the id `new_id`."""
     async with db.read() as connection:
         row = await connection.fetchrow(_READ)
         if row is None:
@@ -54,10 +50,12 @@ async def get_or_create(db: Database, new_id: UUID, now: datetime) -> Installati
 
 
 async def bind_cluster(db: Database, lease: Lease, cluster_uid: str) -> Installation:
-    """Tie an unbound installation to this cluster. A bound one stays as it is: compare the answer.
+    """Bind the installation to this cluster unless it is bound, and return it.
+
+    The caller compares `cluster_uid`: it is that of another cluster if the installation was bound before.
 
     Raises:
-        LeaseLost: the caller is not the controller any more.
+        LeaseLost: another controller holds the lease.
     """
     async with db.begin() as connection:
         await leases.fence(connection, lease)

@@ -1,8 +1,8 @@
-"""Who may act, one row a role, and the fence that keeps a former holder's writes out.
+"""Leases, one row for each role, and the fence that rejects writes of a former holder.
 
-A holder's transactions take the row FOR KEY SHARE and check their epoch; a takeover takes it FOR UPDATE, so it waits
-for those that have begun, and those that begin later find another epoch. Renewal changes no key: it waits for nobody.
-The clock is the database's.
+A transaction of the holder locks the row FOR KEY SHARE and checks its epoch. A takeover locks the row FOR UPDATE: it
+waits for transactions that have begun, and later ones find another epoch. A renewal changes no key column, so it does
+not conflict with the transactions of the holder. All times are those of the database's clock.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from app.db.errors import LeaseLost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """`ttl` is in seconds from the moment of the call that answered; count it from before that call."""
+    """`ttl` is in seconds. The holder counts it from before the call that acquired or renewed the lease."""
 
     name: str
     holder: str
@@ -45,14 +45,14 @@ WHERE name = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp(
 
 
 async def acquire(db: Database, name: str, holder: str, ttl: float) -> Lease | None:
-    """Take the lease if nobody holds it; None when somebody does. Every success has an epoch of its own.
+    """Acquire the lease under a new epoch. Return None if another process holds it.
 
     Raises:
-        DatabaseContended: the former holder's last transaction has not ended yet; try again.
+        DatabaseContended: the last transaction of the former holder has not ended; the caller may retry.
     """
     async with db.read() as connection:
         if await connection.fetchval(_FREE, name) is False:
-            return None  # without a lock: those who wait do not stand in the holder's way
+            return None  # read without a lock, so that candidates do not delay the holder
     async with db.begin() as connection:
         await connection.execute(_INTRODUCE, name)
         if not await connection.fetchval(_LOCK, name):
@@ -62,28 +62,30 @@ async def acquire(db: Database, name: str, holder: str, ttl: float) -> Lease | N
 
 
 async def renew(db: Database, lease: Lease) -> None:
-    """Hold it for another `ttl`.
+    """Extend the lease by its `ttl`.
 
     Raises:
-        LeaseLost: it has run out or been taken.
+        LeaseLost: the lease has expired, or another process has acquired it.
     """
     async with db.read() as connection:
         renewed = await connection.fetchval(_RENEW, lease.name, lease.holder, lease.epoch, timedelta(seconds=lease.ttl))
     if renewed is None:
-        raise LeaseLost(f"the lease {lease.name} of epoch {lease.epoch} is no longer ours")
+        raise LeaseLost(f"the lease {lease.name} of epoch {lease.epoch} was lost to another process or has expired")
 
 
 async def release(db: Database, lease: Lease) -> None:
-    """Let the next one have it at once; without effect when it is not ours any more."""
+    """Expire the lease at once. A lease that another process has acquired is unchanged."""
     async with db.read() as connection:
         await connection.execute(_RELEASE, lease.name, lease.holder, lease.epoch)
 
 
 async def fence(connection: Connection, lease: Lease) -> None:
-    """First statement of every transaction of a holder.
+    """Check the lease and keep it from being taken over until the transaction ends.
+
+    This is the first statement of every transaction of a holder.
 
     Raises:
-        LeaseLost: the transaction must not go on.
+        LeaseLost: the lease has expired, or another process has acquired it.
     """
     if await connection.fetchval(_FENCE, lease.name, lease.holder, lease.epoch) is None:
-        raise LeaseLost(f"the lease {lease.name} of epoch {lease.epoch} is no longer ours")
+        raise LeaseLost(f"the lease {lease.name} of epoch {lease.epoch} was lost to another process or has expired")

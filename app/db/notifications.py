@@ -1,9 +1,9 @@
-"""Hints between processes: "look now". They carry nothing and may be lost; whoever waits also looks at intervals.
+"""Notifications between processes. They carry no data and may be lost, so every subscriber also polls.
 
     hint ─▶ Notifier (one NOTIFY for many hints) ─▶ Postgres ─▶ Listener (one connection) ─▶ every subscription
 
-NOTIFY takes a lock that all commits with one queue for, so it is never part of a transaction that writes, and at most
-one is sent an interval.
+All commits with a NOTIFY queue for one lock. So NOTIFY is never part of a transaction that writes, and the notifier
+sends at most one in each interval.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from app.cancellation import rounds
 from app.db.engine import Database, DatabaseTimeouts, driver_url, session_settings
 from app.db.errors import DatabaseUnavailable, translated
 
-FEED = "feed"  # the feed has new numbers
-INTENT = "intent"  # somebody wants something of a job
+FEED = "feed"  # the publisher has numbered feed entries
+INTENT = "intent"  # a client has changed the intent of a job or sample
 CHANNELS = (FEED, INTENT)
 
 _PREFIX = "jobgate_"
@@ -26,7 +26,7 @@ _NOTIFY = "SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel"
 
 
 class Notifier:
-    """`run` sends; `hint` only remembers, and never waits."""
+    """Collects hints and sends them in `run`. `hint` never waits."""
 
     def __init__(self, db: Database, *, interval: float = 0.02) -> None:
         self._db = db
@@ -48,12 +48,12 @@ class Notifier:
                 async with self._db.read() as connection:
                     await connection.execute(_NOTIFY, channels)
             except DatabaseUnavailable:
-                pass  # a hint that is lost costs its readers one interval
+                pass  # subscribers poll, so a lost hint costs them one interval
             await asyncio.sleep(self._interval)
 
 
 class Subscription:
-    """One waiter's view of a channel: hints that come between two waits are not missed."""
+    """The hints of one channel. A hint between two waits ends the next wait."""
 
     def __init__(self) -> None:
         self._hinted = asyncio.Event()
@@ -61,8 +61,8 @@ class Subscription:
     def wake(self) -> None:
         self._hinted.set()
 
-    async def wait(self, timeout: float) -> bool:  # noqa: ASYNC109  the usual way of waiting here ends by itself
-        """True when hinted, False when the time is over. Look in both cases."""
+    async def wait(self, timeout: float) -> bool:  # noqa: ASYNC109  the end of the time is a result
+        """Wait for a hint. Return False after `timeout` seconds. The caller polls in both cases."""
         try:
             async with asyncio.timeout(timeout):
                 await self._hinted.wait()
@@ -73,7 +73,7 @@ class Subscription:
 
 
 class Listener:
-    """The process's one connection that listens. Reconnected, it wakes everybody: nobody knows what was missed."""
+    """The listening connection of the process. After a reconnect it wakes all subscribers: hints may have been lost."""
 
     def __init__(
         self,
@@ -104,13 +104,13 @@ class Listener:
             try:
                 await self._listen()
             except DatabaseUnavailable:
-                pass  # waiters go on by polling
+                pass  # subscribers poll until it is back
             finally:
                 self.listening.clear()
             await asyncio.sleep(self._reconnect)
 
     async def _listen(self) -> None:
-        """Until the connection ends."""
+        """Receive notifications until the connection ends."""
         with translated():
             connection: Any = await asyncpg.connect(
                 driver_url(self._url),
@@ -135,7 +135,7 @@ class Listener:
                 async with asyncio.timeout(self._ping):
                     await ended.wait()
             except TimeoutError:
-                await connection.execute("SELECT 1")  # a peer that died without a word is found out only by asking
+                await connection.execute("SELECT 1")  # detects a server that vanished without closing the connection
 
     def _received(self, _connection: Any, _pid: int, channel: str, _payload: str) -> None:
         for subscription in self._subscriptions[channel.removeprefix(_PREFIX)]:

@@ -1,4 +1,7 @@
-"""Lists, the newest first, page by page along an index: conditions of ours, and arguments that are anybody's."""
+"""Queries of lists, from the newest to the oldest, and conditions on namespaces.
+
+SQL fragments are constants; values are always bound parameters. Pages follow an index.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +20,7 @@ class Cursor(NamedTuple):
 
 
 class Query:
-    """A statement's conditions and their arguments, numbered as they come. `select` ends with the table's name."""
+    """Collects conditions and their arguments, and numbers these. `select` ends with the name of the table."""
 
     def __init__(self, select: str, alias: str) -> None:
         self._select = f"{select} AS {alias}"
@@ -26,14 +29,13 @@ class Query:
         self.arguments: list[Any] = []
 
     def add(self, condition: str, *arguments: Any) -> None:
-        """Add a condition of ours, `{}` standing for each argument."""
+        """Add a constant condition, in which `{}` stands for each argument."""
         first = len(self.arguments) + 1
         self._conditions.append(condition.format(*(f"${first + n}" for n in range(len(arguments)))))
         self.arguments.extend(arguments)
 
     def text(self, limit: int) -> str:
         conditions = " AND ".join(self._conditions) or "true"
-        # Conditions are constants of this package; whatever a client says is an argument.
         order = f"{self.alias}.created_at DESC, {self.alias}.uid DESC"
         return f"{self._select} WHERE {conditions} ORDER BY {order} LIMIT {int(limit)}"
 
@@ -48,7 +50,7 @@ def restrict_namespaces(query: Query, namespaces: NamespaceSet) -> None:
     if names is None:
         query.add(f"NOT starts_with({column}, 'kube-') AND {column} <> ALL({{}}::text[])", namespaces.excluded)
     elif len(names) == 1:
-        query.add(f"{column} = {{}}", names[0])  # walks the namespace's own index
+        query.add(f"{column} = {{}}", names[0])  # can use the index that begins with the namespace
     else:
         query.add(f"{column} = ANY({{}}::text[])", names)
 
@@ -69,7 +71,7 @@ def restrict_labels(query: Query, requirements: Sequence[Requirement]) -> None:
 
 
 def in_namespaces(first: int, column: str = "namespace") -> str:
-    """The condition; `namespace_arguments` are its arguments, which are numbered from `first` on."""
+    """Return the condition that a namespace is in a set. `namespace_arguments` are its parameters, from `first` on."""
     return (
         f"(${first}::text[] IS NULL OR {column} = ANY(${first})) AND {column} <> ALL(${first + 1}::text[])"
         f" AND NOT starts_with({column}, 'kube-')"

@@ -1,4 +1,4 @@
-"""What is stored of each resource of the API, behind one description, and the reads that all resources share."""
+"""Reads that all resources of the API share, parametrised by a description of how each is stored."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from app.models.samples import samples
 
 
 class StoredRow(Protocol):
-    """What the rows of all resources have."""
+    """The fields that rows of all resources have."""
 
     @property
     def uid(self) -> UUID: ...
@@ -51,7 +51,7 @@ Check: TypeAlias = Callable[[StoredRow], None]
 
 
 class RowVersion(NamedTuple):
-    """What a rendered row is cached by."""
+    """Identifies a rendered row in caches."""
 
     uid: UUID
     version: int
@@ -59,7 +59,7 @@ class RowVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[Row]):
-    """`next` is where the following page starts; None at the end."""
+    """`next` is the last item of this page, after which the next page begins, or None at the end of the list."""
 
     rows: list[Row]
     next: Cursor | None
@@ -77,11 +77,11 @@ FROM samples WHERE uid = ANY($1::uuid[])
 
 @dataclass(frozen=True, kw_only=True)
 class Stored(Generic[Row]):
-    """Where the rows of a resource are. All text is SQL of ours.
+    """Describes how a resource is stored, in constant SQL fragments.
 
-    `columns` are what `row` needs of `table AS alias`. `only` is the condition that makes a row of the table one of the
-    resource. `holder` selects the uid of the row that has the name $2 in the namespace $1. `deleted` is the column with
-    the time of the deletion. `history` is where its history is stored.
+    `columns` of `table AS alias` are the input of `row`. `only` selects the rows of the table that belong to the
+    resource. `holder` selects the uid of the row that holds the name $2 in the namespace $1. `deleted` is the column
+    with the time of the deletion.
     """
 
     resource: str
@@ -120,7 +120,7 @@ class Stored(Generic[Row]):
 
 
 async def find(db: Database, stored: Stored[Row], namespace: str, name: str) -> Row | None:
-    """The one that has the name, else the newest that had it."""
+    """Return the row that holds the name, or else the newest row that held it."""
     async with db.read() as connection:
         row = await connection.fetchrow(stored.by_name, namespace, name)
     return None if row is None else stored.row(row)
@@ -137,7 +137,7 @@ async def get_in(connection: Connection, stored: Stored[Row], uid: UUID) -> Row 
 
 
 async def find_version(db: Database, stored: Stored[Row], namespace: str, name: str) -> RowVersion | None:
-    """`find` without the row: enough to answer from a cache."""
+    """Return the version of the row that `find` returns, for answers from a cache."""
     async with db.read() as connection:
         row = await connection.fetchrow(stored.version_by_name, namespace, name)
     return None if row is None else RowVersion(*row)
@@ -150,7 +150,7 @@ async def get_version(db: Database, stored: Stored[Row], uid: UUID) -> RowVersio
 
 
 async def history(db: Database, stored: Stored[Row], uid: UUID, *, after_seq: int = 0, limit: int) -> list[HistoryRow]:
-    """The lines of one history, the oldest first."""
+    """Return at most `limit` history rows with numbers above `after_seq`, the oldest first."""
     async with db.read() as connection:
         return [stored.history.row(row) for row in await connection.fetch(stored.history.page, uid, after_seq, limit)]
 
@@ -158,7 +158,7 @@ async def history(db: Database, stored: Stored[Row], uid: UUID, *, after_seq: in
 async def page(
     db: Database, stored: Stored[Row], where: Criteria, *, after: Cursor | None = None, limit: int
 ) -> Page[Row]:
-    """At most `limit` rows that come after the cursor, the newest first; no page costs more than the one before it."""
+    """Return at most `limit` rows after the cursor, the newest first. Each page reads only its own part of an index."""
     if where.namespaces.names == []:
         return Page(rows=[], next=None)
     query = Query(f"SELECT {stored.columns} FROM {stored.table.name}", stored.alias)  # noqa: S608
@@ -174,7 +174,7 @@ async def page(
 
 
 def restrict(query: Query, deleted: str, where: Criteria) -> None:
-    """Hold a query to the criteria; `deleted` is the column with the time of the deletion."""
+    """Add the conditions of the criteria. `deleted` is the column with the time of the deletion."""
     restrict_namespaces(query, where.namespaces)
     at = query.alias
     if not where.uids and not where.deleted:
@@ -200,7 +200,7 @@ def restrict(query: Query, deleted: str, where: Criteria) -> None:
 
 
 async def listed(db: Database, resource: str, uids: Collection[UUID]) -> Mapping[UUID, ListItem]:
-    """Those of the things that exist, as they are now."""
+    """Return the fields that list filters use, for those of the objects that exist."""
     async with db.read() as connection:
         rows = await connection.fetch(_JOBS if resource == JOBS else _SAMPLES, list(uids))
     return {row["uid"]: ListItem(**row) for row in rows}

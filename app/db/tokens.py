@@ -1,6 +1,6 @@
-"""API tokens. The secret is told once, at creation; the database keeps its hash.
+"""API tokens. The secret is returned once, at creation; the database stores its hash.
 
-A token reads `jg_<id>_<secret>`. The secret has 190 random bits, so a plain hash is as good as a slow one.
+A token is `jg_<id>_<secret>`. The secret has 190 random bits, so a fast hash is as safe as a slow one.
 """
 
 import hashlib
@@ -21,13 +21,13 @@ _ALPHABET = string.ascii_letters + string.digits
 _ID_LENGTH = 10
 _SECRET_LENGTH = 32
 _TOUCH_INTERVAL = timedelta(minutes=1)
-# Compared against where there is no such token, so that the answer takes as long.
+# Compared with the secret of an unknown token, so that the response time does not reveal which ids exist.
 _NO_HASH = bytes(hashlib.sha256().digest_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """`namespaces` may hold "*" for all."""
+    """`namespaces` may contain "*" for all namespaces."""
 
     id: str
     name: str
@@ -50,14 +50,14 @@ _TOUCH = "UPDATE api_tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_a
 
 
 class NewToken(NamedTuple):
-    """`secret` is the whole text of the token, which nobody can ask for again."""
+    """`secret` is the complete text of the token. It cannot be read again."""
 
     token: Token
     secret: str
 
 
 async def create(db: Database, *, name: str, role: str, namespaces: Sequence[str], now: datetime) -> NewToken:
-    """Make a token."""
+    """Create a token."""
     token = Token(id=_random(_ID_LENGTH), name=name, role=role, namespaces=list(namespaces), created_at=now)
     secret = _random(_SECRET_LENGTH)
     async with db.read() as connection:
@@ -66,19 +66,19 @@ async def create(db: Database, *, name: str, role: str, namespaces: Sequence[str
 
 
 async def list_all(db: Database) -> list[Token]:
-    """Every token, revoked ones included, the oldest first."""
+    """Return all tokens, including revoked ones, the oldest first."""
     async with db.read() as connection:
         return [Token(**row) for row in await connection.fetch(_LIST)]
 
 
 async def revoke(db: Database, token_id: str, now: datetime) -> bool:
-    """False when there is no such token."""
+    """Revoke a token. Return False if it does not exist."""
     async with db.read() as connection:
         return await connection.fetchval(_REVOKE, token_id, now) is not None
 
 
 async def verify(db: Database, text: str) -> Token | None:
-    """Whose token this is; None for one that is malformed, unknown or revoked."""
+    """Return the token with this text, or None if it is malformed, unknown or revoked."""
     prefix, _, rest = text.partition("_")
     token_id, _, secret = rest.partition("_")
     if prefix != PREFIX or not _is_plain(token_id) or not _is_plain(secret):
@@ -92,13 +92,13 @@ async def verify(db: Database, text: str) -> Token | None:
 
 
 async def valid(db: Database, ids: Collection[str]) -> list[Token]:
-    """Those of these tokens that have not been revoked, in one statement."""
+    """Return those of the tokens that are not revoked."""
     async with db.read() as connection:
         return [Token(**row) for row in await connection.fetch(_VALID, list(ids))]
 
 
 async def touch(db: Database, token_id: str, now: datetime) -> None:
-    """Remember that it was used, once a minute at most."""
+    """Store the time of the last use, at most once per _TOUCH_INTERVAL."""
     async with db.read() as connection:
         await connection.execute(_TOUCH, token_id, now, now - _TOUCH_INTERVAL)
 

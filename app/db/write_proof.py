@@ -1,4 +1,4 @@
-"""Proof that Postgres accepts writes: that it answers a read says nothing of a full or frozen disk, or of a standby."""
+"""A check that PostgreSQL accepts writes. Reads succeed on a standby and with a full or frozen disk; writes do not."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ async def prove_writable(db: Database, within: float) -> None:
     """Commit a write and use fresh disk space.
 
     Raises:
-        DatabaseUnavailable: Postgres does not do that, or not `within` so many seconds.
+        DatabaseUnavailable: the write failed or took longer than `within` seconds.
     """
     try:
         async with asyncio.timeout(within), db.begin() as connection:

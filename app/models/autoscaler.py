@@ -21,7 +21,7 @@ autoscaler_runs = Table(
     json_column("jobs", "[]"),
     json_column("decisions", "[]"),
 )
-"""One look of the autoscaler at cluster and jobs: what it saw, what it decided, and what became of that.
+"""The runs of the autoscaler: what each one observed, decided and changed.
 
-`inventory` is null where the cluster could not be read; `error` says why. `changed`: some job's size was changed.
+`inventory` is null if the cluster could not be read; `error` says why. `changed`: the run changed the size of a job.
 """

@@ -1,4 +1,4 @@
-"""One MetaData, its naming convention, and the columns that tables share."""
+"""The MetaData of all tables, its naming convention, and columns that several tables share."""
 
 from typing import Any
 
@@ -16,7 +16,8 @@ metadata = MetaData(
 
 TIMESTAMPTZ = TIMESTAMP(timezone=True)
 
-# Rows that every transition rewrites: room on the page keeps updates off the indexes, and dead rows are swept early.
+# For rows that every transition updates: free space on the page allows updates that do not touch the indexes, and
+# early vacuuming keeps dead rows few.
 HOT_ROWS = {"fillfactor": "80", "autovacuum_vacuum_scale_factor": "0.05"}
 
 
@@ -29,7 +30,7 @@ def text_column(name: str, *, nullable: bool = False, primary_key: bool = False)
 
 
 def word_column(name: str, *, primary_key: bool = False) -> Column[Any]:
-    """Text that machines compare: byte by byte, whatever the locale of the server, and its next version, thinks."""
+    """Text that is compared byte by byte, independently of the locale and version of the server."""
     return Column(name, Text(collation="C"), nullable=False, primary_key=primary_key)
 
 
@@ -38,7 +39,7 @@ def time_column(name: str, *, nullable: bool = False) -> Column[Any]:
 
 
 def number_column(name: str, *, default: int | None = None, nullable: bool = False) -> Column[Any]:
-    """A version or a counter that may grow for ever."""
+    """A version or a counter without an upper limit."""
     return Column(name, BigInteger, nullable=nullable, server_default=None if default is None else text(str(default)))
 
 
@@ -51,7 +52,7 @@ def json_column(name: str, default: str) -> Column[Any]:
 
 
 def singleton_key() -> tuple[Column[Any], CheckConstraint]:
-    """The key of a table that has one row."""
+    """The key of a table with exactly one row."""
     return (
         Column("singleton", Boolean, primary_key=True, server_default=text("true")),
         CheckConstraint("singleton", name="singleton"),
@@ -71,7 +72,7 @@ def attempt_key() -> tuple[Column[Any], ...]:
 
 
 def attempt_fields() -> tuple[Column[Any], ...]:
-    """What is kept of an attempt, as the current one of a replica and as an ended one."""
+    """The columns of an attempt, both of a replica's current one and of an ended one."""
     return (
         text_column("pod_uid", nullable=True),
         text_column("phase"),

@@ -12,7 +12,7 @@ feed = Table(
     number_column("first", default=1),
     number_column("last", default=0),
 )
-"""How far the feed has been numbered (`last`), and from where on it is kept (`first`). One row."""
+"""The bounds of the feed: the numbers of the first stored entry and of the last numbered one. One row."""
 
 job_events = Table(
     "job_events",
@@ -27,9 +27,9 @@ job_events = Table(
     Column("resource", Text, nullable=False, server_default=text("'jobs'")),
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.05"},
 )
-"""What happened to which job or sample. A row has no `seq` until the publisher has seen it committed.
+"""The entries of the feed. `seq` is null until the publisher has numbered the committed entry.
 
-`resource` says what `job_uid` is the uid of, by the name that its routes have.
+`resource` is the resource of the API to which the object with the uid `job_uid` belongs.
 """
 
 Index("job_events_seq", job_events.c.seq, unique=True, postgresql_where=text("seq IS NOT NULL"))

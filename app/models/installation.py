@@ -14,10 +14,10 @@ installation = Table(
     number_column("cluster_epoch", default=0),
     time_column("created_at"),
 )
-"""Who this database is, and which cluster it belongs to. One row.
+"""The identity of this database, and the cluster that it is bound to. One row.
 
-`key` is what the credentials of the jobs' own pods are derived from. Nothing uses
-`cluster_epoch` any more; the version before reads it, so the column goes in a later release.
+The credentials of the jobs' own pods are derived from `key`. `cluster_epoch` is unused, but processes of the previous
+version read it; a later release removes it.
 """
 
 leases = Table(
@@ -29,7 +29,7 @@ leases = Table(
     time_column("expires_at"),
     postgresql_with={"fillfactor": "50"},
 )
-"""Who may act. The epoch rises with every takeover; expiry is by the database's clock alone."""
+"""Leases. The epoch increases at each takeover. `expires_at` is a time of the database's clock."""
 
 heartbeats = Table(
     "heartbeats",
@@ -41,4 +41,4 @@ heartbeats = Table(
     text_column("message"),
     postgresql_with={"fillfactor": "50"},
 )
-"""When the controller last had contact with the cluster, and how it was. One row."""
+"""The last contact of the controller with the cluster, and its state. One row."""

@@ -53,13 +53,13 @@ jobs = Table(
     time_column("wake_at", nullable=True),
     postgresql_with=HOT_ROWS,
 )
-"""A job: what was asked for, what has been asked since, and what the controller concluded.
+"""Jobs: the manifest, the intent of clients, and the status that the controller computed.
 
-`version` rises with every change and makes the ETag; `generation` with the manifest but for its metadata, as in
-Kubernetes; `intent_version` with everything people ask for; `status_version` with what the controller and evidence
-write. `intent_at` is since when the controller has something to look at, null once a decision has known it. `reported`
-is what the job's own pods have told. The indexes' columns change a handful of times in a job's life, `wake_at`
-excepted, so that a status update stays on its page.
+`version` increases with every change and makes the ETag, `generation` with changes of the spec as in Kubernetes,
+`intent_version` with every request of a client, and `status_version` with writes of the controller. `intent_at` is the
+time of the oldest request that no decision has observed, or null. `reported` is the last report of the job's own pods.
+Indexed columns, except `wake_at`, change only a few times in the life of a job, so that most status updates do not
+touch the indexes.
 """
 
 Index("jobs_newest", desc(jobs.c.created_at), desc(jobs.c.uid))
@@ -91,7 +91,7 @@ conditions = Table(
     number_column("observed_generation"),
     postgresql_with=HOT_ROWS,
 )
-"""The conditions of a job, in the order in which its status lists them."""
+"""The conditions of jobs. `position` is their order in the status."""
 
 status_history = Table(
     "status_history",
@@ -107,7 +107,7 @@ status_history = Table(
     Column("rank", Integer, nullable=True),
     Column("attempt", Integer, nullable=True),
 )
-"""A job's story, one line a row, numbered from 1 without gaps."""
+"""The history of jobs: a row for each change of phase or intent, numbered from 1 without gaps for each job."""
 
 scale_records = Table(
     "scale_records",
@@ -124,9 +124,6 @@ scale_records = Table(
     text_column("outcome", nullable=True),
     Column("message", Text, nullable=False, server_default=text("''")),
 )
-"""Every change of how many replicas a task shall have: who, why, when, and what became of it.
-
-`outcome` is null until that is known.
-"""
+"""Requests for another size of a task, with actor, reason, time and outcome. An open request has the outcome null."""
 
 Index("scale_records_open", scale_records.c.job_uid, scale_records.c.seq, postgresql_where=text("outcome IS NULL"))

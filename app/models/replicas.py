@@ -28,10 +28,10 @@ replicas = Table(
     flag_column("leaving"),
     postgresql_with=HOT_ROWS,
 )
-"""A rank of a job and its current attempt."""
+"""Replicas and their current attempts."""
 
 attempts = Table("attempts", metadata, *attempt_key(), *attempt_fields())
-"""An attempt that has ended: what a replica's row says no longer once it has been replaced."""
+"""Ended attempts. The row of a replica describes only its current attempt."""
 
 attempt_logs = Table(
     "attempt_logs",
@@ -41,7 +41,7 @@ attempt_logs = Table(
     Column("tail", LargeBinary, nullable=False),
     flag_column("truncated"),
 )
-"""The last words of a container of an ended attempt: bytes, as the container wrote them."""
+"""The ends of the logs of ended attempts, one row for each container, as bytes."""
 
 attempt_events = Table("attempt_events", metadata, *attempt_key(), json_column("events", "[]"))
-"""The last Kubernetes events about an ended attempt's pod."""
+"""The last Kubernetes Events about the pods of ended attempts."""

@@ -16,7 +16,7 @@ api_tokens = Table(
     time_column("revoked_at", nullable=True),
     time_column("last_used_at", nullable=True),
 )
-"""Bearer tokens. Only the hash of a secret is kept."""
+"""API tokens. Only the hashes of their secrets are stored."""
 
 idempotency_keys = Table(
     "idempotency_keys",
@@ -28,6 +28,6 @@ idempotency_keys = Table(
     Column("answer", LargeBinary, nullable=False),
     time_column("created_at"),
 )
-"""The first answer to a request that may be repeated."""
+"""The first answers to requests that have an idempotency key."""
 
 Index("idempotency_keys_age", idempotency_keys.c.created_at)

@@ -26,19 +26,19 @@ names = Table(
     Column("number", Integer, Computed(_NUMBER, persisted=True), nullable=False),
     ExcludeConstraint((text(LINE), "&&"), name="names_apart", using="gist", where=text("NOT released AND number >= 0")),
 )
-"""Names in a namespace that a job uses: its own, and those of its pods, Services and ConfigMaps.
+"""Names that a job uses in its namespace: its own, and those of its pods, Services and ConfigMaps.
 
-A row is `name` and the `count - 1` names that follow it by number, so that a job of 10 000 replicas has a row and not
-10 000. `stem` and `number` are what `name` consists of, by the rule of `app.domain.reservations.name_ranges`. A name is
-reserved until its job has ended; then it is released, and kept until the job's objects are gone, so that a successor
-finds out which objects it has to wait for.
+A row stands for `name` and the `count - 1` names that follow it by number, so the names of 10 000 replicas are one row.
+`name` consists of `stem` and `number`, by the rule of `app.domain.reservations.name_ranges`. A name is reserved until
+its job ends. Then it is released, but stored until the objects of the job are gone, so that the next job with this name
+can wait for their removal.
 
-Two live jobs never have a name in common:
+Two live jobs never share a name:
 
-- `names_reserved` holds that for the first names of rows, which is all that names without a number need;
-- `names_apart` holds it for numbers. A row is a line in the plane: its family (namespace, kind and stem, as 72 bits
-  of their hash) tells where it lies, and its numbers how long it is. Lines that touch have a name in common. No
-  operator class outside of PostgreSQL's core is needed for that, and boxes cost a third of what ranges cost.
+- `names_reserved` enforces this for the first name of each row, and so for names without a number.
+- `names_apart` enforces it for numbered names. A row is a line in the plane. Its family (namespace, kind and stem, as
+  72 bits of their hash) is its position, and its numbers are its extent. Lines that touch share a name. This needs only
+  operator classes of PostgreSQL's core, and boxes cost a third of ranges.
 """
 
 Index(
@@ -54,7 +54,7 @@ planned_pods = Table(
     text_column("namespace"),
     number_column("pods"),
 )
-"""Changes of how many pods the live jobs of a namespace have planned; the sum of the rows is what they have.
+"""Changes of the number of pods that live jobs plan in a namespace. The sum of the rows is the current number.
 
-Rows are only appended, so that no submission waits for another one, and now and then folded into one a namespace.
+Transactions only append rows, so submissions do not wait for each other. A reader folds many rows into one.
 """

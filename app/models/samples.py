@@ -49,12 +49,12 @@ samples = Table(
     time_column("wake_at", nullable=True),
     postgresql_with=HOT_ROWS,
 )
-"""A sample: one SampleSet or one SampleJob, with what was asked for, what has been asked since, and its record.
+"""SampleSets and SampleJobs: the manifest, the intent of clients, and the record of the controller.
 
-The columns mean what those of a job mean. `set_name` is the set that a SampleJob is for, of a set its own name. The
-name is free again when nothing of the sample is left (`gone_at`). `delete_requested_at` is the deletedAt of the API,
-`started_at` and `finished_at` are those of the present try. `observed_at` is when a pass last could look at the
-cluster, `cache_observed_at` when the runtime servers last told how much is cached.
+Columns have the same meaning as in `jobs`. `set_name` is the sample set of a SampleJob, or the own name of a SampleSet.
+The name is free again when no object of the sample is left (`gone_at`). `delete_requested_at` is `deletedAt` in the
+API. `started_at` and `finished_at` belong to the current try. `observed_at` is the time of the last reconcile that
+could read the cluster, `cache_observed_at` that of the last figures from the runtime servers.
 """
 
 _columns = samples.c
@@ -100,7 +100,7 @@ sample_history = Table(
     text_column("message"),
     text_column("actor"),
 )
-"""A sample's story, one line a row, numbered from 1 without gaps."""
+"""The history of samples, numbered from 1 without gaps for each sample."""
 
 sample_events = Table(
     "sample_events",
@@ -112,4 +112,4 @@ sample_events = Table(
     text_column("reason"),
     text_column("message"),
 )
-"""What the controller has told of a sample by upstream's event names, numbered from 1 without gaps."""
+"""Events of the controller about a sample, under upstream's names, numbered from 1 without gaps."""

@@ -1,6 +1,6 @@
-"""How a transaction says in the feed what it did to which job or sample.
+"""Announcements: the feed entries that a transaction writes about the jobs and samples that it changes.
 
-`app.db.feed` numbers and reads what is said here.
+The publisher numbers the entries after their commit, and `app.db.feed.entries` reads them.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ DELETED = "deleted"
 STATUS = "status"
 
 JOBS = "jobs"
-"""The resource that is meant where none is named; a sample's is that of its kind."""
+"""The resource of jobs. Each kind without pods has a resource of its own."""
 
 Version: TypeAlias = tuple[str, UUID, int]  # namespace, uid, version
 
@@ -28,6 +28,6 @@ SELECT clock_timestamp(), $1, $2, * FROM unnest($3::text[], $4::uuid[], $5::bigi
 
 
 async def announce(connection: Connection, what: str, versions: Sequence[Version], *, resource: str = JOBS) -> None:
-    """Add a row each. It becomes visible, in its place, after the commit."""
+    """Write one entry for each version. Readers see it after the commit, when the publisher has numbered it."""
     if versions:
         await connection.execute(_ANNOUNCE, what, resource, *(list(column) for column in zip(*versions, strict=True)))

@@ -1,10 +1,10 @@
-"""The numbered feed of changes: gap-free, in the order of commits, the same for every reader.
+"""The entries of the feed, numbered without gaps in an order that is the same for every reader.
 
     transaction ─▶ row without a number ─▶ commit ─▶ publish: number what is committed ─▶ commit ─▶ readers
 
-A number drawn while writing would become visible out of order: the later transaction may commit first, and a reader
-that has passed it never sees the earlier one. So rows are numbered after their commit, by one publisher at a time,
-under a lock that is released only when the numbers are visible.
+A number that a transaction draws while it writes can become visible out of order: the later transaction may commit
+first, and a reader that has passed its number never sees the earlier one. So one publisher at a time numbers entries
+after their commit, under a lock that it holds until the numbers are visible.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from app.models.feed import job_events
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedEvent:
-    """`type` is one of `app.db.events`; `version` is that of the job, or of another `resource`, after the change."""
+    """`type` is a constant of `app.db.feed.changes`. `version` is that of the job or sample after the change."""
 
     seq: int
     at: datetime
@@ -34,22 +34,22 @@ class FeedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What can be read: `first` to `last`; `first` is one more than `last` when there is nothing."""
+    """The stored entries are those from `first` to `last`. If there are none, `first` is `last` + 1."""
 
     epoch: int
     first: int
     last: int
 
     def continues(self, epoch: int, after_seq: int) -> bool:
-        """Whether a reader that has seen all up to there misses nothing by going on."""
+        """Whether all entries after this position are stored, so that a reader can continue there."""
         return epoch == self.epoch and self.first - 1 <= after_seq <= self.last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPage:
-    """Events that the filter lets through, and `upto`: where to go on, past those that it does not.
+    """The entries that match the filter, and `upto`, the position at which the next read starts.
 
-    `bounds` are of the same moment: check with them that nothing was dropped before the first event.
+    `bounds` belong to the same snapshot. The reader checks with them that no entry before the first was deleted.
     """
 
     events: Sequence[FeedEvent]
@@ -97,13 +97,14 @@ WHERE seq = ANY(ARRAY(SELECT oldest.seq FROM oldest, cut WHERE oldest.seq <= cut
 
 
 async def publish(db: Database, limit: int = 1000) -> int | None:
-    """Number what is committed, `limit` rows at most. None when another publisher is at it: it may have missed the
-    newest rows, so come again soon.
+    """Number at most `limit` committed entries and return how many.
+
+    Return None if another publisher holds the lock. It may miss the newest entries, so the caller retries soon.
     """
     async with db.begin() as connection:
         if not await connection.fetchval(_TAKE_TURN, PUBLISHER_LOCK):
             return None
-        # A statement of its own: it must see what was committed until the lock was ours.
+        # A second statement, whose snapshot contains everything that the previous publisher committed.
         status: str = await connection.execute(_NUMBER, limit)
     return _rows(status)
 
@@ -121,7 +122,7 @@ async def read(
     namespaces: Sequence[str] | None = None,
     job_uid: UUID | None = None,
 ) -> FeedPage:
-    """What follows `after_seq`, in order."""
+    """Return at most `limit` matching entries after `after_seq`, in order."""
     async with db.read() as connection:
         rows = await connection.fetch(_READ, after_seq, limit, namespaces, job_uid)
     now = Bounds(epoch=rows[0]["epoch"], first=rows[0]["first"], last=rows[0]["last"])
@@ -131,7 +132,7 @@ async def read(
 
 
 async def forget(db: Database, *, before: datetime, keep: int, limit: int) -> int:
-    """Drop events that are older than `before` and not among the last `keep`; returns how many, `limit` at most."""
+    """Delete at most `limit` entries older than `before` that are not among the last `keep`; return how many."""
     async with db.read() as connection:
         status: str = await connection.execute(_FORGET, before, keep, limit)
     return _rows(status)

@@ -1,4 +1,4 @@
-"""Numbers the feed soon after each commit. Every process that writes has one; one at a time does the work."""
+"""The publisher numbers feed entries soon after each commit. Every process has one; a lock lets one work at a time."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ _TURN_SECONDS = 0.01
 
 
 class Publisher:
-    """`run` publishes when hinted, and every `poll` seconds what a process that died has left."""
+    """Publishes after each hint, and every `poll` seconds for processes that died before they published."""
 
     def __init__(self, db: Database, notifier: Notifier, *, poll: float = 1.0, batch: int = 1000) -> None:
         self._db = db
@@ -23,7 +23,7 @@ class Publisher:
         self._hinted = asyncio.Event()
 
     def hint(self) -> None:
-        """Something with a feed row has been committed."""
+        """Report that a transaction with feed entries has committed."""
         self._hinted.set()
 
     async def run(self) -> None:
@@ -32,7 +32,7 @@ class Publisher:
             try:
                 await self.publish_all()
             except DatabaseUnavailable:
-                await asyncio.sleep(self._poll)  # readers go on with what there is; the rows wait
+                await asyncio.sleep(self._poll)  # the entries stay in the table until the database answers
                 continue
             try:
                 async with asyncio.timeout(self._poll):
@@ -41,7 +41,7 @@ class Publisher:
                 continue
 
     async def publish_all(self) -> None:
-        """Until nothing is left to number. What is committed while this looks is followed by a hint of its own."""
+        """Number entries until none is left. Each later commit is followed by its own hint."""
         while True:
             published = await entries.publish(self._db, self._batch)
             if published is None:

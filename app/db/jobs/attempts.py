@@ -1,4 +1,4 @@
-"""The attempts of jobs that have ended, as (task, rank, attempt), in that order."""
+"""The ended attempts of jobs, as tuples of task, rank and record, sorted by task, rank and number."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -30,13 +30,13 @@ async def of(db: Database, uid: UUID) -> Sequence[tuple[str, int, Attempt]]:
 
 
 async def of_many(db: Database, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[tuple[str, int, Attempt]]]:
-    """Of several jobs at once; a job without ended attempts is left out."""
+    """Return the attempts of each job. The result has no entry for a job without ended attempts."""
     async with db.read() as connection:
         return await load_attempts(connection, uids)
 
 
 async def of_replicas(db: Database, uid: UUID, keys: Sequence[Rank]) -> Sequence[tuple[str, int, Attempt]]:
-    """Those of some replicas of one job."""
+    """Return the attempts of these replicas of one job."""
     async with db.read() as connection:
         return await load_attempts_of(connection, uid, keys)
 
@@ -44,7 +44,7 @@ async def of_replicas(db: Database, uid: UUID, keys: Sequence[Rank]) -> Sequence
 async def load_attempts(
     connection: Connection, uids: Sequence[UUID]
 ) -> Mapping[UUID, Sequence[tuple[str, int, Attempt]]]:
-    """Task, rank and record of every attempt that has ended."""
+    """Return what `of_many` returns, inside the caller's transaction."""
     found: dict[UUID, list[tuple[str, int, Attempt]]] = defaultdict(list)
     for row in await connection.fetch(_ATTEMPTS, uids):
         found[row["job_uid"]].append((row["task"], row["rank"], attempt_from(row)))
@@ -54,7 +54,7 @@ async def load_attempts(
 async def load_attempts_of(
     connection: Connection, uid: UUID, keys: Sequence[Rank]
 ) -> Sequence[tuple[str, int, Attempt]]:
-    """Task, rank and record of every attempt of these replicas that has ended."""
+    """Return what `of_replicas` returns, inside the caller's transaction."""
     arrays = [key.task for key in keys], [key.rank for key in keys]
     rows = await connection.fetch(_ATTEMPTS_OF, uid, *arrays)
     return [(row["task"], row["rank"], attempt_from(row)) for row in rows]

@@ -1,10 +1,10 @@
-"""What the controller reads of jobs, and the only statement that writes what it concluded.
+"""Reads of the controller, and `persist`, through which alone it writes its decisions.
 
-How it finds out that people want something: whatever they ask for (a new job, an edit, cancel, remove) raises
-`jobs.intent_version` and sets `intent_at`; a write that was decided on that version sets `intent_at` to null.
-`pending_intents` reads the partial index on the rows where it is not null, whose size is the backlog and not the number
-of jobs; a status update does not change the column, so the index costs it nothing. A notification on
-`notifications.INTENT` only says "look now": lost hints cost a poll interval, never a job.
+Every request of a client (a new job, an edit, cancel, remove) increases `jobs.intent_version` and sets `intent_at`. The
+write of a decision on that version sets `intent_at` to null. `pending_intents` reads the partial index on the rows
+whose `intent_at` is not null, so its cost depends on the backlog and not on the number of jobs. Status updates do not
+change the column, so they do not touch the index. A notification on `notifications.INTENT` makes the controller query
+at once; if it is lost, the job waits for the next poll.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from app.models.jobs import jobs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredJob:
-    """A job as a pass of the controller finds it."""
+    """A job as the controller reads it before a reconcile."""
 
     uid: UUID
     namespace: str
@@ -52,13 +52,13 @@ class StoredJob:
 
     @property
     def intent_is_new(self) -> bool:
-        """No decision has known the present intent: persist the next one even if it changes nothing."""
+        """Whether no decision has observed the current intent. The next decision is then persisted in any case."""
         return self.intent_at is not None
 
     def write(
         self, decision: Decision, *, observed_at: datetime | None = None, pod_names: Mapping[Rank, str] | None = None
     ) -> JobWrite:
-        """The write of a decision that was made on this job as it is here."""
+        """Return the write of a decision that is based on this state of the job."""
         return JobWrite(
             uid=self.uid,
             generation=self.generation,
@@ -79,7 +79,7 @@ class LiveJob(NamedTuple):
 
 
 class JobSize(NamedTuple):
-    """What decides how much memory a pass over a job takes. `replicas` is the larger of the desired and the stored."""
+    """Determines the memory for a reconcile of a job. `replicas` is the larger of the desired and the stored number."""
 
     replicas: int
     manifest_bytes: int
@@ -98,51 +98,52 @@ _LOAD: Final = f"""
 SELECT {_STORED + STATUS + _REQUESTS}, status, scale_count
 FROM jobs WHERE uid = ANY($1::uuid[]) AND {in_namespaces(2)}
 """  # noqa: S608  constants
-_LIVE = f"SELECT uid, namespace, wake_at FROM jobs WHERE NOT quiet AND {in_namespaces(1)}"  # noqa: S608  our own words
+_LIVE = f"SELECT uid, namespace, wake_at FROM jobs WHERE NOT quiet AND {in_namespaces(1)}"  # noqa: S608  constants
 _DUE = f"""
 SELECT uid, namespace, wake_at FROM jobs WHERE wake_at <= $1 AND {in_namespaces(3)} ORDER BY wake_at LIMIT $2
-"""  # noqa: S608  our own words
+"""  # noqa: S608  constants
 _EXISTING = "SELECT uid FROM jobs WHERE uid = ANY($1::uuid[])"
 _PENDING_INTENTS = f"""
 SELECT uid, namespace, wake_at FROM jobs WHERE intent_at IS NOT NULL AND {in_namespaces(2)} ORDER BY intent_at LIMIT $1
-"""  # noqa: S608  our own words
+"""  # noqa: S608  constants
 
 
 async def live(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveJob]:
-    """Every job that needs the controller: it has not ended, or something of it is still to be done."""
+    """Return every job that still needs the controller: jobs that are live or whose clean-up is incomplete."""
     async with db.read() as connection:
         return [LiveJob(*row) for row in await connection.fetch(_LIVE, *namespace_arguments(served))]
 
 
 async def due(db: Database, now: datetime, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveJob]:
-    """Jobs whose `wake_at` has come, the longest overdue first."""
+    """Return at most `limit` jobs whose `wake_at` has passed, the longest overdue first."""
     async with db.read() as connection:
         return [LiveJob(*row) for row in await connection.fetch(_DUE, now, limit, *namespace_arguments(served))]
 
 
 async def pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveJob]:
-    """Jobs of which people want something that no decision has known yet, the longest waiting first."""
+    """Return at most `limit` jobs whose intent no decision has observed, the longest waiting first."""
     async with db.read() as connection:
         rows = await connection.fetch(_PENDING_INTENTS, limit, *namespace_arguments(served))
     return [LiveJob(*row) for row in rows]
 
 
 async def existing(db: Database, uids: Sequence[UUID]) -> set[UUID]:
-    """Those of the jobs that this database knows."""
+    """Return those of the uids that belong to a stored job."""
     async with db.read() as connection:
         return {row["uid"] for row in await connection.fetch(_EXISTING, uids)}
 
 
 async def sizes(db: Database, uids: Sequence[UUID]) -> dict[UUID, JobSize]:
-    """The sizes of those of the jobs that exist, read without loading them."""
+    """Return the sizes of those of the jobs that exist, without loading the jobs."""
     async with db.read() as connection:
         return {uid: JobSize(int(replicas), size) for uid, replicas, size in await connection.fetch(_SIZES, uids)}
 
 
 async def load(db: Database, uids: Sequence[UUID], served: NamespaceSet = EVERY_NAMESPACE) -> dict[UUID, StoredJob]:
-    """All that a pass over each of these jobs needs, except those that do not exist or are in no served namespace.
+    """Read all that a reconcile needs of each job. Jobs that do not exist or are in no served namespace are left out.
 
-    The job rows are read first: what is read after them and is newer makes the write be rejected, never accepted.
+    The job rows are read first. If another row changes after that, the version of the job row no longer matches and
+    the write is rejected.
     """
     async with db.read() as connection:
         rows = await connection.fetch(_LOAD, uids, *namespace_arguments(served))
@@ -180,17 +181,17 @@ def _stored(row: Any, recorded: Recorded) -> StoredJob:
 
 
 async def persist(db: Database, lease: Lease, writes: Sequence[JobWrite]) -> list[UUID]:
-    """Write decisions, all in one transaction. Returns the jobs whose rows have moved since: decide those again.
+    """Write decisions in one transaction. Return the jobs that have changed since; reconcile them again.
 
     Raises:
-        LeaseLost: another controller is at work; nothing was written.
-        NotStorable: something in the batch cannot be stored and nothing was written: repeat it job by job.
+        LeaseLost: another controller holds the lease; nothing was written.
+        NotStorable: a value cannot be stored, and nothing was written. The caller retries job by job.
     """
     async with db.begin() as connection:
         return await persist_in(connection, lease, writes)
 
 
 async def persist_in(connection: Connection, lease: Lease, writes: Sequence[JobWrite]) -> list[UUID]:
-    """`persist` inside the caller's transaction."""
+    """Do what `persist` does, inside the caller's transaction."""
     await leases.fence(connection, lease)
     return await store(connection, writes)

@@ -1,7 +1,6 @@
-"""Decisions of the controller as rows: job, replicas, ended attempts, conditions, history, scale
-records, names and the feed.
+"""Writes of the controller's decisions: jobs, replicas, ended attempts, conditions, history, scale records, names.
 
-lock the jobs in order of uid ─▶ drop what has moved ─▶ one bulk statement a table
+lock the jobs in order of uid ─▶ drop decisions on outdated versions ─▶ one bulk statement for each table
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,10 +28,10 @@ from app.models.replicas import replicas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobWrite:
-    """A decision and the versions it was made on.
+    """A decision and the versions that it is based on.
 
-    `removed` are ranks whose rows go. `replaces_conditions` may be False where they are as stored. `pod_names` names
-    pods of changed replicas. `observed_at` is when the cluster last showed a change of this job.
+    `removed` are the ranks whose rows are deleted. `replaces_conditions` is False if the conditions are unchanged.
+    `pod_names` are those of changed replicas. `observed_at` is the time of the last observed change in the cluster.
     """
 
     uid: UUID
@@ -96,16 +95,16 @@ WHERE (s.job_uid, s.seq) = (w.job_uid, w.seq)
 _RELEASE_NAMES = "UPDATE names SET released = true WHERE job_uid = ANY($1::uuid[]) AND NOT released"
 _FORGET_NAMES = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
 
-# Above this many rows a statement, Postgres takes longer for each of them.
+# With more rows in a statement, PostgreSQL takes longer for each row.
 _ROWS_A_STATEMENT = 1000
 
 
 async def store(connection: Connection, writes: Sequence[JobWrite]) -> list[UUID]:
-    """Write what still applies and return the uids of the rest. The caller has passed the fence."""
+    """Write the decisions on current versions, and return the uids of the others. The caller has checked the fence."""
     locked = {row["uid"]: row for row in await connection.fetch(_LOCK, [write.uid for write in writes])}
     current = [write for write in writes if _applies(write, locked.get(write.uid))]
     dirty = [write for write in current if write.decision.dirty]
-    # Nothing that anybody can read changes in these: no version, no feed row.
+    # These change nothing that clients can read, so they increase no version and have no feed entry.
     clean = [(write.uid, write.decision.wake_at) for write in current if not write.decision.dirty]
     if clean:
         await connection.execute(_ACKNOWLEDGE, *Columns.arguments(clean))
@@ -194,7 +193,7 @@ def _settled_rows(writes: Sequence[JobWrite]) -> list[tuple[Any, ...]]:
 
 
 async def _store_names(connection: Connection, writes: Sequence[JobWrite], locked: Mapping[UUID, Any]) -> None:
-    """A job that ends frees its names for a successor; one whose objects are gone forgets them."""
+    """Release the names of jobs that end, and delete those of jobs whose objects are gone."""
     ended = [
         w.uid
         for w in writes

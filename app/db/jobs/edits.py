@@ -1,8 +1,7 @@
-"""What people want of a stored job (another spec, its cancellation, its removal) and what its own pods tell of it.
+"""Requests of clients that change a stored job (edit, cancel, remove, delete), and reports of its own pods.
 
-One transaction each. A change of what people want raises `version` and `intent_version`, adds a history row that says
-who wants what, and a row in the feed; the controller's answer follows in rows of its own. A repeated cancel or remove
-changes nothing.
+Each request is one transaction. It increases `version` and `intent_version`, and writes a history row with reason and
+actor, and a feed entry. The controller later writes rows of its own. A repeated cancel or remove changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from app.db.columns import Columns, record_columns
 from app.db.engine import Connection, Database
 from app.db.feed import changes
 from app.db.history import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_REQUESTED
-from app.db.jobs.names import reserve_more, settle_more
+from app.db.jobs.names import require_more, reserve_more
 from app.db.jobs.pod_room import append, with_room
 from app.db.jobs.rows import COLUMNS, JOB_HISTORY, JobRow, job_row
 from app.db.resources import Check
@@ -32,7 +31,7 @@ from app.models.jobs import scale_records
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleChange:
-    """An edit's change of how many replicas a task shall have."""
+    """A change of the size of a task, as part of an edit."""
 
     task: str
     from_replicas: int
@@ -42,21 +41,21 @@ class ScaleChange:
 
 _TERMINAL = sorted(TERMINAL_PHASES)
 
-_LOCK = f"SELECT j.intent_version, {COLUMNS} FROM jobs AS j WHERE j.uid = $1 FOR UPDATE"  # noqa: S608  columns of our own
+_LOCK = f"SELECT j.intent_version, {COLUMNS} FROM jobs AS j WHERE j.uid = $1 FOR UPDATE"  # noqa: S608  constants
 _EDIT = f"""
 UPDATE jobs AS j
 SET manifest = $2, labels = $3, generation = generation + $7::int, version = version + 1,
     intent_version = intent_version + 1, intent_at = $5, history_count = history_count + 1,
     scale_count = scale_count + $4, planned_pods = planned_pods + $6
 WHERE uid = $1 RETURNING j.history_count, j.scale_count, {COLUMNS}
-"""  # noqa: S608  columns of our own
+"""  # noqa: S608  constants
 _CANCEL = f"""
 UPDATE jobs AS j
 SET cancel_requested_at = $2, cancel_requested_by = $3, cancel_reason = $4, version = version + 1,
     intent_version = intent_version + 1, intent_at = $2, history_count = history_count + 1
 WHERE uid = $1 AND cancel_requested_at IS NULL AND phase <> ALL($5::text[])
 RETURNING j.history_count, {COLUMNS}
-"""  # noqa: S608  columns of our own
+"""  # noqa: S608  constants
 _REMOVE = f"""
 UPDATE jobs AS j
 SET remove_requested_at = COALESCE(remove_requested_at, $2),
@@ -69,7 +68,7 @@ SET remove_requested_at = COALESCE(remove_requested_at, $2),
     version = version + 1, intent_version = intent_version + 1, intent_at = $2, history_count = history_count + 1
 WHERE uid = $1 AND (remove_requested_at IS NULL OR $3 AND deleted_at IS NULL)
 RETURNING j.history_count, {COLUMNS}
-"""  # noqa: S608  columns of our own
+"""  # noqa: S608  constants
 _REPORT = """
 UPDATE jobs SET reported = $2, version = version + 1
 WHERE uid = $1 AND reported IS DISTINCT FROM $2 AND phase <> ALL($3::text[]) AND deleted_at IS NULL
@@ -85,13 +84,11 @@ SELECT $1, $2 + place, $3, $4, {_SCALED} FROM {_SCALED.rows("w", first=5, place=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """What is edited, by whom, and what the caller has seen: `expected_…` of None does not care.
+    """A new manifest, with its preconditions and consequences.
 
-    `expected_version` refuses the edit after any change of the job, `expected_intent_version` after another edit, a
-    cancel or a delete only: what the controller concludes meanwhile does not matter to it.
-
-    `names` are those that the job may use from now on beside the ones it has. `added_pods` is how many more pods the
-    job in `namespace` would have; how many fewer, if it is negative.
+    `expected_version` refuses the edit after any change of the job, `expected_intent_version` only after another edit,
+    a cancel or a delete. None is no precondition. `names` are names that the job may use after the edit, in addition to
+    those that it has. `added_pods` is the change of the number of planned pods in `namespace`.
     """
 
     manifest: Manifest
@@ -112,9 +109,9 @@ async def edit(db: Database, uid: UUID, change: Edit, limits: PodLimits = DEFAUL
     """Replace the manifest.
 
     Raises:
-        NotFound, PreconditionFailed: no such job, or another version of it than expected.
-        Conflict: it has ended or is being deleted, another live job uses a name that it would need, or the pods that it
-            would have more exceed a limit.
+        NotFound, PreconditionFailed: the job does not exist, or its version is not the expected one.
+        Conflict: the job has ended or is being deleted, another live job uses a name that it needs, or the additional
+            pods exceed a limit.
     """
 
     async def store(connection: Connection, room: PodRoom) -> JobRow:
@@ -126,20 +123,22 @@ async def edit(db: Database, uid: UUID, change: Edit, limits: PodLimits = DEFAUL
 
 
 async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: Edit) -> JobRow:
-    """`edit` inside the caller's transaction, which has the room for what the edit adds."""
+    """Do what `edit` does, inside the caller's transaction, which has reserved `room` for the additional pods."""
     await reserve_more(connection, uid, change.names)
     before = await connection.fetchrow(_LOCK, uid)
     job = _require(uid, before, change)
     over = room.take(job.namespace, change.added_pods)
     if over is not None:
         raise Conflict("the job cannot grow so far now", code="TooManyPods", errors=[over.error("/spec")])
-    await settle_more(connection, uid, job.namespace, change.names)
+    await require_more(connection, uid, job.namespace, change.names)
     respecified = int(is_respecified(job.manifest, change.manifest))
     values = (change.manifest, dict(change.labels), len(change.scales), change.at, change.added_pods, respecified)
     after = await connection.fetchrow(_EDIT, uid, *values)
     await append(connection, job.namespace, change.added_pods)
     await _scale(connection, uid, after["scale_count"] - len(change.scales), change)
-    return await _told(connection, after, changes.EDITED, (change.at, change.reason, change.message, change.actor))
+    return await _record_change(
+        connection, after, changes.EDITED, (change.at, change.reason, change.message, change.actor)
+    )
 
 
 def _require(uid: UUID, locked: Any, change: Edit) -> JobRow:
@@ -159,17 +158,17 @@ def _require(uid: UUID, locked: Any, change: Edit) -> JobRow:
 async def request_cancel(
     db: Database, uid: UUID, *, actor: str, at: datetime, reason: str | None = None, check: Check | None = None
 ) -> JobRow:
-    """Ask for the job's end. Of a job that has ended, or is being cancelled, this changes nothing.
+    """Request the cancellation of a job. If it has ended or was cancelled before, nothing changes.
 
     Raises:
-        NotFound: no such job. Besides, what `check` raises for the locked job.
+        NotFound: the job does not exist. `check` may raise other errors for the locked job.
     """
     async with db.begin() as connection:
         await _check(connection, uid, check)
         after = await connection.fetchrow(_CANCEL, uid, at, actor, reason, _TERMINAL)
         if after is None:
             return await _unchanged(connection, uid)
-        return await _told(connection, after, changes.CANCELLED, (at, CANCEL_REQUESTED, reason or "", actor))
+        return await _record_change(connection, after, changes.CANCELLED, (at, CANCEL_REQUESTED, reason or "", actor))
 
 
 async def request_remove(
@@ -182,10 +181,10 @@ async def request_remove(
     reason: str | None = None,
     check: Check | None = None,
 ) -> JobRow:
-    """Ask for all objects to be taken away, which cancels a live job; `delete` hides the job as well.
+    """Request the removal of all objects of a job, which cancels a live job. `delete` also hides the job from lists.
 
     Raises:
-        NotFound: no such job. Besides, what `check` raises for the locked job.
+        NotFound: the job does not exist. `check` may raise other errors for the locked job.
     """
     async with db.begin() as connection:
         await _check(connection, uid, check)
@@ -193,15 +192,15 @@ async def request_remove(
         if after is None:
             return await _unchanged(connection, uid)
         what, word = (changes.DELETED, DELETE_REQUESTED) if delete else (changes.REMOVED, REMOVE_REQUESTED)
-        return await _told(connection, after, what, (at, word, reason or "", actor))
+        return await _record_change(connection, after, what, (at, word, reason or "", actor))
 
 
 async def set_reported(db: Database, uid: UUID, value: Mapping[str, Any]) -> bool:
-    """Keep what the job's own pods tell in place of what they told before; whether that is something else.
+    """Replace the report of the job's own pods, and return whether it changed.
 
     Raises:
-        NotFound: no such job.
-        Conflict: the job has ended or was deleted (AlreadyFinished); its record stays as it was then.
+        NotFound: the job does not exist.
+        Conflict: the job has ended or was deleted (AlreadyFinished); its record no longer changes.
     """
     async with db.begin() as connection:
         after = await connection.fetchrow(_REPORT, uid, dict(value), _TERMINAL)
@@ -228,8 +227,10 @@ async def _unchanged(connection: Connection, uid: UUID) -> JobRow:
     return job_row(row)
 
 
-async def _told(connection: Connection, after: Any, what: str, entry: tuple[datetime, str, str, str]) -> JobRow:
-    """Write the history row, under the number that the update has drawn, and the feed row."""
+async def _record_change(
+    connection: Connection, after: Any, what: str, entry: tuple[datetime, str, str, str]
+) -> JobRow:
+    """Write the history row, whose number the update has assigned, and the feed entry."""
     at, reason, message, actor = entry
     job = job_row(after)
     line = HistoryEntry(at=at, phase=job.status.phase, reason=reason, message=message, actor=actor)

@@ -1,4 +1,4 @@
-"""Last words of ended attempts: log tails as bytes, the last events, and whether they were to be had."""
+"""The evidence of ended attempts: the ends of logs as bytes, the last Events, and whether these were available."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from app.domain.vocabulary import Evidence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """The end of a container's log; `truncated` when there was more before it."""
+    """The end of a container's log. `truncated` is True if the log is longer."""
 
     tail: bytes
     truncated: bool = False
@@ -51,7 +51,7 @@ SELECT events FROM attempt_events WHERE job_uid = $1 AND task = $2 AND rank = $3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """What was to be had of one attempt; `reason` says why not all of it, where it was not."""
+    """The evidence that was available of one attempt. `reason` explains why some of it was not."""
 
     key: Rank
     attempt: int
@@ -62,10 +62,10 @@ class Capture:
 
 
 async def store(db: Database, lease: Lease, uid: UUID, capture: Capture) -> bool:
-    """Keep it and say so on the attempt. False when there is no such job any more.
+    """Store the evidence and its state in the attempt. Return False if the job no longer exists.
 
     Raises:
-        LeaseLost: another controller is at work; nothing was written.
+        LeaseLost: another controller holds the lease; nothing was written.
     """
     async with db.begin() as connection:
         await leases.fence(connection, lease)
@@ -90,14 +90,14 @@ async def _write(connection: Connection, key: tuple[UUID, str, int, int], captur
 
 
 async def log(db: Database, uid: UUID, key: Rank, attempt: int, container: str) -> Log | None:
-    """The stored end of a container's log."""
+    """Return the stored end of a container's log, or None if there is none."""
     async with db.read() as connection:
         row = await connection.fetchrow(_READ_LOG, uid, *key, attempt, container)
     return None if row is None else Log(**row)
 
 
 async def pod_events(db: Database, uid: UUID, key: Rank, attempt: int) -> list[dict[str, Any]]:
-    """The stored last events about an attempt's pod."""
+    """Return the stored Events about the pod of an attempt."""
     async with db.read() as connection:
         found = await connection.fetchval(_READ_EVENTS, uid, *key, attempt)
     return found or []

@@ -1,6 +1,6 @@
-"""Submissions that arrive together share a transaction: one commit to the disk instead of one each.
+"""Group commit: submissions that arrive together share a transaction, and so one write to the disk.
 
-An idle committer flushes at once; while a commit is under way, what arrives waits for its end and goes together.
+An idle committer commits at once. Submissions that arrive during a commit share the next one.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Together:
-    """All or none: a transaction of their own."""
+    """Jobs that are stored all or none, in a transaction of their own."""
 
     jobs: Sequence[NewJob]
     answer: asyncio.Future[Mapping[int, Answer]]
 
 
 class GroupCommit:
-    """`run` commits, in its owner's TaskGroup; `submit` waits for its own answer."""
+    """Collects jobs from `submit` and stores them in `run`, which is a task of the owner."""
 
     def __init__(self, db: Database, limits: PodLimits = DEFAULT_LIMITS, max_jobs: int = 256) -> None:
         self._db = db
@@ -44,18 +44,18 @@ class GroupCommit:
         self._closed = False
 
     async def submit(self, job: NewJob) -> Answer:
-        """Store one job durably. A caller that goes away does not take it back.
+        """Store one job durably. The cancellation of the caller does not revoke it.
 
         Raises:
-            NotStorable: the database cannot hold it.
-            DatabaseUnavailable: nothing is known of its fate; repeat it with the same idempotency key.
+            NotStorable: PostgreSQL cannot store the job.
+            DatabaseUnavailable: the job may or may not be stored. The client repeats it with the same idempotency key.
         """
         waiting = _Waiting(job, asyncio.get_running_loop().create_future())
         self._enqueue(waiting)
         return await waiting.answer
 
     async def submit_together(self, jobs: Sequence[NewJob]) -> Mapping[int, Answer]:
-        """Store all of them durably or none; by place why not. It raises what `submit` raises."""
+        """Store all jobs durably or none. Return the reasons by position, or nothing. Raises what `submit` raises."""
         together = _Together(jobs, asyncio.get_running_loop().create_future())
         self._enqueue(together)
         return await together.answer
@@ -67,7 +67,7 @@ class GroupCommit:
         self._arrived.set()
 
     async def run(self) -> None:
-        """Commit until cancelled; then those who still wait are told so. It may be run again after it has ended."""
+        """Commit until cancelled, then refuse the waiting jobs. It may run again after it has ended."""
         self._closed = False
         batch: list[_Waiting | _Together] = []
         try:
@@ -84,14 +84,14 @@ class GroupCommit:
         finally:
             self._closed = True
             stopping = DatabaseUnavailable("this process stopped before the job was known to be stored")
-            # What is refused here must never be stored by a later run: its client submits it again.
+            # A refused job must not be stored by a later run, because its client submits it again.
             left = [*batch, *self._waiting]
             self._waiting.clear()
             self._arrived.clear()
             _refuse(left, stopping)
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
-        """One transaction for all; where something in it cannot be stored, one each, so that only that one fails."""
+        """Store all jobs in one transaction. If that fails, store each in its own, so that only the bad one fails."""
         reached(FaultPoint.SUBMISSION_ARRIVED)
         try:
             answers = await submit(self._db, [waiting.job for waiting in batch], self._limits)
@@ -101,7 +101,7 @@ class GroupCommit:
                 await self._commit_each(batch)
             else:
                 _refuse(batch, error)
-        except Exception:  # noqa: BLE001  whatever one of them is, it is told to that one alone below
+        except Exception:  # noqa: BLE001  the error is reported below to the job that causes it
             await self._commit_each(batch)
         else:
             for waiting, answer in zip(batch, answers, strict=True):
@@ -118,7 +118,7 @@ class GroupCommit:
                 _refuse([together], error)
             else:
                 _answer(together, {0: KeyInFlight()})
-        except Exception as error:  # noqa: BLE001  a fault, too, belongs to its own caller and not to all
+        except Exception as error:  # noqa: BLE001  the error concerns only this caller
             _refuse([together], error)
 
     async def _commit_each(self, batch: Sequence[_Waiting]) -> None:
@@ -133,7 +133,7 @@ class GroupCommit:
                 _refuse([waiting], error)
             else:
                 _answer(waiting, KeyInFlight())
-        except Exception as error:  # noqa: BLE001  a fault, too, belongs to its own caller and not to all
+        except Exception as error:  # noqa: BLE001  the error concerns only this caller
             _refuse([waiting], error)
 
 

@@ -1,4 +1,4 @@
-"""Names in a namespace: whose one is by now, more of them for a job that grows, and leftovers that are in the way."""
+"""Reservations of names in a namespace, by submissions and by jobs that scale up."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from app.models.reservations import names as names_table
 
 Reservation: TypeAlias = tuple[UUID, str, NameRange]  # job, namespace, names
 
-# Rows `n` that have a name in common with a range `w`: those that begin within it, and those that begin before it.
+# Rows `n` that share a name with a range `w`: rows that begin inside it, and rows that begin before and reach into it.
 _SHARING = """
 unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::int[]) AS w(namespace, kind, stem, first, last)
 CROSS JOIN LATERAL (
@@ -35,12 +35,12 @@ SELECT EXISTS (
     JOIN jobs AS this ON this.uid = $6 AND this.uid <> n.job_uid
     JOIN jobs AS other ON other.uid = n.job_uid AND other.created_at > this.created_at
 )
-"""  # noqa: S608  a fragment of our own
+"""  # noqa: S608  constants
 _HOLDERS = f"""
 SELECT n.namespace, n.kind, n.name, n.count, n.job_uid, j.name AS job_name
 FROM {_SHARING} LEFT JOIN jobs AS j ON j.uid = n.job_uid
 WHERE NOT n.released ORDER BY n.kind, n.stem, n.number
-"""  # noqa: S608  a fragment of our own
+"""  # noqa: S608  constants
 _RANGE: Final = columns(names_table, "kind", "name", "count")
 _ROW: Final = columns(names_table, "job_uid", "namespace") + _RANGE
 _OWN: Final = f"SELECT {_RANGE} FROM names WHERE job_uid = $1 AND NOT released"  # noqa: S608  constants
@@ -52,7 +52,7 @@ _LOCK_ALL = f"""
 SELECT uid FROM jobs
 WHERE uid = $6 OR remove_requested_at IS NULL AND uid IN (SELECT n.job_uid FROM {_SHARING} WHERE n.released)
 ORDER BY uid FOR UPDATE
-"""  # noqa: S608  a fragment of our own
+"""  # noqa: S608  constants
 _CLEAR_THE_WAY = f"""
 WITH locked AS MATERIALIZED (
     SELECT uid FROM jobs
@@ -69,12 +69,12 @@ WITH locked AS MATERIALIZED (
     SELECT uid, history_count, remove_requested_at, phase, $6, 'a new job uses its names', $7 FROM removed
 )
 SELECT namespace, uid, version FROM removed
-"""  # noqa: S608  a fragment of our own
+"""  # noqa: S608  constants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A live job that has `names` in `namespace`."""
+    """A live job that has reserved `names` in `namespace`."""
 
     namespace: str
     names: NameRange
@@ -83,17 +83,17 @@ class Holder:
 
 
 async def pod_is_taken_over(db: Database, namespace: str, name: str, uid: UUID) -> bool:
-    """Whether a job newer than this one uses the pod's name, so that what bears it is not this job's any more."""
+    """Whether a newer job uses the name of this pod, so that a pod of this name may not belong to this job."""
     async with db.read() as connection:
         wanted = _columns([(namespace, NameRange(NameKind.POD, name))])
         return bool(await connection.fetchval(_TAKEN_OVER, *wanted, uid))
 
 
 async def reserve(connection: Connection, wanted: Iterable[Reservation]) -> Mapping[UUID, set[NameRange]]:
-    """Reserve those of the ranges that have no name in common with another live job's, and return them by job.
+    """Reserve the ranges that share no name with another live job, and return them by job.
 
-    Ranges are taken by family and number. Two transactions that want the same names meet in the same order, so they do
-    not wait for each other.
+    Rows are inserted in order of namespace, kind, stem and number. So two calls that reserve the same names wait for
+    each other, but do not deadlock.
     """
     ordered = sorted(wanted, key=_place)
     rows = [(uid, namespace, names.kind, names.name, names.count) for uid, namespace, names in ordered]
@@ -104,7 +104,7 @@ async def reserve(connection: Connection, wanted: Iterable[Reservation]) -> Mapp
 
 
 async def holders(connection: Connection, wanted: Sequence[tuple[str, NameRange]]) -> list[Holder]:
-    """The live jobs that have a name of these ranges, which are given with their namespaces."""
+    """Return the live jobs that have reserved a name of these ranges, given as pairs of namespace and range."""
     return [
         Holder(
             namespace=row["namespace"],
@@ -117,9 +117,9 @@ async def holders(connection: Connection, wanted: Sequence[tuple[str, NameRange]
 
 
 async def reserve_more(connection: Connection, uid: UUID, names: Sequence[NameRange]) -> None:
-    """Take what is free of these names for a job that lives, and lock its row and those of their former users.
+    """Reserve those of the names that are free for a live job, and lock its row and the rows of their former users.
 
-    Names come before rows and rows in order of uid, as everywhere, so that no two transactions wait for each other.
+    All transactions take names before rows, and rows in order of uid, so they cannot deadlock.
     """
     if names:
         namespace = await connection.fetchval("SELECT namespace FROM jobs WHERE uid = $1", uid)
@@ -129,12 +129,12 @@ async def reserve_more(connection: Connection, uid: UUID, names: Sequence[NameRa
         await connection.fetch(_LOCK_ALL, *_columns([(namespace, one) for one in names]), uid)
 
 
-async def settle_more(connection: Connection, uid: UUID, namespace: str, names: Sequence[NameRange]) -> None:
-    """See that the job has all of these names, and have what finished jobs left under them removed.
+async def require_more(connection: Connection, uid: UUID, namespace: str, names: Sequence[NameRange]) -> None:
+    """Check that the job has reserved all of the names, and request the removal of old objects with these names.
 
     Raises:
-        Conflict: a live job uses one of them.
-        DatabaseContended: one was given back just now; repeat it.
+        Conflict: another live job uses one of the names.
+        DatabaseContended: another job released one of the names after `reserve_more`; the caller may retry.
     """
     if not names:
         return
@@ -157,7 +157,7 @@ async def settle_more(connection: Connection, uid: UUID, namespace: str, names: 
 
 
 async def clear_the_way(connection: Connection, names: Sequence[tuple[str, NameRange]]) -> None:
-    """Have the objects of finished jobs removed that bear one of these names, which are given with their namespaces."""
+    """Request the removal of finished jobs whose objects have one of these names, given as (namespace, range)."""
     if names:
         removed = await connection.fetch(_CLEAR_THE_WAY, *_columns(names), REMOVE_REQUESTED, ACTOR_CONTROLLER)
         await changes.announce(connection, changes.REMOVED, [tuple(row) for row in removed])

@@ -1,13 +1,13 @@
-"""Holds submissions and growth to the limits on planned pods, without a row that every submission writes.
+"""Enforces the limits on planned pods, without one row that every submission updates.
 
-Each transaction appends what it adds or takes away to `planned_pods`; the sum is what is planned. Transactions do not
-see one another before they commit, so each of them first takes an advisory lock:
+Each transaction appends its change to `planned_pods`; the sum of the rows is the number of planned pods. Transactions
+do not see each other before they commit, so each one first takes an advisory lock:
 
-    far from the limits ─▶ one of STRIPES locks: with a small share each, the unseen others cannot exceed a limit
-    near a limit        ─▶ all of them: there are no others, and the sum is exact
+    far from the limits ─▶ one of STRIPES locks: concurrent transactions together cannot exceed a limit
+    near a limit        ─▶ all locks: there are no concurrent transactions, and the sum is exact
 
-The locks come before everything else that a transaction takes, so nobody who waits for one holds anything. What takes
-pods away needs no lock: who does not see it refuses too much at worst.
+A transaction takes these locks before all others, so a transaction that waits for one holds no other lock. Removing
+pods needs no lock: a transaction that does not see the removal yet refuses too much at worst.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,8 +19,8 @@ from app.domain.reservations.pod_limits import PodLimits, PodRoom
 
 STRIPES: Final = 8
 _LOCK: Final = 0x706F6473  # the first key of these advisory locks
-# Rows above which a reader folds them into one a namespace. Of the total, `entries` leaves out two rows a namespace: a
-# fold cannot go below one, and must not be repeated by each submission where there are many namespaces.
+# With more rows than this, a reader folds the rows of each namespace into one. `entries` of the total excludes two rows
+# for each namespace: a fold leaves one, and many namespaces must not make every submission fold again.
 _MANY_ROWS: Final = 256
 
 _T = TypeVar("_T")
@@ -40,7 +40,7 @@ WITH old AS (
 INSERT INTO planned_pods (namespace, pods)
 SELECT namespace, sum(pods) FROM old GROUP BY namespace HAVING sum(pods) <> 0
 """
-# One statement, so that the jobs and the rows that it replaces are those of one snapshot.
+# One statement, so that the jobs and the replaced rows belong to the same snapshot.
 _RECOUNT = """
 WITH old AS (DELETE FROM planned_pods)
 INSERT INTO planned_pods (namespace, pods)
@@ -54,8 +54,8 @@ SELECT namespace, -sum(planned_pods) FROM jobs WHERE uid = ANY($1::uuid[]) AND p
 """
 
 
-class _NearLimit(Exception):  # noqa: N818 - the way out of a transaction that is begun anew
-    """The transaction needs all locks, and has done nothing yet."""
+class _NearLimit(Exception):  # noqa: N818 - leaves a transaction that is then retried
+    """The transaction needs all locks. It has written nothing."""
 
 
 async def with_room(
@@ -64,7 +64,7 @@ async def with_room(
     limits: PodLimits,
     work: Callable[[Connection, PodRoom], Awaitable[_T]],
 ) -> _T:
-    """Run `work` in a transaction that may add these pods, by namespace. The room says of each job whether it fits."""
+    """Run `work` in a transaction that may add these pods, by namespace. Its PodRoom decides which jobs fit."""
     try:
         return await _run(db, wanted, limits, work, alone=False)
     except _NearLimit:
@@ -99,12 +99,12 @@ async def _read(connection: Connection, namespaces: Sequence[str], limits: PodLi
 
 
 async def recount(db: Database) -> None:
-    """Replace the sums by those of the jobs that have not ended.
+    """Compute the sums again from the jobs that have not ended.
 
-    A controller of an earlier version ends jobs without giving their pods back, during a rolling upgrade for instance.
+    During a rolling upgrade, a controller of an earlier version ends jobs without removing their pods from the sums.
 
     Raises:
-        DatabaseContended: submissions hold the locks; the sums are as before.
+        DatabaseContended: submissions hold the locks; the sums are unchanged.
     """
     async with db.begin() as connection:
         await connection.execute(_TAKE_ALL, _LOCK, STRIPES)
@@ -112,11 +112,11 @@ async def recount(db: Database) -> None:
 
 
 async def append(connection: Connection, namespace: str, pods: int) -> None:
-    """Note that a job has so many more pods planned, or fewer."""
+    """Record a change of the number of planned pods; `pods` may be negative."""
     if pods:
         await connection.execute(_APPEND, namespace, pods)
 
 
 async def give_back(connection: Connection, ended: Sequence[UUID]) -> None:
-    """Note that these jobs, which have just ended, have no pods planned any more."""
+    """Record that these jobs, which have just ended, plan no pods."""
     await connection.execute(_ENDED, ended)

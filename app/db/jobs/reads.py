@@ -12,13 +12,13 @@ from app.db.jobs.rows import STORED_JOBS, SUMMARY_COLUMNS, JobRow, JobSummary, j
 from app.db.jobs.scale_records import load_last
 from app.domain.status.records import Attempt, ScaleRecord
 
-# A native status shows no more of them.
+# The number of scale records that a native status shows.
 SHOWN_SCALE_RECORDS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeJob:
-    """A job with its replicas, the attempts that have ended and its last scale records, all of one moment."""
+    """A job with its replicas, ended attempts and newest scale records, read in one snapshot."""
 
     row: JobRow
     replicas: Sequence[StoredReplica]
@@ -30,14 +30,14 @@ _SUMMARIES = f"SELECT {SUMMARY_COLUMNS} FROM jobs AS j WHERE j.uid = ANY($1::uui
 
 
 async def summaries(db: Database, uids: Collection[UUID]) -> dict[UUID, JobSummary]:
-    """Those of the jobs that exist, as they are now."""
+    """Return the summaries of those of the jobs that exist."""
     async with db.read() as connection:
         rows = await connection.fetch(_SUMMARIES, list(uids))
     return {row["uid"]: job_summary(row) for row in rows}
 
 
 async def whole(db: Database, uid: UUID) -> WholeJob | None:
-    """All that a job's status is rendered from."""
+    """Read everything that a complete status contains. Return None if the job does not exist."""
     async with db.snapshot() as connection:
         row = await resources.get_in(connection, STORED_JOBS, uid)
         if row is None:

@@ -1,4 +1,4 @@
-"""The replicas of jobs, in order of task and rank."""
+"""The stored replicas of jobs, sorted by task and rank."""
 
 import asyncio
 from collections import defaultdict
@@ -18,7 +18,7 @@ from app.models.replicas import replicas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReplica:
-    """A replica and the name of its pod, where the controller has told it."""
+    """A replica and the name of its pod, or None before the controller has stored it."""
 
     replica: Replica
     pod_name: str | None
@@ -26,14 +26,14 @@ class StoredReplica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFilter:
-    """Which replicas of a job; None and an empty sequence leave nothing out."""
+    """Selects replicas of a job. None and an empty sequence match every replica."""
 
     task: str | None = None
     rank: int | None = None
     phases: Sequence[ReplicaPhase] = ()
 
 
-# Rows that are decoded before others have their turn: about ten milliseconds.
+# Rows that are decoded before other tasks run: about 10 ms.
 _ROWS_A_TURN = 500
 REPLICA: Final = record_columns(replicas, Replica, elsewhere=["key", "attempt"])
 _COLUMNS: Final = ATTEMPT_KEY + columns(replicas, "pod_name") + ATTEMPT + REPLICA
@@ -53,19 +53,19 @@ async def of(db: Database, uid: UUID) -> Sequence[StoredReplica]:
 
 
 async def of_many(db: Database, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[StoredReplica]]:
-    """Of several jobs at once; a job without replicas is left out."""
+    """Return the replicas of each job. The result has no entry for a job without replicas."""
     async with db.read() as connection:
         return await load_replicas(connection, uids)
 
 
 async def page(db: Database, uid: UUID, where: ReplicaFilter, *, start: int, limit: int) -> Sequence[StoredReplica]:
-    """At most `limit` replicas of a job, without the first `start` ones."""
+    """Return at most `limit` matching replicas of a job, after the first `start` ones."""
     async with db.read() as connection:
         return await load_replica_page(connection, uid, where.task, where.rank, where.phases, start, limit)
 
 
 async def tasks(db: Database, uid: UUID) -> list[str]:
-    """The tasks of which replicas are stored."""
+    """Return the tasks that have stored replicas."""
     async with db.read() as connection:
         rows = await connection.fetch("SELECT DISTINCT task FROM replicas WHERE job_uid = $1 ORDER BY task", uid)
     return [row["task"] for row in rows]
@@ -89,7 +89,7 @@ async def load_replica_page(
     start: int,
     limit: int,
 ) -> Sequence[StoredReplica]:
-    """Replicas of one job in order of task and rank."""
+    """Return what `page` returns, inside the caller's transaction."""
     rows = await connection.fetch(_REPLICA_PAGE, uid, task, rank, [str(phase) for phase in phases], start, limit)
     return [_stored_replica(row) for row in rows]
 

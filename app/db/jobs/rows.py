@@ -1,4 +1,4 @@
-"""A job as the API reads it: one row, its conditions with it, in one statement."""
+"""Rows of jobs as the API reads them: a job and its conditions in one statement."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from app.models.jobs import conditions, jobs, status_history
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSummary:
-    """What a job's status is rendered from: no manifest, which may be a megabyte."""
+    """The input of a rendered status. It omits the manifest, which may be a megabyte."""
 
     uid: UUID
     namespace: str
@@ -34,9 +34,9 @@ class JobSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow(JobSummary):
-    """`version` changes with everything that can be read of a job, replicas and evidence included.
+    """`version` increases with every readable change of a job, including its replicas and evidence.
 
-    `scale_count` is how many scale records it has, `reported` what its own pods have told last.
+    `scale_count` is the number of its scale records. `reported` is the last report of its own pods.
     """
 
     api_version: str

@@ -1,6 +1,6 @@
-"""Who wanted how many replicas, when, and what became of it.
+"""Scale records: requests for another size of a task, and their outcomes.
 
-`job_edits.edit` writes the requests, and `controller.persist` what became of them.
+`edits.edit` writes the requests, and `controller.persist` writes the outcomes.
 """
 
 from collections import defaultdict
@@ -30,24 +30,24 @@ ORDER BY w.job_uid, seq
 
 
 async def page(db: Database, uid: UUID, *, after_seq: int = 0, limit: int) -> list[ScaleRecord]:
-    """The oldest first."""
+    """Return at most `limit` records with numbers above `after_seq`, the oldest first."""
     async with db.read() as connection:
         return [_record(row) for row in await connection.fetch(_PAGE, uid, after_seq, limit)]
 
 
 async def last_of(db: Database, uids: Sequence[UUID], limit: int) -> Mapping[UUID, Sequence[ScaleRecord]]:
-    """The newest of each job, the oldest of them first; a job without any is left out."""
+    """Return the newest `limit` records of each job that has any, sorted from the oldest to the newest."""
     async with db.read() as connection:
         return await load_last(connection, uids, limit)
 
 
 async def load_last(connection: Connection, uids: Sequence[UUID], limit: int) -> Mapping[UUID, Sequence[ScaleRecord]]:
-    """`last_of` inside the caller's transaction."""
+    """Return what `last_of` returns, inside the caller's transaction."""
     return _by_job(await connection.fetch(_LAST, uids, limit)) if uids else {}
 
 
 async def load_open(connection: Connection, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[ScaleRecord]]:
-    """Those of each job whose outcome is not known yet, the oldest first."""
+    """Return the records of each job that have no outcome yet, the oldest first."""
     return _by_job(await connection.fetch(_OPEN, uids)) if uids else {}
 
 

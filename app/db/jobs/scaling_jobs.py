@@ -1,4 +1,4 @@
-"""What the autoscaler reads of jobs: little of many, and the manifest only of those that it has not seen yet."""
+"""Reads of the autoscaler: a few columns of many jobs, and manifests only on request, because they are large."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from app.domain.scaling.values import WaitingJob
 from app.domain.vocabulary import TERMINAL_PHASES, JobPhase, PendingCode, ReplicaPhase
 
 _TERMINAL = sorted(TERMINAL_PHASES)
-_GOES_ON = """
+_IS_LIVE = """
 NOT j.quiet AND j.phase <> ALL($1::text[]) AND j.cancel_requested_at IS NULL AND j.remove_requested_at IS NULL
 """
 _LIVE = f"""
@@ -22,11 +22,11 @@ SELECT j.uid, j.namespace, j.name, j.kind, j.api_version, j.generation, j.intent
        j.observed_generation >= j.generation AS seen,
        (SELECT max(s.requested_at) FROM scale_records AS s WHERE s.job_uid = j.uid) AS scaled_at
 FROM jobs AS j
-WHERE {_GOES_ON} AND j.kind = ANY($2::text[]) AND {in_namespaces(3, "j.namespace")}
+WHERE {_IS_LIVE} AND j.kind = ANY($2::text[]) AND {in_namespaces(3, "j.namespace")}
 ORDER BY j.namespace, j.name
-"""  # noqa: S608  conditions of our own
+"""  # noqa: S608  constants
 _MANIFESTS = "SELECT uid, intent_version, manifest FROM jobs WHERE uid = ANY($1::uuid[])"
-# A reason lists its replicas, as task[rank], but not all of them if they are many.
+# A pending reason lists at most 20 replicas as task[rank]. If its count is higher, the unlisted ones match too.
 _WAITING = f"""
 WITH stuck AS (
     SELECT j.uid, j.namespace, j.name,
@@ -35,7 +35,7 @@ WITH stuck AS (
            (SELECT sum((p ->> 'count')::int)
             FROM jsonb_array_elements(j.status -> 'pending_reasons') AS p WHERE p ->> 'code' = $2) AS many
     FROM jobs AS j
-    WHERE {_GOES_ON} AND {in_namespaces(4, "j.namespace")}
+    WHERE {_IS_LIVE} AND {in_namespaces(4, "j.namespace")}
       AND j.status -> 'pending_reasons' @> jsonb_build_array(jsonb_build_object('code', $2::text)))
 SELECT stuck.uid, stuck.namespace, stuck.name, r.task,
        bool_and(r.phase = $3)
@@ -43,11 +43,11 @@ SELECT stuck.uid, stuck.namespace, stuck.name, r.task,
            AS wholly
 FROM stuck JOIN replicas AS r ON r.job_uid = stuck.uid AND NOT r.leaving
 GROUP BY stuck.uid, stuck.namespace, stuck.name, r.task ORDER BY stuck.namespace, stuck.name, r.task
-"""  # noqa: S608  conditions of our own
+"""  # noqa: S608  constants
 
 
 class LiveRow(NamedTuple):
-    """`seen` says that the controller knows this generation; `scaled_at` is when somebody last wanted another size."""
+    """`seen`: the controller has observed this generation. `scaled_at`: the time of the last request to scale."""
 
     uid: UUID
     namespace: str
@@ -62,7 +62,7 @@ class LiveRow(NamedTuple):
 
 
 class StoredManifest(NamedTuple):
-    """Every edit of the manifest, its metadata included, makes another `intent_version`."""
+    """Every edit of the manifest, including its metadata, increases `intent_version`."""
 
     uid: UUID
     intent_version: int
@@ -70,7 +70,7 @@ class StoredManifest(NamedTuple):
 
 
 async def live(db: Database, kinds: Sequence[str], served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveRow]:
-    """Jobs of these kinds that go on: neither ended nor told to end."""
+    """Return the live jobs of these kinds, except those that clients have cancelled or deleted."""
     async with db.read() as connection:
         rows = await connection.fetch(_LIVE, _TERMINAL, list(kinds), *namespace_arguments(served))
     return [LiveRow(**{**row, "phase": JobPhase(row["phase"])}) for row in rows]
@@ -82,7 +82,7 @@ async def manifests(db: Database, uids: Sequence[UUID]) -> list[StoredManifest]:
 
 
 async def waiting(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[TaskWaits]:
-    """The tasks of every live job, of whatever kind, that has replicas for which there is no node."""
+    """Return the tasks of live jobs of all kinds that have unschedulable replicas."""
     async with db.read() as connection:
         rows = await connection.fetch(
             _WAITING, _TERMINAL, PendingCode.UNSCHEDULABLE, ReplicaPhase.CREATING, *namespace_arguments(served)

@@ -1,11 +1,11 @@
-"""Store new jobs, several in one transaction, each with an answer of its own.
+"""Stores new jobs, several in one transaction, each with its own answer.
 
-    room for pods ─▶ claim idempotency keys ─▶ reserve names ─▶ jobs, history, feed ─▶ ask predecessors' leftovers to go
-                     │ known: replay or conflict   │ taken, or no room: give the key back
+    room for pods ─▶ claim idempotency keys ─▶ reserve names ─▶ jobs, history, feed ─▶ request removal of old objects
+                     │ known: replay or conflict   │ taken, or no room: release the key
 
-Uniqueness is decided by indexes, never by looking first. Who comes second waits for the first one's commit and then
-sees its outcome. Keys and names are taken in sorted order and rows of other jobs are locked last, so that two such
-transactions do not wait for each other.
+Unique indexes decide between concurrent transactions; no transaction reads first to decide. The second one waits for
+the commit of the first and then sees its result. Keys and names are inserted in sorted order, and rows of other jobs
+are locked last, so that transactions rarely deadlock.
 """
 
 from collections import Counter
@@ -30,14 +30,15 @@ from app.domain.reservations.pod_limits import DEFAULT_LIMITS, OverLimit, PodLim
 from app.domain.status.records import JobStatus
 from app.models.jobs import jobs
 
-# Characters of manifests in a statement after which the next one begins: about five milliseconds.
+# Characters of manifests in one statement. Encoding them takes about 5 ms, after which other tasks run.
 _STATEMENT_LENGTH: Final = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """`names` are what it reserves in its namespace beside its own name. `status` has no conditions yet. `pods` is how
-    many it would have now.
+    """A job to store.
+
+    `names` are reserved in addition to its own name. `status` has no conditions. `pods` is the number of planned pods.
     """
 
     uid: UUID
@@ -63,7 +64,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameTaken:
-    """A live job uses the name `name` of this `kind` (a NameKind); or another `holder`, which may be `leaving`."""
+    """A live object, a `holder`, uses the name. `kind` is a NameKind. `leaving`: the holder is being deleted."""
 
     job_name: str
     job_uid: UUID
@@ -94,16 +95,16 @@ INSERT INTO job_events (at, type, namespace, job_uid, version)
 SELECT clock_timestamp(), 'created', namespace, uid, 1 FROM w ORDER BY place
 """  # noqa: S608  constants
 _MANIFEST: Final = _JOB.names.index("manifest")
-# A job may be found in the way and gone when it is looked at; more often than this it is not chance.
+# The holder of a name may release it before it is read. After this many attempts, report contention.
 _MAX_TRIES = 5
 
 
 async def submit(db: Database, jobs: Sequence[NewJob], limits: PodLimits = DEFAULT_LIMITS) -> list[Answer]:
-    """Store what can be stored, durably, and answer in the order of `jobs`.
+    """Store each job that is acceptable, durably, and return the answers in the order of `jobs`.
 
     Raises:
-        NotStorable: one of them cannot be stored, and none was: repeat them one by one.
-        DatabaseContended: a key or name is in the hands of a transaction that does not end; none was stored.
+        NotStorable: a job cannot be stored, so none was. The caller retries them one by one.
+        DatabaseContended: another transaction holds a key or name for too long. None was stored.
     """
 
     async def store(connection: Connection, room: PodRoom) -> list[Answer]:
@@ -120,9 +121,9 @@ async def submit(db: Database, jobs: Sequence[NewJob], limits: PodLimits = DEFAU
 async def submit_together(
     db: Database, jobs: Sequence[NewJob], limits: PodLimits = DEFAULT_LIMITS
 ) -> Mapping[int, Answer]:
-    """Store all of them in one transaction, durably, or none: then by place why not, and nothing if all are stored.
+    """Store all jobs in one transaction, durably, or none. Return the refusals by position: none if all are stored.
 
-    The first one's key stands for all; no two of them may need one name.
+    The idempotency key of the first job stands for all. No two of the jobs may need the same name.
 
     Raises:
         NotStorable, DatabaseContended: none was stored.
@@ -138,8 +139,8 @@ async def submit_together(
     raise DatabaseContended("the names of these jobs change hands too fast")
 
 
-class _RolledBack(Exception):  # noqa: N818 - the way out of a transaction that is not to be
-    """Nothing of it stays; where nobody is refused, it may be tried again."""
+class _RolledBack(Exception):  # noqa: N818 - leaves a transaction to roll it back
+    """The transaction is rolled back. If no job was refused, it may be retried."""
 
     def __init__(self, refused: Mapping[int, Answer]) -> None:
         super().__init__()
@@ -147,7 +148,7 @@ class _RolledBack(Exception):  # noqa: N818 - the way out of a transaction that 
 
 
 def _pods_of(jobs: Sequence[NewJob]) -> Mapping[str, int]:
-    """The pods that these jobs would have, by namespace."""
+    """Return the number of planned pods by namespace."""
     pods: Counter[str] = Counter()
     for job in jobs:
         pods[job.namespace] += job.pods
@@ -164,7 +165,7 @@ async def _store_all(jobs: Sequence[NewJob], connection: Connection, room: PodRo
 
 
 async def _decide(batch: "_Batch", place: int) -> None:
-    """One alone: two that stood in each other's way cannot do so again."""
+    """Decide one job by itself, so that jobs of the same batch cannot block each other again."""
     for _ in range(_MAX_TRIES):
         if not await batch.attempt([place]):
             return
@@ -172,7 +173,7 @@ async def _decide(batch: "_Batch", place: int) -> None:
 
 
 class _Batch:
-    """One transaction's jobs, by their place in it, and what has been decided about them."""
+    """The jobs of one transaction, by their position in it, and the answers so far."""
 
     def __init__(self, connection: Connection, jobs: Sequence[NewJob], room: PodRoom) -> None:
         self._connection = connection
@@ -183,7 +184,7 @@ class _Batch:
         self.answers: dict[int, Answer] = {}
 
     async def attempt(self, places: Sequence[int]) -> list[int]:
-        """Decide what can be decided now, and return the rest."""
+        """Decide these jobs, and return the positions of those that remain undecided."""
         places = self._answer_known(places)
         claimed = await self._claim_keys(places)
         named, blocked = await self._reserve_names(claimed)
@@ -197,7 +198,7 @@ class _Batch:
         return [place for place in places if place not in self.answers]
 
     def _answer_known(self, places: Sequence[int]) -> list[int]:
-        """Answer those whose key is decided, and return the others."""
+        """Answer the jobs whose idempotency keys are known, and return the others."""
         unknown = []
         for place in places:
             key = self._jobs[place].idempotency
@@ -209,7 +210,7 @@ class _Batch:
         return unknown
 
     async def _claim_keys(self, places: Sequence[int]) -> list[int]:
-        """Take the keys and return the places that may go on: without a key, or first with it."""
+        """Claim the keys. Return the positions of jobs without a key, or that are the first to use it."""
         free = [place for place in places if self._jobs[place].idempotency is None]
         first: dict[KeyPlace, int] = {}
         keys = []
@@ -224,7 +225,7 @@ class _Batch:
         return free + [place for key, place in first.items() if key not in refused]
 
     async def _reserve_names(self, places: Sequence[int]) -> tuple[list[int], dict[int, list[NameRange]]]:
-        """All names of a job or none. Returns the places that have theirs, and what the others lack."""
+        """Reserve all names of a job or none. Return the positions that succeeded, and what the others lack."""
         if not places:
             return [], {}
         jobs = {place: self._jobs[place] for place in places}
@@ -237,7 +238,7 @@ class _Batch:
         return [place for place in places if place not in blocked], blocked
 
     async def _with_room(self, places: Sequence[int]) -> list[int]:
-        """Those whose pods fit beside what is planned; the others are answered and give back what they took."""
+        """Return the positions whose pods fit into the limits. Refuse the others and release what they hold."""
         refused: dict[int, OverLimit] = {}
         for place in places:
             over = self._room.take(self._jobs[place].namespace, self._jobs[place].pods)
@@ -249,7 +250,7 @@ class _Batch:
         return [place for place in places if place not in refused]
 
     async def _give_back(self, places: Sequence[int]) -> None:
-        """Free the names and keys of jobs that are not stored."""
+        """Release the names and keys of jobs that are not stored."""
         await self._connection.execute(_GIVE_NAMES_BACK, [self._jobs[place].uid for place in places])
         keys = [key for place in places if (key := self._jobs[place].idempotency)]
         await idempotency.give_back(self._connection, keys)
@@ -262,7 +263,10 @@ class _Batch:
             self._known[key.place] = StoredAnswer(fingerprint=key.fingerprint, uid=job.uid, answer=key.answer)
 
     async def _name_the_holders(self, blocked: Mapping[int, Sequence[NameRange]]) -> None:
-        """A name that was lost to another job of this batch that lost as well has no holder: that one is undecided."""
+        """Answer blocked jobs with the holder of a name.
+
+        A job remains undecided if its name was taken by a job of this batch that was refused as well.
+        """
         if not blocked:
             return
         wanted = {(self._jobs[place].namespace, one) for place, names in blocked.items() for one in names}
@@ -273,7 +277,7 @@ class _Batch:
                 self.answers[place] = answer
 
     async def clear_the_way(self) -> None:
-        """Have the objects of finished jobs removed whose names the new jobs are going to use."""
+        """Request the removal of finished jobs whose objects have names of the new jobs."""
         new = [place for place, answer in self.answers.items() if isinstance(answer, Submitted)]
         names = {(self._jobs[place].namespace, one) for place in new for one in self._names[place]}
         await clear_the_way(self._connection, sorted(names))
@@ -293,7 +297,7 @@ def _taken(namespace: str, names: Sequence[NameRange], found: Sequence[Holder]) 
 
 
 def _portions(jobs: Sequence[NewJob]) -> Iterator[list[tuple[Any, ...]]]:
-    """A row for each job, in portions for a statement each: between statements others have their turn."""
+    """Yield the rows of all jobs in portions of one statement each. Other tasks run between statements."""
     rows: list[tuple[Any, ...]] = []
     length = 0
     for job in jobs:

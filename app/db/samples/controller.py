@@ -1,4 +1,4 @@
-"""Queries of the controller for SampleSets and SampleJobs, and the only statement that writes its decisions.
+"""Reads of the controller of SampleSets and SampleJobs, and `persist`, through which alone it writes its decisions.
 
 A request of a client increases `intent_version` and sets `intent_at`. The write of a decision on that version sets
 `intent_at` to null. A notification on `notifications.INTENT` makes the controller query at once, and may be lost.
@@ -36,7 +36,7 @@ class LiveSample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountingJob:
-    """A job that has not ended and whose manifest names the claim."""
+    """A live job whose manifest names a PersistentVolumeClaim."""
 
     uid: UUID
     name: str
@@ -46,9 +46,9 @@ class MountingJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplePass:
-    """What a pass concluded, and the versions it was made on.
+    """The decision of a reconcile, and the versions that it is based on.
 
-    `observed_at` and `cache_observed_at` of None leave what is stored. `gone`: nothing of the sample is left.
+    `observed_at` and `cache_observed_at` of None keep the stored times. `gone`: no object of the sample is left.
     """
 
     uid: UUID
@@ -65,28 +65,28 @@ class SamplePass:
     gone: bool = False
 
 
-# One that has succeeded is done for good: nobody can edit it.
+# A SampleJob that has succeeded never changes again, because it cannot be edited.
 _UNFINISHED: Final = f"gone_at IS NULL AND phase <> '{SampleJobPhase.SUCCEEDED}'"
 _LIVE: Final = f"""
 SELECT uid, namespace FROM samples WHERE {_UNFINISHED} AND {in_namespaces(1)}
-"""  # noqa: S608  words of our own
+"""  # noqa: S608  constants
 _PENDING_INTENTS: Final = f"""
 SELECT uid, namespace FROM samples WHERE intent_at IS NOT NULL AND {in_namespaces(2)} ORDER BY intent_at LIMIT $1
-"""  # noqa: S608  words of our own
+"""  # noqa: S608  constants
 _DUE: Final = f"""
 SELECT uid, namespace FROM samples WHERE wake_at <= $1 AND {in_namespaces(3)} ORDER BY wake_at LIMIT $2
-"""  # noqa: S608  words of our own
+"""  # noqa: S608  constants
 _LOAD: Final = f"""
 SELECT {COLUMNS} FROM samples AS s
 WHERE s.uid = $1 AND s.gone_at IS NULL AND {in_namespaces(2, "s.namespace")}
-"""  # noqa: S608  columns of our own
+"""  # noqa: S608  constants
 _LIVE_NAMED: Final = f"""
 SELECT {COLUMNS} FROM samples AS s WHERE s.kind = $1 AND s.namespace = $2 AND s.name = $3 AND s.gone_at IS NULL
-"""  # noqa: S608  columns of our own
+"""  # noqa: S608  constants
 _OF_SET: Final = f"""
 SELECT uid FROM samples WHERE kind = $1 AND namespace = $2 AND set_name = $3 AND {_UNFINISHED} ORDER BY created_at
-"""  # noqa: S608  words of our own
-# The text is looked at first: parsing is for the few manifests that have the word at all. Postgres' jsonb knows no NUL.
+"""  # noqa: S608  constants
+# Parse only the few manifests whose text contains the name of the claim. jsonb cannot represent NUL.
 _MOUNTING: Final = """
 SELECT uid, name, kind, phase FROM jobs
 WHERE namespace = $1 AND NOT quiet AND deleted_at IS NULL AND phase <> ALL($3::text[])
@@ -120,13 +120,13 @@ _TERMINAL: Final = sorted(TERMINAL_PHASES)
 
 
 async def live(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
-    """Everything that is not gone, SampleJobs that have succeeded excepted."""
+    """Return all samples that are not gone, except SampleJobs that have succeeded."""
     async with db.read() as connection:
         return [LiveSample(*row) for row in await connection.fetch(_LIVE, *namespace_arguments(served))]
 
 
 async def pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
-    """Those of which people want something that no pass has known yet, the longest waiting first."""
+    """Return at most `limit` samples whose intent no decision has observed, the longest waiting first."""
     async with db.read() as connection:
         return [
             LiveSample(*row) for row in await connection.fetch(_PENDING_INTENTS, limit, *namespace_arguments(served))
@@ -134,45 +134,45 @@ async def pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY
 
 
 async def due(db: Database, now: datetime, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
-    """Those whose `wake_at` has come, the longest overdue first."""
+    """Return at most `limit` samples whose `wake_at` has passed, the longest overdue first."""
     async with db.read() as connection:
         return [LiveSample(*row) for row in await connection.fetch(_DUE, now, limit, *namespace_arguments(served))]
 
 
 async def load(db: Database, uid: UUID, served: NamespaceSet = EVERY_NAMESPACE) -> SampleRow | None:
-    """None: it is gone, not known, or in no served namespace."""
+    """Return a sample, or None if it is gone, unknown, or in no served namespace."""
     async with db.read() as connection:
         row = await connection.fetchrow(_LOAD, uid, *namespace_arguments(served))
     return None if row is None else sample_row(row)
 
 
 async def live_set(db: Database, namespace: str, name: str) -> SampleRow | None:
-    """The SampleSet that has the name, also while it is being deleted."""
+    """Return the SampleSet that holds the name, also while it is being deleted."""
     async with db.read() as connection:
         row = await connection.fetchrow(_LIVE_NAMED, SAMPLE_SET.kind, namespace, name)
     return None if row is None else sample_row(row)
 
 
 async def jobs_of_set(db: Database, namespace: str, set_name: str) -> list[UUID]:
-    """Its SampleJobs that a change of the set may concern, the oldest first."""
+    """Return the SampleJobs of a set that a change of the set may affect, the oldest first."""
     async with db.read() as connection:
         return [row["uid"] for row in await connection.fetch(_OF_SET, SAMPLE_JOB.kind, namespace, set_name)]
 
 
 async def jobs_mounting(db: Database, namespace: str, claim: str, limit: int = 100) -> list[MountingJob]:
-    """Jobs of whatever kind that have not ended and mount the claim somewhere, the newest first."""
+    """Return at most `limit` live jobs of all kinds that mount the claim, the newest first."""
     async with db.read() as connection:
         return [MountingJob(**row) for row in await connection.fetch(_MOUNTING, namespace, claim, _TERMINAL, limit)]
 
 
 async def persist(db: Database, lease: Lease, done: SamplePass, now: datetime) -> bool:
-    """Write a pass's conclusion. False: people want something else by now, or it is gone; nothing was written.
+    """Write a decision. Return False, and write nothing, if the intent has changed since or the sample is gone.
 
-    Only what can be seen raises the version and is told in the feed; only another phase, reason or message, and the
-    end, are lines of its history.
+    Only readable changes increase the version and have a feed entry. Only a change of phase, reason or message, and
+    the removal, have a history row.
 
     Raises:
-        LeaseLost: another controller is at work; nothing was written.
+        LeaseLost: another controller holds the lease; nothing was written.
     """
     async with db.begin() as connection:
         await leases.fence(connection, lease)

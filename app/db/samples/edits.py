@@ -1,7 +1,7 @@
-"""What people want of samples: new ones, another spec, their removal. One transaction each.
+"""Requests of clients for SampleSets and SampleJobs: submission, edit, deletion. Each is one transaction.
 
-Uniqueness is decided by indexes, never by looking first: who comes second waits for the first one's commit and then
-sees its outcome. Every change raises `version` and `intent_version` and adds a history row and a row in the feed.
+A unique index decides between concurrent submissions: the second one waits for the commit of the first and then sees
+its result. Each change increases `version` and `intent_version`, and writes a history row and a feed entry.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from app.models.samples import samples
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSample:
-    """`set_name` is the set that it is about: of a set its own name."""
+    """A SampleSet or SampleJob to store. `set_name` is as in SampleRow."""
 
     uid: UUID
     kind: str
@@ -48,9 +48,9 @@ class NewSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleEdit:
-    """What is edited, by whom; `expected_version` is what the caller has seen, None does not care.
+    """A new manifest and its preconditions.
 
-    `is_respecified` says that more than labels and annotations changes.
+    `is_respecified` is False if only labels and annotations change. `expected_version` of None is no precondition.
     """
 
     manifest: Manifest
@@ -71,14 +71,14 @@ ON CONFLICT (kind, namespace, name) WHERE gone_at IS NULL DO NOTHING RETURNING t
 """  # noqa: S608  constants
 _HOLDER: Final = f"""
 SELECT {COLUMNS} FROM samples AS s WHERE kind = $1 AND namespace = $2 AND name = $3 AND gone_at IS NULL
-"""  # noqa: S608  columns of our own
-_LOCK: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1 FOR UPDATE"  # noqa: S608  columns of our own
+"""  # noqa: S608  constants
+_LOCK: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1 FOR UPDATE"  # noqa: S608  constants
 _EDIT: Final = f"""
 UPDATE samples AS s
 SET manifest = $2, labels = $3, set_name = $4, generation = generation + $5::int, version = version + 1,
     intent_version = intent_version + 1, intent_at = $6, history_count = history_count + 1
 WHERE uid = $1 RETURNING {COLUMNS}
-"""  # noqa: S608  columns of our own
+"""  # noqa: S608  constants
 _DELETE: Final = f"""
 UPDATE samples AS s
 SET delete_requested_at = $2::timestamptz, delete_requested_by = $3,
@@ -87,19 +87,19 @@ SET delete_requested_at = $2::timestamptz, delete_requested_by = $3,
     intent_at = CASE WHEN $4::bool THEN NULL ELSE $2::timestamptz END, history_count = history_count + 1,
     reason = $5, conditions = $6, finished_at = $7
 WHERE uid = $1 RETURNING {COLUMNS}
-"""  # noqa: S608  columns of our own
-# The holder of a name may be gone when it is looked at; more often than this it is not chance.
+"""  # noqa: S608  constants
+# The holder of a name may release it before it is read. After this many attempts, report contention.
 _MAX_TRIES: Final = 5
 
 
 async def submit(db: Database, news: Sequence[NewSample]) -> Mapping[int, Answer]:
-    """Store all of them in one transaction, durably, or none: then by place why not, and nothing if all are stored.
+    """Store all samples in one transaction, durably, or none. Return the refusals by position: none if all are stored.
 
-    The key of the first one stands for all; no two of them have the same name.
+    The idempotency key of the first sample stands for all. No two of the samples have the same name.
 
     Raises:
-        NotStorable: one of them cannot be stored.
-        DatabaseContended: a name is in the hands of a transaction that does not end; nothing was stored.
+        NotStorable: a sample cannot be stored.
+        DatabaseContended: another transaction holds a name for too long. None was stored.
     """
     try:
         async with db.begin() as connection:
@@ -114,8 +114,8 @@ async def submit(db: Database, news: Sequence[NewSample]) -> Mapping[int, Answer
     return {}
 
 
-class _RolledBack(Exception):  # noqa: N818 - the way out of a transaction that is not to be
-    """Nothing of it stays. `refused` says by place why not."""
+class _RolledBack(Exception):  # noqa: N818 - leaves a transaction to roll it back
+    """The transaction is rolled back. `refused` has the reasons by position."""
 
     def __init__(self, refused: Mapping[int, Answer]) -> None:
         super().__init__()
@@ -123,8 +123,12 @@ class _RolledBack(Exception):  # noqa: N818 - the way out of a transaction that 
 
 
 async def _insert_all(connection: Connection, news: Sequence[NewSample]) -> None:
-    """Names are taken in sorted order, so that two transactions do not wait for each other; the feed has the order of
-    the request. Raises _RolledBack if any is refused.
+    """Insert the samples in order of their names, so that two transactions cannot deadlock.
+
+    The feed entries are in the order of the request.
+
+    Raises:
+        _RolledBack: a sample is refused.
     """
     first = news[0]
     if (key := first.idempotency) is not None:
@@ -140,7 +144,7 @@ async def _insert_all(connection: Connection, news: Sequence[NewSample]) -> None
     if refused:
         raise _RolledBack(refused)
     for new in news:
-        await _told(connection, first_row(new), changes.CREATED, (new.created_at, "", "", new.created_by))
+        await _record_change(connection, first_row(new), changes.CREATED, (new.created_at, "", "", new.created_by))
 
 
 async def _insert(connection: Connection, new: NewSample) -> NameTaken | None:
@@ -168,7 +172,7 @@ def _row_of(new: NewSample) -> tuple[Any, ...]:
 
 
 def first_row(new: NewSample) -> SampleRow:
-    """The row that `insert` makes."""
+    """Return the row that `submit` stores."""
     record = first_record(new.kind)
     return SampleRow(phase=record.phase, record=record, **{name: getattr(new, name) for name in _NEW.names})
 
@@ -177,8 +181,8 @@ async def edit(db: Database, uid: UUID, change: SampleEdit) -> SampleRow:
     """Replace the manifest.
 
     Raises:
-        NotFound, PreconditionFailed: no such sample, or another version of it than expected.
-        Conflict: it is being deleted, or has been.
+        NotFound, PreconditionFailed: the sample does not exist, or its version is not the expected one.
+        Conflict: the sample is being deleted or was deleted.
     """
     async with db.begin() as connection:
         row = await _locked(connection, uid)
@@ -187,13 +191,13 @@ async def edit(db: Database, uid: UUID, change: SampleEdit) -> SampleRow:
         refuse_leaving(row)
         values = (change.manifest, dict(change.labels), change.set_name, int(change.is_respecified), change.at)
         after = sample_row(await connection.fetchrow(_EDIT, uid, *values))
-        await _told(connection, after, changes.EDITED, (change.at, EDITED, "", change.actor))
+        await _record_change(connection, after, changes.EDITED, (change.at, EDITED, "", change.actor))
     reached(FaultPoint.SAMPLE_STORED)
     return after
 
 
 def refuse_leaving(row: SampleRow) -> None:
-    """Raises Conflict for one that is being deleted or has been."""
+    """Raise Conflict if the sample is being deleted or was deleted."""
     if row.delete_requested_at is not None:
         raise Conflict(f"the {row.kind} has been deleted", code="Deleted")
 
@@ -201,10 +205,12 @@ def refuse_leaving(row: SampleRow) -> None:
 async def request_deletion(
     db: Database, uid: UUID, *, actor: str, at: datetime, reason: str = "", check: Check | None = None
 ) -> SampleRow:
-    """Ask for its removal: what has objects is gone when they are, all else at once. Asked again, nothing changes.
+    """Request the deletion of a sample. A repeated request changes nothing.
+
+    A sample with objects in the cluster is gone when they are gone, and any other at once.
 
     Raises:
-        NotFound: no such object. Besides, what `check` raises for the locked object.
+        NotFound: the sample does not exist. `check` may raise other errors for the locked sample.
     """
     async with db.begin() as connection:
         row = await _locked(connection, uid)
@@ -213,7 +219,7 @@ async def request_deletion(
         if row.delete_requested_at is not None:
             return row
         after = sample_row(await connection.fetchrow(_DELETE, uid, at, actor, *_after_deletion(row, at)))
-        await _told(connection, after, changes.DELETED, (at, DELETE_REQUESTED, reason, actor))
+        await _record_change(connection, after, changes.DELETED, (at, DELETE_REQUESTED, reason, actor))
     reached(FaultPoint.SAMPLE_STORED)
     return after
 
@@ -238,8 +244,10 @@ async def _locked(connection: Connection, uid: UUID) -> SampleRow:
     return sample_row(row)
 
 
-async def _told(connection: Connection, after: SampleRow, what: str, entry: tuple[datetime, str, str, str]) -> None:
-    """Write the history row, under the number that the write has drawn, and the feed row."""
+async def _record_change(
+    connection: Connection, after: SampleRow, what: str, entry: tuple[datetime, str, str, str]
+) -> None:
+    """Write the history row, whose number the update has assigned, and the feed entry."""
     at, reason, message, actor = entry
     line = HistoryEntry(at=at, phase=after.phase, reason=reason, message=message, actor=actor)
     await connection.execute(SAMPLE_HISTORY.insert, *SAMPLE_HISTORY.arguments(after.uid, after.history_count, line))

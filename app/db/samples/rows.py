@@ -1,4 +1,4 @@
-"""A sample as a row, for the API and for the controller alike."""
+"""Rows of SampleSets and SampleJobs, for the API and the controller."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,8 +23,10 @@ NO_STATUS: Final = PodlessStatus()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRow:
-    """One object without pods. `version` changes with everything that can be read of it but the two moments of
-    observation. `set_name` is the set that it is about.
+    """A SampleSet or a SampleJob.
+
+    `version` increases with every readable change, except of the two times of observation. `set_name` is the sample set
+    that a SampleJob belongs to; of a SampleSet, its own name.
     """
 
     uid: UUID
@@ -77,7 +79,7 @@ class SampleEventRow:
 _PLAIN: Final = record_columns(samples, SampleRow, elsewhere=["record", "outcome"])
 OUTCOME: Final = record_columns(samples, PodlessStatus)
 COLUMNS: Final = (_PLAIN + columns(samples, "record") + OUTCOME).of("s")
-"""What to select, or to return, of `samples AS s` for `sample_row`."""
+"""The columns of `samples AS s` that `sample_row` reads."""
 
 _EVENT: Final = record_columns(sample_events_table, SampleEventRow)
 _EVENTS: Final = f"""
@@ -91,7 +93,7 @@ def sample_row(row: Mapping[str, Any]) -> SampleRow:
 
 
 def record_document(record: Any) -> dict[str, Any]:
-    """What JSON can say of a record, always in the same words: sets are sorted."""
+    """Return the record as JSON can represent it. Sets are sorted, so that equal records are equal documents."""
     document: dict[str, Any] = codec.dump(record)
     for name, value in document.items():
         if isinstance(getattr(record, name), frozenset):
@@ -100,7 +102,7 @@ def record_document(record: Any) -> dict[str, Any]:
 
 
 def record_from(kind: str, document: Mapping[str, Any]) -> Any:
-    """A field that an older version did not write has its default."""
+    """Return the record of a document. A field that an older version did not store has its default."""
     return codec.load(document, PODLESS_KINDS[kind].record)
 
 
@@ -112,7 +114,7 @@ SAMPLE_HISTORY: Final = HistoryTable(sample_history)
 
 
 def stored_as(kind: PodlessKind) -> Stored[SampleRow]:
-    """Where the objects of the kind are stored."""
+    """Return how objects of the kind are stored."""
     only = f"s.kind = '{kind.kind}'"
     return Stored(
         resource=kind.resource,
@@ -128,6 +130,6 @@ def stored_as(kind: PodlessKind) -> Stored[SampleRow]:
 
 
 async def sample_events(db: Database, uid: UUID, *, after_seq: int = 0, limit: int) -> list[SampleEventRow]:
-    """The oldest first."""
+    """Return at most `limit` events with numbers above `after_seq`, the oldest first."""
     async with db.read() as connection:
         return [SampleEventRow(**row) for row in await connection.fetch(_EVENTS, uid, after_seq, limit)]

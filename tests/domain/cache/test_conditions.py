@@ -144,7 +144,7 @@ def test_a_failed_job_says_why_it_failed_also_while_something_else_is_wrong() ->
     assert after(SAMPLE_JOB, FAILED)["Failed"] == ("True", "Failed", "no space")
 
 
-def history(kind: PodlessKind, records: Sequence[Any]) -> list[Sequence[Condition]]:
+def history(kind: PodlessKind, records: Sequence[Any]) -> list[tuple[Condition, ...]]:
     status, found = PodlessStatus(), []
     for second, record in enumerate(records):
         status = updated_status(kind, status, record, 1, T0 + timedelta(seconds=second))
@@ -154,17 +154,17 @@ def history(kind: PodlessKind, records: Sequence[Any]) -> list[Sequence[Conditio
 
 @UNHURRIED
 @given(st.lists(set_records, max_size=8).map(lambda records: history(SAMPLE_SET, records)))
-def test_a_condition_of_a_set_stays_and_changes_its_time_with_its_status(found: list[Sequence[Condition]]) -> None:
+def test_a_condition_of_a_set_stays_and_changes_its_time_with_its_status(found: list[tuple[Condition, ...]]) -> None:
     check_history(found)
 
 
 @UNHURRIED
 @given(st.lists(job_records, max_size=8).map(lambda records: history(SAMPLE_JOB, records)))
-def test_a_condition_of_a_job_stays_and_changes_its_time_with_its_status(found: list[Sequence[Condition]]) -> None:
+def test_a_condition_of_a_job_stays_and_changes_its_time_with_its_status(found: list[tuple[Condition, ...]]) -> None:
     check_history(found)
 
 
-def check_history(found: list[Sequence[Condition]]) -> None:
+def check_history(found: list[tuple[Condition, ...]]) -> None:
     before: dict[str, Condition] = {}
     for second, conditions in enumerate(found):
         now = {str(one.type): one for one in conditions}
