@@ -9,8 +9,7 @@ from typing import Final
 
 import structlog
 
-from app.http_server import error_answers
-from app.http_server.error_answers import ErrorAnswer
+from app.http_server.error_answers import ErrorAnswer, Reason
 from app.http_server.limits import ServerLimits, connection_to_displace, overdue
 from app.http_server.metrics import CONNECTIONS, REFUSALS
 from app.http_server.protocol import GuardedProtocol
@@ -117,9 +116,9 @@ class ConnectionAcceptor:
     def _admit(self, group: asyncio.TaskGroup, client: socket.socket, address: str) -> None:
         answer: ErrorAnswer | None = None
         if self._held[address] >= self._limits.max_connections_per_address and not self._make_room(address):
-            answer = error_answers.ADDRESS_CONNECTIONS
+            answer = ErrorAnswer(Reason.ADDRESS_CONNECTIONS, self._limits.max_connections_per_address)
         elif self._held.total() >= self._limits.max_connections and not self._make_room(None):
-            answer = error_answers.CONNECTIONS
+            answer = ErrorAnswer(Reason.CONNECTIONS, self._limits.max_connections)
         if answer is not None:
             self._turn_away(client, address, answer)
             return

@@ -1,7 +1,8 @@
 """Error answers of the server itself, as RFC 9457 problem details. The application does not see these requests."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from http import HTTPStatus
 from typing import Final
 
@@ -11,25 +12,116 @@ _PROBLEM_TYPE: Final = b"application/problem+json"
 _TYPE_PREFIX: Final = "urn:jobgate:problem:"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorAnswer:
-    """An error answer that closes the connection.
+class Reason(StrEnum):
+    """Why the server refuses a connection or a request: the label `reason` of jobgate_http_refusals_total."""
 
-    Args:
-        reason: the label `reason` of the metric jobgate_http_refusals_total.
-        pointer: JSON pointer to the wrong part of the request.
-        accepted: what the server accepts in its place.
+    MALFORMED = "malformed"
+    CONNECT = "connect"
+    CONNECTIONS = "connections"
+    ADDRESS_CONNECTIONS = "address_connections"
+    HEADER_BYTES = "header_bytes"
+    HEADER_COUNT = "header_count"
+    TARGET_BYTES = "target_bytes"
+    FRAMING = "framing"
+    HEADER_TIME = "header_time"
+    BODY_TIME = "body_time"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The answer for one reason. `{limit}` in `accepted` stands for the configured limit.
+
+    `pointer` is a JSON pointer to the wrong part of the request, or None if a whole connection is refused.
     """
 
     status: HTTPStatus
-    reason: str
     code: str
     detail: str
+    accepted: str
     pointer: str | None = None
-    accepted: str | None = None
+
+
+_SHAPES: Final[Mapping[Reason, _Shape]] = {
+    Reason.MALFORMED: _Shape(
+        HTTPStatus.BAD_REQUEST, "MalformedRequest", "this is not an HTTP/1.1 request", "a valid HTTP/1.1 request", ""
+    ),
+    Reason.CONNECT: _Shape(
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        "MethodNotAllowed",
+        "this server is not a proxy and does not accept CONNECT",
+        "any other method",
+        "",
+    ),
+    Reason.CONNECTIONS: _Shape(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "TooManyConnections",
+        "the server has reached its limit of open connections",
+        "at most {limit} open connections",
+    ),
+    Reason.ADDRESS_CONNECTIONS: _Shape(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "TooManyConnections",
+        "this client address has reached its limit of open connections",
+        "at most {limit} open connections of one client address",
+    ),
+    Reason.HEADER_BYTES: _Shape(
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+        "HeadersTooLarge",
+        "the headers are too large",
+        "at most {limit} bytes of request line and headers",
+        "/header",
+    ),
+    Reason.HEADER_COUNT: _Shape(
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+        "TooManyHeaders",
+        "there are too many header fields",
+        "at most {limit} header fields",
+        "/header",
+    ),
+    Reason.TARGET_BYTES: _Shape(
+        HTTPStatus.REQUEST_URI_TOO_LONG,
+        "TargetTooLong",
+        "the request's path and query are too long",
+        "at most {limit} bytes of request line and headers",
+        "/path",
+    ),
+    Reason.FRAMING: _Shape(
+        HTTPStatus.BAD_REQUEST,
+        "MalformedRequest",
+        "a chunk extension or the trailers of the body are too large",
+        "at most {limit} bytes of framing between two pieces of content",
+        "",
+    ),
+    Reason.HEADER_TIME: _Shape(
+        HTTPStatus.REQUEST_TIMEOUT,
+        "RequestTimeout",
+        "the headers did not arrive in time",
+        "the headers within {limit:g} s",
+        "/header",
+    ),
+    Reason.BODY_TIME: _Shape(
+        HTTPStatus.REQUEST_TIMEOUT,
+        "RequestTimeout",
+        "the body did not arrive in time",
+        "the body within {limit:g} s",
+        "",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorAnswer:
+    """The answer to a refused connection or request; it closes the connection.
+
+    `limit` is the configured limit that the client exceeds, for the reasons that have one.
+    """
+
+    reason: Reason
+    limit: float = 0
 
     def encode(self, headers: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
         """Return the bytes of the answer in HTTP/1.1, with `Connection: close`."""
+        status = _SHAPES[self.reason].status
         body = msgspec.json.encode(self._document())
         fields = [
             *headers,
@@ -39,113 +131,25 @@ class ErrorAnswer:
             (b"x-content-type-options", b"nosniff"),
             (b"connection", b"close"),
         ]
-        if self.status is HTTPStatus.SERVICE_UNAVAILABLE:
+        if status is HTTPStatus.SERVICE_UNAVAILABLE:
             fields.append((b"retry-after", b"1"))
-        lines = [f"HTTP/1.1 {self.status.value} {self.status.phrase}".encode()]
+        lines = [f"HTTP/1.1 {status.value} {status.phrase}".encode()]
         lines += [name + b": " + value for name, value in fields]
         return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
     def _document(self) -> dict[str, object]:
+        shape = _SHAPES[self.reason]
+        accepted = shape.accepted.format(limit=self.limit)
         document: dict[str, object] = {
-            "type": _TYPE_PREFIX + self.code,
-            "title": self.status.phrase,
-            "status": self.status.value,
-            "detail": self.detail,
-            "code": self.code,
+            "type": _TYPE_PREFIX + shape.code,
+            "title": shape.status.phrase,
+            "status": shape.status.value,
+            "detail": shape.detail,
+            "code": shape.code,
         }
-        if self.pointer is not None:
-            error = {"pointer": self.pointer, "code": self.code, "detail": self.detail, "accepted": self.accepted}
+        if shape.pointer is None:
+            document["detail"] = f"{shape.detail}: {accepted}"
+        else:
+            error = {"pointer": shape.pointer, "code": shape.code, "detail": shape.detail, "accepted": accepted}
             document["errors"] = [error]
         return document
-
-
-MALFORMED: Final = ErrorAnswer(
-    status=HTTPStatus.BAD_REQUEST,
-    reason="malformed",
-    code="MalformedRequest",
-    detail="this is not an HTTP/1.1 request",
-)
-CONNECT: Final = ErrorAnswer(
-    status=HTTPStatus.METHOD_NOT_ALLOWED,
-    reason="connect",
-    code="MethodNotAllowed",
-    detail="this server is not a proxy and does not accept CONNECT",
-)
-CONNECTIONS: Final = ErrorAnswer(
-    status=HTTPStatus.SERVICE_UNAVAILABLE,
-    reason="connections",
-    code="TooManyConnections",
-    detail="the server has reached its limit of open connections",
-)
-ADDRESS_CONNECTIONS: Final = ErrorAnswer(
-    status=HTTPStatus.SERVICE_UNAVAILABLE,
-    reason="address_connections",
-    code="TooManyConnections",
-    detail="this client address has reached its limit of open connections",
-)
-
-
-def headers_too_large(limit: int) -> ErrorAnswer:
-    return ErrorAnswer(
-        status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-        reason="header_bytes",
-        code="HeadersTooLarge",
-        detail="the headers are too large",
-        pointer="/header",
-        accepted=f"at most {limit} bytes of request line and headers",
-    )
-
-
-def too_many_headers(limit: int) -> ErrorAnswer:
-    return ErrorAnswer(
-        status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-        reason="header_count",
-        code="TooManyHeaders",
-        detail="there are too many header fields",
-        pointer="/header",
-        accepted=f"at most {limit} header fields",
-    )
-
-
-def target_too_long(limit: int) -> ErrorAnswer:
-    return ErrorAnswer(
-        status=HTTPStatus.REQUEST_URI_TOO_LONG,
-        reason="target_bytes",
-        code="TargetTooLong",
-        detail="the request's path and query are too long",
-        pointer="/path",
-        accepted=f"at most {limit} bytes of request line and headers",
-    )
-
-
-def framing_too_large(limit: int) -> ErrorAnswer:
-    return ErrorAnswer(
-        status=HTTPStatus.BAD_REQUEST,
-        reason="framing",
-        code="MalformedRequest",
-        detail="a chunk extension or the trailers of the body are too large",
-        pointer="",
-        accepted=f"at most {limit} bytes of framing between two pieces of content",
-    )
-
-
-def headers_too_slow(seconds: float) -> ErrorAnswer:
-    return ErrorAnswer(
-        status=HTTPStatus.REQUEST_TIMEOUT,
-        reason="header_time",
-        code="RequestTimeout",
-        detail="the headers did not arrive in time",
-        pointer="/header",
-        accepted=f"the headers within {seconds:g} s",
-    )
-
-
-def body_too_slow(seconds: float) -> ErrorAnswer:
-    return ErrorAnswer(
-        status=HTTPStatus.REQUEST_TIMEOUT,
-        reason="body_time",
-        code="RequestTimeout",
-        detail="the body did not arrive in time",
-        pointer="",
-        accepted=f"the body within {seconds:g} s",
-    )

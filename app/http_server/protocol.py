@@ -11,8 +11,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.http_server import error_answers
-from app.http_server.error_answers import ErrorAnswer
+from app.http_server.error_answers import ErrorAnswer, Reason
 from app.http_server.limits import ConnectionStage, ConnectionState, Overdue, SendWindow, ServerLimits
 from app.http_server.metrics import REFUSALS
 
@@ -83,7 +82,7 @@ class GuardedProtocol(HttpToolsProtocol):
         return ConnectionStage.NEW if self._active is None else ConnectionStage.IDLE
 
     def _answers(self) -> bool:
-        """Return whether the application still owes an answer."""
+        """Return whether an answer of the application is outstanding."""
         if self.pipeline and not self.transport.is_closing():
             return True
         active = self._active
@@ -116,9 +115,9 @@ class GuardedProtocol(HttpToolsProtocol):
     def end_overdue(self, finding: Overdue) -> None:
         """Close the connection; answer 408 first if a request is incomplete."""
         if finding is Overdue.HEAD:
-            self.refuse(error_answers.headers_too_slow(self._limits.header_timeout))
+            self.refuse(ErrorAnswer(Reason.HEADER_TIME, self._limits.header_timeout))
         elif finding is Overdue.BODY:
-            self.refuse(error_answers.body_too_slow(self._limits.body_timeout))
+            self.refuse(ErrorAnswer(Reason.BODY_TIME, self._limits.body_timeout))
         elif finding is Overdue.IDLE:
             self.transport.close()
         else:
@@ -135,25 +134,24 @@ class GuardedProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
         if self._reading is ConnectionStage.BODY:
             if self.cycle.response_complete:
-                self._send_last(
-                    b""
-                )  # the request has been answered: a second answer would be taken for that of the next one
+                # The request has been answered: the client would take a second answer for that to its next request.
+                self._send_last(b"")
                 return
             self._withdraw()
         if not self._answers():
-            self._send_last(self._encode(refusal))
+            self._send_refusal(refusal)
 
     def _withdraw(self) -> None:
-        """Remove the request whose body is invalid: drop it if it is queued, else tell its handler of a disconnect."""
+        """Remove the request whose body is invalid: drop it if queued, else report a disconnect to its handler."""
         if self.pipeline:
             self.pipeline.popleft()
             return
-        self._tell_disconnected(self.cycle)
+        self._report_disconnect(self.cycle)
         if self.cycle.response_started:
             self.transport.close()  # an error answer cannot follow half an answer
 
-    def _encode(self, refusal: ErrorAnswer) -> bytes:
-        return refusal.encode(self.server_state.default_headers)
+    def _send_refusal(self, refusal: ErrorAnswer) -> None:
+        self._send_last(refusal.encode(self.server_state.default_headers))
 
     def _send_last(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -164,7 +162,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.write_eof()
 
     @staticmethod
-    def _tell_disconnected(cycle: RequestResponseCycle) -> None:
+    def _report_disconnect(cycle: RequestResponseCycle) -> None:
         if not cycle.response_complete:
             cycle.disconnected = True
             cycle.waiting_for_100_continue = False  # nothing may be written any more
@@ -184,7 +182,7 @@ class GuardedProtocol(HttpToolsProtocol):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         if self._active is not None:
-            self._tell_disconnected(self._active)  # uvicorn tells only the latest request, which may still be queued
+            self._report_disconnect(self._active)  # uvicorn informs only the latest request, which may still be queued
         self.pipeline.clear()
         super().connection_lost(exc)
         self._unparsed = b""
@@ -221,7 +219,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._continue_without_upgrade(piece[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             reason = error.__context__
-            self.refuse(reason.args[0] if isinstance(reason, _Refused) else error_answers.MALFORMED)
+            self.refuse(reason.args[0] if isinstance(reason, _Refused) else ErrorAnswer(Reason.MALFORMED))
         else:
             self._check_span()
 
@@ -230,11 +228,11 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._span <= limit:
             return
         if self._reading is ConnectionStage.BODY:
-            self.refuse(error_answers.framing_too_large(limit))
+            self.refuse(ErrorAnswer(Reason.FRAMING, limit))
         elif self._reading is ConnectionStage.HEAD:
             # The parser reports the target in pieces: a target that fills all but the last piece is the cause.
             in_target = len(self.url) > limit - _PIECE
-            self.refuse(error_answers.target_too_long(limit) if in_target else error_answers.headers_too_large(limit))
+            self.refuse(ErrorAnswer(Reason.TARGET_BYTES if in_target else Reason.HEADER_BYTES, limit))
 
     def _discard(self, count: int) -> None:
         self._discarded += count
@@ -263,14 +261,14 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._reading is not ConnectionStage.HEAD:
             return  # a trailer field, which the application never sees
         if len(self.headers) >= MAX_HEADER_FIELDS:
-            raise _Refused(error_answers.too_many_headers(MAX_HEADER_FIELDS))
+            raise _Refused(ErrorAnswer(Reason.HEADER_COUNT, MAX_HEADER_FIELDS))
         super().on_header(name, value)
 
     @override
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
-                raise _Refused(error_answers.CONNECT)
+                raise _Refused(ErrorAnswer(Reason.CONNECT))
             self.scope["method"] = self.parser.get_method().decode("ascii")
             self._upgrading = True
             return
@@ -299,7 +297,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()  # uvicorn's own timer: the acceptor closes idle connections
         self._since, self._sending = self.loop.time(), None
         if self._refusal is not None and not self._answers():
-            self._send_last(self._encode(self._refusal))
+            self._send_refusal(self._refusal)
         elif self._unparsed:
             self.loop.call_soon(self._parse)  # not from here: this runs inside the handler of the answered request
 

@@ -1,1 +1,1 @@
-"""Tests of app/http_server; `tests/attack` tries it against hostile clients."""
+"""Tests of app/http_server. `tests/attack` has the tests with hostile clients."""

@@ -1,4 +1,4 @@
-"""Connections that pipeline, leave, read slowly or send no body, over real sockets against a small application."""
+"""Connections whose client pipelines, disconnects, reads slowly or sends no body, over real sockets."""
 
 import asyncio
 import json
@@ -22,7 +22,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Address = tuple[str, int]
 
-BUFFER = 32 * 1024  # of the sockets: what the client does not read then stays in the server
+# Bytes of the socket buffers. They are small, so that data which the client does not read stays in the server.
+BUFFER = 32 * 1024
 PAGE = b"x" * 4 * 2**20
 BAD_CHUNK = request("POST", "/bad", "Transfer-Encoding: chunked", length=False) + b"nonsense\r\n"
 
@@ -34,7 +35,7 @@ async def answer(send: Send, status: int, body: bytes) -> None:
 
 
 async def echo_path(scope: Scope, _receive: Receive, send: Send) -> None:
-    """Answer with the path. The body is not read."""
+    """Answer with the path, without reading the body."""
     await answer(send, 200, scope["path"].encode())
 
 
@@ -44,7 +45,7 @@ async def page(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 @asynccontextmanager
 async def served(app: App, limits: ServerLimits | None = None) -> AsyncIterator[Address]:
-    """A running server with its acceptor."""
+    """Run a server with its acceptor."""
     listening = bind("127.0.0.1", 0)
     server = Server(uvicorn_config(app, graceful_seconds=1), listening, limits or ServerLimits())
     async with asyncio.TaskGroup() as group:
@@ -58,9 +59,9 @@ async def served(app: App, limits: ServerLimits | None = None) -> AsyncIterator[
 
 @asynccontextmanager
 async def one_connection(app: App) -> AsyncIterator[tuple[GuardedProtocol, Connection]]:
-    """A connection with small buffers and without an acceptor, so that the test checks it with its own clock.
+    """Open a connection with small buffers and without an acceptor, so that the test can check it with its own clock.
 
-    Yields the protocol of the server and then the client.
+    Yields the protocol of the server, and the client.
     """
     listening = bind("127.0.0.1", 0)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
@@ -87,22 +88,22 @@ async def until(condition: Callable[[], bool]) -> None:
     [(request("GET", "/stream") + request("GET", "/next"),), (request("GET", "/stream"), request("GET", "/next"))],
     ids=["in one packet", "later"],
 )
-async def test_a_pipelined_request_does_not_hide_that_the_client_left(sent: tuple[bytes, ...]) -> None:
+async def test_a_pipelined_request_does_not_hide_a_disconnect(sent: tuple[bytes, ...]) -> None:
     begun: list[str] = []
-    told: list[str] = []
+    received: list[str] = []
 
     async def app(scope: Scope, receive: Receive, _send: Send) -> None:
         begun.append(scope["path"])
         await receive()
-        told.append((await receive())["type"])
+        received.append((await receive())["type"])
 
     async with served(app) as address:
         async with await Connection.open(address) as client:
             for packet in sent:
                 await client.send(packet)
                 await until(lambda: bool(begun))
-        await until(lambda: bool(told))
-    assert (begun, told) == (["/stream"], ["http.disconnect"])
+        await until(lambda: bool(received))
+    assert (begun, received) == (["/stream"], ["http.disconnect"])
 
 
 @pytest.mark.parametrize(
@@ -122,16 +123,18 @@ async def test_a_pipelined_request_does_not_hide_that_the_client_left(sent: tupl
     ],
     ids=["second", "third", "no request", "bad target", "bad target first", "CONNECT", "after the last", "first"],
 )
-async def test_a_refusal_takes_its_turn_and_ends_the_connection(sent: bytes, expected: list[tuple[int, str]]) -> None:
+async def test_an_error_answer_follows_earlier_answers_and_closes_the_connection(
+    sent: bytes, expected: list[tuple[int, str]]
+) -> None:
     async with served(echo_path) as address, await Connection.open(address) as client:
         await client.send(sent)
         got = [await client.answer() for _ in expected]
-        heard = [(status, body.decode() if status == 200 else json.loads(body)["code"]) for status, body in got]
-        assert heard == expected
+        answers = [(status, body.decode() if status == 200 else json.loads(body)["code"]) for status, body in got]
+        assert answers == expected
         assert await client.rest() == b""
 
 
-async def test_a_bad_body_after_its_answer_gets_no_second_answer() -> None:
+async def test_a_bad_body_after_the_answer_gets_no_second_answer() -> None:
     async with served(echo_path) as address, await Connection.open(address) as client:
         await client.send(request("POST", "/a", "Transfer-Encoding: chunked", length=False))
         assert await client.answer() == (200, b"/a")
@@ -139,7 +142,7 @@ async def test_a_bad_body_after_its_answer_gets_no_second_answer() -> None:
         assert await client.rest() == b""
 
 
-async def test_a_connection_that_still_owes_its_body_makes_room() -> None:
+async def test_an_answered_connection_with_an_incomplete_body_can_be_displaced() -> None:
     limits = ServerLimits(max_connections=1)
     async with served(echo_path, limits) as address, await Connection.open(address) as early:
         await early.send(request("POST", "/early", body=b"x" * 100)[:-50])
@@ -150,14 +153,14 @@ async def test_a_connection_that_still_owes_its_body_makes_room() -> None:
         assert await early.rest() == b""
 
 
-async def test_a_connection_that_still_owes_its_body_is_closed_when_idle() -> None:
+async def test_an_answered_connection_with_an_incomplete_body_is_closed_when_idle() -> None:
     async with served(echo_path, ServerLimits(idle_timeout=0.2)) as address, await Connection.open(address) as client:
         await client.send(request("POST", "/early", body=b"x" * 100)[:-50])
         assert await client.answer() == (200, b"/early")
         assert await client.rest() == b""
 
 
-async def test_a_connection_outlives_many_bodies_that_nobody_read() -> None:
+async def test_a_connection_survives_many_bodies_that_the_application_does_not_read() -> None:
     body = b"x" * 3 * 2**20
     async with served(echo_path) as address, await Connection.open(address) as client:
         for _ in range(3):
@@ -166,8 +169,8 @@ async def test_a_connection_outlives_many_bodies_that_nobody_read() -> None:
 
 
 @pytest.mark.parametrize("fields", [(), ("Connection: close",)], ids=["kept", "closed"])
-async def test_a_slow_reader_gets_its_answer(fields: tuple[str, ...]) -> None:
-    """The client takes 32 KiB between two looks, which are 10 s apart by the clock of the test."""
+async def test_a_client_that_reads_fast_enough_gets_its_answer(fields: tuple[str, ...]) -> None:
+    """The client takes 32 KiB between two checks, which are 10 s apart by the clock of the test."""
     began = now = asyncio.get_running_loop().time()
     got = 0
     async with one_connection(page) as (server, client):
@@ -182,7 +185,7 @@ async def test_a_slow_reader_gets_its_answer(fields: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("fields", [(), ("Connection: close",)], ids=["kept", "closed"])
-async def test_a_dribbling_reader_is_overdue(fields: tuple[str, ...]) -> None:
+async def test_a_client_that_reads_too_slowly_is_overdue(fields: tuple[str, ...]) -> None:
     async with one_connection(page) as (server, client):
         await client.send(request("GET", "/", *fields))
         await client.reader.readuntil(b"\r\n\r\n")
@@ -193,8 +196,8 @@ async def test_a_dribbling_reader_is_overdue(fields: tuple[str, ...]) -> None:
         assert overdue(server.state(began + 70), ServerLimits()) is Overdue.SEND
 
 
-async def test_a_stream_is_judged_while_it_is_paused() -> None:
-    """A stream that its client takes in time is never overdue, however much of it is sent."""
+async def test_the_send_timeout_of_a_stream_counts_while_its_handler_is_paused() -> None:
+    """A stream whose client reads in time is never overdue, however long it is."""
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -222,8 +225,8 @@ async def test_the_idle_time_begins_when_the_client_has_its_answer() -> None:
         assert server.state(later + 1).waited == pytest.approx(1)
 
 
-async def test_a_request_refused_before_its_body_is_asked_for_gets_one_answer(caplog: pytest.LogCaptureFixture) -> None:
-    """The client sends a bad body while the application is about to ask for it with 100 Continue."""
+async def test_a_request_refused_before_100_continue_gets_one_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """The client sends a bad body before the application requests it with 100 Continue."""
     refused = asyncio.Event()
 
     async def reads_late(_scope: Scope, receive: Receive, _send: Send) -> None:

@@ -41,7 +41,7 @@ def test_each_stage_has_its_timeout(stage: ConnectionStage, allowed: float, find
     assert overdue(state(stage, allowed + 0.1), LIMITS) is finding
 
 
-def test_only_the_client_has_a_timeout_for_an_answer() -> None:
+def test_reading_an_answer_has_a_timeout_and_computing_it_has_none() -> None:
     assert overdue(state(ConnectionStage.ANSWER, 1e6), LIMITS) is None
     assert overdue(state(ConnectionStage.ANSWER, 1e6, behind=30), LIMITS) is None
     assert overdue(state(ConnectionStage.ANSWER, 0, behind=31), LIMITS) is Overdue.SEND
@@ -50,7 +50,7 @@ def test_only_the_client_has_a_timeout_for_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("looks", "began"),
+    ("measurements", "began"),
     [
         ([(10, 2**20)], 0),
         ([(10, 2**20 - MIN_TAKEN + 1)], 0),
@@ -59,14 +59,14 @@ def test_only_the_client_has_a_timeout_for_an_answer() -> None:
         ([(second, 2**20 - second) for second in range(100)], 0),
         ([(10, 2**20 + 100), (20, 2**20)], 0),
     ],
-    ids=["nothing", "too little", "enough", "enough in two looks", "one byte a second", "more was sent"],
+    ids=["nothing", "too little", "enough", "enough in two steps", "one byte a second", "more was sent"],
 )
-def test_a_window_ends_when_the_client_has_taken_enough(looks: list[tuple[float, int]], began: float) -> None:
+def test_a_window_ends_when_the_client_has_taken_enough(measurements: list[tuple[float, int]], began: float) -> None:
     window = SendWindow(0, 2**20)
-    for now, unsent in looks:
+    for now, unsent in measurements:
         window = window.at(now, unsent)
     assert window.began == began
-    assert window.unsent == looks[-1][1]
+    assert window.unsent == measurements[-1][1]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_window_ends_when_the_client_has_taken_enough(looks: list[tuple[float,
     ],
     ids=["none", "all in use", "longest wait", "most of one address", "own address", "own address in use"],
 )
-def test_connection_to_displace(
+def test_the_longest_waiting_connection_of_the_busiest_address_is_displaced(
     connections: list[ConnectionState[str]], address: str | None, expected: str | None
 ) -> None:
     assert connection_to_displace(connections, address) == expected

@@ -1,4 +1,4 @@
-"""The watchdog of the event loop sees what holds it, and only that."""
+"""The stall watch reports callbacks that block the event loop, and nothing else."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ def burn(seconds: float) -> None:
         sum(range(1000))
 
 
-async def test_a_callback_that_computes_is_reported_with_its_stack() -> None:
+async def test_a_blocking_callback_is_reported_with_its_stack() -> None:
     found: list[Stall] = []
     with watched(0.1, found.append):
         await asyncio.sleep(0)
@@ -25,11 +25,11 @@ async def test_a_callback_that_computes_is_reported_with_its_stack() -> None:
     assert "in burn" in found[0].stack
 
 
-async def test_waiting_is_not_holding() -> None:
+async def test_waiting_is_not_reported() -> None:
     found: list[Stall] = []
     with watched(0.1, found.append):
         await asyncio.to_thread(burn, 0.3)
-        asyncio.get_running_loop().call_soon(time.sleep, 0.3)  # as a machine that is busy with other things
+        asyncio.get_running_loop().call_soon(time.sleep, 0.3)  # like a busy machine: wall time without CPU time
         await asyncio.sleep(0)
         await asyncio.sleep(0)
     assert found == []
