@@ -12,15 +12,15 @@ from app.api.bodies import JSON
 from app.api.broadcast import Broadcast
 from app.api.browsers import BrowserGuard
 from app.api.dependencies import Api
-from app.api.envelope import Enveloped
-from app.api.fast_path import HotPaths
+from app.api.envelope import ErrorEnvelope
+from app.api.fast_path import FastPath
+from app.api.job_views import JobViewCache
 from app.api.jobs import JOBS_RESOURCE
-from app.api.metrics import HttpMetrics, Measured
+from app.api.metrics import HttpMetrics, RequestMetrics
 from app.api.middleware import BodyLimit, RequestIds
-from app.api.openapi import Documented, tags
+from app.api.openapi import DocumentedApp, tags
 from app.api.podless import PodlessResource
-from app.api.polling import Poller
-from app.api.rendering import RenderCache
+from app.api.render_cache import RenderCache
 from app.api.resources import Resource
 from app.api.routes import (
     actions,
@@ -74,7 +74,7 @@ def create_app(
     `serves_jobs=False` and serves only health and metrics.
     """
     settings = settings or HttpSettings()
-    app = Documented(
+    app = DocumentedApp(
         resources(),
         title="jobgate",
         version="1",
@@ -97,12 +97,12 @@ def create_app(
     if services is not None:
         app.state.api = Api(
             services=services,
-            poller=Poller(services, RenderCache()),
+            job_views=JobViewCache(services, RenderCache()),
             broadcast=Broadcast(services),
             polls=SharedPolls(services.watcher, services.clock),
         )
         if serves_jobs:
-            app.add_middleware(HotPaths, api=app.state.api)
+            app.add_middleware(FastPath, api=app.state.api)
     _wrap(app, settings)
     if services is not None:
         _build_routes(app)
@@ -117,7 +117,7 @@ def _build_routes(app: FastAPI) -> None:
 
 
 async def _openapi_document(request: Request) -> Response:
-    app: Documented = request.app
+    app: DocumentedApp = request.app
     return Response(await offloaded(app.document_bytes), media_type=JSON)
 
 
@@ -153,9 +153,9 @@ def _wrap(app: FastAPI, settings: HttpSettings) -> None:
         )
     if settings.hosts:
         app.add_middleware(BrowserGuard, hosts=settings.hosts, origins=settings.cors_origins)
-    app.add_middleware(Measured, metrics=app.state.metrics)
+    app.add_middleware(RequestMetrics, metrics=app.state.metrics)
     app.add_middleware(RequestIds)
-    app.add_middleware(Enveloped, base=di_server.BASE)
+    app.add_middleware(ErrorEnvelope, base=di_server.BASE)
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 from uuid import uuid4
 
-from app.api.rendering import job_bytes, status_bytes
+from app.api.rendering import job_bytes, status_view
+from app.api.responses import json_bytes
 from app.clock import SystemClock
 from app.db.engine import Database
 from app.db.jobs.group_commit import GroupCommit
@@ -119,7 +120,7 @@ async def render_of_status(db: Database, address: Address) -> float:
     reading = JobReader(db, Planner(installation=str(uuid4())))
 
     async def read_and_render() -> object:
-        return status_bytes(await reading.row(address))
+        return json_bytes(status_view(await reading.row(address)))
 
     return await cost(read_and_render)
 

@@ -1,5 +1,5 @@
-"""HTTP and nothing else: bytes to calls of `app.services`, and their answers to bytes.
+"""Translates HTTP requests into calls of `app.services`, and their results into responses.
 
-Nothing is decided here about jobs. Refusals rise as DomainErrors and meet their status in `errors` alone. What polls
-read is rendered once a version (`rendering`) and sent as bytes.
+This package contains no rule about jobs. Services raise DomainErrors, and only `errors` maps them to HTTP statuses.
+Views that clients poll are rendered once for each version of an object and served as bytes.
 """

@@ -1,4 +1,4 @@
-"""The autoscaler over the wire: records to views, cut to the namespaces that a caller sees."""
+"""The views of the autoscaler's runs and dry runs, limited to the namespaces that the caller may see."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,32 +20,32 @@ class AmountView(View):
 
 
 class NodeRoomView(View):
-    """What a node has left."""
+    """The free capacity of a node."""
 
     name: str
     free: AmountView
-    """Allocatable less the requests of its pods."""
+    """Allocatable resources minus the requests of its pods."""
     slots: int
-    """How many more pods it takes."""
+    """The number of further pods that fit."""
     closed: str | None
-    """Why nothing is planned onto it; null where something may be."""
+    """Why the autoscaler plans no pods for this node; null if it does."""
 
 
 class CapacityView(View):
-    """What was requested of what, over the nodes that take pods."""
+    """Total and requested resources of the nodes that accept pods."""
 
     total: AmountView
     requested: AmountView
-    """By pods on these nodes, and by those that have no node yet."""
+    """Requests of the pods on these nodes, and of pods without a node."""
     nodes: int
     open_nodes: int
     unbound_pods: int
     namespaces: list[str]
-    """Those whose pods were seen; empty is all."""
+    """The namespaces whose pods the controller observes; empty means all."""
 
 
 class ScalingDecisionView(View):
-    """What was decided about a job, and what it was decided on."""
+    """A decision about one job, and the values that it is based on."""
 
     uid: UUID
     namespace: str
@@ -57,13 +57,13 @@ class ScalingDecisionView(View):
     min_replicas: int
     max_replicas: int
     request: AmountView
-    """Of one replica."""
+    """The requests of one replica."""
     verdict: Verdict
     message: str
     applied: bool
-    """Whether the job was edited."""
+    """Whether the job was resized."""
     refusal: str | None
-    """Why an edit that was wanted did not take place."""
+    """Why an intended resize was not applied; null otherwise."""
 
 
 class WaitingJobView(View):
@@ -73,41 +73,41 @@ class WaitingJobView(View):
 
 
 class AutoscalerSettingsView(View):
-    """The controller's, as of that run."""
+    """The controller's autoscaler settings at the time of the run."""
 
     enabled: bool
-    """Off, it only says what it would do."""
+    """If false, the autoscaler only records its decisions and resizes no job."""
     max_load: float
     period_seconds: float
     freeze_seconds: float
 
 
 class AutoscalerRunView(View):
-    """One look at cluster and jobs."""
+    """One run: the cluster and the jobs as observed, and the decisions."""
 
     id: int
     at: datetime
     settings: AutoscalerSettingsView
     error: str | None
-    """Why nothing was decided."""
+    """Why the run made no decision; null otherwise."""
     capacity: CapacityView | None
-    """Null where the cluster could not be read, and for who does not see all namespaces."""
+    """Null if the cluster could not be read, or if the caller is not an admin of all namespaces."""
     waiting: list[WaitingJobView]
-    """Jobs that could not begin for want of room."""
+    """Jobs that do not start because the cluster has too little free capacity."""
     decisions: list[ScalingDecisionView]
 
 
 class AutoscalerPage(View):
     enabled: bool
-    """Whether sizes are changed, as of the newest run that is shown; false where there is none."""
+    """Whether the autoscaler resizes jobs, according to the newest run on this page; false if the page is empty."""
     settings: AutoscalerSettingsView | None
     items: list[AutoscalerRunView]
-    """The newest first."""
+    """Newest first."""
     next_page_token: str | None
 
 
 class RehearsalView(View):
-    """What the autoscaler would do with what it last saw. Nothing was changed."""
+    """The decisions of a dry run on the last observed cluster and jobs. A dry run changes nothing."""
 
     observed_at: datetime
     age_seconds: float

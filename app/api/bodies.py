@@ -1,4 +1,4 @@
-"""Request bodies: which format they are in, and their bytes as plain values."""
+"""Reads request bodies: checks their media type and decodes them into plain values."""
 
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
@@ -13,7 +13,7 @@ from app.offload import offloaded, offloaded_if_large
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/vnd.yaml")
-# Bytes that are decoded within 20 ms whatever they are; a thread would cost more than it saves.
+# Bytes that are decoded within 20 ms whatever they contain. Below this size a thread costs more than it saves.
 _SHORT_JSON: Final = 16 * 1024
 _SHORT_YAML: Final = 4 * 1024
 _MANIFEST_TYPES: Final = (JSON, *YAML_TYPES)
@@ -22,26 +22,35 @@ _Model = TypeVar("_Model", bound=SpecModel)
 
 
 async def read_manifest(request: Request) -> dict[str, Any]:
-    """The one manifest that the body holds, as JSON or YAML.
+    """Return the one manifest of a JSON or YAML body.
 
     Raises:
-        UnsupportedMediaType, MalformedDocument, InvalidManifest.
+        UnsupportedMediaType: the Content-Type is not JSON or YAML, or the body has a Content-Encoding.
+        MalformedDocument: the body cannot be decoded, or has several documents.
+        InvalidManifest: the document is not an object.
     """
     documents = await _documents(request)
     if len(documents) != 1:
         error = FieldError(
-            pointer="", code="TooManyDocuments", detail=f"there are {len(documents)} documents", accepted="exactly one"
+            pointer="",
+            code="TooManyDocuments",
+            detail=f"the body has {len(documents)} documents",
+            accepted="one document",
         )
-        raise MalformedDocument("the body holds one manifest", errors=[error])
-    return _an_object(documents[0])
+        raise MalformedDocument("the body must contain one manifest", errors=[error])
+    return _require_object(documents[0])
 
 
 async def read_submission(request: Request) -> dict[str, Any] | list[dict[str, Any]]:
-    """One manifest, or those of a List or of several YAML documents. It raises what `read_manifest` raises."""
+    """Return one manifest, or the manifests of a List or of several YAML documents.
+
+    Raises:
+        UnsupportedMediaType, MalformedDocument, InvalidManifest: as `read_manifest`.
+    """
     documents = await _documents(request)
     if len(documents) > 1:
         return lists.checked(documents)
-    document = _an_object(documents[0])
+    document = _require_object(documents[0])
     return lists.items_of(document) if lists.is_list(document) else document
 
 
@@ -50,12 +59,13 @@ async def _documents(request: Request) -> Sequence[JsonValue]:
     body = await request.body()
     if media_type == JSON:
         return (await _decoded_json(body),)
-    soon = len(body) <= _SHORT_YAML and b"*" not in body  # an alias makes more of a body than its length shows
-    return decode_yaml(body) if soon else await offloaded(decode_yaml, body)
+    # An alias (*) can expand a short body to many values.
+    is_short = len(body) <= _SHORT_YAML and b"*" not in body
+    return decode_yaml(body) if is_short else await offloaded(decode_yaml, body)
 
 
 async def read_json(request: Request) -> JsonValue:
-    """The body, which is JSON whatever its Content-Type says. It raises MalformedDocument."""
+    """Decode the body as JSON, without regard to its Content-Type. Raises MalformedDocument."""
     return await _decoded_json(await request.body())
 
 
@@ -64,38 +74,47 @@ async def _decoded_json(body: bytes) -> JsonValue:
 
 
 async def read_merge_patch(request: Request) -> dict[str, Any]:
+    """Return the merge patch (RFC 7396) of the body.
+
+    Raises:
+        UnsupportedMediaType, MalformedDocument, InvalidManifest: as `read_manifest`.
+    """
     _media_type(request, (MERGE_PATCH,))
-    return _an_object(await read_json(request))
+    return _require_object(await read_json(request))
 
 
 async def read_options(request: Request, model: type[_Model]) -> _Model:
-    """The body of an action: JSON, and it may be absent.
+    """Return the options of an action from its JSON body, or their defaults if the body is empty.
 
-    An empty body may have any Content-Type if the request has an Authorization header, which no web page can add to a
-    form that it sends to another site.
+    An empty body may have any Content-Type if the request has an Authorization header: a web page cannot add
+    that header to a form that it sends to another site.
+
+    Raises:
+        UnsupportedMediaType: the Content-Type is not JSON, or the body has a Content-Encoding.
+        MalformedDocument, InvalidManifest: the body is not valid; the error lists all errors of its fields.
     """
     body = await request.body()
     if body or ("content-type" in request.headers and "authorization" not in request.headers):
         _media_type(request, (JSON,))
     if not body:
         return model()
-    return await fields_of(_an_object(await _decoded_json(body)), model)
+    return await validated(_require_object(await _decoded_json(body)), model)
 
 
-async def fields_of(body: dict[str, Any], model: type[_Model]) -> _Model:
-    """The decoded body as a value of this type.
+async def validated(body: dict[str, Any], model: type[_Model]) -> _Model:
+    """Return the decoded body as a value of `model`. A large body is validated in another thread.
 
     Raises:
-        InvalidManifest: with every error there is.
+        InvalidManifest: the body is not valid; the error lists all errors of its fields.
     """
-    return await offloaded_if_large(body, _fields, body, model)
+    return await offloaded_if_large(body, _validate, body, model)
 
 
-def _fields(body: dict[str, Any], model: type[_Model]) -> _Model:
+def _validate(body: dict[str, Any], model: type[_Model]) -> _Model:
     problems = Problems()
     options = read_spec(model, body, "", problems)
     problems.raise_if_any("the body is not valid")
-    assert options is not None, "without problems there is a value"
+    assert options is not None, "read_spec returns a value or adds problems"
     return options
 
 
@@ -104,43 +123,44 @@ def _media_type(request: Request, accepted: tuple[str, ...]) -> str:
     content_type = request.headers.get("content-type")
     choice = " or ".join(accepted)
     if content_type is None:
-        raise UnsupportedMediaType(f"the request has no Content-Type: send {choice}", errors=[_type_error(choice)])
+        raise _type_error("the request has no Content-Type", choice)
     media_type, _, parameters = content_type.partition(";")
     media_type = media_type.strip().lower()
     charset = parameters.strip().lower().replace('"', "")
     if media_type not in accepted or (charset.startswith("charset=") and charset not in _UTF8):
-        raise UnsupportedMediaType(f"this Content-Type is not read here: send {choice}", errors=[_type_error(choice)])
+        raise _type_error("this route does not accept the Content-Type of the request", choice)
     return media_type
 
 
 def _refuse_encoding(request: Request) -> None:
-    """Compressed bodies would grow beyond the limit of their size: said here, not as bytes that are no UTF-8."""
+    """Refuse a Content-Encoding, because a compressed body would exceed the size limit once it is decoded."""
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if coding in ("identity", ""):
         return
     error = FieldError(
         pointer="/header/Content-Encoding",
         code="UnsupportedMediaType",
-        detail="encoded bodies are not read here",
-        accepted="identity, or leave it out",
+        detail="compressed bodies are not supported",
+        accepted="identity, or no Content-Encoding",
     )
-    raise UnsupportedMediaType("the body must come as it is, without a Content-Encoding", errors=[error])
+    raise UnsupportedMediaType("the body must not have a Content-Encoding", errors=[error])
 
 
 _UTF8: Final = ("charset=utf-8", "charset=utf8", "charset=us-ascii")
 
 
-def _type_error(accepted: str) -> FieldError:
-    return FieldError(
+def _type_error(detail: str, accepted: str) -> UnsupportedMediaType:
+    error = FieldError(
         pointer="/header/Content-Type",
         code="UnsupportedMediaType",
         detail="missing or not supported",
         accepted=accepted,
     )
+    return UnsupportedMediaType(f"{detail}: send {accepted}", errors=[error])
 
 
-def _an_object(value: JsonValue) -> dict[str, Any]:
+def _require_object(value: JsonValue) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    error = FieldError(pointer="", code="InvalidType", detail="the document is not an object", accepted="an object")
-    raise InvalidManifest("the body must be one object", errors=[error])
+    error = FieldError(pointer="", code="InvalidType", detail="the body is not an object", accepted="an object")
+    raise InvalidManifest("the body must be an object", errors=[error])

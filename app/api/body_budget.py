@@ -1,4 +1,4 @@
-"""What the bodies of requests may take of the memory of a process: of each, and of all that it holds at once."""
+"""Bounds the memory for request bodies: for each body, and for all bodies of the process together."""
 
 import asyncio
 import enum
@@ -6,57 +6,59 @@ from typing import Final
 
 from starlette.types import Message, Receive
 
-# Smaller bodies are not counted, so that large ones keep no ordinary submission out.
+# Smaller bodies are not counted, so that large bodies never cause the refusal of an ordinary submission.
 UNCOUNTED_BYTES: Final = 16 * 1024
-# Seconds for which a body may be incomplete before one that needs its memory takes its place. A client that sends its
-# body piece by piece thus keeps nobody out for longer.
-SAFE_SECONDS: Final = 5.0
+# Seconds for which a body may be incomplete. After that, another body that needs the memory evicts it. A client that
+# sends its body slowly therefore blocks other clients no longer than this.
+GRACE_SECONDS: Final = 5.0
 
 
-class Excess(enum.Enum):
-    """Which limit a body would exceed."""
+class ExceededLimit(enum.Enum):
+    """The limit that a body would exceed."""
 
-    OF_ONE = "one"
-    OF_ALL = "all"
+    ONE_BODY = "one body"
+    ALL_BODIES = "all bodies"
 
 
 class BodyBudget:
-    """The bytes of request bodies that a process may hold at once; `held` are those that it holds.
+    """The bytes of request bodies that a process may hold at once; `held` is the number that it holds.
 
-    Bytes count once the application reads them. Before that, the server holds at most 128 KiB of each connection.
+    Bytes count once the application reads them. Before that, the server holds at most 128 KiB for each connection.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.held = 0
-        self._counted: dict[Receipt, None] = {}  # the oldest first
+        self._counted: dict[IncomingBody, None] = {}  # the oldest first
 
-    def take(self, receipt: "Receipt", count: int, now: float) -> bool:
-        """Count bytes of a body; False if there is no room, not even after slow bodies have lost theirs."""
+    def reserve(self, body: "IncomingBody", count: int, now: float) -> bool:
+        """Count bytes of a body. Return False if they do not fit even after the eviction of slow bodies."""
         if self.held + count > self.max_bytes:
-            self._make_room(receipt, count, now)
+            self._evict_slow(body, count, now)
         if self.held + count > self.max_bytes:
             return False
         self.held += count
-        self._counted.setdefault(receipt)
+        self._counted.setdefault(body)
         return True
 
-    def give_back(self, receipt: "Receipt", count: int) -> None:
+    def release(self, body: "IncomingBody", count: int) -> None:
         self.held -= count
-        self._counted.pop(receipt, None)
+        self._counted.pop(body, None)
 
-    def _make_room(self, newcomer: "Receipt", count: int, now: float) -> None:
-        for receipt in list(self._counted):
+    def _evict_slow(self, newcomer: "IncomingBody", count: int, now: float) -> None:
+        for body in list(self._counted):
             if self.held + count <= self.max_bytes:
                 return
-            if receipt is not newcomer and receipt.since + SAFE_SECONDS <= now:
-                receipt.evict()
+            if body is not newcomer and body.since + GRACE_SECONDS <= now:
+                body.evict()
 
 
-class Receipt:
-    """The body of one request as it arrives. It counts against the budget until `release`, and never after it.
+class IncomingBody:
+    """The body of one request while it arrives. It counts against the budget until `release`, and never after it.
 
-    `since` is when it began, by the clock of the event loop.
+    Args:
+        max_bytes: the limit for this body.
+        since: when the request began, by the clock of the event loop.
     """
 
     def __init__(self, max_bytes: int, budget: BodyBudget, since: float) -> None:
@@ -68,13 +70,13 @@ class Receipt:
         self._held = 0
         self._released = False
         self._is_incomplete = True
-        self._waiting: asyncio.Timeout | None = None  # only while the rest of the body is awaited
+        self._waiting: asyncio.Timeout | None = None  # set only while the application waits for the rest of the body
 
     async def next(self, receive: Receive) -> Message:
-        """The next message of the request.
+        """Return the next message of the request.
 
         Raises:
-            TimeoutError: the body lost its place while it waited for the message; `is_evicted` says so.
+            TimeoutError: the body was evicted during the wait; `is_evicted` is then True.
         """
         async with asyncio.timeout(None) as waiting:
             self._waiting = waiting if self._is_incomplete else None
@@ -83,31 +85,32 @@ class Receipt:
             finally:
                 self._waiting = None
         if self.is_evicted:
-            raise TimeoutError  # the message came in the same turn of the event loop
+            raise TimeoutError  # the message arrived in the same iteration of the event loop as the eviction
         self._is_incomplete = message.get("more_body", False)
         return message
 
     def evict(self) -> None:
-        """Free the memory of a body whose client is slow. A complete body keeps its memory: its request is at work."""
+        """Free the memory if the application waits for this body. A complete body stays: its request is in progress."""
         if self._waiting is not None:
             self._waiting.reschedule(0)
             self.is_evicted = True
             self.release()
 
-    def add(self, count: int, now: float) -> Excess | None:
-        """Count a piece that has arrived; returns the limit that it exceeds, if any."""
+    def add(self, count: int, now: float) -> ExceededLimit | None:
+        """Count a piece that has arrived. Return the limit that the body exceeds, if any."""
         self._received += count
         if self._received > self._max_bytes:
-            return Excess.OF_ONE
+            return ExceededLimit.ONE_BODY
         if self._released or self._received <= UNCOUNTED_BYTES:
             return None
-        wanted = self._received - self._held
-        if not self._budget.take(self, wanted, now):
-            return Excess.OF_ALL
-        self._held += wanted
+        uncounted = self._received - self._held
+        if not self._budget.reserve(self, uncounted, now):
+            return ExceededLimit.ALL_BODIES
+        self._held += uncounted
         return None
 
     def release(self) -> None:
-        self._budget.give_back(self, self._held)
+        """Stop counting this body, now and for pieces that still arrive."""
+        self._budget.release(self, self._held)
         self._held = 0
         self._released = True

@@ -1,8 +1,10 @@
-"""The feed as server-sent events: rendered once for all streams of a process, and sent to each as the same bytes.
+"""Renders feed events as server-sent events, once for all streams of the process.
 
-interest, position ─▶ joined before? ─▶ bytes and the next position
-└ no: events ─▶ rendered before? ─▶ join them
-└ no: read and render each once
+Each event is rendered once. Each batch of events is joined once for all streams with the same interest and position:
+
+    interest, position ─▶ joined before? ─▶ bytes and the next position
+                          └ no: events ─▶ rendered before? ─▶ join them
+                                          └ no: load their objects and render each event
 """
 
 import asyncio
@@ -12,30 +14,31 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import BaseModel
 
-from app.api.rendering import RenderCache
+from app.api.render_cache import RenderCache
+from app.api.responses import json_bytes
 from app.db.feed.entries import FeedEvent
 from app.services.gateway import Services
 from app.services.watching import Interest, Position
 
-# What a client that reads slowly makes the server hold at once, beside its buffer of 64 KiB.
+# Bounds what a stream with a slow client holds in memory, beside the server's write buffer of 64 KiB.
 _BATCH_BYTES: Final = 128 * 1024
-_EVENTS_A_READ: Final = 50
-# Rendering takes about 0.2 ms an event: other requests get their turn after 2 ms.
+_EVENTS_PER_READ: Final = 50
+# Rendering takes about 0.2 ms per event, so other requests run after 2 ms.
 _RENDERED_AT_ONCE: Final = 10
 _RENDERED_BYTES: Final = 32 * 1024 * 1024
 _JOINED_BYTES: Final = 16 * 1024 * 1024
 
 
-class Told(NamedTuple):
-    """A feed event as a client hears of it: the name and the data of its server-sent event."""
+class StreamEvent(NamedTuple):
+    """A server-sent event: the sequence number of its feed entry, its name and its data."""
 
     seq: int
     name: str
     data: BaseModel
 
 
-# What to tell of some events, in their order; of a thing that is gone for good there is nothing to tell.
-Tell: TypeAlias = Callable[[Services, Sequence[FeedEvent]], Awaitable[list[Told]]]
+# Returns the server-sent events of feed entries, in their order. An entry whose object no longer exists has none.
+EventLoader: TypeAlias = Callable[[Services, Sequence[FeedEvent]], Awaitable[list[StreamEvent]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class _Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some events, possibly none, and the position behind them."""
+    """Rendered events, possibly none, and the position after them."""
 
     body: bytes
     upto: Position
@@ -56,35 +59,39 @@ def event_bytes(name: str, position: Position, data: bytes) -> bytes:
 
 
 class Broadcast:
-    """Streams take turns at what has not been prepared yet, so that one of them does it for all."""
+    """The rendered events of this process.
+
+    A lock serializes the streams that need events which are not rendered yet, so that one of them renders for all.
+    """
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._rendered: RenderCache[_Rendered] = RenderCache(_RENDERED_BYTES)
         self._joined: RenderCache[Batch] = RenderCache(_JOINED_BYTES)
-        # Apart, so that streams that read old events from Postgres do not hold up the others.
+        # Separate locks, so that streams which read old events from PostgreSQL do not delay the others.
         self._recent = asyncio.Lock()
         self._old = asyncio.Lock()
 
-    async def after(self, position: Position, interest: Interest, tell: Tell) -> Batch | None:
-        """The next events of an interest; None when the feed cannot go on from there."""
+    async def after(self, position: Position, interest: Interest, load: EventLoader) -> Batch | None:
+        """Return the next events of an interest, or None if the feed no longer has the events after the position."""
         watcher, key = self._services.watcher, (interest, position)
         if position == watcher.position:
             return Batch(b"", position)
-        if (known := self._joined.get(key)) is not None:
-            return known
+        if (joined := self._joined.get(key)) is not None:
+            return joined
         async with self._recent if watcher.remembers(position) else self._old:
-            return self._joined.get(key) or await self._join(position, interest, tell)
+            # Another stream may have joined this batch while this one waited for the lock.
+            return self._joined.get(key) or await self._join(position, interest, load)
 
-    async def _join(self, position: Position, interest: Interest, tell: Tell) -> Batch | None:
+    async def _join(self, position: Position, interest: Interest, load: EventLoader) -> Batch | None:
         found = await self._services.watcher.after(position, interest)
         if found is None:
             return None
         events, upto = found
         body = bytearray()
-        for start in range(0, len(events), _EVENTS_A_READ):
-            some = events[start : start + _EVENTS_A_READ]
-            for event, piece in zip(some, await self._render(some, position.epoch, tell), strict=True):
+        for start in range(0, len(events), _EVENTS_PER_READ):
+            some = events[start : start + _EVENTS_PER_READ]
+            for event, piece in zip(some, await self._render(some, position.epoch, load), strict=True):
                 body += piece
                 if len(body) >= _BATCH_BYTES:
                     return self._keep(
@@ -97,18 +104,17 @@ class Broadcast:
             self._joined.put((interest, position), batch)
         return batch
 
-    async def _render(self, events: Sequence[FeedEvent], epoch: int, tell: Tell) -> list[bytes]:
-        """Each event as bytes, none where there is nothing to tell."""
-        known = {event.seq: self._rendered.get((epoch, event.seq)) for event in events}
-        missing = [event for event in events if known[event.seq] is None]
-        told = {one.seq: one for one in await tell(self._services, missing)} if missing else {}
+    async def _render(self, events: Sequence[FeedEvent], epoch: int, load: EventLoader) -> list[bytes]:
+        """Return the bytes of each event, empty if its object no longer exists."""
+        rendered = {event.seq: self._rendered.get((epoch, event.seq)) for event in events}
+        missing = [event for event in events if rendered[event.seq] is None]
+        loaded = {one.seq: one for one in await load(self._services, missing)} if missing else {}
         for number, event in enumerate(missing, 1):
             piece = b""
-            if (one := told.get(event.seq)) is not None:
-                data = one.data.model_dump_json(by_alias=True).encode()
-                piece = event_bytes(one.name, Position(epoch=epoch, seq=event.seq), data)
-            known[event.seq] = rendered = _Rendered(piece)
-            self._rendered.put((epoch, event.seq), rendered)
+            if (one := loaded.get(event.seq)) is not None:
+                piece = event_bytes(one.name, Position(epoch=epoch, seq=event.seq), json_bytes(one.data))
+            rendered[event.seq] = entry = _Rendered(piece)
+            self._rendered.put((epoch, event.seq), entry)
             if number % _RENDERED_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        return [found.body for found in known.values() if found is not None]
+        return [entry.body for entry in rendered.values() if entry is not None]

@@ -1,14 +1,14 @@
-"""Which requests a web page may cause where no token protects the gateway.
+"""Protects a gateway without tokens against requests that a web page makes through its visitor's browser.
 
-A page of any site can have its visitor's browser send requests to a gateway on the visitor's machine:
+A page of any site can make the browser of its visitor send requests to a gateway on the visitor's machine:
 
-- under a name of its own that resolves to 127.0.0.1 (DNS rebinding): the page then reads the answers, too, and the
-  request names the page's host in Host
-- to the gateway's own address, with methods and content types that need no permission: the browser names the page in
-  Origin, and says cross-site or same-site in Sec-Fetch-Site
+- DNS rebinding: the page resolves a name of its own to 127.0.0.1. It can also read the answers. The request has the
+  page's host in Host.
+- Cross-site request forgery: the page sends requests to the address of the gateway, with methods and content types that
+  need no CORS preflight. The browser sends Origin, and `cross-site` or `same-site` in Sec-Fetch-Site.
 
-Programs that are not browsers send neither Origin nor Sec-Fetch-Site. Where tokens are required, none of this is
-checked: a page does not know the token, and behind a proxy a gateway is reached under any name.
+Programs other than browsers send neither Origin nor Sec-Fetch-Site. A gateway that requires tokens does not need these
+checks, because a page does not know the token. It may also be reached under any name behind a proxy.
 """
 
 from collections.abc import Mapping
@@ -22,11 +22,12 @@ from app.domain.errors import FieldError, shorten
 
 LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_OF_OTHERS: Final = frozenset({"cross-site", "same-site"})
+_OTHER_ORIGINS: Final = frozenset({"cross-site", "same-site"})
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header or URL authority, without the port, in lower case and without a trailing dot."""
+    """Return the name in a Host header or URL authority, in lower case, without port and trailing dot."""
+    # A port forward changes the port that the client sees, so only the name counts.
     name = host.strip().lower()
     if name.startswith("["):
         return name.partition("]")[0] + "]"
@@ -34,7 +35,10 @@ def host_name(host: str) -> str:
 
 
 class BrowserGuard:
-    """Answers 421 to a Host that is not this gateway's, and 403 to a change that a page of another origin asks for."""
+    """Middleware that refuses requests through a browser.
+
+    It answers 421 to a Host that is not a name of this gateway, and 403 to an unsafe method from another origin.
+    """
 
     def __init__(self, app: ASGIApp, hosts: tuple[str, ...], origins: tuple[str, ...]) -> None:
         self._app = app
@@ -50,33 +54,34 @@ class BrowserGuard:
         await problem(status, error.code, error.detail, errors=[error])(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> FieldError | None:
-        # A header that is given more than once counts as wrong: the values are joined.
+        # Values of a repeated header are joined, and the result matches no accepted value.
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             key, text = name.decode("latin-1"), value.decode("latin-1")
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
         if host_name(headers.get("host", "")) not in self._hosts:
             return self._unknown_host(headers.get("host"))
-        if scope["method"] in _SAFE_METHODS or self._is_own(headers):
+        if scope["method"] in _SAFE_METHODS or self._is_same_origin(headers):
             return None
         return FieldError(
             pointer="/header/Origin",
             code="CrossOrigin",
-            detail="a page of another origin may not change anything here",
-            accepted="a request of this origin, of one in JOBGATE_CORS_ORIGINS, or of a program that is not a browser",
+            detail="a web page of another origin may not change anything in this gateway",
+            accepted="the origin of this gateway, an origin of JOBGATE_CORS_ORIGINS, or a client other than a browser",
         )
 
-    def _is_own(self, headers: Mapping[str, str]) -> bool:
+    def _is_same_origin(self, headers: Mapping[str, str]) -> bool:
         origin = headers.get("origin")
         if origin is None:
-            return headers.get("sec-fetch-site") not in _OF_OTHERS
+            # Old browsers send no Sec-Fetch-Site, but they send Origin with every unsafe cross-origin request.
+            return headers.get("sec-fetch-site") not in _OTHER_ORIGINS
         return origin in self._origins or origin.partition("://")[2].lower() == headers["host"].lower()
 
     def _unknown_host(self, host: str | None) -> FieldError:
-        named = "no host is named" if host is None else f'"{shorten(host)}" is not a name of this gateway'
+        detail = "the request has no Host" if host is None else f'"{shorten(host)}" is not a name of this gateway'
         return FieldError(
             pointer="/header/Host",
             code="UnknownHost",
-            detail=named,
-            accepted=f"{', '.join(sorted(self._hosts))}, or what JOBGATE_ALLOWED_HOSTS adds",
+            detail=detail,
+            accepted=f"one of {', '.join(sorted(self._hosts))}; JOBGATE_ALLOWED_HOSTS adds names",
         )

@@ -1,4 +1,4 @@
-"""Conditional requests and long polls: RFC 9110 section 13, and RFC 7240's `Prefer: wait`."""
+"""Conditional requests (RFC 9110, section 13), and the preference `wait` of long polls (RFC 7240)."""
 
 import hashlib
 import re
@@ -6,33 +6,36 @@ from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
 
-from app.api.errors import refuse_parameter
+from app.api.errors import parameter_error
 from app.domain.errors import PreconditionFailed
 
+# Seconds. Proxies commonly close a connection after 60 s without data.
 MAX_WAIT: Final = 60
+# entity-tag of RFC 9110, section 8.8.3.
 _TAG: Final = re.compile(r'\s*(?:(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e\x80-\xff]*)"\s*(?:,|$))')
 _WAIT: Final = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])', re.IGNORECASE)
 
 
 def whole_tag(uid: UUID, version: int) -> str:
-    """Every change of an object, whatever it concerns, makes another version, so the tag is strong."""
+    """Return the strong ETag of an object's whole view: every change of the object increases its version."""
     return f'"{uid.hex}-{version}"'
 
 
 def status_tag(uid: UUID, version: int) -> str:
+    """Return the ETag of an object's status view, which differs from that of its whole view."""
     return f'"{uid.hex}-{version}-s"'
 
 
-def list_tag(items: Iterable[tuple[UUID, int]], request: str) -> str:
-    """The tag of a list: which versions of which objects it shows, and what was asked for."""
-    digest = hashlib.blake2b(request.encode(), digest_size=16)
+def list_tag(items: Iterable[tuple[UUID, int]], query: str) -> str:
+    """Return the ETag of a list; `items` are the uids and versions of its objects, `query` selects them."""
+    digest = hashlib.blake2b(query.encode(), digest_size=16)
     for uid, version in items:
         digest.update(uid.bytes + version.to_bytes(8, "big"))
     return f'"{digest.hexdigest()}"'
 
 
 def unchanged(if_none_match: str | None, tag: str) -> bool:
-    """Whether the caller has this already. If-None-Match compares weakly: W/ makes no difference."""
+    """Return whether If-None-Match contains the tag. The comparison is weak: a prefix W/ makes no difference."""
     if if_none_match is None:
         return False
     if if_none_match.strip() == "*":
@@ -40,35 +43,37 @@ def unchanged(if_none_match: str | None, tag: str) -> bool:
     return any(known.removeprefix("W/") == tag for known in _tags(if_none_match, "If-None-Match"))
 
 
-def check_if_match(if_match: str | None, tag: str, what: str) -> None:
-    """Hold an edit to the version that it was decided on. If-Match compares strongly: a weak tag never matches.
+def check_if_match(if_match: str | None, tag: str, noun: str) -> None:
+    """Check the precondition of an edit. The comparison is strong: a weak tag never matches.
 
     Raises:
-        PreconditionFailed: it has changed since.
+        PreconditionFailed: If-Match does not contain the current tag of the object, which is a `noun`.
     """
     if if_match is None or if_match.strip() == "*":
         return
     if tag in _tags(if_match, "If-Match"):
         return
-    raise PreconditionFailed(f"the {what} has changed since you read it: read it again and decide on that version")
+    raise PreconditionFailed(
+        f"the {noun} has changed since you read it: read it again and send If-Match with its current ETag"
+    )
 
 
 def _tags(header: str, name: str) -> list[str]:
-    found, at = [], 0
+    tags, at = [], 0
     text = header.strip()
     while at < len(text):
         match = _TAG.match(text, at)
         if match is None:
-            raise refuse_parameter(
+            raise parameter_error(
                 "header", name, "InvalidEntityTag", "is not a list of entity tags", '* or "tag", "tag"'
             )
-        found.append(f'{match["weak"] or ""}"{match["tag"]}"')
+        tags.append(f'{match["weak"] or ""}"{match["tag"]}"')
         at = match.end()
-    return found
+    return tags
 
 
 def wait_seconds(prefer: Iterable[str]) -> int:
-    """How long the caller likes to wait for news; 0 when it does not. More than we grant is cut."""
+    """Return the seconds of the preference `wait`, at most MAX_WAIT; 0 if the client has no such preference."""
     for header in prefer:
         if match := _WAIT.search(header):
             return min(int(match[1]), MAX_WAIT)

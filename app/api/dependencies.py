@@ -1,4 +1,4 @@
-"""What a handler gets with every request: the services, the caller, and what the caller may do."""
+"""Dependencies of the route handlers: the services, the authenticated caller, and what the caller may access."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from app.api.broadcast import Broadcast
+from app.api.job_views import JobViewCache
 from app.api.parameters import check_namespace, refuse_unknown_query
-from app.api.polling import Poller
 from app.api.shared_polls import SharedPolls
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import NotFound
@@ -18,17 +18,17 @@ from app.services.gateway import Services
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """One for each app: the services and what the API itself keeps."""
+    """What all requests of one application share: the services, and the caches of rendered answers."""
 
     services: Services
-    poller: Poller
+    job_views: JobViewCache
     broadcast: Broadcast
     polls: SharedPolls
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One a request."""
+    """The authenticated caller of one request."""
 
     request: Request
     api: Api
@@ -40,7 +40,7 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """The actor in history rows."""
+        """The actor that history rows and scale records name."""
         return self.principal.name
 
     @property
@@ -48,37 +48,42 @@ class Caller:
         return self.principal.administers
 
     def require(self, verb: Verb, namespace: str) -> None:
-        """Let pass who may.
+        """Raise an error unless the caller may do `verb` in the namespace.
 
         Raises:
-            InvalidParameter, NotFound, Forbidden.
+            InvalidParameter: the namespace is not an RFC 1123 label.
+            NotFound: the gateway does not serve the namespace, or the caller may not see it.
+            Forbidden: the caller's role does not permit the verb.
         """
         check_namespace(namespace)
         if namespace not in self.services.namespaces:
             raise NotFound("there is no such namespace")
         require(self.principal, verb, namespace)
 
-    def require_seen(self, namespace: str) -> None:
-        """For an object that was asked for by uid: where it is not to be seen, it does not exist."""
+    def require_visible(self, namespace: str) -> None:
+        """Raise NotFound unless the caller may see objects of the namespace.
+
+        Requests by uid use this check after they read the object. The error does not reveal that the object exists.
+        """
         if namespace not in self.visible:
             raise NotFound("there is no such object")
 
     @property
     def visible(self) -> NamespaceSet:
-        """The namespaces that this caller sees here."""
+        """The namespaces that this gateway serves and this caller may see."""
         return self.services.namespaces & NamespaceSet(only=self.principal.namespaces)
 
-    def narrowed(self, asked: Sequence[str] | None) -> NamespaceSet:
-        """Of the visible namespaces those that are asked for.
+    def select_namespaces(self, requested: Sequence[str] | None) -> NamespaceSet:
+        """Return the requested namespaces, or all visible namespaces if none is requested.
 
         Raises:
-            InvalidParameter, NotFound.
+            InvalidParameter, NotFound: as `require`, for any of the requested namespaces.
         """
-        if not asked:
+        if not requested:
             return self.visible
-        for namespace in asked:
+        for namespace in requested:
             self.require(Verb.READ, namespace)
-        return NamespaceSet.of(*asked)
+        return NamespaceSet.of(*requested)
 
 
 def api_of(request: Request) -> Api:
@@ -87,8 +92,10 @@ def api_of(request: Request) -> Api:
 
 
 async def caller(request: Request) -> Caller:
+    """Authenticate the request and refuse unknown query parameters."""
     api = api_of(request)
     principal = await api.services.access.authenticate(request.headers.get("authorization"))
+    # After the authentication, so that an unauthenticated client does not learn the parameters of a route.
     refuse_unknown_query(request)
     return Caller(request, api, principal)
 

@@ -1,6 +1,6 @@
-"""The errors of DI-orchestrator's REST in its envelope: whoever refuses below that path, the client reads one shape.
+"""The envelope of DI-orchestrator's REST API, for its answers and for every error below its path.
 
-problem (routes, limits, handlers) ─▶ Enveloped ─▶ {"success": false, "code": 1, "message": …, "data": null}
+problem (of routes, limits, handlers) ─▶ ErrorEnvelope ─▶ {"success": false, "code": 1, "message": …, "data": null}
 """
 
 from http import HTTPStatus
@@ -13,26 +13,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.bodies import JSON
 from app.api.errors import PROBLEM_TYPE
 
-_SUCCEEDED: Final = 0
-_FAILED: Final = 1
-# Statuses that upstream's clients do not know, and how upstream says the same.
+# The statuses that upstream uses in place of ones that its clients do not know.
 _UPSTREAM: Final = {
     HTTPStatus.UNPROCESSABLE_ENTITY: HTTPStatus.BAD_REQUEST,
     HTTPStatus.METHOD_NOT_ALLOWED: HTTPStatus.NOT_IMPLEMENTED,
 }
 
 
-def succeeded(message: str, data: object = None) -> bytes:
-    """The body of an answer that is no error."""
-    return _envelope(_SUCCEEDED, message, data)
+def envelope(message: str, data: object = None, *, success: bool = True) -> bytes:
+    """Return the body of an answer. Upstream's code is 0 for success and 1 for every error."""
+    return msgspec.json.encode({"success": success, "code": 0 if success else 1, "message": message, "data": data})
 
 
-def _envelope(code: int, message: str, data: object) -> bytes:
-    return msgspec.json.encode({"success": code == _SUCCEEDED, "code": code, "message": message, "data": data})
-
-
-class Enveloped:
-    """Below the path `base`, turns every problem into the envelope; all else passes as it is."""
+class ErrorEnvelope:
+    """Middleware that converts every problem below the path `base` into the envelope."""
 
     def __init__(self, app: ASGIApp, base: str) -> None:
         self._app = app
@@ -45,7 +39,7 @@ class Enveloped:
 
 
 class _Rewriter:
-    """Holds a problem back until it is whole."""
+    """Converts one response if it is a problem. It buffers the problem until it is complete."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -63,7 +57,7 @@ class _Rewriter:
                 await self._send_envelope(self._start)
 
     async def _send_envelope(self, start: Message) -> None:
-        body = _envelope(_FAILED, _sentence(msgspec.json.decode(self._body)), None)
+        body = envelope(_message(msgspec.json.decode(self._body)), success=False)
         headers = MutableHeaders(raw=list(start["headers"]))
         headers["content-type"] = JSON
         headers["content-length"] = str(len(body))
@@ -76,7 +70,7 @@ def _is_problem(start: Message) -> bool:
     return MutableHeaders(raw=list(start["headers"])).get("content-type") == PROBLEM_TYPE
 
 
-def _sentence(problem: dict[str, Any]) -> str:
-    """All that the problem says, in one line."""
+def _message(problem: dict[str, Any]) -> str:
+    """Return the detail of a problem and of all its errors, in one line."""
     details = [f"{error['pointer']}: {error['detail']}" for error in problem.get("errors", ())]
     return "; ".join([problem["detail"], *details])

@@ -1,6 +1,6 @@
-"""Every refusal as RFC 9457 problem details. The table below is the only place where refusals meet HTTP statuses."""
+"""Maps errors to RFC 9457 problem details. `STATUSES` is the only place that assigns HTTP statuses to domain errors."""
 
-# ruff: noqa: N818 - a refusal is named for what it says
+# ruff: noqa: N818 - an error that a client causes is named after its code
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,15 @@ from app.domain import errors
 from app.domain.errors import DomainError, FieldError, Problems, pointer_to
 
 PROBLEM_TYPE: Final = "application/problem+json"
-MOMENT: Final = "RFC 3339, for example 2026-01-31T12:00:00Z"
+TIMESTAMP_FORMAT: Final = "RFC 3339, for example 2026-01-31T12:00:00Z"
+# The URIs identify problem types and cannot be dereferenced.
 _TYPE_PREFIX: Final = "urn:jobgate:problem:"
+# Seconds. One second spreads retries without making an interactive client wait noticeably.
 _RETRY_AFTER: Final = {HTTPStatus.SERVICE_UNAVAILABLE: "1", HTTPStatus.TOO_MANY_REQUESTS: "1"}
 
 
 class InvalidParameter(DomainError):
-    """A query parameter, header or path segment is not acceptable."""
+    """A query parameter, header or path segment is not valid."""
 
     default_code = "InvalidParameter"
 
@@ -48,9 +50,9 @@ STATUSES: Final[Mapping[type[DomainError], HTTPStatus]] = {
     InvalidParameter: HTTPStatus.BAD_REQUEST,
 }
 
-# Of the kinds of error that pydantic finds in parameters, and what we call them.
+# Codes for the types of pydantic's errors; all other types are InvalidParameter.
 _PARAMETER_CODES: Final = {"missing": "Required", "extra_forbidden": "UnknownParameter"}
-# What each kind would take instead; the fields are those of the error's context.
+# What is accepted, by type of pydantic's error; the fields in braces are those of the error's context.
 _ACCEPTED: Final = {
     "missing": "a value",
     "literal_error": "{expected}",
@@ -66,19 +68,20 @@ _ACCEPTED: Final = {
     "bool_parsing": "true or false",
     "uuid_parsing": "a UUID",
 }
+# Codes of errors that FastAPI raises itself; the code of any other status is made from its phrase.
 _HTTP_CODES: Final = {404: "RouteNotFound", 405: "MethodNotAllowed"}
 
 log = logging.getLogger(__name__)
 
 
-def refuse_parameter(place: str, name: str, code: str, detail: str, accepted: str | None = None) -> InvalidParameter:
-    """The error for one parameter; `place` is query, header or path."""
+def parameter_error(place: str, name: str, code: str, detail: str, accepted: str | None = None) -> InvalidParameter:
+    """Return the error for one parameter; `place` is query, header or path."""
     error = FieldError(pointer=pointer_to("", place, name), code=code, detail=detail, accepted=accepted)
-    return InvalidParameter(f"the {place} parameter {name} is not acceptable", code=code, errors=[error])
+    return InvalidParameter(f"the {place} parameter {name} is not valid", code=code, errors=[error])
 
 
 def status_of(kind: type[DomainError]) -> HTTPStatus:
-    """The status of a refusal, or of the nearest one that it is a case of."""
+    """Return the status of an error class, or of its nearest base class in the table."""
     for ancestor in kind.__mro__:
         if ancestor in STATUSES:
             return STATUSES[ancestor]
@@ -93,7 +96,7 @@ def problem(
     errors: Sequence[FieldError] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A problem as the response to send."""
+    """Return the response with this problem. It has all headers that its status requires."""
     status = HTTPStatus(status)
     body: dict[str, Any] = {
         "type": _TYPE_PREFIX + code,
@@ -104,6 +107,7 @@ def problem(
     }
     if errors:
         body["errors"] = [_field_error(error) for error in errors]
+    # Without this header, a cache may store a 404 and repeat it after the object was created.
     sent = {"Cache-Control": "no-store"} | dict(headers or {})
     if status in _RETRY_AFTER:
         sent.setdefault("Retry-After", _RETRY_AFTER[status])
@@ -117,13 +121,13 @@ def problem_of(error: DomainError) -> Response:
 
 
 def internal_problem() -> Response:
-    """Says nothing of what happened: that is in our log, under the request's id."""
-    detail = "something went wrong on our side; the log has it under this X-Request-Id"
+    """Return the problem for an unexpected exception. It does not contain the exception, which only the log shows."""
+    detail = "internal error: the gateway's log describes it under the X-Request-Id of this answer"
     return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", detail)
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error of this app as a problem."""
+    """Register the handlers that answer every error of the application with a problem."""
     app.add_exception_handler(DomainError, _on_domain_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
@@ -145,7 +149,7 @@ async def _on_domain_error(request: Request, error: Exception) -> Response:
 async def _on_http_exception(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
-    detail = {404: "there is no such route", 405: "this route does not take this method"}.get(
+    detail = {404: "there is no such route", 405: "this route does not support this method"}.get(
         error.status_code, status.description or status.phrase
     )
     code = _HTTP_CODES.get(error.status_code, "".join(word.capitalize() for word in status.phrase.split()))
@@ -155,16 +159,16 @@ async def _on_http_exception(_: Request, error: Exception) -> Response:
 def _accepted(item: Mapping[str, Any]) -> str | None:
     kind = item["type"]
     if kind.startswith(("datetime_", "timezone_")):
-        return MOMENT
+        return TIMESTAMP_FORMAT
     return _ACCEPTED[kind].format(**item.get("ctx", {})) if kind in _ACCEPTED else None
 
 
 async def _on_validation_error(_: Request, error: Exception) -> Response:
-    """Pydantic's findings about parameters in our words; what was sent is never repeated."""
+    """Answer pydantic's errors about parameters. The problem never repeats the values that the client sent."""
     assert isinstance(error, RequestValidationError)
     found = Problems()
     for item in error.errors():
         code = _PARAMETER_CODES.get(item["type"], "InvalidParameter")
         found.add(pointer_to("", *item["loc"]), code, item["msg"], _accepted(item))
-    detail = "the request's parameters are not acceptable"
+    detail = "a parameter of the request is not valid"
     return problem(HTTPStatus.BAD_REQUEST, "InvalidParameter", detail, errors=found.errors)

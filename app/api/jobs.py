@@ -1,7 +1,7 @@
-"""The resource `jobs`: all kinds whose manifests become pods."""
+"""The resource `jobs`: the jobs of all kinds whose manifests become pods."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from app.api.dependencies import Api
+from app.api.job_views import Rendered, Representation
 from app.api.openapi_examples import MANIFEST
-from app.api.polling import Rendered, Shown
 from app.api.rendering import dry_run_bytes, job_bytes, status_view
 from app.api.resources import Examples, Models, Resource
 from app.api.views import (
@@ -31,17 +31,18 @@ from app.services.manifests import Sampler
 from app.services.reading import Address, JobReader
 from app.services.submitting_jobs import JobSubmitter, PreparedJob
 
-_LOADED_REPLICAS: Final = 2000  # a page of a hundred jobs may have a million
+# Replicas that are loaded at once. A page of a hundred jobs may have a million.
+_LOADED_REPLICAS: Final = 2000
 
 
 class JobsResource(Resource):
-    """Jobs of every kind. Their views are rendered once a version, and kept."""
+    """Jobs of every kind. Their views are rendered once for each version and cached."""
 
     name = JOBS
-    word = "job"
-    what = "job"
+    operation_noun = "job"
+    noun = "job"
     event = "job"
-    about = "Submit, list, read and edit jobs."
+    description = "Submit, list, read and edit jobs."
     phases = JobPhase
     batch_operation = "submit_batch"
     models = Models(
@@ -68,35 +69,31 @@ class JobsResource(Resource):
         return services.control
 
     @override
-    def new_bytes(self, services: Services, row: JobRow) -> bytes:
+    def created_bytes(self, services: Services, row: JobRow) -> bytes:
         return job_bytes(services.planner, row)
 
     @override
-    async def read(self, api: Api, address: Address, shown: Shown) -> Rendered:
-        return await api.poller.read(address, shown)
+    async def read(self, api: Api, address: Address, representation: Representation) -> Rendered:
+        return await api.job_views.read(address, representation)
 
     @override
     async def render(self, api: Api, row: JobRow) -> Rendered:
-        return await api.poller.of_job(row)
+        return await api.job_views.whole_of(row)
 
     @override
-    async def items(self, api: Api, rows: Sequence[JobRow], max_bytes: int) -> list[bytes]:
-        """The replicas of few jobs are loaded at once."""
-        poller = api.poller
-        items: list[bytes] = []
-        size = 0
+    async def whole_views(self, api: Api, rows: Sequence[JobRow]) -> AsyncGenerator[bytes, None]:
+        """Render the whole views of the jobs, and load the replicas of a bounded number of jobs at once."""
+        views = api.job_views
         for portion in _portions(rows):
-            related = await api.services.reading.related_rows([row for row in portion if poller.kept(row) is None])
+            related = await api.services.reading.related_rows([row for row in portion if views.cached(row) is None])
             for row in portion:
-                item = poller.kept(row)
-                if item is None:
-                    item = await poller.of_row(row, related[row.uid])
-                    await asyncio.sleep(0)  # a page of 500 jobs takes longer to render than others should wait
-                size += len(item.body)
-                if items and size > max_bytes:
-                    return items
-                items.append(item.body)
-        return items
+                rendered = views.cached(row)
+                if rendered is None:
+                    # The cache may have dropped a view that it had when `related` was loaded.
+                    known = related.get(row.uid)
+                    rendered = await (views.whole_of(row) if known is None else views.whole(row, known))
+                    await asyncio.sleep(0)  # rendering a page of 500 jobs would delay other requests
+                yield rendered.body
 
     @override
     async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, BaseModel]:
@@ -109,7 +106,7 @@ class JobsResource(Resource):
 
 
 def _portions(rows: Sequence[JobRow]) -> Iterator[Sequence[JobRow]]:
-    """The jobs in groups that have few replicas together, or of one job."""
+    """Split the jobs into groups that have at most _LOADED_REPLICAS replicas together, or a single job."""
     group: list[JobRow] = []
     replicas = 0
     for row in rows:

@@ -1,7 +1,7 @@
-"""Answers of long-running requests. They end early if `app.services.long_requests` ends the request, or if the client
-disconnects or stops reading.
+"""Responses to long-running requests. They end early if `app.services.long_requests` ends the request, or if the client
+disconnects or does not read.
 
-    track ─▶ open ─▶ start ─▶ piece ─▶ piece ─▶ … ─▶ the end, or last words that say why it came early
+    track ─▶ open ─▶ start ─▶ piece ─▶ piece ─▶ … ─▶ the end, or a final piece with the reason of an early end
 """
 
 import asyncio
@@ -20,16 +20,18 @@ from app.cancellation import TaskGroup
 from app.domain.errors import DomainError
 from app.services.long_requests import EndReason, LongRequest, LongRequestKind, refusal
 
-# A piece that the client has not made room for by then will not be read; the server buffers 64 KiB at most.
+# Seconds for a client to make room for a piece. The server buffers at most 64 KiB, so a client that reads is faster.
 WRITE_SECONDS: Final = 30.0
-_LAST_WORDS_SECONDS: Final = 1.0
+_FINAL_PIECE_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def attended(caller: Caller, kind: LongRequestKind, seconds: float | None = None) -> AsyncIterator[LongRequest]:
-    """Hold a request while it lasts; it also ends when its client disconnects.
+async def tracked_while_connected(
+    caller: Caller, kind: LongRequestKind, seconds: float | None = None
+) -> AsyncIterator[LongRequest]:
+    """Track a long-running request for at most `seconds`. It also ends when its client disconnects.
 
     Raises:
         TooManyRequests: a limit is reached; nothing was started.
@@ -55,15 +57,15 @@ async def _end_on_disconnect(request: Request, tracked: LongRequest) -> None:
 
 
 class LongResponse(Response, ABC):
-    """An answer in pieces that may take as long as its client likes.
+    """The response to a long-running request. It is sent in pieces, for as long as its client wants.
 
-    `is_cut_short` leaves an answer that ends early without its last chunk, which clients report as an error.
+    If `is_cut_short`, a response that ends early has no last chunk, which clients report as an error.
     """
 
     is_cut_short: ClassVar[bool] = False
 
     def __init__(self, caller: Caller, kind: LongRequestKind, seconds: float | None = None) -> None:
-        # As Starlette's StreamingResponse: `super().__init__` would promise an empty body.
+        # Like Starlette's StreamingResponse: `super().__init__` would send the content-length of an empty body.
         self.status_code = 200
         self.background = None
         self.init_headers()
@@ -75,22 +77,23 @@ class LongResponse(Response, ABC):
 
     @abstractmethod
     async def open(self) -> AsyncGenerator[bytes, None]:
-        """Prepare the answer and its headers; what it raises is answered instead."""
+        """Set the headers and return the pieces. An error raised here is answered in place of the response."""
 
     @abstractmethod
-    def last_words(self, ending: EndReason | None, error: DomainError) -> bytes:
-        """What a client is told when the answer ends early: for `ending`, or because of a failure."""
+    def final_piece(self, ending: EndReason | None, error: DomainError) -> bytes:
+        """Return the last piece of a response that ends early: because of `ending`, or else because of a failure."""
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         failure: DomainError | None = None
-        async with attended(self._caller, self._kind, self._seconds) as tracked:
+        async with tracked_while_connected(self._caller, self._kind, self._seconds) as tracked:
             try:
                 await self._send_all(send)
             except DomainError as error:
                 if not self._started:
                     raise
                 failure = error
+        # A final piece would not be read. The server closes the connection of an unfinished response.
         if self._blocked or tracked.end_reason is EndReason.DISCONNECTED:
             return
         if tracked.end_reason not in (None, EndReason.TIMEOUT):
@@ -104,24 +107,24 @@ class LongResponse(Response, ABC):
             async for piece in pieces:
                 await self._write(send, piece, WRITE_SECONDS)
                 if self._blocked:
-                    log.info("a client of %s does not read: it is dropped", self._caller.request.url.path)
+                    log.info("disconnected a client of %s that does not read", self._caller.request.url.path)
                     return
 
     async def _finish(self, send: Send, ending: EndReason | None, failure: DomainError | None) -> None:
         if failure is None:
-            await self._write(send, b"", _LAST_WORDS_SECONDS, more=False)
+            await self._write(send, b"", _FINAL_PIECE_SECONDS, more=False)
             return
         if not self._started:
             raise failure
-        await self._write(send, self.last_words(ending, failure), _LAST_WORDS_SECONDS, more=self.is_cut_short)
+        await self._write(send, self.final_piece(ending, failure), _FINAL_PIECE_SECONDS, more=self.is_cut_short)
 
     async def _write(self, send: Send, piece: bytes, seconds: float, *, more: bool = True) -> None:
-        """Send a piece, or find that the client does not read."""
-        patience = asyncio.timeout(seconds)
+        """Send a piece. If the client does not make room for it in time, mark the response as blocked."""
+        timeout = asyncio.timeout(seconds)
         try:
-            async with patience:
+            async with timeout:
                 await send({"type": "http.response.body", "body": piece, "more_body": more})
         except TimeoutError:
-            if not patience.expired():
-                raise
+            if not timeout.expired():
+                raise  # the server raised it, not this timeout
             self._blocked = True

@@ -1,4 +1,4 @@
-"""What wraps every request, as plain ASGI: a request id, a limit on bodies, an answer when all else failed."""
+"""ASGI middleware around every request: request ids, the answer to unexpected exceptions, and limits on bodies."""
 
 import asyncio
 import logging
@@ -10,19 +10,21 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.body_budget import BodyBudget, Excess, Receipt
+from app.api.body_budget import BodyBudget, ExceededLimit, IncomingBody
 from app.api.errors import internal_problem, problem
 from app.http_server.metrics import REFUSALS
 
 REQUEST_ID: Final = b"x-request-id"
-_DRAINED_LIMITS: Final = 16
+# A refused body is read and discarded up to this multiple of its limit.
+_DISCARDED_LIMITS: Final = 16
+# Request ids appear in logs, so ids with other characters are replaced.
 _SAFE_ID: Final = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 
 log = logging.getLogger(__name__)
 
 
 class RequestIds:
-    """Echoes X-Request-Id, or makes one, and answers with a problem what no handler has answered."""
+    """Middleware that echoes or generates X-Request-Id, and answers an unexpected exception with a problem."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -48,11 +50,11 @@ class RequestIds:
         try:
             await self._app(scope, receive, send_with_id)
         except ClientDisconnect:
-            log.debug("request %s ended: its client went away", request_id.decode())
+            log.debug("request %s ended: its client disconnected", request_id.decode())
         except Exception:
             log.exception("request %s failed: %s %s", request_id.decode(), scope["method"], scope["path"])
             if started:
-                raise
+                raise  # the server then closes the connection, so that the client sees an incomplete answer
             await internal_problem()(scope, receive, send_with_id)
 
 
@@ -63,17 +65,17 @@ def _given_id(scope: Scope) -> bytes | None:
     return None
 
 
-def _asks_first(scope: Scope) -> bool:
-    """Whether the client sends its body only once it is told to (Expect: 100-continue)."""
+def _expects_continue(scope: Scope) -> bool:
+    """Return whether the client sends its body only after 100 Continue."""
     return any(name == b"expect" for name, _ in scope["headers"])
 
 
 class _Refused(Exception):  # noqa: N818 - a signal between two functions of this module
-    """The body has passed a limit while it was being read. `is_read` says that nothing of it is left to read."""
+    """A body exceeds a limit while the application reads it. `is_read` says that nothing of it is left to read."""
 
-    def __init__(self, excess: Excess, *, is_read: bool) -> None:
-        super().__init__(excess)
-        self.excess = excess
+    def __init__(self, exceeded: ExceededLimit, *, is_read: bool) -> None:
+        super().__init__(exceeded)
+        self.exceeded = exceeded
         self.is_read = is_read
 
 
@@ -86,10 +88,11 @@ def _first(group: BaseExceptionGroup[_Refused]) -> _Refused:
 
 
 class BodyLimit:
-    """Bounds the body of each request, and all bodies that the process holds at once.
+    """Middleware that bounds the body of each request, and all bodies that the process holds at once.
 
-    A body that is too large is answered 413, before it is read if its length is declared. A body for which there is no
-    memory now is answered 503. The memory is free again when the answer begins: a stream does not hold it.
+    A body that is too large is answered with 413; if its length is declared, before it is read. A body for which there
+    is no memory at present is answered with 503. The memory of a body is free again when the answer begins, so that a
+    stream does not hold it.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int, max_bytes_at_once: int) -> None:
@@ -102,40 +105,41 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         if self._declared(scope) > self._max_bytes:
-            await self._refuse(_Refused(Excess.OF_ONE, is_read=False), scope, receive, send)
+            await self._refuse(_Refused(ExceededLimit.ONE_BODY, is_read=False), scope, receive, send)
             return
         now = asyncio.get_running_loop().time
-        receipt = Receipt(self._max_bytes, self._budget, now())
+        body = IncomingBody(self._max_bytes, self._budget, now())
         started = False
 
         async def counted() -> Message:
             try:
-                message = await receipt.next(receive)
+                message = await body.next(receive)
             except TimeoutError:
-                if not receipt.is_evicted:
+                if not body.is_evicted:
                     raise
-                raise _Refused(Excess.OF_ALL, is_read=False) from None
-            excess = receipt.add(len(message.get("body", b"")), now())
-            if excess is not None:
-                raise _Refused(excess, is_read=not message.get("more_body", False))
+                raise _Refused(ExceededLimit.ALL_BODIES, is_read=False) from None
+            exceeded = body.add(len(message.get("body", b"")), now())
+            if exceeded is not None:
+                raise _Refused(exceeded, is_read=not message.get("more_body", False))
             return message
 
-        async def watched(message: Message) -> None:
+        async def releasing(message: Message) -> None:
             nonlocal started
             started = True
-            receipt.release()
+            body.release()
             await send(message)
 
         refused: _Refused | None = None
         try:
-            await self._app(scope, counted, watched)
-        except* _Refused as group:  # a request that reads its body in a task raises a group
+            await self._app(scope, counted, releasing)
+        except* _Refused as group:  # a handler that reads its body in a task raises a group
             refused = _first(group)
         finally:
-            receipt.release()
+            body.release()
         if refused is not None and not started:
-            is_slow = receipt.is_evicted
-            await self._refuse(refused, scope, receive, send, drains=not is_slow)
+            # A slow client would delay its error until it has sent the rest of the body.
+            is_slow = body.is_evicted
+            await self._refuse(refused, scope, receive, send, discards=not is_slow)
 
     def _declared(self, scope: Scope) -> int:
         for name, value in scope["headers"]:
@@ -144,22 +148,28 @@ class BodyLimit:
         return 0
 
     async def _refuse(
-        self, refused: _Refused, scope: Scope, receive: Receive, send: Send, *, drains: bool = True
+        self, refused: _Refused, scope: Scope, receive: Receive, send: Send, *, discards: bool = True
     ) -> None:
-        is_read = refused.is_read or (drains and not _asks_first(scope) and await self._drained(receive))
+        is_read = refused.is_read or (discards and not _expects_continue(scope) and await self._discard(receive))
         headers = {} if is_read else {"Connection": "close"}
-        if refused.excess is Excess.OF_ONE:
-            detail = f"the body is larger than {self._max_bytes} bytes"
+        if refused.exceeded is ExceededLimit.ONE_BODY:
+            detail = f"the body is larger than {self._max_bytes} bytes, the limit for one request"
             response = problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "TooLarge", detail, headers=headers)
         else:
             REFUSALS.labels("bodies").inc()
-            detail = f"the bodies under way have more than {self._budget.max_bytes} bytes together: repeat it later"
+            detail = (
+                f"the request bodies in progress have more than {self._budget.max_bytes} bytes together: "
+                "repeat the request after Retry-After seconds"
+            )
             response = problem(HTTPStatus.SERVICE_UNAVAILABLE, "TooManyBodies", detail, headers=headers)
         await response(scope, receive, send)
 
-    async def _drained(self, receive: Receive) -> bool:
-        """Throw the rest away, within reason: a client that is cut off while it sends never reads its answer."""
-        left = self._max_bytes * _DRAINED_LIMITS
+    async def _discard(self, receive: Receive) -> bool:
+        """Read the rest of the body and discard it. Return False if it is too long to be read.
+
+        Many clients read the answer only after they have sent the whole request.
+        """
+        left = self._max_bytes * _DISCARDED_LIMITS
         while left > 0:
             message = await receive()
             left -= len(message.get("body", b""))

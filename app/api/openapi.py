@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI derives from the routes, made true and fit for generators."""
+"""Completes the OpenAPI document that FastAPI derives from the routes: request bodies, answers, schema names."""
 
 import json
 from collections.abc import Sequence
@@ -21,112 +21,121 @@ from app.api.views import ProblemView
 
 
 def tags(resources: Sequence[Resource]) -> list[dict[str, str]]:
-    """The groups of operations, in the order in which documentation shows them."""
+    """Return the groups of operations, in the order in which documentation shows them."""
     return [
-        *({"name": resource.name, "description": resource.about} for resource in resources),
+        *({"name": resource.name, "description": resource.description} for resource in resources),
         {"name": "actions", "description": "Scale, pause, resume, cancel and retry jobs."},
-        {"name": "logs", "description": "What containers wrote."},
-        {"name": "watch", "description": "Server-sent events."},
-        {"name": "autoscaler", "description": "What it decided, and what it would do."},
-        {"name": "system", "description": "Kinds, health and metrics."},
+        {"name": "logs", "description": "Read and follow the logs of containers."},
+        {"name": "watch", "description": "Streams of changes as server-sent events."},
+        {
+            "name": "autoscaler",
+            "description": "Read the decisions of the autoscaler, and run it without changing anything.",
+        },
+        {"name": "system", "description": "Accepted kinds, health and metrics."},
         {
             "name": di_server.TAG,
-            "description": "The in-cluster API of DIJobs, for their own pods: DI-orchestrator's paths and its "
-            "envelope. Each job takes the token that its pods find as DI_SERVER_TOKEN, and no other.",
+            "description": "The in-cluster API for the pods of DIJobs, with the paths and envelope of DI-orchestrator. "
+            "A job accepts only the token in the environment variable DI_SERVER_TOKEN of its pods.",
         },
     ]
 
 
 _METHODS: Final = ("get", "put", "post", "patch", "delete")
-_OPEN: Final = frozenset({"/livez", "/readyz", "/metrics"})
+_WITHOUT_TOKEN: Final = frozenset({"/livez", "/readyz", "/metrics"})
 _DESCRIPTIONS: Final = {
-    "400": "The request cannot be read, or a parameter is not acceptable.",
-    "401": "No token, or an unknown one.",
-    "403": "The token's role, or the pod policy, does not allow it.",
-    "404": "There is no such thing, or none that the token may see.",
-    "409": "A name is in use, or the phase does not allow it.",
-    "412": "It has changed since it was read.",
-    "413": "The body is too large.",
-    "415": "The body's format is not read here.",
-    "422": "The manifest is not valid; all errors are listed.",
-    "429": "Too many streams, long polls and logs are open here; come again after Retry-After.",
-    "503": "The database, or the cluster where it is needed, does not answer; repeat it.",
+    "400": "The body cannot be decoded, or a parameter is not valid.",
+    "401": "The request has no token, or the token is not valid.",
+    "403": "The role of the token, or the pod policy, does not permit the request.",
+    "404": "The object or namespace does not exist, or the token may not see it.",
+    "409": "A name is in use, or the phase of the object does not permit the request.",
+    "412": "The object has changed: If-Match does not contain its current ETag.",
+    "413": "The body exceeds the size limit.",
+    "415": "The Content-Type or Content-Encoding of the body is not supported.",
+    "422": "The manifest or another body is not valid. `errors` lists all errors.",
+    "429": "The process or the token has too many open streams, long polls and logs. Retry after Retry-After seconds.",
+    "503": "The database, or the cluster that the request needs, does not answer. Retry after Retry-After seconds.",
     "default": "Any other error.",
 }
 _ALWAYS: Final = ("400", "401", "404", "503", "default")
-_WITH_CHANGE: Final = ("403", "409", "412", "413", "415", "422")
+_FOR_CHANGES: Final = ("403", "409", "412", "413", "415", "422")
 
 
 def _text_header(description: str) -> dict[str, Any]:
     return {"description": description, "schema": {"type": "string"}}
 
 
-_ETAG: Final = _text_header("Changes with everything that the answer shows.")
+_ETAG: Final = _text_header("Changes whenever the representation changes. Send it in If-None-Match or If-Match.")
 _POLLED_HEADERS: Final = {
     "ETag": _ETAG,
-    "Jobgate-Observed-At": _text_header("When the controller last had contact with the cluster."),
-    "Jobgate-Stale": _text_header("true when that is too long ago, or the controller says that it is out of touch."),
+    "Jobgate-Observed-At": _text_header("When the controller last heard from the cluster."),
+    "Jobgate-Stale": _text_header(
+        "`true` if that is too long ago, or if the controller reports lost contact; else `false`."
+    ),
 }
 _SIZE: Final = {"type": "integer", "minimum": 0}
 _SCALE: Final = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "replicas": _SIZE | {"description": "The size of the one task that can be scaled, or of `task`."},
-        "task": {"type": "string", "description": "Whose size it is; needed where more than one can be scaled."},
+        "replicas": _SIZE | {"description": "The number of replicas of `task`, or of the only scalable task."},
+        "task": {
+            "type": "string",
+            "description": "The task that gets `replicas`. Required if the job has several scalable tasks.",
+        },
         "tasks": {
             "type": "object",
             "additionalProperties": _SIZE,
-            "description": "Instead of replicas: sizes by task; what is left out keeps its size.",
+            "description": "Numbers of replicas by task, instead of `replicas`. Other tasks keep their size.",
         },
-        "reason": {"type": "string", "description": "For the job's history and its scale records."},
+        "reason": {"type": "string", "description": "A reason for the job's history and scale records."},
     },
 }
 
 
-class Documented(FastAPI):
-    """An app whose document is the one below."""
+class DocumentedApp(FastAPI):
+    """A FastAPI application with the completed OpenAPI document."""
 
     def __init__(self, resources: Sequence[Resource], **given: Any) -> None:
         super().__init__(**given)
         self._resources = resources
-        self._bytes: bytes | None = None
+        self._bytes: bytes | None = None  # encoded at the first request
 
     @override
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            self.openapi_schema = _finished(super().openapi(), self._resources)
+            self.openapi_schema = _completed(super().openapi(), self._resources)
         return self.openapi_schema
 
     def document_bytes(self) -> bytes:
-        """The document as it is served; the first call takes about a second."""
+        """Return the document as the gateway serves it. The first call takes about a second of CPU time."""
         if self._bytes is None:
             self._bytes = msgspec.json.encode(self.openapi())
         return self._bytes
 
 
-def document(app: FastAPI) -> dict[str, Any]:
-    return app.openapi()
-
-
 def text(app: FastAPI) -> str:
-    """The document as it is committed in openapi/openapi.json."""
-    return json.dumps(document(app), indent=2, ensure_ascii=False) + "\n"
+    """Return the document as it is committed in openapi/openapi.json."""
+    return json.dumps(app.openapi(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _finished(found: dict[str, Any], resources: Sequence[Resource]) -> dict[str, Any]:
+def _completed(found: dict[str, Any], resources: Sequence[Resource]) -> dict[str, Any]:
     found["info"]["description"] = (
-        "Submit distributed jobs in the formats of five systems, and follow them to their end."
+        "Submit distributed training jobs in the formats of five systems to a Kubernetes cluster, and observe them."
     )
     found["info"]["license"] = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
     found["servers"] = [{"url": "/", "description": "The gateway that serves this document."}]
     found["security"] = [{"bearer": []}]
     components = found.setdefault("components", {})
     components["securitySchemes"] = {
-        "bearer": {"type": "http", "scheme": "bearer", "description": "A token made by `jobgate token create`."},
-        "jobToken": {"type": "http", "scheme": "bearer", "description": "A job's own token, of its pods' environment."},
+        "bearer": {"type": "http", "scheme": "bearer", "description": "A token of `jobgate token create`."},
+        "jobToken": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "The token of one job, from the environment of its pods.",
+        },
     }
     schemas = components.setdefault("schemas", {})
+    # FastAPI documents 422 for invalid parameters; this API answers 400 with a problem.
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     schemas.update(_schemas(ProblemView, *(resource.models.watch for resource in resources)))
@@ -135,7 +144,7 @@ def _finished(found: dict[str, Any], resources: Sequence[Resource]) -> dict[str,
     for path, item in found["paths"].items():
         for method in _METHODS:
             if method in item:
-                _finish_operation(path, method, item[method], bodies)
+                _complete_operation(path, method, item[method], bodies)
     _name_schemas(found)
     return found
 
@@ -148,8 +157,8 @@ def _schemas(*models: type[BaseModel]) -> dict[str, Any]:
     return defined
 
 
-def _finish_operation(path: str, method: str, operation: dict[str, Any], bodies: Bodies) -> None:
-    if path in _OPEN:
+def _complete_operation(path: str, method: str, operation: dict[str, Any], bodies: Bodies) -> None:
+    if path in _WITHOUT_TOKEN:
         operation["security"] = []
         operation["responses"].pop("422", None)
         operation["responses"]["400"] = _problem_response("400")
@@ -163,20 +172,27 @@ def _finish_operation(path: str, method: str, operation: dict[str, Any], bodies:
         operation["requestBody"] = _action_body(path)
     responses = operation["responses"]
     responses.pop("422", None)
-    codes = _ALWAYS if method == "get" else (*_ALWAYS, *_WITH_CHANGE)
-    lasting = ("403", "429") if _lasts(operation) else ()
-    for code in (*codes, *lasting):
+    codes = _ALWAYS if method == "get" else (*_ALWAYS, *_FOR_CHANGES)
+    further = ("403", "429") if _is_long_running(operation) else ()
+    for code in (*codes, *further):
         responses[code] = _problem_response(code)
     if method == "get" and any(name["name"] == "If-None-Match" for name in operation.get("parameters", ())):
         responses["200"]["headers"] = _POLLED_HEADERS
-        responses["304"] = {"description": "It is still what the ETag says.", "headers": _POLLED_HEADERS}
+        responses["304"] = {
+            "description": "The object or list still has the ETag of If-None-Match.",
+            "headers": _POLLED_HEADERS,
+        }
     if "201" in responses:
-        responses["201"]["headers"] = {"Location": _text_header("Where it is."), "ETag": _ETAG}
-        responses["200"]["headers"] = {"Idempotency-Replayed": _text_header("true for a repeated request.")}
+        responses["201"]["headers"] = {"Location": _text_header("Path of the new object."), "ETag": _ETAG}
+        responses["200"]["headers"] = {
+            "Idempotency-Replayed": _text_header(
+                "`true` if this repeats the answer to an earlier request with the same key."
+            )
+        }
 
 
-def _lasts(operation: dict[str, Any]) -> bool:
-    """Whether this is a stream, a log or a request that can be a long poll."""
+def _is_long_running(operation: dict[str, Any]) -> bool:
+    """Return whether the operation is a stream, a log or a possible long poll."""
     parameters = {parameter["name"].lower() for parameter in operation.get("parameters", ())}
     streams = "text/event-stream" in operation["responses"]["200"].get("content", {})
     return streams or bool(parameters & {"prefer", "follow"})
@@ -193,19 +209,23 @@ def _action_body(path: str) -> dict[str, Any]:
     if path.endswith("/scale"):
         return {"required": True, "content": {JSON: {"schema": _SCALE, "examples": SCALES}}}
     retry = path.endswith("/retry")
-    name, about = ("name", "The new job's name.") if retry else ("reason", "For the job's history.")
-    properties = {name: {"type": "string", "description": about}}
+    name, description = (
+        ("name", "Name of the new job. By default the old name with a random suffix.")
+        if retry
+        else ("reason", "A reason for the job's history.")
+    )
+    properties = {name: {"type": "string", "description": description}}
     schema = {"type": "object", "additionalProperties": False, "properties": properties}
     return {"required": False, "content": {JSON: {"schema": schema}}}
 
 
 def _name_schemas(found: dict[str, Any]) -> None:
-    """Clients get `Job` and `Problem`: the suffix tells our layers apart and means nothing to them."""
+    """Rename the schemas `JobView` to `Job` and so on, because the suffix has a meaning only inside this code base."""
     schemas = found["components"]["schemas"]
     names = {name: name.removesuffix("View") for name in schemas}
     found["components"]["schemas"] = {names[name]: schema for name, schema in sorted(schemas.items())}
     for name, schema in found["components"]["schemas"].items():
-        schema["title"] = name
+        schema["title"] = name  # some generators name types by title
     _rename(found, {f"#/components/schemas/{old}": f"#/components/schemas/{new}" for old, new in names.items()})
 
 

@@ -1,4 +1,4 @@
-"""Examples in the OpenAPI document: what a newcomer pastes first, and what a refusal looks like."""
+"""Examples in the OpenAPI document: a small job, scale requests and a problem."""
 
 from typing import Any, Final
 
@@ -25,8 +25,8 @@ MANIFEST: Final[dict[str, Any]] = {
 }
 
 SCALES: Final[dict[str, Any]] = {
-    "one": {"summary": "One task can be scaled", "value": {"replicas": 4, "reason": "the queue is long"}},
-    "several": {"summary": "Several can", "value": {"tasks": {"collector": 3, "learner": 1}}},
+    "one": {"summary": "A job with one scalable task", "value": {"replicas": 4, "reason": "the queue is long"}},
+    "several": {"summary": "A job with several scalable tasks", "value": {"tasks": {"collector": 3, "learner": 1}}},
 }
 
 PROBLEM: Final[dict[str, Any]] = {

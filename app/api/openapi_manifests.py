@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of request bodies with manifests: the schema of each resource, and what to send."""
+"""The request bodies with manifests in the OpenAPI document, and the schemas that they refer to."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -16,7 +16,7 @@ _TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 def schemas(resources: Sequence[Resource]) -> dict[str, Any]:
-    """The components that request bodies refer to."""
+    """Return the component schemas that request bodies refer to, by name."""
     found: dict[str, Any] = {_manifest(JOBS): _job_manifest()}
     for kind in PODLESS_KINDS.values():
         schema = kind.json_schema()
@@ -28,14 +28,14 @@ def schemas(resources: Sequence[Resource]) -> dict[str, Any]:
 
 
 def request_bodies(resources: Sequence[Resource]) -> Bodies:
-    """What the operations on these resources take."""
+    """Return the request bodies of the operations on these resources."""
     bodies: dict[tuple[str, str], dict[str, Any]] = {}
     for resource in resources:
         submission = _body(resource, _submission(resource.name))
-        bodies[resource.collection, "post"] = bodies[f"{resource.collection}/batch", "post"] = submission
-        bodies[resource.one, "put"] = _body(resource, _manifest(resource.name))
+        bodies[resource.collection_path, "post"] = bodies[f"{resource.collection_path}/batch", "post"] = submission
+        bodies[resource.object_path, "put"] = _body(resource, _manifest(resource.name))
         patch = {"schema": {"type": "object"}, "example": resource.examples.patch}
-        bodies[resource.one, "patch"] = {"required": True, "content": {MERGE_PATCH: patch}}
+        bodies[resource.object_path, "patch"] = {"required": True, "content": {MERGE_PATCH: patch}}
     return bodies
 
 
@@ -46,13 +46,13 @@ def _body(resource: Resource, component: str) -> dict[str, Any]:
 
 
 def _manifest(resource: str) -> str:
-    """The component of one manifest."""
+    """Return the name of the schema of one manifest."""
     kind = next((kind.kind for kind in PODLESS_KINDS.values() if kind.resource == resource), "")
     return f"{kind}Manifest"
 
 
 def _submission(resource: str) -> str:
-    """The component of one manifest or several."""
+    """Return the name of the schema of one or several manifests."""
     return _manifest(resource).removesuffix("Manifest") + "Submission"
 
 
@@ -69,7 +69,7 @@ def _job_manifest() -> dict[str, Any]:
     }
     return {
         "title": "Manifest",
-        "description": "A job as its own system takes it; GET /api/v1/kinds has the schema of each kind.",
+        "description": "A job in the format of its system. `GET /api/v1/kinds` returns the JSON schema of each kind.",
         "type": "object",
         "required": ["apiVersion", "kind", "metadata", "spec"],
         "properties": {
@@ -93,21 +93,22 @@ def _submission_schema(resource: Resource) -> dict[str, Any]:
             "items": {"type": "array", "items": manifest, "minItems": 1, "maxItems": MAX_ITEMS},
         },
     }
-    about = (
-        f"One {resource.what}, or a List of several that are stored together or not at all; "
-        "YAML may have several documents."
+    description = (
+        f"One {resource.noun}, or a List of several, of which all or none are stored. "
+        "A YAML body may have several documents instead of a List."
     )
-    return {"title": _submission(resource.name), "description": about, "anyOf": [manifest, several]}
+    return {"title": _submission(resource.name), "description": description, "anyOf": [manifest, several]}
 
 
 def _adapt(value: Any) -> None:
-    """Lead references to where the schemas are now, and leave out defaults that the same schema refuses: so it is told
-    that a field is required only sometimes.
+    """Point references to the component schemas, and remove defaults that violate their own schema.
+
+    The kinds' schemas use such a default for a field that is required only in some cases.
     """
     if isinstance(value, dict):
         if isinstance(reference := value.get("$ref"), str):
             value["$ref"] = reference.replace(_DEFINED, _COMPONENT)
-        if _is_refused(value):
+        if _has_invalid_default(value):
             del value["default"]
         for child in value.values():
             _adapt(child)
@@ -116,7 +117,7 @@ def _adapt(value: Any) -> None:
             _adapt(child)
 
 
-def _is_refused(schema: dict[str, Any]) -> bool:
+def _has_invalid_default(schema: dict[str, Any]) -> bool:
     default = schema.get("default")
     if not isinstance(default, str | list):
         return False

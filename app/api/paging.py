@@ -1,89 +1,127 @@
-"""Page tokens: where the next page begins, bound to the question that the first page answered.
+"""Page tokens: an opaque text that names the start of the next page and the query that it belongs to.
 
-Opaque to clients. A token that was made up leads to no more than what its filter shows anyway; a broken one, or one of
-another question, is refused.
+A token grants no access: a made-up token shows nothing that the caller could not list anyway. A malformed token, or one
+of another query, is refused.
 """
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar
 from uuid import UUID
 
 import msgspec
 
-from app.api.errors import InvalidParameter, refuse_parameter
+from app.api.errors import InvalidParameter, parameter_error
 
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 500
+# Every valid token is shorter; the bound limits what is decoded of an invalid one.
 _MAX_TOKEN: Final = 512
 
-_T = TypeVar("_T", bound="_Place")
+_Start = TypeVar("_Start", bound="_PageStart")
+_Item = TypeVar("_Item")
 
 
-class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    question: str
+# The encoded name stays `question`, so that tokens from before an upgrade remain valid during it.
+class _PageStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
+    query: str
 
 
-class JobPlace(_Place, frozen=True, forbid_unknown_fields=True):
-    """After this job, in the order of lists."""
+class ObjectStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
+    """The page begins after this object, in the order of lists: newest first, then by uid."""
 
     created_at: datetime
     uid: UUID
 
 
-class SequencePlace(_Place, frozen=True, forbid_unknown_fields=True):
-    """After this number, or this many items."""
+class SequenceStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
+    """The page begins after the item with this sequence number, or after this many items."""
 
     seq: int
 
 
-def question(parts: Sequence[object]) -> str:
-    """A short digest of what was asked, without size and token."""
+def query_digest(parts: Sequence[object]) -> str:
+    """Return a short digest of what a list shows, to which its page tokens are bound; page size and token excluded."""
     return hashlib.blake2b(repr(tuple(parts)).encode(), digest_size=9).hexdigest()
 
 
-def encode(place: _Place) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).rstrip(b"=").decode()
+def encode(start: _PageStart) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(start)).rstrip(b"=").decode()
 
 
-def decode(token: str, into: type[_T], asked: str) -> _T:
-    """The place that a token names.
+def decode(token: str, into: type[_Start], query: str) -> _Start:
+    """Return the start of the page that a token names; `query` is the digest of the present query.
 
     Raises:
-        InvalidParameter: it is not one of ours, or belongs to another question.
+        InvalidParameter: the token is malformed, or belongs to another query.
     """
     if len(token) > _MAX_TOKEN or not token.isascii():
-        raise _refused("is not a page token")
+        raise _invalid_token("is not a page token")
     try:
-        place = msgspec.json.decode(base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True), type=into)
+        start = msgspec.json.decode(base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True), type=into)
     except (ValueError, msgspec.MsgspecError) as error:
-        raise _refused("is not a page token") from error
-    if place.question != asked:
-        raise _refused("belongs to a list with other parameters")
-    if isinstance(place, JobPlace) and place.created_at.tzinfo is None:
-        raise _refused("is not a page token")
-    if isinstance(place, SequencePlace) and not 0 <= place.seq < 2**62:
-        raise _refused("is not a page token")
-    return place
+        raise _invalid_token("is not a page token") from error
+    if start.query != query:
+        raise _invalid_token("belongs to a list with other parameters")
+    if isinstance(start, ObjectStart) and start.created_at.tzinfo is None:
+        raise _invalid_token("is not a page token")
+    if isinstance(start, SequenceStart) and not 0 <= start.seq < 2**62:  # PostgreSQL's bigint, with room to add a size
+        raise _invalid_token("is not a page token")
+    return start
 
 
-def start_of(token: str | None, asked: str) -> int:
-    """The number after which a page of numbered items begins."""
-    return decode(token, SequencePlace, asked).seq if token else 0
+def page_size(requested: int | None, default: int = DEFAULT_PAGE) -> int:
+    """Return the size of a page. A size over the maximum is reduced to it, as Google's API guidelines recommend."""
+    return default if requested is None else min(requested, MAX_PAGE)
 
 
-def after_seq(asked: str, seq: int) -> str:
-    """The token of the page that follows this number."""
-    return encode(SequencePlace(question=asked, seq=seq))
+@dataclass(frozen=True, slots=True)
+class SequencePage:
+    """A request for one page of items that are numbered; `start` is the number after which it begins, 0 at first."""
+
+    query: str
+    start: int
+    size: int
+
+    @classmethod
+    def requested(
+        cls, parts: Sequence[object], size: int | None, token: str | None, default: int = DEFAULT_PAGE
+    ) -> "SequencePage":
+        """Return the page that `pageSize` and `pageToken` request; `parts` distinguish the query from others.
+
+        Raises:
+            InvalidParameter: the token is malformed, or belongs to another query.
+        """
+        query = query_digest(parts)
+        start = decode(token, SequenceStart, query).seq if token else 0
+        return cls(query, start, page_size(size, default))
+
+    @property
+    def limit(self) -> int:
+        """The number of items to read: one more than are shown, which tells whether another page follows."""
+        return self.size + 1
+
+    def cut(
+        self, found: Sequence[_Item], number_of: Callable[[_Item], int] | None = None
+    ) -> tuple[Sequence[_Item], str | None]:
+        """Return the items of this page and the token of the next page, None on the last page.
+
+        Args:
+            found: at most `limit` items.
+            number_of: returns the number of an item. Without it, items are numbered by their place in the whole list.
+        """
+        if len(found) <= self.size:
+            return found, None
+        items = found[: self.size]
+        return items, self.token_after(number_of(items[-1]) if number_of else self.start + self.size)
+
+    def token_after(self, seq: int) -> str:
+        return encode(SequenceStart(query=self.query, seq=seq))
 
 
-def page_size(asked: int | None) -> int:
-    """Sizes over the maximum are cut, not refused."""
-    return DEFAULT_PAGE if asked is None else min(asked, MAX_PAGE)
-
-
-def _refused(detail: str) -> InvalidParameter:
+def _invalid_token(detail: str) -> InvalidParameter:
     accepted = "a nextPageToken of the same list with the same parameters"
-    return refuse_parameter("query", "pageToken", "InvalidPageToken", detail, accepted)
+    return parameter_error("query", "pageToken", "InvalidPageToken", detail, accepted)

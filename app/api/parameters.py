@@ -1,33 +1,41 @@
-"""Query parameters that several routes share, and the refusal of those that a route does not know."""
+"""Query, path and header parameters that several routes share, and the refusal of unknown query parameters."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from fastapi import Header, Path, Query, Request
+from fastapi import Depends, Header, Path, Query, Request
 from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from app.api.errors import MOMENT, refuse_parameter
+from app.api.conditional import wait_seconds
+from app.api.errors import TIMESTAMP_FORMAT, parameter_error
 from app.domain.errors import shorten
 from app.domain.kubernetes import names
 
-_NO_NUL: Final = r"^[^\x00]+$"
+_NO_NUL: Final = r"^[^\x00]+$"  # PostgreSQL stores no NUL character in text
 
-Namespace = Annotated[str, Path(description="The namespace of the cluster.", max_length=63)]
+Namespace = Annotated[str, Path(description="A namespace of the cluster.", max_length=63)]
 Name = Annotated[
     str,
-    Path(description="Its name: what has the name, else the newest that had it.", max_length=253, pattern=_NO_NUL),
+    Path(
+        description="Name of the object: of the live object with this name, else of the newest one that had it.",
+        max_length=253,
+        pattern=_NO_NUL,
+    ),
 ]
-NamespaceFilter = Annotated[list[str] | None, Query(description="Only these namespaces.", max_length=100)]
-PageSize = Annotated[int | None, Query(alias="pageSize", ge=1, description="At most this many items; 500 at most.")]
-PageToken = Annotated[str | None, Query(alias="pageToken", description="The nextPageToken of the page before.")]
-IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match", description="Answer 304 if the ETag is still this.")]
-IfMatch = Annotated[str | None, Header(alias="If-Match", description="Answer 412 unless the ETag is still this.")]
-Prefer = Annotated[
-    list[str] | None,
-    Header(description="`wait=N`: with If-None-Match, wait up to N (60 at most) seconds for a change."),
+NamespaceFilter = Annotated[
+    list[str] | None, Query(description="List only objects of these namespaces.", max_length=100)
+]
+PageSize = Annotated[
+    int | None, Query(alias="pageSize", ge=1, description="Maximum number of items on the page. The limit is 500.")
+]
+PageToken = Annotated[str | None, Query(alias="pageToken", description="The nextPageToken of the previous page.")]
+IfMatch = Annotated[
+    str | None,
+    Header(alias="If-Match", description="An ETag. The answer is 412 unless it is the object's current ETag."),
 ]
 IdempotencyKeyHeader = Annotated[
     str | None,
@@ -36,13 +44,37 @@ IdempotencyKeyHeader = Annotated[
         min_length=1,
         max_length=255,
         pattern=r"^[\x21-\x7e]+$",
-        description="Repeating the request with the same key within 24 hours has no further effect.",
+        description="A key chosen by the client. For 24 hours, a repeated request with the same key has no further "
+        "effect and gets the first answer again.",
     ),
 ]
-Moment = Annotated[datetime | None, Query(description="RFC 3339, with an offset.")]
+Timestamp = Annotated[datetime | None, Query(description="RFC 3339 time with an offset.")]
 
 
-# By path and name of the route: names of its query parameters, and of those that may be given more than once.
+@dataclass(frozen=True, slots=True)
+class PollOptions:
+    """How a client polls: the ETag that it has, and the seconds that it waits for another one (0: not at all)."""
+
+    if_none_match: str | None
+    wait: int
+
+
+def _poll_options(
+    if_none_match: Annotated[
+        str | None,
+        Header(alias="If-None-Match", description="An ETag. The answer is 304 while it is the current ETag."),
+    ] = None,
+    prefer: Annotated[
+        list[str] | None,
+        Header(description="`wait=N`: with If-None-Match, wait up to N seconds for a change. The limit is 60."),
+    ] = None,
+) -> PollOptions:
+    return PollOptions(if_none_match, wait_seconds(prefer or ()))
+
+
+PollDep = Annotated[PollOptions, Depends(_poll_options)]
+
+# By path and name of the route: the names of its query parameters, and of those that a request may repeat.
 _known: dict[tuple[str, str], tuple[frozenset[str], frozenset[str]]] = {}
 
 
@@ -50,8 +82,9 @@ def _parameters(route: APIRoute) -> tuple[frozenset[str], frozenset[str]]:
     key = (route.path, route.name)
     if key not in _known:
         fields = list(_query_fields(route.dependant))
-        many = frozenset(field.alias for field in fields if "list" in str(field.field_info.annotation))
-        _known[key] = (frozenset(field.alias for field in fields), many)
+        # A parameter may be repeated if its type is a list, or a list or None.
+        repeatable = frozenset(field.alias for field in fields if "list" in str(field.field_info.annotation))
+        _known[key] = (frozenset(field.alias for field in fields), repeatable)
     return _known[key]
 
 
@@ -62,32 +95,37 @@ def _query_fields(dependant: Dependant) -> Iterator[ModelField]:
 
 
 def refuse_unknown_query(request: Request) -> None:
-    """A misspelt filter would show everything: better to say so.
+    """Refuse query parameters that the route does not have, because a misspelt filter would show everything.
 
     Raises:
-        InvalidParameter.
+        InvalidParameter: a parameter is unknown, or given more than once without being a list.
     """
     if not request.scope["query_string"]:
         return
     route: Any = request.scope["route"]
-    known, many = _parameters(route)
+    known, repeatable = _parameters(route)
     seen: set[str] = set()
     for name, _ in request.query_params.multi_items():
         if name not in known:
             accepted = "one of " + ", ".join(sorted(known)) if known else "no query parameters"
-            raise refuse_parameter("query", shorten(name), "UnknownParameter", "there is no such parameter", accepted)
-        if name in seen and name not in many:
-            raise refuse_parameter("query", name, "RepeatedParameter", "is given more than once", "one value")
+            raise parameter_error("query", shorten(name), "UnknownParameter", "there is no such parameter", accepted)
+        if name in seen and name not in repeatable:
+            raise parameter_error("query", name, "RepeatedParameter", "is given more than once", "one value")
         seen.add(name)
 
 
-def aware(name: str, moment: datetime | None) -> datetime | None:
-    """A moment without an offset means another one to everybody."""
-    if moment is not None and moment.tzinfo is None:
-        raise refuse_parameter("query", name, "InvalidTime", "has no offset", MOMENT)
-    return moment
+def require_offset(name: str, timestamp: datetime | None) -> datetime | None:
+    """Return the timestamp of the query parameter `name`.
+
+    Raises:
+        InvalidParameter: the timestamp has no offset, so its meaning would depend on the time zone of the server.
+    """
+    if timestamp is not None and timestamp.tzinfo is None:
+        raise parameter_error("query", name, "InvalidTime", "has no offset", TIMESTAMP_FORMAT)
+    return timestamp
 
 
 def check_namespace(namespace: str) -> None:
+    """Raise InvalidParameter unless the namespace of the path is an RFC 1123 label."""
     if wrong := names.dns_label(namespace):
-        raise refuse_parameter("path", "namespace", "InvalidName", wrong, "an RFC 1123 label")
+        raise parameter_error("path", "namespace", "InvalidName", wrong, "an RFC 1123 label")

@@ -1,6 +1,6 @@
-"""The resources of kinds without pods. Views, routes and documentation follow from the kind."""
+"""The resource of a kind without pods. Its views, routes and documentation are derived from the kind."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from functools import cache
 from types import GenericAlias
 from typing import Any
@@ -11,9 +11,10 @@ from typing_extensions import override
 
 from app.api.conditional import status_tag, whole_tag
 from app.api.dependencies import Api
-from app.api.polling import Rendered, Shown
+from app.api.job_views import Rendered, Representation
 from app.api.rendering import as_submitted, condition_view, identity
 from app.api.resources import Examples, Model, Models, Resource
+from app.api.responses import json_bytes
 from app.api.views import (
     CommonStatusView,
     ResourceBatchItemView,
@@ -39,10 +40,10 @@ class PodlessResource(Resource):
     def __init__(self, kind: PodlessKind) -> None:
         self.kind = kind
         self.name = kind.resource
-        self.word = kind.word
-        self.what = kind.kind
+        self.operation_noun = kind.word
+        self.noun = kind.kind
         self.event = kind.kind.lower()
-        self.about = f"Submit, list, read, edit and delete {kind.kind}s."
+        self.description = f"Submit, list, read, edit and delete {kind.kind}s."
         self.phases = kind.phases
         self.is_about_set = kind.is_about_set
         self.batch_operation = f"submit_{kind.word}_batch"
@@ -62,33 +63,26 @@ class PodlessResource(Resource):
         return services.podless[self.name].editor
 
     @override
-    def new_bytes(self, services: Services, row: SampleRow) -> bytes:
-        return _json(self.view_of(row))
+    def created_bytes(self, services: Services, row: SampleRow) -> bytes:
+        return json_bytes(self.view_of(row))
 
     @override
-    async def read(self, api: Api, address: Address, shown: Shown) -> Rendered:
+    async def read(self, api: Api, address: Address, representation: Representation) -> Rendered:
         row = await self.reading(api.services).row(address)
-        if shown is Shown.WHOLE:
+        if representation is Representation.WHOLE:
             return await self.render(api, row)
         tag = status_tag(row.uid, row.version)
-        return Rendered(row.namespace, row.uid, row.version, tag, lambda: _json(self.status_of(row)))
+        return Rendered(row.namespace, row.uid, row.version, tag, lambda: json_bytes(self.status_of(row)))
 
     @override
     async def render(self, api: Api, row: SampleRow) -> Rendered:
         tag = whole_tag(row.uid, row.version)
-        return Rendered(row.namespace, row.uid, row.version, tag, lambda: _json(self.view_of(row)))
+        return Rendered(row.namespace, row.uid, row.version, tag, lambda: json_bytes(self.view_of(row)))
 
     @override
-    async def items(self, api: Api, rows: Sequence[SampleRow], max_bytes: int) -> list[bytes]:
-        items: list[bytes] = []
-        size = 0
+    async def whole_views(self, api: Api, rows: Sequence[SampleRow]) -> AsyncGenerator[bytes, None]:
         for row in rows:
-            item = _json(self.view_of(row))
-            size += len(item)
-            if items and size > max_bytes:
-                break
-            items.append(item)
-        return items
+            yield json_bytes(self.view_of(row))
 
     @override
     async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, BaseModel]:
@@ -97,15 +91,15 @@ class PodlessResource(Resource):
 
     @override
     async def dry_run_bytes(self, prepared: PodlessDraft, sampler: Sampler) -> bytes:
-        return _json(ResourceDryRunView(dry_run=True, manifest=prepared.manifest))
+        return json_bytes(ResourceDryRunView(dry_run=True, manifest=prepared.manifest))
 
     def view_of(self, row: SampleRow) -> BaseModel:
-        """All that is shown of an object."""
+        """Return the whole view of an object."""
         native = self.kind.native_status(row.record)
         return self.models.view(**self._status(row), **as_submitted(row), native_status=native)
 
     def status_of(self, row: SampleRow) -> BaseModel:
-        """An object without its spec and native status."""
+        """Return the view of an object without its spec and native status."""
         return self.models.status(**self._status(row))
 
     def _status(self, row: SampleRow) -> dict[str, Any]:
@@ -131,13 +125,10 @@ class PodlessResource(Resource):
         return {**identity(row), "status": state, "conditions": conditions}
 
 
-def _json(view: BaseModel) -> bytes:
-    return view.model_dump_json(by_alias=True).encode()
-
-
+# Cached, because two classes with the same name would be two schemas of the OpenAPI document.
 @cache
 def _models(kind: PodlessKind) -> Models:
-    """The shapes of the answers about the kind: those of every kind, with its own phases and figures."""
+    """Return the models of the answers about the kind: the common ones, with the phases and figures of the kind."""
     name = kind.kind
     figures: dict[str, Any] = {key: (field.annotation, field) for key, field in kind.figures.model_fields.items()}
     state = _derived(f"{name}StateView", CommonStatusView, phase=(kind.phases, ...), **figures)

@@ -1,11 +1,11 @@
-"""Records to views, and the bytes that pollers read: rendered once a version, kept while there is room."""
+"""Converts records into views."""
 
-from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import msgspec
 
+from app.api.responses import json_bytes
 from app.api.views import (
     AggregateView,
     AttemptView,
@@ -18,7 +18,6 @@ from app.api.views import (
     PendingReasonView,
     PlanView,
     ReplicaView,
-    ScaleRecordView,
     StatusView,
     TaskPlanView,
     TaskScalingView,
@@ -28,53 +27,15 @@ from app.db.jobs.rows import JobRow, JobSummary
 from app.db.samples.rows import SampleRow
 from app.domain.dialects.base import Scaling, StatusFacts
 from app.domain.planning import Planner
-from app.domain.status.observed import ObservedContainer
-from app.domain.status.records import Attempt, Condition, JobStatus, ScaleRecord
+from app.domain.status.records import Condition, JobStatus
 from app.services.reading import RelatedRows, ReplicaHistory, ResourceEvent
 from app.services.submitting_jobs import PreparedJob
 
-CACHE_BYTES: Final = 64 * 1024 * 1024
-# What an entry costs beside its bytes.
-_OVERHEAD: Final = 256
-_NONE_YET: Final = RelatedRows()
+_NO_RELATED_ROWS: Final = RelatedRows()
 
 
-class Sized(Protocol):
-    """What the cache keeps: something with a body."""
-
-    @property
-    def body(self) -> bytes: ...
-
-
-_T = TypeVar("_T", bound=Sized)
-
-
-class RenderCache(Generic[_T]):
-    """Least recently used views go first; the bound is bytes, because jobs differ by a factor of a thousand."""
-
-    def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
-        self._max_bytes = max_bytes
-        self._bytes = 0
-        self._entries: OrderedDict[Hashable, _T] = OrderedDict()
-
-    def get(self, key: Hashable) -> _T | None:
-        found = self._entries.get(key)
-        if found is not None:
-            self._entries.move_to_end(key)
-        return found
-
-    def put(self, key: Hashable, entry: _T) -> None:
-        if key in self._entries or len(entry.body) > self._max_bytes // 8:
-            return
-        self._entries[key] = entry
-        self._bytes += len(entry.body) + _OVERHEAD
-        while self._bytes > self._max_bytes:
-            _, dropped = self._entries.popitem(last=False)
-            self._bytes -= len(dropped.body) + _OVERHEAD
-
-
-def job_bytes(planner: Planner, job: JobRow, related: RelatedRows = _NONE_YET) -> bytes:
-    """The whole job; its native status is made of its related."""
+def job_bytes(planner: Planner, job: JobRow, related: RelatedRows = _NO_RELATED_ROWS) -> bytes:
+    """Return the whole view of a job. Its native status is derived from its related; a new job has none."""
     accepted = planner.read(job.manifest, job.uid, job.generation)
     dialect = accepted.dialect
     view = JobView(
@@ -83,14 +44,14 @@ def job_bytes(planner: Planner, job: JobRow, related: RelatedRows = _NONE_YET) -
         retry_of=job.retry_of,
         scaling=_scaling(dialect.scaling(accepted)),
         status=_status(job.status),
-        native_status=dialect.native_status(accepted, _facts(job, related)),
+        native_status=dialect.native_status(accepted, _status_facts(job, related)),
         conditions=[condition_view(condition) for condition in job.status.conditions],
     )
-    return view.model_dump_json(by_alias=True).encode()
+    return json_bytes(view)
 
 
 def identity(row: JobSummary | SampleRow) -> dict[str, Any]:
-    """The fields that tell which object it is, and which version of it."""
+    """Return the fields that identify an object and its generation."""
     return {
         "uid": row.uid,
         "namespace": row.namespace,
@@ -102,7 +63,7 @@ def identity(row: JobSummary | SampleRow) -> dict[str, Any]:
 
 
 def as_submitted(row: JobRow | SampleRow) -> dict[str, Any]:
-    """The fields that tell what was submitted, when and by whom."""
+    """Return the fields with what was submitted, when and by whom."""
     metadata = row.manifest["metadata"]
     return {
         "api_version": row.api_version,
@@ -122,42 +83,34 @@ def status_view(job: JobSummary) -> JobStatusView:
     )
 
 
-def status_bytes(job: JobRow) -> bytes:
-    return status_view(job).model_dump_json(by_alias=True).encode()
-
-
-def list_bytes(items: Iterable[bytes], next_page_token: str | None) -> bytes:
-    """A list of items that are bytes already."""
+def list_bytes(items: Iterable[bytes], next_page_token: str | None = None) -> bytes:
+    """Return the JSON of a list whose items are JSON already."""
     return b'{"items":[' + b",".join(items) + b'],"nextPageToken":' + msgspec.json.encode(next_page_token) + b"}"
-
-
-def joined_bytes(items: Iterable[bytes]) -> bytes:
-    """New objects, as a list shows them."""
-    return list_bytes(items, None)
 
 
 def replica_view(story: ReplicaHistory) -> ReplicaView:
     replica = story.stored.replica
-    now = replica.attempt
+    current = replica.attempt
     return ReplicaView(
         name=story.stored.pod_name or "",
         task=replica.key.task,
         rank=replica.key.rank,
         phase=replica.phase,
-        attempt=now.number,
+        attempt=current.number,
         restart_count=replica.restarts,
         disruptions=replica.disruptions,
         leaving=replica.leaving,
         retry_at=replica.retry_at,
-        node=now.node,
-        pod_ip=now.pod_ip,
-        started_at=now.started_at,
-        finished_at=now.finished_at,
-        exit_code=now.exit_code,
-        reason=now.reason,
-        message=now.message,
-        containers=[_container(container) for container in now.containers],
-        attempts=[_attempt(attempt) for attempt in (*(a for a in story.ended if a.number != now.number), now)],
+        node=current.node,
+        pod_ip=current.pod_ip,
+        started_at=current.started_at,
+        finished_at=current.finished_at,
+        exit_code=current.exit_code,
+        reason=current.reason,
+        message=current.message,
+        containers=[ContainerView.of(container) for container in current.containers],
+        # An attempt that has just ended is both among the ended ones and the current one.
+        attempts=[AttemptView.of(one) for one in (*(a for a in story.ended if a.number != current.number), current)],
     )
 
 
@@ -177,21 +130,6 @@ def history_view(row: HistoryRow) -> HistoryView:
     )
 
 
-def scale_record_view(record: ScaleRecord) -> ScaleRecordView:
-    return ScaleRecordView(
-        seq=record.seq,
-        task=record.task,
-        from_replicas=record.from_replicas,
-        to_replicas=record.to_replicas,
-        actor=record.actor,
-        reason=record.reason,
-        requested_at=record.requested_at,
-        settled_at=record.settled_at,
-        outcome=record.outcome,
-        message=record.message,
-    )
-
-
 def event_view(event: ResourceEvent) -> EventView:
     task, rank = event.key or (None, None)
     return EventView(
@@ -208,7 +146,7 @@ def event_view(event: ResourceEvent) -> EventView:
     )
 
 
-def _facts(job: JobRow, related: RelatedRows) -> StatusFacts:
+def _status_facts(job: JobRow, related: RelatedRows) -> StatusFacts:
     return StatusFacts(
         status=job.status,
         replicas=related.replicas,
@@ -235,16 +173,7 @@ def _status(status: JobStatus) -> StatusView:
         reason=status.reason,
         message=status.message,
         aggregate=AggregateView(**{phase.counter: count for phase, count in status.aggregate.items()}),
-        pending_reasons=[
-            PendingReasonView(
-                code=reason.code,
-                message=reason.message,
-                since=reason.since,
-                replicas=list(reason.replicas),
-                count=reason.count,
-            )
-            for reason in status.pending_reasons
-        ],
+        pending_reasons=[PendingReasonView.of(reason) for reason in status.pending_reasons],
         observed_generation=status.observed_generation,
         started_at=status.started_at,
         finished_at=status.finished_at,
@@ -263,45 +192,8 @@ def condition_view(condition: Condition) -> ConditionView:
     )
 
 
-def _attempt(attempt: Attempt) -> AttemptView:
-    return AttemptView(
-        number=attempt.number,
-        pod_uid=attempt.pod_uid,
-        phase=attempt.phase,
-        outcome=attempt.outcome,
-        evidence=attempt.evidence,
-        evidence_reason=attempt.evidence_reason,
-        node=attempt.node,
-        pod_ip=attempt.pod_ip,
-        created_at=attempt.created_at,
-        started_at=attempt.started_at,
-        finished_at=attempt.finished_at,
-        exit_code=attempt.exit_code,
-        reason=attempt.reason,
-        message=attempt.message,
-        containers=[_container(container) for container in attempt.containers],
-    )
-
-
-def _container(container: ObservedContainer) -> ContainerView:
-    return ContainerView(
-        name=container.name,
-        init=container.init,
-        state=container.state,
-        ready=container.ready,
-        image=container.image,
-        restart_count=container.restart_count,
-        exit_code=container.exit_code,
-        signal=container.signal,
-        reason=container.reason,
-        message=container.message,
-        started_at=container.started_at,
-        finished_at=container.finished_at,
-    )
-
-
 def dry_run_bytes(run: PreparedJob, manifests: Sequence[bytes], left_out: int) -> bytes:
-    """A DryRunView, of parts that are JSON already: checking objects that jobgate made itself would take too long."""
+    """Return the JSON of a DryRunView. Its manifests are JSON already, because validating them takes too long."""
     plan = run.plan
     tasks = [
         TaskPlanView(
@@ -322,6 +214,6 @@ def dry_run_bytes(run: PreparedJob, manifests: Sequence[bytes], left_out: int) -
         pending_deadline_seconds=plan.pending_deadline,
         ttl_seconds_after_finished=plan.ttl_after_finished,
     )
-    manifest, shown = msgspec.json.encode(run.manifest), view.model_dump_json(by_alias=True).encode()
-    parts = (manifest, shown, b",".join(manifests), left_out)
+    # Joined by hand, because `manifests` may have 4 MiB that need no second encoding.
+    parts = (msgspec.json.encode(run.manifest), json_bytes(view), b",".join(manifests), left_out)
     return b'{"dryRun":true,"manifest":%b,"plan":%b,"manifests":[%b],"manifestsOmitted":%d}' % parts

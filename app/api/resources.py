@@ -1,12 +1,13 @@
-"""The resources of the API behind one description, from which every route that they share is made.
+"""Describes a resource of the API. The routes that all resources share are built from this description.
 
 Resource ─▶ routes: submit, batch, replace, patch, delete, list, get, status, history, events, watch
-    ├ jobs: all kinds that become pods (`app.api.jobs`)
-    └ one for each kind without pods (`app.api.podless`)
+    ├ jobs: all kinds whose manifests become pods (`app.api.jobs`)
+    └ one resource for each kind without pods (`app.api.podless`)
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ from pydantic import BaseModel
 
 from app.api.conditional import check_if_match, whole_tag
 from app.api.dependencies import Api
-from app.api.polling import Rendered, Shown
+from app.api.job_views import Rendered, Representation
 from app.db.resources import StoredRow
 from app.domain.plan import Manifest
 from app.services.editing import Editor
@@ -30,7 +31,7 @@ Model: TypeAlias = type[BaseModel]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """The shapes of a resource's answers, for the OpenAPI document."""
+    """The models of a resource's answers in the OpenAPI document."""
 
     view: Model
     status: Model
@@ -43,24 +44,30 @@ class Models:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examples:
-    """What the OpenAPI document shows of request bodies."""
+    """The examples of request bodies in the OpenAPI document."""
 
     manifest: Manifest
     patch: Manifest
 
 
 class Resource(ABC):
-    """A collection of the API.
+    """A resource of the API, with the services behind it and the rendering of its views.
 
-    `name` is its segment in paths and its name in the feed, `word` its name in operation ids, `what` its name in texts,
-    `event` that of its server-sent events.
+    Attributes:
+        name: the segment in paths, and the name in the feed.
+        operation_noun: the name of one object in operation ids.
+        noun: the name of one object in descriptions and messages.
+        event: the name of its server-sent events.
+        description: the description of its operations as a group.
+        is_about_set: whether lists can be filtered by the SampleSet that the objects concern.
+        batch_operation: the operation id of the batch submission.
     """
 
     name: str
-    word: str
-    what: str
+    operation_noun: str
+    noun: str
     event: str
-    about: str
+    description: str
     models: Models
     examples: Examples
     phases: type[StrEnum]
@@ -68,20 +75,22 @@ class Resource(ABC):
     batch_operation: str
 
     @property
-    def of_all(self) -> str:
+    def all_path(self) -> str:
+        """Path of the list over all namespaces."""
         return f"/api/v1/{self.name}"
 
     @property
-    def by_uid(self) -> str:
-        return f"{self.of_all}/{{uid}}"
+    def uid_path(self) -> str:
+        return f"{self.all_path}/{{uid}}"
 
     @property
-    def collection(self) -> str:
+    def collection_path(self) -> str:
+        """Path of the list in one namespace, to which manifests are posted."""
         return f"/api/v1/namespaces/{{namespace}}/{self.name}"
 
     @property
-    def one(self) -> str:
-        return f"{self.collection}/{{name}}"
+    def object_path(self) -> str:
+        return f"{self.collection_path}/{{name}}"
 
     @abstractmethod
     def reading(self, services: Services) -> Reader[Any]: ...
@@ -93,40 +102,52 @@ class Resource(ABC):
     def editor(self, services: Services) -> Editor[Any, Any]: ...
 
     @abstractmethod
-    def new_bytes(self, services: Services, row: Any) -> bytes:
-        """An object as the answer to its submission shows it."""
+    def created_bytes(self, services: Services, row: Any) -> bytes:
+        """Return the whole view of a new object, for the answer to its submission."""
 
     @abstractmethod
-    async def read(self, api: Api, address: Address, shown: Shown) -> Rendered:
-        """A view of the object as it is now. Raises NotFound."""
+    async def read(self, api: Api, address: Address, representation: Representation) -> Rendered:
+        """Return the current representation of the object at the address. Raises NotFound."""
 
     @abstractmethod
     async def render(self, api: Api, row: Any) -> Rendered:
-        """The whole view of a row that was just read or written."""
+        """Return the whole view of a row that was just read or written."""
 
     @abstractmethod
+    def whole_views(self, api: Api, rows: Sequence[Any]) -> AsyncGenerator[bytes, None]:
+        """Render the whole views of the rows, in their order and one at a time."""
+
     async def items(self, api: Api, rows: Sequence[Any], max_bytes: int) -> list[bytes]:
-        """As many rows of a page as fit an answer, at least one."""
+        """Return the whole views of the first rows that fit into `max_bytes` together, at least one if there is any."""
+        items: list[bytes] = []
+        size = 0
+        async with aclosing(self.whole_views(api, rows)) as views:
+            async for view in views:
+                size += len(view)
+                if items and size > max_bytes:
+                    break
+                items.append(view)
+        return items
 
     @abstractmethod
     async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, BaseModel]:
-        """The status views of those objects that exist."""
+        """Return the status views of these objects. An object that no longer exists is left out."""
 
     @abstractmethod
     async def dry_run_bytes(self, prepared: Any, sampler: Sampler) -> bytes:
-        """What the submission of a prepared manifest would store."""
+        """Return the answer to the dry run of a prepared manifest."""
 
     def precondition(self, if_match: str | None) -> "Precondition":
-        """Holds an edit to the version that the caller has seen."""
-        return Precondition(if_match, self.what)
+        """Return the check that the object still has the version that the caller has read."""
+        return Precondition(if_match, self.noun)
 
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """If-Match of an edit. A call raises PreconditionFailed if the row has another version."""
+    """If-Match of an edit. Calling it with the row raises PreconditionFailed if the row has another version."""
 
     if_match: str | None
-    what: str
+    noun: str
 
     def __call__(self, row: StoredRow) -> None:
-        check_if_match(self.if_match, whole_tag(row.uid, row.version), self.what)
+        check_if_match(self.if_match, whole_tag(row.uid, row.version), self.noun)

@@ -1,14 +1,17 @@
-"""What of HTTP can be set."""
+"""The settings of the ASGI application."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
-    """`max_body_bytes` bounds a request body, `max_bodies_bytes` all that are held at once.
+    """Settings of the ASGI application; `app.settings` explains the defaults.
 
-    Browsers may call from `cors_origins`, none by default. `hosts` are the names that a Host header may have and turn
-    the checks of `app.api.browsers` on; empty, any will do.
+    Args:
+        max_body_bytes: size of one request body.
+        max_bodies_bytes: size of all request bodies that the process holds at once.
+        cors_origins: origins whose pages may call the API.
+        hosts: names that a Host header may have. A name enables the checks of `app.api.browsers`; empty disables them.
     """
 
     max_body_bytes: int = 3 * 1024 * 1024

@@ -1,8 +1,8 @@
-"""Long polls that ask the same: one look for all of them after a change that may concern them, shared as bytes.
+"""Long polls with the same key share one read after a change that may concern them, and the bytes of its result.
 
-    change ─▶ may it concern the question? ─▶ one of those who wait looks ─▶ another tag? ─▶ all of them answer
+    change ─▶ may it concern the poll? ─▶ one of the waiting requests reads ─▶ another tag? ─▶ all of them answer
 
-A question is what distinguishes the answers: a route, its filter, page and visible namespaces, or one job's view.
+The key distinguishes all results that can differ: route, filter, page and visible namespaces, or one object's view.
 """
 
 import asyncio
@@ -16,25 +16,29 @@ from typing import Final
 from typing_extensions import override
 
 from app.api.conditional import unchanged
-from app.api.rendering import RenderCache
+from app.api.render_cache import RenderCache
 from app.clock import Clock
 from app.domain.listing import Criteria, Extent, ListItem, concerns
 from app.services.watching import Follower, Interest, Position, Waiter, Watcher
 
-# A list is looked at once in this time however much changes in it, and changes that come together cause one look.
+# Seconds between two reads of the same list, however much changes in it.
 _INTERVAL: Final = 0.5
+# Seconds before a list is read after a change, so that changes that come together cause one read.
 _COALESCED: Final = 0.05
-# Of the database's connections the rest is for other requests.
+# Reads at once: few, so that most connections of the database pool remain for other requests.
 _LISTS_AT_ONCE: Final = 2
-_OTHERS_AT_ONCE: Final = 4
-# Questions that nobody waits for at the moment: those who were answered come back with the new tag.
-_IDLE: Final = 256
+_OBJECTS_AT_ONCE: Final = 4
+# Polls without a waiting request that are kept: clients that were answered return with the new tag.
+_MAX_IDLE: Final = 256
 _BODY_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What a look has found. `render` makes the body, where somebody needs it."""
+class Snapshot:
+    """What a read has found. `render` returns the body; it is called only if a request needs the body.
+
+    `extent` says which objects a list showed, so that later changes can be compared with it.
+    """
 
     tag: str
     render: Callable[[], Awaitable[bytes]]
@@ -42,8 +46,11 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """A tag and a position of the feed: what was seen may be newer, never older. None is a body nobody needed."""
+class PollResult:
+    """A tag with its body, None if no request needed the body.
+
+    The result contains at least all changes up to `position` of the feed, and maybe later ones.
+    """
 
     tag: str
     position: Position | None
@@ -52,11 +59,13 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poll:
-    """A question and how to look. With `criteria` it is about a list, else about the one thing of the interest."""
+    """A key and how to read the current state. With `criteria` it concerns a list, otherwise the one object of the
+    interest.
+    """
 
-    question: Hashable
+    key: Hashable
     interest: Interest
-    see: Callable[[], Awaitable[Seen]]
+    read: Callable[[], Awaitable[Snapshot]]
     criteria: Criteria | None = None
 
 
@@ -65,140 +74,145 @@ class _Body:
     body: bytes
 
 
-class Question(Follower):
-    """Everybody who waits for the same. Whoever is woken first looks for all of them."""
+class SharedPoll(Follower):
+    """All requests that wait with the same key. The first one that is woken reads for all of them."""
 
     def __init__(self, polls: "SharedPolls", poll: Poll) -> None:
         self.interest = poll.interest
         self.criteria = poll.criteria
         self.waiters: set[Waiter] = set()
-        self.is_dirty = True
-        self.last: Look | None = None
+        self.is_dirty = True  # a change since the last read may concern the result
+        self.last: PollResult | None = None
         self._polls = polls
         self._poll = poll
         self._extent = Extent()
-        self._is_looking = False
-        self._begun = self._done = 0
-        self._looked_at = float("-inf")
+        self._is_reading = False
+        self._started = self._finished = 0  # numbers of the last read that was started, and that succeeded
+        self._read_at = float("-inf")
         self._one_at_a_time = asyncio.Lock()
 
     @override
     def follow(self, changed: Sequence[ListItem] | None) -> None:
-        """What was seen is out of date if one of these changes may concern it."""
+        """Mark the result as out of date if one of these changes may concern it. None: the changes are unknown."""
         if not self.is_dirty and (changed is None or any(map(self._may_concern, changed))):
             self.is_dirty = True
-            self.pass_on()
+            self.wake_reader()
 
-    def pass_on(self) -> None:
-        """Have one of those who wait look."""
+    def wake_reader(self) -> None:
+        """Wake one waiting request, which then reads for all, if the result is out of date."""
         if self.is_dirty and self.waiters:
             self._polls.watcher.waker.wake(islice(self.waiters, 1))
 
-    async def current(self, if_none_match: str) -> Look:
-        """What was seen last, if it is up to date and the caller has it; else a look that begins now."""
+    async def current(self, if_none_match: str) -> PollResult:
+        """Return the last result if it is up to date and the caller has its tag; otherwise read."""
         last = self.last
         if last is not None and not self.is_dirty and unchanged(if_none_match, last.tag):
             return last
-        return await self.look(if_none_match)
+        return await self._read_shared(if_none_match)
 
-    async def after_news(self, if_none_match: str) -> Look:
-        """As `current`, for somebody who was woken: with a pause, in which more changes may come."""
+    async def after_wake(self, if_none_match: str) -> PollResult:
+        """Return an up-to-date result to a request that was woken. Reads of a list keep their minimum interval."""
         if self.is_dirty and self.criteria is not None:
-            due = self._looked_at + _INTERVAL - self._polls.clock.monotonic()
-            await asyncio.sleep(max(_COALESCED, due))
+            until_interval = self._read_at + _INTERVAL - self._polls.clock.monotonic()
+            await asyncio.sleep(max(_COALESCED, until_interval))
         if self.is_dirty or self.last is None:
-            return await self.look(if_none_match)
+            return await self._read_shared(if_none_match)
         return self.last
 
-    async def look(self, if_none_match: str) -> Look:
-        """Look, or take what somebody sees whose look begins after this call."""
-        wanted = self._begun + 1
+    async def with_body(self, result: PollResult) -> PollResult:
+        """Return the result with its body, or a newer result if the body is no longer cached."""
+        if result.body is not None:
+            return result
+        cached = self._polls.bodies.get((self._poll.key, result.tag))
+        if cached is not None:
+            return PollResult(result.tag, result.position, cached.body)
+        position = self._polls.watcher.position
+        snapshot = await self._poll.read()
+        return PollResult(snapshot.tag, position, await snapshot.render())
+
+    async def _read_shared(self, if_none_match: str) -> PollResult:
+        """Return the result of a read that starts after this call, by this request or another one."""
+        # A read that has already started may have missed the change that woke this request.
+        wanted = self._started + 1
         async with self._one_at_a_time:
-            if self._done >= wanted and self.last is not None:
+            if self._finished >= wanted and self.last is not None:
                 return self.last
             async with self._polls.turn(self._poll):
-                return await self._look(if_none_match)
+                return await self._read(if_none_match)
 
-    async def body(self, look: Look) -> Look:
-        """The look with its body, which may be that of a newer one."""
-        if look.body is not None:
-            return look
-        kept = self._polls.bodies.get((self._poll.question, look.tag))
-        if kept is not None:
-            return Look(look.tag, look.position, kept.body)
-        position = self._polls.watcher.position
-        seen = await self._poll.see()
-        return Look(seen.tag, position, await seen.render())
-
-    async def _look(self, if_none_match: str) -> Look:
-        self._begun += 1
-        self.is_dirty, self._is_looking = False, True
-        self._looked_at = self._polls.clock.monotonic()
+    async def _read(self, if_none_match: str) -> PollResult:
+        self._started += 1
+        # Cleared before the read: a change during it marks the result as out of date again.
+        self.is_dirty, self._is_reading = False, True
+        self._read_at = self._polls.clock.monotonic()
         before, position = self.last, self._polls.watcher.position
         try:
-            seen = await self._poll.see()
-            is_news = before is not None and before.tag != seen.tag
-            body = await seen.render() if is_news or not unchanged(if_none_match, seen.tag) else None
+            snapshot = await self._poll.read()
+            is_changed = before is not None and before.tag != snapshot.tag
+            is_needed = is_changed or not unchanged(if_none_match, snapshot.tag)
+            body = await snapshot.render() if is_needed else None
         except BaseException:
+            # The request may have been cancelled: another one must read in its place.
             self.is_dirty = True
-            self.pass_on()
+            self.wake_reader()
             raise
         finally:
-            self._is_looking = False
-        self._extent, self._done = seen.extent, self._begun
-        self.last = Look(seen.tag, position, None)
+            self._is_reading = False
+        self._extent, self._finished = snapshot.extent, self._started
+        self.last = PollResult(snapshot.tag, position, None)
         if body is not None:
-            self._polls.bodies.put((self._poll.question, seen.tag), _Body(body))
-        if is_news:
+            self._polls.bodies.put((self._poll.key, snapshot.tag), _Body(body))
+        if is_changed:
             self._polls.watcher.waker.wake(self.waiters)
-        self.pass_on()
-        return Look(seen.tag, position, body)
+        self.wake_reader()
+        return PollResult(snapshot.tag, position, body)
 
-    def _may_concern(self, thing: ListItem) -> bool:
+    def _may_concern(self, item: ListItem) -> bool:
         assert self.criteria is not None
-        if self._is_looking:  # nobody knows yet which things the page will have
-            return thing.uid in self._extent.uids or self.criteria.can_match(thing)
-        return concerns(self.criteria, self._extent, thing)
+        if self._is_reading:  # the objects of the new page are not known yet
+            return item.uid in self._extent.uids or self.criteria.can_match(item)
+        return concerns(self.criteria, self._extent, item)
 
 
 class SharedPolls:
-    """The questions of this process, with those that somebody will probably ask again in a moment."""
+    """The shared polls of this process, including the most recent ones without a waiting request."""
 
     def __init__(self, watcher: Watcher, clock: Clock) -> None:
         self.watcher = watcher
         self.clock = clock
         self.bodies: RenderCache[_Body] = RenderCache(_BODY_BYTES)
-        self._questions: dict[Hashable, Question] = {}
+        self._polls: dict[Hashable, SharedPoll] = {}
         self._idle: OrderedDict[Hashable, None] = OrderedDict()
-        self._turns = {True: asyncio.Semaphore(_LISTS_AT_ONCE), False: asyncio.Semaphore(_OTHERS_AT_ONCE)}
+        self._turns = {True: asyncio.Semaphore(_LISTS_AT_ONCE), False: asyncio.Semaphore(_OBJECTS_AT_ONCE)}
 
     def turn(self, poll: Poll) -> asyncio.Semaphore:
+        """Return the semaphore that bounds how many polls of this sort read at once."""
         return self._turns[poll.criteria is not None]
 
     @contextmanager
-    def joined(self, poll: Poll) -> Iterator[tuple[Question, Waiter]]:
-        """Wait among those who ask the same."""
-        question, waiter = self._find(poll), Waiter()
-        question.waiters.add(waiter)
+    def joined(self, poll: Poll) -> Iterator[tuple[SharedPoll, Waiter]]:
+        """Join the requests that wait with the same key."""
+        shared, waiter = self._find(poll), Waiter()
+        shared.waiters.add(waiter)
         try:
-            yield question, waiter
+            yield shared, waiter
         finally:
-            question.waiters.discard(waiter)
-            if question.waiters:
-                question.pass_on()
+            shared.waiters.discard(waiter)
+            if shared.waiters:
+                shared.wake_reader()  # this request may have been woken to read, and ended before it did
             else:
-                self._leave(poll.question)
+                self._keep_idle(poll.key)
 
-    def _find(self, poll: Poll) -> Question:
-        self._idle.pop(poll.question, None)
-        question = self._questions.get(poll.question)
-        if question is None:
-            question = self._questions[poll.question] = Question(self, poll)
-            self.watcher.add_follower(question)
-        return question
+    def _find(self, poll: Poll) -> SharedPoll:
+        self._idle.pop(poll.key, None)
+        shared = self._polls.get(poll.key)
+        if shared is None:
+            shared = self._polls[poll.key] = SharedPoll(self, poll)
+            self.watcher.add_follower(shared)
+        return shared
 
-    def _leave(self, key: Hashable) -> None:
+    def _keep_idle(self, key: Hashable) -> None:
         self._idle[key] = None
-        while len(self._idle) > _IDLE:
+        while len(self._idle) > _MAX_IDLE:
             oldest, _ = self._idle.popitem(last=False)
-            self.watcher.remove_follower(self._questions.pop(oldest))
+            self.watcher.remove_follower(self._polls.pop(oldest))

@@ -1,16 +1,18 @@
-"""Server-sent events out of the feed: gap-free, resumable by the id of the last event seen.
+"""Streams of server-sent events from the feed. A client resumes a stream without gaps by the id of its last event.
 
-ready ─▶ news ─▶ news ─▶ … ─▶ (ten minutes, or shutdown, or denied)     reset: what is missing is gone, list again
+ready ─▶ change ─▶ change ─▶ … ─▶ end after ten minutes, or `shutdown`, or `denied`
+
+`reset` replaces changes that are no longer available: the client must list again.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any, Final
 
-from fastapi import Header, Query, Response
+from fastapi import Depends, Header, Query
 from typing_extensions import override
 
-from app.api.broadcast import Batch, Tell, event_bytes
+from app.api.broadcast import Batch, EventLoader, event_bytes
 from app.api.dependencies import Caller
 from app.api.errors import problem_of
 from app.api.long_requests import LongResponse
@@ -20,64 +22,78 @@ from app.domain.errors import DomainError
 from app.services.long_requests import EndReason, LongRequestKind
 from app.services.watching import Interest, Position, parse_position
 
+# Clients reconnect by themselves, so a bounded life lets streams spread over processes that were started later.
 _LIFE_SECONDS: Final = 600.0
+# Proxies commonly close a connection after 60 s without data.
 _PING_SECONDS: Final = 15.0
 _PAUSE_AFTER_ERROR: Final = 1.0
 _PING: Final = b": ping\n\n"
-LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", description="Go on after this event.", max_length=64)]
-LastEventIdQuery = Annotated[
-    str | None,
-    Query(alias="lastEventId", max_length=64, description="The same, for clients that cannot set headers."),
-]
 
 
-def documented(event: str, schema: str) -> dict[int | str, dict[str, Any]]:
-    """The answer of a watch, whose events are called `event` and have data of this schema."""
+def _last_event_id(
+    header: Annotated[
+        str | None,
+        Header(alias="Last-Event-ID", max_length=64, description="Id of an event. The stream continues after it."),
+    ] = None,
+    query: Annotated[
+        str | None,
+        Query(
+            alias="lastEventId", max_length=64, description="Like Last-Event-ID, for clients that cannot set headers."
+        ),
+    ] = None,
+) -> str | None:
+    return header or query
+
+
+LastEventId = Annotated[str | None, Depends(_last_event_id)]
+
+
+def stream_responses(event: str, schema: str) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI responses of a watch with events of this name and data of this schema."""
     data = {"$ref": f"#/components/schemas/{schema}"}
     stream = {"type": "string", "contentMediaType": "text/event-stream", "contentSchema": data}
-    said = f"Events `ready`, `{event}` (data: {schema.removesuffix('View')}), `reset`, `shutdown` and `denied`"
+    events = f"`ready`, `{event}` (data: {schema.removesuffix('View')}), `reset`, `shutdown` and `denied`"
     return {
         200: {
-            "description": f"{said}; ids are `<epoch>.<seq>`.",
+            "description": f"A stream of the events {events}. Event ids have the form `<epoch>.<seq>`.",
             "content": {"text/event-stream": {"schema": stream}},
         }
     }
 
 
-async def stream(caller: Caller, interest: Interest, last_event_id: str | None, tell: Tell) -> Response:
-    return _Stream(caller, interest, last_event_id, tell)
-
-
-class _Stream(LongResponse):
-    """One client's stream. It holds no connection to Postgres while it waits."""
+class EventStream(LongResponse):
+    """The stream of one client. It holds no connection to PostgreSQL while it waits."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, caller: Caller, interest: Interest, last_event_id: str | None, tell: Tell) -> None:
+    def __init__(self, caller: Caller, interest: Interest, last_event_id: str | None, load: EventLoader) -> None:
         super().__init__(caller, LongRequestKind.STREAM, _LIFE_SECONDS)
         self._watcher = caller.services.watcher
         self._interest = interest
         self._last_event_id = last_event_id
-        self._tell = tell
-        self._is_live = False  # it has caught up with the feed once
+        self._load = load
+        self._is_live = False  # whether it has once caught up with the feed
 
     @override
     async def open(self) -> AsyncGenerator[bytes, None]:
         self._position = await self._watcher.begin()
+        # nginx would otherwise collect events in its buffer.
         self.headers.update({"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
         return self._events()
 
     @override
-    def last_words(self, ending: EndReason | None, error: DomainError) -> bytes:
+    def final_piece(self, ending: EndReason | None, error: DomainError) -> bytes:
         if ending is EndReason.SHUTDOWN:
             return event_bytes("shutdown", self._position, b"{}")
         return event_bytes("denied", self._position, bytes(problem_of(error).body))
 
     async def _events(self) -> AsyncGenerator[bytes, None]:
+        # Registered before the first read, so that no change falls between them.
         with self._watcher.waiting(self._interest) as waiter:
+            # Milliseconds until a client reconnects. This first piece also makes proxies send the headers on.
             yield b"retry: 1000\n" + self._begin()
             for _ in rounds():
-                async for piece in self._news():
+                async for piece in self._changes():
                     yield piece
                 if await waiter.wait(_PING_SECONDS):
                     self._skip_to(waiter.take_changed_after())
@@ -95,19 +111,24 @@ class _Stream(LongResponse):
         return b"\n"
 
     def _skip_to(self, position: Position | None) -> None:
-        """Up to there is nothing for this stream: what it has passed by need not be kept for it."""
+        """Advance to a position up to which the feed has no event for this stream.
+
+        Without this, a stream that rarely has an event would fall behind the events that are kept in memory.
+        """
         if position is not None and self._is_live and position.epoch == self._position.epoch:
             self._position = max(self._position, position, key=lambda place: place.seq)
 
     def _reset(self) -> bytes:
-        """What is between the client and now cannot be told any more: it must list again."""
-        now = self._watcher.position
-        if now is not None:
-            self._position = now
-        return event_bytes("reset", self._position, b'{"detail":"list again, then go on from this id"}')
+        """Continue at the end of the feed, because events after the client's position are no longer available."""
+        current = self._watcher.position
+        if current is not None:
+            self._position = current
+        return event_bytes(
+            "reset", self._position, b'{"detail":"list again, then continue after the id of this event"}'
+        )
 
-    async def _news(self) -> AsyncGenerator[bytes, None]:
-        """Everything from the position on that is there now."""
+    async def _changes(self) -> AsyncGenerator[bytes, None]:
+        """Yield all events after the position that the feed has at present."""
         while True:
             batch = await self._next()
             if batch is None:
@@ -121,14 +142,19 @@ class _Stream(LongResponse):
             self._position = batch.upto
 
     async def _next(self) -> Batch | None:
-        """The next batch. None for a client that has read so slowly that it is behind what is kept in memory."""
+        """Return the next batch, or None if events are missing.
+
+        A live stream whose events are no longer in memory counts as missing events: its client reads too slowly, and
+        reading them from PostgreSQL would let slow clients load the database.
+        """
         if self._is_live and not self._watcher.remembers(self._position):
             return None
         batch: Batch | None = None
         for _ in rounds():
             try:
-                batch = await self._caller.api.broadcast.after(self._position, self._interest, self._tell)
+                batch = await self._caller.api.broadcast.after(self._position, self._interest, self._load)
                 break
             except DatabaseUnavailable:
+                # The stream continues from its position when PostgreSQL is available again.
                 await asyncio.sleep(_PAUSE_AFTER_ERROR)
         return batch

@@ -1,10 +1,10 @@
-"""What goes over the wire: the shapes of answers, and the source of the OpenAPI document's schemas.
+"""The models of all answers. The OpenAPI document takes its schemas from them.
 
-Every field is always present, null where there is nothing, so that clients need not tell absent from null.
+Every field is always present, null if it has no value, so that clients need not distinguish absent from null.
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,9 +18,14 @@ class View(BaseModel):
         alias_generator=to_camel, populate_by_name=True, frozen=True, use_attribute_docstrings=True, extra="forbid"
     )
 
+    @classmethod
+    def of(cls, record: object) -> Self:
+        """Return the view of a record whose attributes have the names of the fields."""
+        return cls.model_validate(record, from_attributes=True)
+
 
 class AggregateView(View):
-    """Replicas by phase; the sum is the desired number of replicas."""
+    """Number of replicas in each phase. The sum is the desired number of replicas."""
 
     creating: int = 0
     pending: int = 0
@@ -32,24 +37,24 @@ class AggregateView(View):
 
 
 class PendingReasonView(View):
-    """Why replicas do not run yet."""
+    """Why replicas are not running yet."""
 
     code: str
     message: str
     since: datetime | None
     replicas: list[str]
-    """Names of the replicas concerned, the first 20."""
+    """Names of the affected replicas, the first 20."""
     count: int
 
 
 class CommonStatusView(View):
-    """The part of a status that every kind has."""
+    """The fields of a status that every kind has."""
 
     phase: str
     reason: str
     message: str
     observed_generation: int
-    """The generation that this status is about: wait until it reaches the object's own after an edit."""
+    """The generation that this status reflects. An edit is carried out when it reaches the object's `generation`."""
     started_at: datetime | None
     finished_at: datetime | None
     observed_at: datetime | None
@@ -62,10 +67,12 @@ class StatusView(CommonStatusView):
     aggregate: AggregateView
     pending_reasons: list[PendingReasonView]
     observed_at: datetime | None
-    """When the cluster last showed a change of this job."""
+    """When the controller last observed a change of this job in the cluster."""
 
 
 class ConditionView(View):
+    """A condition as in Kubernetes."""
+
     type: str
     status: str
     """True, False or Unknown."""
@@ -76,28 +83,28 @@ class ConditionView(View):
 
 
 class ResourceStatusView(View):
-    """What changes of an object, and is cheap to poll: all but its spec and native status."""
+    """An object without its spec and native status. It is cheap to poll."""
 
     uid: UUID
     namespace: str
     name: str
     kind: str
     generation: int
-    """Rises with every edit of the spec, not with those of labels and annotations."""
+    """Increases with every edit of the spec, not with edits of labels and annotations."""
     deleted_at: datetime | None
-    """When its deletion was asked for. The record stays readable."""
+    """When its deletion was requested, else null. The record of a deleted object stays readable."""
     status: CommonStatusView
     conditions: list[ConditionView]
 
 
 class JobStatusView(ResourceStatusView):
-    """A job without its spec and native status: what changes, and is cheap to poll."""
+    """A job without its spec and native status. It is cheap to poll."""
 
     status: StatusView
 
 
 class ResourceView(ResourceStatusView):
-    """What every object has, of whatever kind."""
+    """The fields that objects of every kind have."""
 
     api_version: str
     labels: dict[str, str]
@@ -105,25 +112,25 @@ class ResourceView(ResourceStatusView):
     created_at: datetime
     created_by: str
     spec: dict[str, Any]
-    """The manifest's spec in the names of its own system, defaults filled in."""
+    """The spec of the manifest with the field names of its own system, and with defaults filled in."""
     native_status: dict[str, Any]
-    """The status as the kind's own system shows it."""
+    """The status in the format of the kind's own system."""
 
 
 class TaskScalingView(View):
-    """A task whose size may change while the job lives."""
+    """A task that can be scaled while the job is live."""
 
     replicas: int
-    """How many it shall have."""
+    """Desired number of replicas."""
     min: int
     max: int
 
 
 class JobView(ResourceView):
     retry_of: UUID | None
-    """The job that this one repeats."""
+    """The uid of the job that this job retries, else null."""
     scaling: dict[str, TaskScalingView]
-    """The tasks that can be scaled, by name; their sum may be bounded too. Empty where nothing can."""
+    """The tasks that can be scaled, by name; empty if none can. Their sum may have bounds, too."""
     status: StatusView
 
 
@@ -150,15 +157,15 @@ class ContainerView(View):
 
 
 class AttemptView(View):
-    """One pod's life under a rank."""
+    """The life of one pod of a replica."""
 
     number: int
     pod_uid: str | None
     phase: ReplicaPhase
     outcome: Outcome | None
-    """How the attempt ended; null while it runs."""
+    """How the attempt ended; null while it has not ended."""
     evidence: Evidence
-    """Whether the logs and events of the end of this attempt are stored."""
+    """Whether the last log lines and events of the attempt are stored."""
     evidence_reason: str | None
     node: str | None
     pod_ip: str | None = Field(alias="podIP")
@@ -172,17 +179,19 @@ class AttemptView(View):
 
 
 class ReplicaView(View):
+    """One member of a task. The fields about a pod concern the current attempt."""
+
     name: str
-    """The pod's name."""
+    """Name of the pod."""
     task: str
     rank: int
     phase: ReplicaPhase
     attempt: int
     restart_count: int
     disruptions: int
-    """Replacements after the cluster took the pod away; not charged to the restart limit."""
+    """Number of replacements after the cluster removed a pod. They do not count against the restart limit."""
     leaving: bool
-    """Whether the rank is beyond the task's present size; it is in no aggregate."""
+    """Whether a scale down removes this replica. The aggregate does not count it."""
     retry_at: datetime | None
     node: str | None
     pod_ip: str | None = Field(alias="podIP")
@@ -193,7 +202,7 @@ class ReplicaView(View):
     message: str | None
     containers: list[ContainerView]
     attempts: list[AttemptView]
-    """All attempts, the present one last."""
+    """All attempts, the current one last."""
 
 
 class ReplicaPage(View):
@@ -202,7 +211,7 @@ class ReplicaPage(View):
 
 
 class HistoryView(View):
-    """One line of an object's history, or of one replica's where task and rank are set."""
+    """One entry of an object's history. It concerns one replica if `task` and `rank` are set."""
 
     seq: int
     at: datetime
@@ -221,7 +230,7 @@ class HistoryPage(View):
 
 
 class ScaleRecordView(View):
-    """A change of how many replicas a task shall have."""
+    """A change of the desired number of replicas of a task, and its outcome."""
 
     seq: int
     task: str
@@ -231,11 +240,11 @@ class ScaleRecordView(View):
     reason: str
     requested_at: datetime
     settled_at: datetime | None
-    """When its outcome was known; null until then."""
+    """When the outcome became known; null until then."""
     outcome: ScaleOutcome | None
-    """Reached, Refused by the cluster, Replaced by a newer request, or JobEnded; null while it is not known."""
+    """Reached, Refused by the cluster, Replaced by a newer request, or JobEnded; null until it is known."""
     message: str
-    """Why, where it was not reached."""
+    """Why the size was not reached; empty otherwise."""
 
 
 class ScaleRecordPage(View):
@@ -244,14 +253,10 @@ class ScaleRecordPage(View):
 
 
 class EventView(View):
-    """What happened to an object.
-
-    Of a job it is what the cluster said about a pod: its last events when an attempt ended, or why it is pending now.
-    Of other kinds it is what their controller did and what stood in the way.
-    """
+    """An event: a pending reason or a Kubernetes event of a job, or an action of the controller for other kinds."""
 
     source: str
-    """evidence or pending; controller for a kind without pods."""
+    """`evidence` (an ended attempt) or `pending`; `controller` for a kind without pods."""
     task: str | None
     rank: int | None
     attempt: int | None
@@ -292,17 +297,17 @@ class PlanView(View):
 
 
 class ResourceDryRunView(View):
-    """What a submission would store. Nothing was stored."""
+    """What a submission would store. A dry run stores nothing."""
 
     dry_run: bool
     manifest: dict[str, Any]
 
 
 class DryRunView(ResourceDryRunView):
-    """What a submission would store and make. Nothing was stored.
+    """What a submission would store, and the Kubernetes objects that it would create. A dry run stores nothing.
 
-    `manifests` are the objects of the job itself and of the first replicas of each task, at most about a hundred and
-    4 MiB. `manifestsOmitted` objects are not shown.
+    `manifests` has the objects of the job itself and of the first replicas of each task, at most about 100 objects and
+    4 MiB. `manifestsOmitted` is the number of the other objects.
     """
 
     plan: PlanView
@@ -311,21 +316,24 @@ class DryRunView(ResourceDryRunView):
 
 
 class DryRunList(View):
-    """What a submission of several jobs would store and make, in their order."""
+    """What a submission of several jobs would store and create, in the order of the request."""
 
     items: list[DryRunView]
 
 
 class KindView(View):
+    """An accepted kind of manifest."""
+
     kind: str
     api_versions: list[str]
-    """The canonical one first."""
+    """The accepted values of apiVersion, the canonical one first."""
     resource: str
-    """The collection that its manifests are posted to, as `jobs`."""
+    """The resource to which its manifests are posted, for example `jobs`."""
     mutable_fields: list[str]
-    """JSON pointers below the manifest that PUT and PATCH may change."""
+    """JSON pointers to the fields of a manifest that PUT and PATCH may change."""
     supports_pause: bool
     json_schema: dict[str, Any]
+    """JSON schema (draft 2020-12) of the manifest."""
 
 
 class KindList(View):
@@ -333,37 +341,40 @@ class KindList(View):
 
 
 class FieldErrorView(View):
+    """One error of a request."""
+
     pointer: str
-    """JSON pointer into the body; /query/…, /header/… or /path/… for what is not in the body."""
+    """JSON pointer into the body, or /query/…, /header/… or /path/… for a parameter."""
     code: str
     detail: str
     accepted: str | None = None
+    """What is accepted in place of the wrong value."""
 
 
 class ProblemView(View):
-    """RFC 9457 problem details."""
+    """An error answer: problem details of RFC 9457."""
 
     type: str
     title: str
     status: int
     detail: str
     code: str
-    """Stable: program against this."""
+    """A stable code for programs. `title` and `detail` are for people and may change."""
     errors: list[FieldErrorView] = Field(default=[])
-    """All that is wrong, at most 20 entries."""
+    """All errors of the request, at most 20."""
 
 
 class ResourceBatchItemView(View):
-    """An object that was stored, or why it was not."""
+    """The result of one item of a batch: the stored object, or the problem."""
 
     status: int
-    """What a request for this object alone would have been answered with."""
+    """The status that a request with only this object would have got."""
     object: ResourceView | None
     problem: ProblemView | None
 
 
 class BatchItemView(ResourceBatchItemView):
-    """A job that was stored, or why it was not."""
+    """The result of one item of a batch: the stored job, or the problem."""
 
     object: JobView | None
 
@@ -376,13 +387,13 @@ class ResourceWatchEventView(View):
     """The data of a server-sent event."""
 
     type: str
-    """created, edited, cancelled, removed, deleted or status."""
+    """`created`, `edited`, `cancelled`, `removed`, `deleted` or `status`."""
     at: datetime
     object: ResourceStatusView
-    """The object as it is when the event is sent, which may be newer than the event."""
+    """The object at the time when the event is sent. It may be newer than the event."""
 
 
 class WatchEventView(ResourceWatchEventView):
-    """The data of an SSE event `job`."""
+    """The data of a server-sent event `job`."""
 
     object: JobStatusView

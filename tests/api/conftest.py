@@ -8,20 +8,20 @@ from tests.support.postgres import fresh_database
 
 @pytest_asyncio.fixture
 async def gateway(database_url: str) -> AsyncIterator[Gateway]:
-    """Open to everybody."""
+    """Run a gateway that requires no token."""
     async with running_gateway(database_url) as running:
         yield running
 
 
 @pytest_asyncio.fixture
 async def closed_gateway(database_url: str) -> AsyncIterator[Gateway]:
-    """Takes tokens."""
+    """Run a gateway that requires tokens."""
     async with running_gateway(database_url, closed=True) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def hostile(postgres_server_url: str, database_template: str) -> AsyncIterator[Gateway]:
-    """One for a whole table of refusals: none of them leaves anything behind."""
+async def shared_gateway(postgres_server_url: str, database_template: str) -> AsyncIterator[Gateway]:
+    """Run one gateway for all tests of a module, whose requests store nothing or use their own namespaces."""
     async with fresh_database(postgres_server_url, template=database_template) as url, running_gateway(url) as running:
         yield running

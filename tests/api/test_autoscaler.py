@@ -1,4 +1,4 @@
-"""What the autoscaler did, for who may see it; and a rehearsal on what it last saw."""
+"""The autoscaler's runs, limited to what the caller may see, and its dry run."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -57,14 +57,14 @@ async def recorded(
     await autoscaler_runs.write(gateway.db, await gateway.lease(), run)
 
 
-async def test_before_the_first_run_there_is_nothing(gateway: Gateway) -> None:
+async def test_the_page_is_empty_before_the_first_run(gateway: Gateway) -> None:
     answer = await gateway.client.get(RUNS)
     assert answer.json() == {"enabled": False, "settings": None, "items": [], "nextPageToken": None}
     refused = await gateway.client.post(DRY_RUN)
     assert (refused.status_code, refused.json()["code"]) == (404, "NoInventory")
 
 
-async def test_a_run_is_told_with_what_it_saw_and_why(gateway: Gateway) -> None:
+async def test_a_run_has_capacity_and_decisions_with_reasons(gateway: Gateway) -> None:
     job = a_job()
     await recorded(gateway, [job])
     page = (await gateway.client.get(RUNS)).json()
@@ -80,13 +80,13 @@ async def test_a_run_is_told_with_what_it_saw_and_why(gateway: Gateway) -> None:
     assert (decision["minReplicas"], decision["maxReplicas"], decision["uid"]) == (1, 3, job.uid)
 
 
-async def test_a_run_that_failed_says_so(gateway: Gateway) -> None:
+async def test_a_failed_run_has_an_error(gateway: Gateway) -> None:
     await recorded(gateway, inventory=None)
     (run,) = (await gateway.client.get(RUNS)).json()["items"]
     assert (run["error"], run["capacity"], run["decisions"]) == ("403", None, [])
 
 
-async def test_runs_are_paged_the_newest_first(gateway: Gateway) -> None:
+async def test_runs_are_paged_newest_first(gateway: Gateway) -> None:
     for minute in range(5):
         await recorded(gateway, at=AT + timedelta(minutes=minute))
     seen: list[str] = []
@@ -102,7 +102,7 @@ async def test_runs_are_paged_the_newest_first(gateway: Gateway) -> None:
     assert refused.status_code == 400
 
 
-async def test_a_dry_run_uses_what_was_seen_last_and_says_how_old_it_is(gateway: Gateway) -> None:
+async def test_a_dry_run_uses_the_last_inventory_and_returns_its_age(gateway: Gateway) -> None:
     await recorded(gateway, [a_job()])
     await recorded(gateway, inventory=None, at=AT + timedelta(minutes=1))
     answer = (await gateway.client.post(DRY_RUN)).json()
@@ -114,7 +114,7 @@ async def test_a_dry_run_uses_what_was_seen_last_and_says_how_old_it_is(gateway:
     assert (await gateway.client.get(RUNS)).json()["items"][1]["decisions"][0]["applied"] is False
 
 
-async def test_a_dry_run_tries_another_load(gateway: Gateway) -> None:
+async def test_a_dry_run_accepts_another_maximum_load(gateway: Gateway) -> None:
     await recorded(gateway, [a_job()])
     answer = (await gateway.client.post(DRY_RUN, json={"maxLoad": 0.5})).json()
     assert (answer["maxLoad"], answer["decisions"][0]["toReplicas"]) == (0.5, 2)
@@ -122,13 +122,13 @@ async def test_a_dry_run_tries_another_load(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("load", [0, -1, 1.5, "0.8", True])
-async def test_a_load_is_a_share(gateway: Gateway, load: Any) -> None:
+async def test_a_maximum_load_outside_0_to_1_is_refused(gateway: Gateway, load: Any) -> None:
     refused = await gateway.client.post(DRY_RUN, json={"maxLoad": load})
     assert refused.status_code == 422
     assert [error["pointer"] for error in refused.json()["errors"]] == ["/maxLoad"]
 
 
-async def test_who_sees_one_namespace_sees_its_decisions_alone(closed_gateway: Gateway) -> None:
+async def test_a_token_of_one_namespace_sees_only_its_decisions(closed_gateway: Gateway) -> None:
     await recorded(closed_gateway, [a_job("team"), a_job("other")])
     headers = await closed_gateway.token("viewer", "team")
     (run,) = (await closed_gateway.client.get(RUNS, headers=headers)).json()["items"]
@@ -139,7 +139,9 @@ async def test_who_sees_one_namespace_sees_its_decisions_alone(closed_gateway: G
 
 
 @pytest.mark.parametrize(("role", "status"), [("viewer", 403), ("submitter", 403), ("admin", 200)])
-async def test_only_an_admin_of_everything_may_rehearse(closed_gateway: Gateway, role: str, status: int) -> None:
+async def test_only_an_admin_of_all_namespaces_may_run_a_dry_run(
+    closed_gateway: Gateway, role: str, status: int
+) -> None:
     await recorded(closed_gateway, [a_job("team"), a_job("other"), a_job("kube-system")])
     headers = await closed_gateway.token(role, "*")
     (run,) = (await closed_gateway.client.get(RUNS, headers=headers)).json()["items"]
@@ -151,6 +153,6 @@ async def test_only_an_admin_of_everything_may_rehearse(closed_gateway: Gateway,
         assert {decision["namespace"] for decision in rehearsed.json()["decisions"]} == {"team", "other"}
 
 
-async def test_without_a_token_nothing_is_told(closed_gateway: Gateway) -> None:
+async def test_the_autoscaler_requires_a_token(closed_gateway: Gateway) -> None:
     assert (await closed_gateway.client.get(RUNS)).status_code == 401
     assert (await closed_gateway.client.post(DRY_RUN)).status_code == 401

@@ -1,4 +1,4 @@
-"""The memory of request bodies is bounded, for each one and for all that are under way at once."""
+"""The memory for request bodies is bounded, for each body and for all bodies together."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ import pytest_asyncio
 from starlette.types import Message
 
 from app.api import body_budget
-from app.api.body_budget import SAFE_SECONDS, UNCOUNTED_BYTES, BodyBudget, Excess, Receipt
+from app.api.body_budget import GRACE_SECONDS, UNCOUNTED_BYTES, BodyBudget, ExceededLimit, IncomingBody
 from app.api.settings import HttpSettings
 from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
 from tests.support.raw_http import Connection, request
@@ -44,7 +44,7 @@ async def submitted(gateway: Gateway, body: bytes) -> tuple[int, bytes]:
 
 
 async def answered(gateway: Gateway, status: int) -> bytes:
-    """The answer to a large body, once it has this status."""
+    """Repeat a request with a large body until the answer has this status, and return its body."""
     async with asyncio.timeout(PATIENCE):
         while True:
             found, answer = await submitted(gateway, LARGE)
@@ -53,18 +53,18 @@ async def answered(gateway: Gateway, status: int) -> bytes:
             await asyncio.sleep(0.01)
 
 
-async def test_a_large_body_is_refused_while_others_are_under_way_and_a_small_one_is_not(
+async def test_a_large_body_is_refused_while_the_budget_is_used_and_a_small_one_is_not(
     bounded: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body_budget, "SAFE_SECONDS", PATIENCE)
+    monkeypatch.setattr(body_budget, "GRACE_SECONDS", PATIENCE)
     unfinished = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
     async with connected(bounded) as connection:
         await connection.send(unfinished)
         problem = json.loads(await answered(bounded, 503))
         assert problem["code"] == "TooManyBodies"
         assert f"more than {AT_ONCE} bytes" in problem["detail"]
-        told = await bounded.client.post(jobs_path(), content=LARGE, headers={"Content-Type": "application/json"})
-        assert (told.status_code, told.headers["retry-after"]) == (503, "1")
+        refused = await bounded.client.post(jobs_path(), content=LARGE, headers={"Content-Type": "application/json"})
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert (await submitted(bounded, json.dumps(manifest("small")).encode()))[0] == 200
     await answered(bounded, 200)
 
@@ -84,29 +84,29 @@ async def test_a_stream_does_not_hold_the_memory_of_its_body(bounded: Gateway) -
         ([UNCOUNTED_BYTES], None, 0),
         ([UNCOUNTED_BYTES, 1], None, UNCOUNTED_BYTES + 1),
         ([AT_ONCE // 2, AT_ONCE // 2], None, AT_ONCE),
-        ([AT_ONCE // 2, AT_ONCE // 2 + 1], Excess.OF_ALL, AT_ONCE // 2),
-        ([2 * AT_ONCE + 1], Excess.OF_ONE, 0),
+        ([AT_ONCE // 2, AT_ONCE // 2 + 1], ExceededLimit.ALL_BODIES, AT_ONCE // 2),
+        ([2 * AT_ONCE + 1], ExceededLimit.ONE_BODY, 0),
     ],
 )
-def test_bodies_count_as_they_arrive(pieces: list[int], found: Excess | None, held: int) -> None:
+def test_bodies_count_as_they_arrive(pieces: list[int], found: ExceededLimit | None, held: int) -> None:
     budget = BodyBudget(AT_ONCE)
-    receipt = Receipt(2 * AT_ONCE, budget, since=0)
+    receipt = IncomingBody(2 * AT_ONCE, budget, since=0)
     assert [receipt.add(count, now=0) for count in pieces][-1] is found
     assert budget.held == held
     receipt.release()
     assert budget.held == 0
-    assert receipt.add(1, now=0) is (Excess.OF_ONE if found is Excess.OF_ONE else None)
+    assert receipt.add(1, now=0) is (ExceededLimit.ONE_BODY if found is ExceededLimit.ONE_BODY else None)
     assert budget.held == 0
 
 
-async def test_a_body_that_comes_slowly_gives_way(bounded: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its client is told at once, and not only when the rest of the body has come."""
+async def test_a_slow_body_is_evicted(bounded: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client gets the error at once, not only when the rest of the body has arrived."""
     unfinished = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
     async with connected(bounded) as connection:
-        monkeypatch.setattr(body_budget, "SAFE_SECONDS", PATIENCE)
+        monkeypatch.setattr(body_budget, "GRACE_SECONDS", PATIENCE)
         await connection.send(unfinished)
         await answered(bounded, 503)
-        monkeypatch.setattr(body_budget, "SAFE_SECONDS", 0.0)
+        monkeypatch.setattr(body_budget, "GRACE_SECONDS", 0.0)
         assert (await submitted(bounded, LARGE))[0] == 200
         status, problem = await connection.answer()
         assert (status, json.loads(problem)["code"]) == (503, "TooManyBodies")
@@ -114,17 +114,17 @@ async def test_a_body_that_comes_slowly_gives_way(bounded: Gateway, monkeypatch:
 
 @pytest.mark.parametrize(
     ("age", "is_complete", "evicted"),
-    [(SAFE_SECONDS, False, True), (SAFE_SECONDS - 0.1, False, False), (SAFE_SECONDS, True, False)],
+    [(GRACE_SECONDS, False, True), (GRACE_SECONDS - 0.1, False, False), (GRACE_SECONDS, True, False)],
     ids=["slow", "young", "complete"],
 )
-async def test_only_an_old_incomplete_body_gives_way(*, age: float, is_complete: bool, evicted: bool) -> None:
+async def test_only_an_old_incomplete_body_is_evicted(*, age: float, is_complete: bool, evicted: bool) -> None:
     budget = BodyBudget(AT_ONCE)
-    old, new = Receipt(AT_ONCE, budget, since=0), Receipt(AT_ONCE, budget, since=age)
-    asked: asyncio.Queue[None] = asyncio.Queue()
+    old, new = IncomingBody(AT_ONCE, budget, since=0), IncomingBody(AT_ONCE, budget, since=age)
+    requested: asyncio.Queue[None] = asyncio.Queue()
     pieces: asyncio.Queue[Message] = asyncio.Queue()
 
     async def receive() -> Message:
-        asked.put_nowait(None)
+        requested.put_nowait(None)
         return await pieces.get()
 
     async def read() -> None:
@@ -134,9 +134,9 @@ async def test_only_an_old_incomplete_body_gives_way(*, age: float, is_complete:
     assert old.add(AT_ONCE, now=0) is None
     reading = asyncio.get_running_loop().create_task(read())
     pieces.put_nowait({"type": "http.request", "body": b"", "more_body": not is_complete})
-    await asked.get()
-    await asked.get()
-    assert new.add(UNCOUNTED_BYTES + 1, now=age) is (None if evicted else Excess.OF_ALL)
+    await requested.get()
+    await requested.get()
+    assert new.add(UNCOUNTED_BYTES + 1, now=age) is (None if evicted else ExceededLimit.ALL_BODIES)
     assert budget.held == (UNCOUNTED_BYTES + 1 if evicted else AT_ONCE)
     if not evicted:
         pieces.put_nowait({"type": "http.disconnect"})

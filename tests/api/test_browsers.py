@@ -1,4 +1,4 @@
-"""Without tokens, no web page reaches the gateway through its visitor's browser."""
+"""A gateway without tokens refuses the requests of web pages through their visitors' browsers."""
 
 import json
 from collections.abc import AsyncIterator
@@ -45,14 +45,14 @@ async def guarded(postgres_server_url: str, database_template: str) -> AsyncIter
         ("", ""),
     ],
 )
-async def test_host_names(host: str, name: str) -> None:
+async def test_host_name_drops_port_case_and_trailing_dot(host: str, name: str) -> None:
     assert host_name(host) == name
 
 
 @pytest.mark.parametrize(
     ("host", "status"),
     [
-        ("127.0.0.1:9000", 200),  # a forwarded port
+        ("127.0.0.1:9000", 200),  # the port may be forwarded
         ("localhost", 200),
         ("[::1]:8080", 200),
         ("gateway.lan", 200),
@@ -64,7 +64,7 @@ async def test_host_names(host: str, name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("path", ["/api/v1/jobs", "/livez", jobs_path(NAMESPACE, "target")])
-async def test_a_rebound_name_is_refused(host: str, status: int, path: str, guarded: Gateway) -> None:
+async def test_only_hosts_of_the_gateway_are_accepted(host: str, status: int, path: str, guarded: Gateway) -> None:
     answer = await guarded.client.get(path, headers={"Host": host})
     assert answer.status_code == status, answer.text
     if status == 421:
@@ -97,7 +97,7 @@ async def test_a_page_of_another_origin_changes_nothing(headers: dict[str, str],
     assert (await guarded.client.get(jobs_path(NAMESPACE, "planted"))).status_code == 404
 
 
-async def test_the_gateways_own_pages_those_of_a_configured_origin_and_programs_may(guarded: Gateway) -> None:
+async def test_same_origin_configured_origins_and_programs_are_accepted(guarded: Gateway) -> None:
     own = guarded.url
     for headers in (
         {"Origin": own, "Sec-Fetch-Site": "same-origin"},
@@ -123,7 +123,7 @@ async def test_the_gateways_own_pages_those_of_a_configured_origin_and_programs_
     [jobs_path(), f"{jobs_path()}?dryRun=All", jobs_path(NAMESPACE, "batch"), jobs_path(NAMESPACE, "target", "pause"),
      jobs_path(NAMESPACE, "target", "scale"), f"/api/v1/namespaces/{NAMESPACE}/samplesets"],
 )  # fmt: skip
-async def test_a_content_type_that_any_page_may_send_is_refused(
+async def test_content_types_without_cors_preflight_are_refused(
     content_type: str, body: bytes, path: str, guarded: Gateway
 ) -> None:
     answer = await guarded.client.post(path, content=body, headers={"Content-Type": content_type})
@@ -142,5 +142,5 @@ def _with_tokens() -> Settings:
     return Settings(allowed_hosts=("gateway.lan",))
 
 
-async def test_where_tokens_are_required_any_name_will_do() -> None:
+async def test_a_gateway_with_tokens_accepts_any_host() -> None:
     assert _with_tokens().http().hosts == ()

@@ -1,4 +1,4 @@
-"""ETags, 304, long polls and preconditions: the pure rules, then what clients see."""
+"""ETags, 304, long polls and preconditions: the pure functions, and the answers of the API."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ TAG = '"a-1"'
         ('"unfinished', None),
     ],
 )
-def test_if_none_match(header: str | None, *, expected: bool | None) -> None:
+def test_if_none_match_compares_weakly(header: str | None, *, expected: bool | None) -> None:
     if expected is None:
         with pytest.raises(InvalidParameter):
             unchanged(header, TAG)
@@ -66,18 +66,18 @@ def test_if_match_compares_strongly(header: str | None, *, passes: bool) -> None
         (["respond-async", "wait=2"], 2),
     ],
 )
-def test_prefer_wait(headers: list[str], seconds: int) -> None:
+def test_wait_seconds_of_the_prefer_header(headers: list[str], seconds: int) -> None:
     assert wait_seconds(headers) == seconds
 
 
-def test_tags_tell_versions_and_questions_apart() -> None:
+def test_tags_differ_by_version_order_and_query() -> None:
     a, b = UUID(int=1), UUID(int=2)
     assert len({whole_tag(a, 1), whole_tag(a, 2), whole_tag(b, 1)}) == 3
     assert len({list_tag([(a, 1), (b, 1)], "x"), list_tag([(b, 1), (a, 1)], "x"), list_tag([(a, 1), (b, 1)], "y")}) == 3
 
 
 @pytest.mark.parametrize("path", [("hello",), ("hello", "status"), ()])
-async def test_304_until_something_changes(path: tuple[str, ...], gateway: Gateway) -> None:
+async def test_a_poll_answers_304_until_the_object_changes(path: tuple[str, ...], gateway: Gateway) -> None:
     created = await gateway.submit("hello")
     url = jobs_path(NAMESPACE, *path)
     first = await gateway.client.get(url)
@@ -94,8 +94,8 @@ async def test_304_until_something_changes(path: tuple[str, ...], gateway: Gatew
     assert shown["status"]["phase"] == "Creating"
 
 
-async def until_somebody_waits(gateway: Gateway) -> None:
-    """Return once a poll is held back: what happens before that would be seen without waiting."""
+async def until_a_poll_waits(gateway: Gateway) -> None:
+    """Return once a poll waits. A change before that would be in the answer without a wait."""
     async with asyncio.timeout(60):
         while not gateway.services.long_requests.count:
             await asyncio.sleep(0.01)
@@ -108,14 +108,14 @@ async def test_a_long_poll_ends_with_the_change(path: tuple[str, ...], gateway: 
     tag = (await gateway.client.get(url)).headers["etag"]
     async with asyncio.TaskGroup() as group:
         poll = group.create_task(gateway.client.get(url, headers={"If-None-Match": tag, "Prefer": "wait=30"}))
-        await until_somebody_waits(gateway)
+        await until_a_poll_waits(gateway)
         assert not poll.done()
         await gateway.conclude(created["uid"], {"phase": JobPhase.RUNNING})
     assert poll.result().status_code == 200
     assert '"phase":"Running"' in poll.result().text
 
 
-async def test_a_long_poll_ends_with_its_time(gateway: Gateway) -> None:
+async def test_a_long_poll_answers_304_after_its_wait(gateway: Gateway) -> None:
     await gateway.submit("hello")
     url = jobs_path(NAMESPACE, "hello")
     tag = (await gateway.client.get(url)).headers["etag"]
@@ -123,7 +123,9 @@ async def test_a_long_poll_ends_with_its_time(gateway: Gateway) -> None:
     answer = await gateway.client.get(url, headers={"If-None-Match": tag, "Prefer": "wait=1"})
     assert answer.status_code == 304
     assert time.monotonic() - began >= 0.9
-    assert (await gateway.client.get(url, headers={"Prefer": "wait=30"})).status_code == 200  # nothing to wait for
+    assert (
+        await gateway.client.get(url, headers={"Prefer": "wait=30"})
+    ).status_code == 200  # without If-None-Match, there is no wait
 
 
 async def test_a_submission_ends_the_long_poll_of_a_list(gateway: Gateway) -> None:
@@ -132,12 +134,12 @@ async def test_a_submission_ends_the_long_poll_of_a_list(gateway: Gateway) -> No
         poll = group.create_task(
             gateway.client.get("/api/v1/jobs", headers={"If-None-Match": tag, "Prefer": "wait=30"})
         )
-        await until_somebody_waits(gateway)
+        await until_a_poll_waits(gateway)
         await gateway.submit("hello")
     assert [item["name"] for item in poll.result().json()["items"]] == ["hello"]
 
 
-async def test_edits_are_held_to_the_version_that_was_read(gateway: Gateway) -> None:
+async def test_if_match_refuses_edits_of_another_version(gateway: Gateway) -> None:
     await gateway.submit("hello")
     url = jobs_path(NAMESPACE, "hello")
     tag = (await gateway.client.get(url)).headers["etag"]
@@ -172,7 +174,7 @@ async def test_freshness_comes_from_the_heartbeat(gateway: Gateway) -> None:
 
 
 async def test_a_poll_costs_one_small_read(gateway: Gateway) -> None:
-    """Once a version has been rendered, polls ask for nothing but the version."""
+    """Once a version is rendered, polls read only the current version of the job."""
     created = await gateway.submit("hello")
     reading = gateway.services.reading
     reads: list[str] = []

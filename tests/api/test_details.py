@@ -1,4 +1,4 @@
-"""Replicas with their attempts, history, events and manifests of one job."""
+"""The replicas, attempts, history, events, manifests and logs of one job."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -38,8 +38,8 @@ FIRST = Replica(key=Rank("worker", 0), attempt=RUNNING, restarts=1)
 SECOND = Replica(key=Rank("worker", 1), attempt=Attempt(number=1))
 
 
-async def with_story(gateway: Gateway) -> str:
-    """A job whose first replica failed once and runs again, and whose second waits."""
+async def job_with_attempts(gateway: Gateway) -> str:
+    """Create a job whose first replica failed once and runs again, and whose second replica waits. Return its uid."""
     uid: str = (await gateway.submit())["uid"]
     waiting = JobPendingReason(
         code=PendingCode.UNSCHEDULABLE, message="0/3 nodes are available", since=AT, replicas=("worker[1]",), count=1
@@ -79,8 +79,8 @@ async def get(gateway: Gateway, detail: str) -> Any:
     return answer.json()
 
 
-async def test_replicas_tell_every_attempt(gateway: Gateway) -> None:
-    await with_story(gateway)
+async def test_replicas_have_all_their_attempts(gateway: Gateway) -> None:
+    await job_with_attempts(gateway)
     first, second = (await get(gateway, "replicas"))["items"]
     assert (first["name"], first["task"], first["rank"]) == ("hello-worker-0", "worker", 0)
     assert (first["phase"], first["attempt"], first["restartCount"], first["podIP"]) == ("Running", 2, 1, "10.0.0.7")
@@ -94,16 +94,16 @@ async def test_replicas_tell_every_attempt(gateway: Gateway) -> None:
     assert (await get(gateway, "replicas?task=other"))["items"] == []
 
 
-async def test_replicas_in_pages(gateway: Gateway) -> None:
-    await with_story(gateway)
+async def test_replicas_are_paged(gateway: Gateway) -> None:
+    await job_with_attempts(gateway)
     page = await get(gateway, "replicas?pageSize=1")
     assert [item["rank"] for item in page["items"]] == [0]
     page = await get(gateway, f"replicas?pageSize=1&pageToken={page['nextPageToken']}")
     assert ([item["rank"] for item in page["items"]], page["nextPageToken"]) == ([1], None)
 
 
-async def test_history_in_pages(gateway: Gateway) -> None:
-    uid = await with_story(gateway)
+async def test_history_is_paged(gateway: Gateway) -> None:
+    uid = await job_with_attempts(gateway)
     seen: list[Any] = []
     token: str | None = ""
     while token is not None:
@@ -116,8 +116,8 @@ async def test_history_in_pages(gateway: Gateway) -> None:
     assert by_uid["items"] == seen
 
 
-async def test_events_say_why_and_what_was(gateway: Gateway) -> None:
-    await with_story(gateway)
+async def test_events_have_pending_reasons_and_stored_events(gateway: Gateway) -> None:
+    await job_with_attempts(gateway)
     pending, kept = (await get(gateway, "events"))["items"]
     assert (pending["source"], pending["reason"], pending["message"]) == (
         "pending",
@@ -128,8 +128,8 @@ async def test_events_say_why_and_what_was(gateway: Gateway) -> None:
     assert kept["lastSeenAt"] == "2026-01-02T03:04:05Z"
 
 
-async def test_the_rest(gateway: Gateway) -> None:
-    await with_story(gateway)
+async def test_scale_records_manifests_and_pending_reasons_are_served(gateway: Gateway) -> None:
+    await job_with_attempts(gateway)
     assert await get(gateway, "scale-records") == {"items": [], "nextPageToken": None}
     kinds = [item["kind"] for item in (await get(gateway, "manifests"))["items"]]
     assert kinds[0] == "ConfigMap"
@@ -138,15 +138,15 @@ async def test_the_rest(gateway: Gateway) -> None:
     assert status["pendingReasons"][0]["code"] == "Unschedulable"
 
 
-async def test_native_status_is_made_of_replicas_in_lists_too(gateway: Gateway) -> None:
-    await with_story(gateway)
+async def test_lists_have_the_native_status_of_each_job(gateway: Gateway) -> None:
+    await job_with_attempts(gateway)
     listed = (await gateway.client.get("/api/v1/jobs")).json()["items"][0]
     assert listed["nativeStatus"]["tasks"][0]["replicas"][0]["phase"] == "Running"
     assert (await gateway.client.get(jobs_path(NAMESPACE, "hello"))).json() == listed
 
 
-async def test_logs_that_were_kept(gateway: Gateway) -> None:
-    await with_story(gateway)
+async def test_stored_logs_are_served(gateway: Gateway) -> None:
+    await job_with_attempts(gateway)
     logs = jobs_path(NAMESPACE, "hello", "logs")
     answer = await gateway.client.get(f"{logs}?attempt=1")
     assert (answer.status_code, answer.content) == (200, b"one\ntwo\nlast words \xff\n")
@@ -154,7 +154,7 @@ async def test_logs_that_were_kept(gateway: Gateway) -> None:
     assert answer.headers["jobgate-log-truncated"] == "true"
     assert (await gateway.client.get(f"{logs}?attempt=1&tailLines=1")).content == b"last words \xff\n"
     assert (await gateway.client.get(f"{logs}?attempt=1&tailLines=0")).content == b""
-    live = await gateway.client.get(logs)  # this process knows no cluster
+    live = await gateway.client.get(logs)  # the gateway of this test has no cluster
     assert (live.status_code, live.json()["code"]) == (503, "NoCluster")
     for query, pointer in (
         ("attempt=9", "/query/attempt"),

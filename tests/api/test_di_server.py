@@ -1,4 +1,4 @@
-"""The REST of DI-orchestrator's server, as a job's own pods call it: its envelope, its token, its changes of size."""
+"""The REST API of DI-orchestrator's server: envelope, token of the job, addresses, scaling and profilings."""
 
 import asyncio
 from typing import Any
@@ -43,7 +43,7 @@ async def test_replicas_are_addresses_by_global_rank(gateway: Gateway) -> None:
     assert said(after, "successfully get replicas") == ["10.0.0.1:22270", "", "10.0.0.3:22270", "10.0.0.4:22270"]
 
 
-async def test_a_job_grows_and_shrinks_itself(gateway: Gateway) -> None:
+async def test_a_job_scales_itself(gateway: Gateway) -> None:
     job = await submit(gateway)
     headers = own(gateway, job)
     added = await gateway.client.post(at("replicas"), headers=headers, json={"replicas": 3, "task": "collector"})
@@ -57,7 +57,7 @@ async def test_a_job_grows_and_shrinks_itself(gateway: Gateway) -> None:
     assert await scale_records(gateway) == [("collector", 2, 5, "job/atari"), ("collector", 5, 4, "job/atari")]
 
 
-async def test_of_several_that_ask_at_once_all_are_counted(gateway: Gateway) -> None:
+async def test_concurrent_scale_requests_all_count(gateway: Gateway) -> None:
     job = await submit(gateway)
     headers = own(gateway, job)
     async with asyncio.TaskGroup() as group:
@@ -67,7 +67,7 @@ async def test_of_several_that_ask_at_once_all_are_counted(gateway: Gateway) -> 
     assert [record[1:3] for record in await scale_records(gateway)] == [(2, 3), (3, 4), (4, 5), (5, 6)]
 
 
-async def test_without_a_task_the_collectors_change(gateway: Gateway) -> None:
+async def test_the_default_task_is_the_collector(gateway: Gateway) -> None:
     job = await submit(gateway)
     answer = await gateway.client.post(at("replicas"), headers=own(gateway, job), json={"replicas": 1})
     assert said(answer, "successfully add replicas") is None
@@ -89,7 +89,7 @@ async def test_a_size_beyond_the_bounds_is_refused(method: str, asked: dict[str,
     assert await scale_records(gateway) == []
 
 
-async def test_a_job_that_is_over_keeps_its_size(gateway: Gateway) -> None:
+async def test_an_ended_job_keeps_its_size(gateway: Gateway) -> None:
     job = await submit(gateway)
     await gateway.conclude(job["uid"], {"phase": JobPhase.SUCCEEDED})
     answer = await gateway.client.post(at("replicas"), headers=own(gateway, job), json={"replicas": 1})
@@ -97,7 +97,7 @@ async def test_a_job_that_is_over_keeps_its_size(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("deleted", [False, True])
-async def test_a_job_that_is_over_reports_nothing_more(gateway: Gateway, *, deleted: bool) -> None:
+async def test_an_ended_job_accepts_no_report(gateway: Gateway, *, deleted: bool) -> None:
     job = await submit(gateway)
     headers = own(gateway, job)
     said(
@@ -107,8 +107,8 @@ async def test_a_job_that_is_over_reports_nothing_more(gateway: Gateway, *, dele
         assert (await gateway.client.delete(jobs_path(NAMESPACE, "atari"))).status_code == 202
     await gateway.conclude(job["uid"], {"phase": JobPhase.CANCELLED if deleted else JobPhase.SUCCEEDED})
     before = (await gateway.client.get(f"/api/v1/jobs/{job['uid']}")).json()
-    for told in ({"fps": 2}, {"fps": 1}):
-        answer = await gateway.client.post(at("profilings"), headers=headers, json=told)
+    for report in ({"fps": 2}, {"fps": 1}):
+        answer = await gateway.client.post(at("profilings"), headers=headers, json=report)
         assert "ended" in refused(answer, 409)
     for method in ("POST", "DELETE"):
         answer = await gateway.client.request(method, at("replicas"), headers=headers, json={"replicas": 1})
@@ -118,17 +118,17 @@ async def test_a_job_that_is_over_reports_nothing_more(gateway: Gateway, *, dele
     assert after["nativeStatus"]["profilings"] == {"fps": 1}
 
 
-async def test_profilings_are_kept_and_served(gateway: Gateway) -> None:
+async def test_profilings_are_stored_and_served(gateway: Gateway) -> None:
     job = await submit(gateway)
     headers = own(gateway, job)
     assert said(await gateway.client.get(at("profilings"), headers=headers), "successfully get profilings") == {}
-    for told in ({"collector": {"fps": 12.5}, "steps": [1, 2]}, {"later": True}):
-        answer = await gateway.client.post(at("profilings"), headers=headers, json=told)
+    for report in ({"collector": {"fps": 12.5}, "steps": [1, 2]}, {"later": True}):
+        answer = await gateway.client.post(at("profilings"), headers=headers, json=report)
         assert said(answer, "successfully report profilings") is None
         kept = await gateway.client.get(at("profilings"), headers=headers)
-        assert said(kept, "successfully get profilings") == told
+        assert said(kept, "successfully get profilings") == report
         native = (await gateway.client.get(jobs_path(NAMESPACE, "atari"))).json()["nativeStatus"]
-        assert native["profilings"] == told
+        assert native["profilings"] == report
 
 
 async def test_a_body_needs_no_content_type(gateway: Gateway) -> None:
@@ -142,13 +142,13 @@ EVERYTHING += [("POST", "profilings")]
 
 
 @pytest.mark.parametrize(("method", "what"), EVERYTHING)
-async def test_nobody_elses_token_works(method: str, what: str, closed_gateway: Gateway) -> None:
+async def test_only_the_token_of_the_job_works(method: str, what: str, closed_gateway: Gateway) -> None:
     gateway = closed_gateway
     admin = await gateway.token("admin", "*")
     jobs = {}
     for name in ("atari", "other"):
         jobs[name] = (await gateway.client.post(jobs_path(), json=di_job(name), headers=admin)).json()
-    strangers = [
+    other_tokens = [
         {},
         admin,
         await gateway.token("submitter", NAMESPACE),
@@ -158,23 +158,25 @@ async def test_nobody_elses_token_works(method: str, what: str, closed_gateway: 
         {"Authorization": "Bearer " + "a" * 9999},
         {"Authorization": own(gateway, jobs["atari"])["Authorization"] + "x"},
     ]
-    for headers in strangers:
+    for headers in other_tokens:
         answer = await gateway.client.request(method, at(what), headers=headers, json={"replicas": 1})
         assert refused(answer, 401)
         assert answer.headers["www-authenticate"].startswith("Bearer")
-    rightful = await gateway.client.request(method, at(what), headers=own(gateway, jobs["atari"]), json={"replicas": 1})
-    assert rightful.status_code == 200
+    own_token = await gateway.client.request(
+        method, at(what), headers=own(gateway, jobs["atari"]), json={"replicas": 1}
+    )
+    assert own_token.status_code == 200
     elsewhere = await gateway.client.get("/api/v1/jobs", headers=own(gateway, jobs["atari"]))
     assert elsewhere.status_code == 401
 
 
-async def test_a_gateway_that_is_open_to_all_still_asks_for_the_jobs_token(gateway: Gateway) -> None:
+async def test_a_gateway_without_tokens_still_requires_the_token_of_the_job(gateway: Gateway) -> None:
     job = await submit(gateway)
     assert refused(await gateway.client.get(at("replicas")), 401)
     assert (await gateway.client.get(at("replicas"), headers=own(gateway, job))).status_code == 200
 
 
-async def test_the_token_of_a_former_job_of_that_name_is_somebody_elses(gateway: Gateway) -> None:
+async def test_the_token_of_a_former_job_with_the_same_name_is_refused(gateway: Gateway) -> None:
     former = await submit(gateway)
     await gateway.conclude(former["uid"], {"phase": JobPhase.SUCCEEDED})
     assert (await gateway.client.get(at("replicas"), headers=own(gateway, former))).status_code == 200
@@ -183,20 +185,20 @@ async def test_the_token_of_a_former_job_of_that_name_is_somebody_elses(gateway:
     assert (await gateway.client.get(at("replicas"), headers=own(gateway, present))).status_code == 200
 
 
-async def test_no_job_of_another_kind_is_opened_by_its_own_token(gateway: Gateway) -> None:
+async def test_a_job_of_another_kind_is_not_found(gateway: Gateway) -> None:
     job = await gateway.submit("generic")
     answer = await gateway.client.get(at("replicas", f"{NAMESPACE}.generic"), headers=own(gateway, job))
     assert refused(answer, 404)
 
 
-async def test_the_largest_profilings_are_kept(gateway: Gateway) -> None:
+async def test_profilings_of_the_maximum_size_are_stored(gateway: Gateway) -> None:
     job = await submit(gateway)
     body = b'{"a":"' + b"x" * (64 * 1024 - 8) + b'"}'
     answer = await gateway.client.post(at("profilings"), headers=own(gateway, job), content=body)
     assert said(answer, "successfully report profilings") is None
 
 
-async def test_what_nobody_foresaw_is_in_the_envelope_and_tells_nothing(gateway: Gateway) -> None:
+async def test_an_unexpected_exception_is_enveloped_and_reveals_nothing(gateway: Gateway) -> None:
     job = await submit(gateway)
 
     async def broken(*_: object) -> None:
@@ -208,14 +210,14 @@ async def test_what_nobody_foresaw_is_in_the_envelope_and_tells_nothing(gateway:
     assert answer.headers["x-request-id"]
 
 
-async def test_a_narrowed_installation_serves_its_namespaces_only(database_url: str) -> None:
+async def test_only_jobs_of_served_namespaces_are_accessible(database_url: str) -> None:
     async with running_gateway(database_url) as gateway:
         elsewhere = own(gateway, await submit(gateway))
     async with running_gateway(database_url, namespaces=NamespaceSet.of("served")) as gateway:
         answer = await gateway.client.post(jobs_path("served"), json=di_job())
         headers = own(gateway, answer.json())
         assert (await gateway.client.get(at("replicas", "served.atari"), headers=headers)).status_code == 200
-        assert "not served" in refused(await gateway.client.get(at("replicas"), headers=elsewhere), 404)
+        assert "does not serve" in refused(await gateway.client.get(at("replicas"), headers=elsewhere), 404)
         assert refused(await gateway.client.get(at("replicas"), headers=headers), 401)
 
 

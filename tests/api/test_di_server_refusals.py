@@ -1,4 +1,4 @@
-"""Whatever comes in below the path of DI-orchestrator's REST: a refusal in its envelope, and nothing stored."""
+"""Invalid requests to the REST API of DI-orchestrator's server are refused in its envelope and store nothing."""
 
 from collections.abc import AsyncIterator
 from typing import TypeAlias
@@ -21,7 +21,7 @@ GUESSED = {"Authorization": "Bearer guessed"}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def refusing(postgres_server_url: str, database_template: str) -> AsyncIterator[Refusing]:
-    """One job, with its headers, for a whole table of refusals: none of them leaves anything behind."""
+    """Run a gateway with one job, and yield both the gateway and the headers with the token of the job."""
     async with fresh_database(postgres_server_url, template=database_template) as url, running_gateway(url) as gateway:
         await gateway.submit("of-another-kind")
         yield gateway, own(gateway, await submit(gateway))
@@ -40,19 +40,21 @@ async def refusing(postgres_server_url: str, database_template: str) -> AsyncIte
         f"{NAMESPACE}.%00",
     ],
 )
-async def test_an_id_that_is_none(job_id: str, refusing: Refusing) -> None:
+async def test_an_invalid_job_id_is_refused(job_id: str, refusing: Refusing) -> None:
     gateway, headers = refusing
     assert refused(await gateway.client.get(at("replicas", job_id), headers=headers), 400)
 
 
 @pytest.mark.parametrize("job_id", [f"{NAMESPACE}.nobody", "elsewhere.atari", f"{NAMESPACE}.of-another-kind"])
-@pytest.mark.parametrize("token", ["of another job", "nobody's", None])
-async def test_nobody_learns_whether_there_is_another_job(job_id: str, token: str | None, refusing: Refusing) -> None:
+@pytest.mark.parametrize("token", ["of another job", "guessed", None])
+async def test_the_error_does_not_reveal_whether_another_job_exists(
+    job_id: str, token: str | None, refusing: Refusing
+) -> None:
     gateway, headers = refusing
-    stranger = {"of another job": headers, "nobody's": GUESSED, None: {}}[token]
-    told = refused(await gateway.client.get(at("replicas", job_id), headers=stranger), 401)
-    there = await gateway.client.get(at("replicas"), headers=stranger if token != "of another job" else GUESSED)
-    assert told == refused(there, 401)
+    other = {"of another job": headers, "guessed": GUESSED, None: {}}[token]
+    missing = refused(await gateway.client.get(at("replicas", job_id), headers=other), 401)
+    existing = await gateway.client.get(at("replicas"), headers=other if token != "of another job" else GUESSED)
+    assert missing == refused(existing, 401)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ async def test_nobody_learns_whether_there_is_another_job(job_id: str, token: st
     ],
 )
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-async def test_a_body_that_is_not_acceptable(method: str, body: bytes, words: str, refusing: Refusing) -> None:
+async def test_an_invalid_body_is_refused(method: str, body: bytes, words: str, refusing: Refusing) -> None:
     gateway, headers = refusing
     answer = await gateway.client.request(method, at("replicas"), headers=headers | JSON, content=body)
     assert words in refused(answer, 400)
@@ -83,20 +85,20 @@ async def test_a_body_that_is_not_acceptable(method: str, body: bytes, words: st
 @pytest.mark.parametrize(
     "body", [b"", b"nothing", b"[]", b'"a"', b"null", b'{"a": NaN}', b'{"a": "\\u0000"}', b"[" * 9999]
 )
-async def test_profilings_that_are_no_object(body: bytes, refusing: Refusing) -> None:
+async def test_profilings_must_be_an_object(body: bytes, refusing: Refusing) -> None:
     gateway, headers = refusing
     assert refused(await gateway.client.post(at("profilings"), headers=headers | JSON, content=body), 400)
 
 
 @pytest.mark.parametrize("size", [64 * 1024 + 1, 4 * MIB])
 @pytest.mark.parametrize("what", ["replicas", "profilings"])
-async def test_a_body_that_is_too_large(what: str, size: int, refusing: Refusing) -> None:
+async def test_a_body_over_the_limit_is_refused(what: str, size: int, refusing: Refusing) -> None:
     gateway, headers = refusing
     body = b'{"a": "' + b"x" * (size - 9) + b'"}'
     assert "larger than" in refused(await gateway.client.post(at(what), headers=headers, content=body), 413)
 
 
-async def test_what_is_not_served_is_refused_in_the_envelope_too(refusing: Refusing) -> None:
+async def test_unknown_routes_methods_and_parameters_are_refused_in_the_envelope(refusing: Refusing) -> None:
     gateway, headers = refusing
     assert refused(await gateway.client.get("/v2alpha1/nothing", headers=headers), 404)
     assert refused(await gateway.client.put(at("replicas"), headers=headers, json={}), 501)

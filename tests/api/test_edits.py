@@ -1,4 +1,4 @@
-"""Edits and actions: what may change, what that answers, and what is left of it."""
+"""Edits, actions and deletions: what may change, the answers, and the history."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ HELLO = jobs_path(NAMESPACE, "hello")
         ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
     ],
 )
-def test_merge_patch_as_rfc_7396_has_it(target: Any, patch: Any, expected: Any) -> None:
+def test_merge_patch_follows_rfc_7396(target: Any, patch: Any, expected: Any) -> None:
     assert merge_patch(target, patch) == expected
 
 
@@ -36,7 +36,7 @@ async def history(gateway: Gateway) -> list[tuple[str, str, str]]:
     return [(item["reason"], item["message"], item["actor"]) for item in items]
 
 
-async def test_what_a_kind_lets_be_changed(gateway: Gateway) -> None:
+async def test_mutable_fields_can_be_edited(gateway: Gateway) -> None:
     await gateway.submit()
     answer = await gateway.client.patch(HELLO, json={"spec": {"cleanUpPolicy": "All"}}, headers=PATCH)
     assert answer.status_code == 202
@@ -100,7 +100,7 @@ async def test_only_an_edit_of_the_spec_raises_the_generation(
         ({"spec": None}, "/spec", "InvalidManifest"),
     ],
 )
-async def test_what_it_does_not(patch: Any, pointer: str, code: str, gateway: Gateway) -> None:
+async def test_other_edits_are_refused(patch: Any, pointer: str, code: str, gateway: Gateway) -> None:
     created = await gateway.submit()
     answer = await gateway.client.patch(HELLO, json=patch, headers=PATCH)
     assert (answer.status_code, answer.json()["code"]) == (422, code), answer.text
@@ -108,18 +108,18 @@ async def test_what_it_does_not(patch: Any, pointer: str, code: str, gateway: Ga
     assert (await gateway.client.get(HELLO)).json() == created
 
 
-async def test_a_patch_says_what_it_is(gateway: Gateway) -> None:
+async def test_a_patch_requires_its_media_type(gateway: Gateway) -> None:
     await gateway.submit()
     assert (await gateway.client.patch(HELLO, json={})).status_code == 415
 
 
-async def test_pause_and_resume(gateway: Gateway) -> None:
+async def test_a_job_is_paused_and_resumed(gateway: Gateway) -> None:
     created = await gateway.submit()
     paused = await gateway.client.post(HELLO + "/pause", json={"reason": "lunch"})
     assert paused.status_code == 202
     assert paused.json()["spec"]["runMode"]["pause"]["enabled"] is True
     again = await gateway.client.post(HELLO + "/pause")
-    assert (again.status_code, again.json()["generation"]) == (202, 2)  # nobody has carried it out yet
+    assert (again.status_code, again.json()["generation"]) == (202, 2)  # the controller has not carried it out yet
     await gateway.conclude(created["uid"], {"phase": JobPhase.PAUSED, "observed_generation": 2})
     assert (await gateway.client.post(HELLO + "/pause")).status_code == 200
     resumed = await gateway.client.post(HELLO + "/resume")
@@ -131,7 +131,7 @@ async def test_pause_and_resume(gateway: Gateway) -> None:
     ]
 
 
-async def test_cancel(gateway: Gateway) -> None:
+async def test_a_job_is_cancelled_once(gateway: Gateway) -> None:
     created = await gateway.submit()
     assert (await gateway.client.post(HELLO + "/cancel", json={"reason": "enough"})).status_code == 202
     assert (await gateway.client.post(HELLO + "/cancel")).status_code == 202
@@ -141,7 +141,7 @@ async def test_cancel(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("action", ["pause", "resume", "cancel"])
-async def test_a_job_that_has_ended_stays_as_it_is(action: str, gateway: Gateway) -> None:
+async def test_actions_on_an_ended_job_are_refused(action: str, gateway: Gateway) -> None:
     created = await gateway.submit()
     await gateway.conclude(created["uid"], {"phase": JobPhase.SUCCEEDED})
     answer = await gateway.client.post(f"{HELLO}/{action}")
@@ -159,7 +159,7 @@ async def test_delete_keeps_the_record(gateway: Gateway) -> None:
     assert (await gateway.client.get(f"/api/v1/jobs/{created['uid']}")).status_code == 200
 
 
-async def test_retry_is_a_new_job(gateway: Gateway) -> None:
+async def test_a_retry_creates_a_new_job(gateway: Gateway) -> None:
     created = await gateway.submit()
     early = await gateway.client.post(HELLO + "/retry")
     assert (early.status_code, early.json()["code"]) == (409, "NotFinished")
@@ -184,7 +184,7 @@ async def test_retry_is_a_new_job(gateway: Gateway) -> None:
     ("body", "pointer"),
     [(b'{"why": "x"}', "/why"), (b'{"reason": 1}', "/reason"), (b"[]", ""), (b'{"reason": "\\u0000"}', "/reason")],
 )
-async def test_bad_bodies_of_actions(body: bytes, pointer: str, gateway: Gateway) -> None:
+async def test_invalid_bodies_of_actions_are_refused(body: bytes, pointer: str, gateway: Gateway) -> None:
     await gateway.submit()
     answer = await gateway.client.post(HELLO + "/cancel", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code in (400, 422)

@@ -1,4 +1,4 @@
-"""Every refusal there is has a status, and every problem the same shape."""
+"""Every error class has an HTTP status, and every problem has the same shape."""
 
 import importlib
 import pkgutil
@@ -12,33 +12,33 @@ from app.api.errors import STATUSES, problem, problem_of, status_of
 from app.domain.errors import DomainError, FieldError, NotFound
 
 
-def refusals(base: type[DomainError] = DomainError) -> Iterator[type[DomainError]]:
+def error_classes(base: type[DomainError] = DomainError) -> Iterator[type[DomainError]]:
     for kind in base.__subclasses__():
         yield kind
-        yield from refusals(kind)
+        yield from error_classes(kind)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def everything_is_imported() -> None:
+def import_all_modules() -> None:
     for package in ("domain", "db", "services", "api"):
         root = importlib.import_module(f"{app.__name__}.{package}")
         for module in pkgutil.walk_packages(root.__path__, f"{root.__name__}."):
             importlib.import_module(module.name)
 
 
-def test_every_refusal_has_a_status() -> None:
-    found = [kind for kind in refusals() if kind.__module__.startswith("app.")]
+def test_every_domain_error_has_a_status() -> None:
+    found = [kind for kind in error_classes() if kind.__module__.startswith("app.")]
     assert len(found) > 15
     for kind in found:
         assert status_of(kind) is not HTTPStatus.INTERNAL_SERVER_ERROR, kind
     assert set(STATUSES) <= set(found)
 
 
-def test_what_is_no_refusal_of_ours_is_our_fault() -> None:
+def test_an_unlisted_error_is_an_internal_error() -> None:
     assert status_of(DomainError) is HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def test_the_shape_of_a_problem() -> None:
+def test_a_problem_has_the_shape_of_rfc_9457() -> None:
     error = FieldError(pointer="/a", code="Bad", detail="is bad", accepted="good")
     response = problem_of(NotFound("there is none", errors=[error, FieldError(pointer="", code="C", detail="d")]))
     assert response.status_code == 404
@@ -50,7 +50,7 @@ def test_the_shape_of_a_problem() -> None:
     )
 
 
-def test_headers_that_statuses_need() -> None:
+def test_a_problem_has_the_headers_of_its_status() -> None:
     assert problem(401, "A", "b").headers["www-authenticate"].startswith("Bearer")
     assert problem(503, "A", "b").headers["retry-after"] == "1"
     assert problem(405, "A", "b", headers={"Allow": "GET"}).headers["allow"] == "GET"

@@ -1,4 +1,4 @@
-"""What the API does alike for every kind. The kinds come from the registry: one more is tested by registering it."""
+"""The behaviour that all kinds have in common. The kinds come from the registry, so a new kind needs no new test."""
 
 import asyncio
 from typing import Any
@@ -26,20 +26,20 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def of(kind: str, hostile: Gateway) -> Collection:
-    return Collection(hostile, kind)
+def of(kind: str, shared_gateway: Gateway) -> Collection:
+    return Collection(shared_gateway, kind)
 
 
-async def test_it_is_listed_among_the_kinds(kind: str, hostile: Gateway) -> None:
-    items = (await hostile.client.get("/api/v1/kinds")).json()["items"]
+async def test_the_kind_is_listed(kind: str, shared_gateway: Gateway) -> None:
+    items = (await shared_gateway.client.get("/api/v1/kinds")).json()["items"]
     (item,) = [item for item in items if item["kind"] == kind]
-    spoken = registered()[kind]
-    assert item["resource"] == spoken.resource
-    assert item["apiVersions"] == list(spoken.api_versions)
+    registered_kind = registered()[kind]
+    assert item["resource"] == registered_kind.resource
+    assert item["apiVersions"] == list(registered_kind.api_versions)
     assert {"/metadata/labels", "/metadata/annotations"} <= set(item["mutableFields"])
 
 
-async def test_it_is_shown_alike(of: Collection) -> None:
+async def test_objects_have_the_common_fields(of: Collection) -> None:
     created = await of.submit(team="vision")
     whole = (await of.get("one")).json()
     assert whole["uid"] == created["uid"]
@@ -53,7 +53,7 @@ async def test_it_is_shown_alike(of: Collection) -> None:
     assert status["status"] == whole["status"]
 
 
-async def test_it_is_read_by_uid(of: Collection) -> None:
+async def test_objects_are_read_by_uid(of: Collection) -> None:
     created = await of.submit()
     client = of.gateway.client
     for more in ((), ("status",), ("history",), ("events",)):
@@ -67,7 +67,7 @@ async def test_it_is_read_by_uid(of: Collection) -> None:
     assert elsewhere.status_code == 404
 
 
-async def test_labels_are_edited_and_selected_alike(of: Collection) -> None:
+async def test_labels_are_edited_and_selected(of: Collection) -> None:
     await of.submit(team="vision", tier="test")
     await of.submit("two", team="speech")
     assert await of.names("?labelSelector=team%3Dvision") == ["one"]
@@ -77,7 +77,7 @@ async def test_labels_are_edited_and_selected_alike(of: Collection) -> None:
     assert await of.names("?labelSelector=team+in+(audio,speech),!tier") == ["two", "one"]
 
 
-async def test_if_match_holds_every_edit(of: Collection) -> None:
+async def test_if_match_applies_to_every_edit(of: Collection) -> None:
     await of.submit()
     tag = (await of.get("one")).headers["etag"]
     patch = {"metadata": {"labels": {"a": "b"}}}
@@ -95,10 +95,10 @@ async def test_if_match_holds_every_edit(of: Collection) -> None:
 
 
 @pytest.mark.parametrize("action", ["delete", "cancel"])
-async def test_if_match_holds_an_end_that_meets_an_edit(
+async def test_if_match_applies_to_an_end_that_meets_an_edit(
     action: str, of: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The edit is stored after the request to end the object was checked, and before it is stored."""
+    """An edit is stored after the check of the request to end the object, and before that request is stored."""
     if action == "cancel" and of.resource != "jobs":
         pytest.skip("only jobs are cancelled")
     await of.submit()
@@ -124,7 +124,7 @@ async def test_if_match_holds_an_end_that_meets_an_edit(
     assert (shown["deletedAt"], shown["labels"]) == (None, {"a": "b"})
 
 
-async def test_an_edit_may_leave_its_metadata_out(of: Collection) -> None:
+async def test_an_edit_may_omit_its_metadata(of: Collection) -> None:
     await of.submit(team="vision")
     labels = [(await of.patch({"metadata": None})).json()["labels"]]
     documents: list[dict[str, Any]] = [{}, {"metadata": None}, {"metadata": {}}, {"metadata": {"labels": {"a": "b"}}}]
@@ -139,7 +139,7 @@ async def test_an_edit_may_leave_its_metadata_out(of: Collection) -> None:
 
 
 @pytest.mark.parametrize("more", [("one",), ("one", "status"), ()], ids=["whole", "status", "list"])
-async def test_an_etag_and_a_long_poll_follow_a_change(more: tuple[str, ...], of: Collection) -> None:
+async def test_a_change_ends_a_long_poll_with_a_new_etag(more: tuple[str, ...], of: Collection) -> None:
     await of.submit()
     tag = (await of.get(*more)).headers["etag"]
     assert (await of.get(*more, **{"If-None-Match": tag})).status_code == 304
@@ -172,7 +172,7 @@ async def test_a_record_stays_readable_after_its_deletion(of: Collection) -> Non
     assert (edited.status_code, edited.json()["code"]) == (409, "Deleted")
 
 
-async def test_a_name_is_taken_alike(of: Collection) -> None:
+async def test_a_name_in_use_is_refused(of: Collection) -> None:
     created = await of.submit()
     answer = await of.post(of.manifest())
     assert (answer.status_code, answer.json()["code"]) == (409, "NameTaken")
@@ -212,7 +212,7 @@ async def test_a_list_is_stored_as_a_whole_or_not_at_all(of: Collection) -> None
     assert freed.status_code == 201
 
 
-async def test_a_batch_answers_for_each(of: Collection) -> None:
+async def test_a_batch_has_a_result_for_each_item(of: Collection) -> None:
     await of.submit("b")
     bodies = list_of(of.manifest("a"), of.manifest("b"), {**of.manifest("c"), "spec": 1})
     for status in (201, 200):
@@ -225,7 +225,7 @@ async def test_a_batch_answers_for_each(of: Collection) -> None:
     assert sorted(await of.names()) == ["a", "b"]
 
 
-async def test_a_key_makes_a_repetition_harmless(of: Collection) -> None:
+async def test_an_idempotency_key_makes_a_repetition_harmless(of: Collection) -> None:
     key = {"Idempotency-Key": "k"}
     answers = await asyncio.gather(*(of.post(of.manifest(), **key) for _ in range(4)))
     assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 201]
@@ -234,9 +234,9 @@ async def test_a_key_makes_a_repetition_harmless(of: Collection) -> None:
     assert (other.status_code, other.json()["code"]) == (422, "IdempotencyKeyReused")
 
 
-async def test_a_name_is_drawn_alike(of: Collection) -> None:
-    drawn = of.manifest() | {"metadata": {"generateName": "run-"}}
-    names = [(await of.post(drawn)).json()["name"] for _ in range(2)]
+async def test_generate_name_adds_a_random_suffix(of: Collection) -> None:
+    generated = of.manifest() | {"metadata": {"generateName": "run-"}}
+    names = [(await of.post(generated)).json()["name"] for _ in range(2)]
     assert len(set(names)) == 2
     assert all(name.startswith("run-") for name in names)
 
@@ -253,7 +253,9 @@ async def test_a_name_is_drawn_alike(of: Collection) -> None:
         ({"metadata": {"name": "one", "labels": {"jobgate.dev/x": "y"}}}, "/metadata/labels", "Reserved"),
     ],
 )
-async def test_errors_are_told_alike(change: dict[str, Any], pointer: str, code: str, of: Collection) -> None:
+async def test_invalid_manifests_are_refused_with_pointers(
+    change: dict[str, Any], pointer: str, code: str, of: Collection
+) -> None:
     answer = await of.post(of.manifest() | change)
     assert answer.status_code == 422, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
@@ -261,7 +263,7 @@ async def test_errors_are_told_alike(change: dict[str, Any], pointer: str, code:
     assert (pointer, code) in found
 
 
-async def test_an_edit_changes_no_identity(of: Collection) -> None:
+async def test_an_edit_cannot_change_the_identity(of: Collection) -> None:
     await of.submit()
     for patch, pointer in (
         ({"metadata": {"name": "two"}}, "/metadata/name"),
@@ -287,12 +289,12 @@ async def test_an_edit_changes_no_identity(of: Collection) -> None:
         ("DELETE", "/none", 404, "NotFound"),
     ],
 )
-async def test_requests_are_refused_alike(method: str, url: str, status: int, code: str, of: Collection) -> None:
+async def test_invalid_requests_are_refused(method: str, url: str, status: int, code: str, of: Collection) -> None:
     answer = await of.gateway.client.request(method, of.path() + url)
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
 
 
-async def test_lists_have_the_same_filters_and_pages(of: Collection) -> None:
+async def test_lists_have_the_common_filters_and_pages(of: Collection) -> None:
     created = [await of.submit(name) for name in ("train-a", "train-b", "eval")]
     for query, expected in (
         ("name=eval", ["eval"]),
@@ -322,7 +324,7 @@ async def test_a_page_token_belongs_to_its_resource(of: Collection) -> None:
         assert (answer.status_code, answer.json().get("code")) == (400, "InvalidPageToken"), resource
 
 
-async def test_the_streams_tell_the_same(of: Collection) -> None:
+async def test_all_streams_have_the_same_events(of: Collection) -> None:
     listed = await of.get()
     created = await of.submit()
     await of.patch({"metadata": {"labels": {"a": "b"}}})
@@ -330,26 +332,26 @@ async def test_the_streams_tell_the_same(of: Collection) -> None:
     one, all_of_it = of.path("one", "watch"), f"/api/v1/{of.resource}/watch?namespace={of.namespace}"
     for url in (one, all_of_it, of.by_uid(created["uid"], "watch")):
         async with asyncio.timeout(60), stream(of.gateway, url, listed.headers["jobgate-feed-position"]) as source:
-            told = await take(source, 3)
-        assert [event.data["type"] for event in told] == ["created", "edited", "deleted"]
-        for event in told:
+            received = await take(source, 3)
+        assert [event.data["type"] for event in received] == ["created", "edited", "deleted"]
+        for event in received:
             assert set(event.data) == {"type", "at", "object"}
             assert set(event.data["object"]) == STATUS
             assert event.data["object"]["name"] == "one"
 
 
 @pytest.mark.asyncio(loop_scope="function")
-async def test_roles_bound_it_alike(kind: str, closed_gateway: Gateway) -> None:
+async def test_roles_and_namespaces_limit_access(kind: str, closed_gateway: Gateway) -> None:
     of = Collection(closed_gateway, kind)
     submitter = await closed_gateway.token("submitter", of.namespace)
     viewer = await closed_gateway.token("viewer", of.namespace)
-    stranger = await closed_gateway.token("submitter", "elsewhere")
+    outsider = await closed_gateway.token("submitter", "elsewhere")
     created = await of.post(of.manifest(), **submitter)
     assert created.status_code == 201
     by_uid = of.by_uid(created.json()["uid"])
     client = closed_gateway.client
-    assert [(await client.get(by_uid, headers=who)).status_code for who in (viewer, stranger)] == [200, 404]
-    assert [(await of.get("one", **who)).status_code for who in (viewer, stranger)] == [200, 404]
+    assert [(await client.get(by_uid, headers=who)).status_code for who in (viewer, outsider)] == [200, 404]
+    assert [(await of.get("one", **who)).status_code for who in (viewer, outsider)] == [200, 404]
     refused = [
         await of.post(of.manifest("two"), **viewer),
         await client.post(of.path("batch"), json=of.manifest("two"), headers=viewer),

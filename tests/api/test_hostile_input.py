@@ -1,4 +1,4 @@
-"""Whatever comes in: a 4xx that says where and what instead, within bounds, and nothing stored."""
+"""Invalid requests are answered with a bounded 4xx that names the place and what is accepted. They store nothing."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ def changed(**spec: Any) -> bytes:
 
 
 def worker(**fields: Any) -> bytes:
-    """The manifest with another first task."""
+    """Return the manifest with changed fields of its first task."""
     document = manifest()
     document["spec"]["replicaSpecs"][0] |= fields
     return json.dumps(document).encode()
@@ -167,9 +167,9 @@ CASES: dict[str, tuple[str, bytes, int, str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_bad_bodies_are_refused_with_their_place(case: str, hostile: Gateway) -> None:
+async def test_invalid_bodies_are_refused_with_pointers(case: str, shared_gateway: Gateway) -> None:
     content_type, body, status, pointer, code = CASES[case]
-    answer = await hostile.client.post(jobs_path(), content=body, headers={"Content-Type": content_type})
+    answer = await shared_gateway.client.post(jobs_path(), content=body, headers={"Content-Type": content_type})
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
@@ -183,7 +183,7 @@ async def test_bad_bodies_are_refused_with_their_place(case: str, hostile: Gatew
     assert all(error.get("accepted") for error in listed), listed
     assert len(answer.content) < 16_000
     assert len(errors) <= 20
-    assert (await hostile.client.get("/api/v1/jobs")).json() == {"items": [], "nextPageToken": None}
+    assert (await shared_gateway.client.get("/api/v1/jobs")).json() == {"items": [], "nextPageToken": None}
 
 
 @pytest.mark.parametrize(
@@ -199,36 +199,38 @@ async def test_bad_bodies_are_refused_with_their_place(case: str, hostile: Gatew
         ({"Content-Type": "application/json", "Idempotency-Key": "k" * 256}, 400),
     ],
 )
-async def test_headers_of_a_submission(headers: dict[str, str], status: int, hostile: Gateway) -> None:
-    answer = await hostile.client.post(jobs_path() + "?dryRun=All", content=TEXT.encode(), headers=headers)
+async def test_headers_of_a_submission_are_checked(
+    headers: dict[str, str], status: int, shared_gateway: Gateway
+) -> None:
+    answer = await shared_gateway.client.post(jobs_path() + "?dryRun=All", content=TEXT.encode(), headers=headers)
     assert answer.status_code == status, answer.text
     if status != 200:
         assert answer.json()["errors"][0]["pointer"].startswith("/header/")
 
 
-async def test_bodies_over_the_limit(hostile: Gateway) -> None:
-    told = await hostile.client.post(jobs_path(), content=b"x" * (10 << 20), headers={"Content-Type": JSON})
-    assert told.status_code == 413
-    assert told.json()["code"] == "TooLarge"
+async def test_bodies_over_the_limit_are_refused(shared_gateway: Gateway) -> None:
+    declared = await shared_gateway.client.post(jobs_path(), content=b"x" * (10 << 20), headers={"Content-Type": JSON})
+    assert declared.status_code == 413
+    assert declared.json()["code"] == "TooLarge"
 
     async def chunks() -> Any:
         for _ in range(10):
             yield b" " * (1 << 20)
 
-    untold = await hostile.client.post(jobs_path(), content=chunks(), headers={"Content-Type": JSON})
-    assert untold.status_code == 413
+    undeclared = await shared_gateway.client.post(jobs_path(), content=chunks(), headers={"Content-Type": JSON})
+    assert undeclared.status_code == 413
 
     async def last_byte_too_many() -> Any:
         yield b" " * (3 << 20)
         yield b" "
 
-    barely = await hostile.client.post(jobs_path(), content=last_byte_too_many(), headers={"Content-Type": JSON})
+    barely = await shared_gateway.client.post(jobs_path(), content=last_byte_too_many(), headers={"Content-Type": JSON})
     assert barely.status_code == 413
 
 
-async def test_secrets_are_not_repeated(hostile: Gateway) -> None:
+async def test_errors_do_not_repeat_values(shared_gateway: Gateway) -> None:
     container = {"name": "main", "image": "a", "env": [{"name": "PASSWORD", "value": {"hunter2": "hunter2"}}]}
-    answer = await hostile.client.post(
+    answer = await shared_gateway.client.post(
         jobs_path(), content=template(containers=[container]), headers={"Content-Type": JSON}
     )
     assert answer.status_code == 422
@@ -257,8 +259,10 @@ async def test_secrets_are_not_repeated(hostile: Gateway) -> None:
         ("&".join(["uid=6b0f5f3a-0d1c-4c5e-9c4f-3a7b0f0b8f5e"] * 101), "/query/uid", "TooMany"),
     ],
 )
-async def test_bad_queries(query: str, pointer: str, code: str, hostile: Gateway) -> None:
-    answer = await hostile.client.get(f"/api/v1/jobs?{query}")
+async def test_invalid_query_parameters_are_refused(
+    query: str, pointer: str, code: str, shared_gateway: Gateway
+) -> None:
+    answer = await shared_gateway.client.get(f"/api/v1/jobs?{query}")
     assert answer.status_code == 400, answer.text
     assert [(error["pointer"], error["code"]) for error in answer.json()["errors"]] == [(pointer, code)]
     assert all(error["accepted"] for error in answer.json()["errors"])
@@ -281,8 +285,8 @@ async def test_bad_queries(query: str, pointer: str, code: str, hostile: Gateway
         ("POST", jobs_path(NAMESPACE, "nobody", "pause"), 404),
     ],
 )
-async def test_bad_paths(method: str, path: str, status: int, hostile: Gateway) -> None:
-    answer = await hostile.client.request(method, path)
+async def test_invalid_paths_are_refused(method: str, path: str, status: int, shared_gateway: Gateway) -> None:
+    answer = await shared_gateway.client.request(method, path)
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["status"] == status

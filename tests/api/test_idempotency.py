@@ -1,4 +1,4 @@
-"""A request with a key happens once, however often it is sent."""
+"""A request with an Idempotency-Key has one effect, however often it is sent."""
 
 import asyncio
 
@@ -31,7 +31,7 @@ async def test_64_clients_with_one_name_make_one_job(gateway: Gateway) -> None:
     assert "only" in conflict["errors"][0]["detail"]
 
 
-async def test_the_same_request_may_be_spelt_otherwise(gateway: Gateway) -> None:
+async def test_the_same_request_in_another_format_is_a_repetition(gateway: Gateway) -> None:
     first = await gateway.client.post(jobs_path(), json=manifest("a"), headers=KEY)
     yaml = """
         kind: GenericJob
@@ -44,7 +44,7 @@ async def test_the_same_request_may_be_spelt_otherwise(gateway: Gateway) -> None
     assert (again.status_code, again.content) == (200, first.content)
 
 
-async def test_the_key_of_another_request(gateway: Gateway) -> None:
+async def test_a_key_of_another_request_is_refused(gateway: Gateway) -> None:
     await gateway.client.post(jobs_path(), json=manifest("a"), headers=KEY)
     other = await gateway.client.post(jobs_path(), json=manifest("b"), headers=KEY)
     assert (other.status_code, other.json()["code"]) == (422, "IdempotencyKeyReused")
@@ -52,7 +52,7 @@ async def test_the_key_of_another_request(gateway: Gateway) -> None:
     assert elsewhere.status_code == 201  # the path is part of the scope
 
 
-async def test_failures_and_dry_runs_leave_the_key_free(gateway: Gateway) -> None:
+async def test_failed_requests_and_dry_runs_do_not_use_the_key(gateway: Gateway) -> None:
     assert (await gateway.client.post(jobs_path(), json={"kind": "x"}, headers=KEY)).status_code == 422
     dry = await gateway.client.post(jobs_path() + "?dryRun=All", json=manifest("a"), headers=KEY)
     assert dry.status_code == 200

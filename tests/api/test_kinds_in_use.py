@@ -1,4 +1,4 @@
-"""What users do with jobs of the kinds that have more to them than a spec: over HTTP, with the real dialects."""
+"""Typical uses of particular kinds over HTTP: sizes, generated names, and manifests exported by kubectl."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ async def test_a_back_off_limit_of_null_stays_null(gateway: Gateway) -> None:
     assert (edited.status_code, edited.json()["spec"]["backoffLimit"]) == (202, None)
 
 
-async def test_the_first_manifest_put_again_brings_back_its_sizes(gateway: Gateway) -> None:
+async def test_a_put_of_the_first_manifest_restores_its_sizes(gateway: Gateway) -> None:
     await submit(gateway)
     await gateway.client.post(f"{ATARI}/scale", json={"task": "collector", "replicas": 5})
     answer = await gateway.client.put(ATARI, json=di_job())
@@ -40,7 +40,7 @@ async def test_the_first_manifest_put_again_brings_back_its_sizes(gateway: Gatew
     assert [(record["fromReplicas"], record["toReplicas"]) for record in records] == [(2, 5), (5, 2)]
 
 
-async def test_a_retry_has_the_sizes_that_the_job_had_last(gateway: Gateway) -> None:
+async def test_a_retry_has_the_last_sizes_of_the_job(gateway: Gateway) -> None:
     job = await submit(gateway)
     await gateway.client.post(f"{ATARI}/scale", json={"task": "collector", "replicas": 1})
     await gateway.conclude(job["uid"], {"phase": JobPhase.FAILED})
@@ -48,11 +48,11 @@ async def test_a_retry_has_the_sizes_that_the_job_had_last(gateway: Gateway) -> 
     assert (retried.status_code, replicas(retried.json())["collector"]) == (201, 1)
     made = (await gateway.client.get(f"{ATARI}/manifests")).json()["items"]
     ranks = [one["metadata"]["annotations"]["diengine/rank"] for one in made if one["kind"] == "Pod"]
-    assert sorted(ranks) == ["0", "1", "2"], "a new job has no holes"
+    assert sorted(ranks) == ["0", "1", "2"], "the ranks of a new job have no gaps"
 
 
 @pytest.mark.parametrize(("kind", "case"), [("di_job", "normal"), ("mx_job", "shipped_dist")])
-async def test_a_name_is_drawn_where_only_its_beginning_is_given(kind: str, case: str, gateway: Gateway) -> None:
+async def test_generate_name_works_for_every_kind(kind: str, case: str, gateway: Gateway) -> None:
     manifest = posted(kind, case)
     manifest["metadata"] = {"generateName": "drawn-"}
     names = {(await gateway.client.post(jobs_path(), json=manifest)).json()["name"] for _ in range(3)}
@@ -61,8 +61,8 @@ async def test_a_name_is_drawn_where_only_its_beginning_is_given(kind: str, case
 
 
 @pytest.mark.parametrize(("kind", "case"), [("di_job", "normal"), ("mx_job", "shipped_dist")])
-async def test_what_kubectl_exports_can_be_posted_and_put(kind: str, case: str, gateway: Gateway) -> None:
-    """An object as `kubectl get -o yaml` shows it, with the status that upstream's operator wrote."""
+async def test_objects_exported_by_kubectl_are_accepted(kind: str, case: str, gateway: Gateway) -> None:
+    """The manifest has the metadata of `kubectl get -o yaml` and the status of upstream's operator."""
     first = await gateway.client.post(jobs_path(), json=posted(kind, case))
     assert first.status_code == 201, first.text
     job = first.json()

@@ -1,4 +1,4 @@
-"""Jobs with many replicas and lists of them: what is shown is bounded, and so are the turns of the event loop."""
+"""Jobs with many replicas: answers have a bounded size, and no step blocks the event loop for long."""
 
 import asyncio
 import time
@@ -16,13 +16,13 @@ from bench.memory import paused_job
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 MANY = 10_000
-# Far more than the 50 ms that are wanted, and far less than rendering all pods takes: the machine may be busy.
-TURN_SECONDS = 1.0
+# Far more than the intended 50 ms, because the machine may be busy, and far less than rendering all pods takes.
+MAX_ITERATION_SECONDS = 1.0
 
 
 @asynccontextmanager
-async def short_turns() -> AsyncIterator[None]:
-    """No step on the event loop takes long; counted is the CPU time of this thread, whatever else the machine does."""
+async def short_iterations() -> AsyncIterator[None]:
+    """Check that no iteration of the event loop takes long, in CPU time of this thread: other load has no effect."""
     longest = 0.0
 
     async def watch() -> None:
@@ -36,7 +36,7 @@ async def short_turns() -> AsyncIterator[None]:
         watching = group.create_task(watch())
         yield
         watching.cancel()
-    assert longest < TURN_SECONDS
+    assert longest < MAX_ITERATION_SECONDS
 
 
 async def dry_run(gateway: Gateway, document: Any) -> Any:
@@ -45,8 +45,8 @@ async def dry_run(gateway: Gateway, document: Any) -> Any:
     return answer
 
 
-async def test_a_dry_run_of_many_replicas_shows_some_of_them(gateway: Gateway) -> None:
-    async with short_turns():
+async def test_a_dry_run_of_many_replicas_shows_the_first_ones(gateway: Gateway) -> None:
+    async with short_iterations():
         answer = (await dry_run(gateway, paused_job("large", MANY))).json()
     assert answer["plan"]["tasks"][0]["replicas"] == len(answer["plan"]["pods"]) == MANY
     names = [item["metadata"]["name"] for item in answer["manifests"] if item["kind"] == "Pod"]
@@ -58,7 +58,7 @@ async def test_a_dry_run_of_many_replicas_shows_some_of_them(gateway: Gateway) -
 async def test_a_list_is_bounded_by_the_sum_of_its_replicas(gateway: Gateway) -> None:
     items = [paused_job(f"large-{number}", MANY) for number in range(30)]
     document = {"apiVersion": "v1", "kind": "List", "items": items}
-    async with short_turns():
+    async with short_iterations():
         refused = [await dry_run(gateway, document), await gateway.client.post(jobs_path(NAMESPACE), json=document)]
     for answer in refused:
         assert answer.status_code == 422
@@ -69,7 +69,7 @@ async def test_a_list_is_bounded_by_the_sum_of_its_replicas(gateway: Gateway) ->
     assert (await gateway.client.get(jobs_path(NAMESPACE))).json()["items"] == []
 
 
-async def test_the_pods_of_a_job_are_bounded_together(gateway: Gateway) -> None:
+async def test_the_total_size_of_the_pods_of_a_job_is_bounded(gateway: Gateway) -> None:
     for answer in (
         await dry_run(gateway, paused_job("large", MANY, ranked_bytes=60_000)),
         await gateway.client.post(jobs_path(NAMESPACE), json=paused_job("large", MANY, ranked_bytes=60_000)),
@@ -92,10 +92,10 @@ async def pages(gateway: Gateway, path: str, **query: Any) -> list[list[dict[str
     return found
 
 
-async def test_manifests_come_in_pages_of_bounded_size(gateway: Gateway) -> None:
+async def test_pages_of_manifests_have_a_bounded_size(gateway: Gateway) -> None:
     await gateway.client.post(jobs_path(NAMESPACE), json=paused_job("large", 300))
     path = jobs_path(NAMESPACE, "large/manifests")
-    async with short_turns():
+    async with short_iterations():
         found = await pages(gateway, path, pageSize=500)
     assert len(found) > 1
     names = [item["metadata"]["name"] for page in found for item in page if item["kind"] == "Pod"]
@@ -103,7 +103,7 @@ async def test_manifests_come_in_pages_of_bounded_size(gateway: Gateway) -> None
     assert found[0][0]["kind"] == "ConfigMap"
 
 
-async def test_manifests_of_one_task(gateway: Gateway) -> None:
+async def test_manifests_are_filtered_by_task(gateway: Gateway) -> None:
     document = manifest("two")
     (task,) = document["spec"]["replicaSpecs"]
     document["spec"]["replicaSpecs"] = [{**task, "type": kind, "replicas": 3} for kind in ("chief", "worker")]
@@ -121,12 +121,12 @@ async def test_manifests_of_one_task(gateway: Gateway) -> None:
 
 
 @pytest.mark.timeout(300)
-async def test_many_replicas_are_read_a_page_at_a_time(gateway: Gateway) -> None:
+async def test_many_replicas_are_read_in_pages(gateway: Gateway) -> None:
     uid = (await gateway.client.post(jobs_path(NAMESPACE), json=paused_job("large", MANY))).json()["uid"]
     replicas = [Replica(key=Rank("worker", rank), attempt=Attempt(number=1)) for rank in range(MANY)]
     aggregate = dict.fromkeys(ReplicaPhase, 0) | {ReplicaPhase.CREATING: MANY}
     await gateway.conclude(uid, {"phase": JobPhase.PAUSED, "aggregate": aggregate}, replicas=replicas)
-    async with short_turns():
+    async with short_iterations():
         found = await pages(gateway, jobs_path(NAMESPACE, "large/replicas"), pageSize=500, task="worker")
         job = (await gateway.client.get(jobs_path(NAMESPACE, "large"))).json()
         listed = (await gateway.client.get(jobs_path(NAMESPACE))).json()["items"]

@@ -1,4 +1,4 @@
-"""Filters and pages."""
+"""Filters and pages of lists of jobs."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from app.api import paging
 from app.api.errors import InvalidParameter
+from app.api.job_views import JobViewCache, Rendered
+from app.db.jobs.rows import JobRow
 from app.domain.vocabulary import JobPhase
 from tests.support.gateway import Gateway, jobs_path, manifest
 
@@ -22,7 +24,7 @@ async def names(gateway: Gateway, query: str = "", namespace: str | None = None)
     return [item["name"] for item in answer.json()["items"]]
 
 
-async def test_filters(gateway: Gateway) -> None:
+async def test_filters_select_jobs(gateway: Gateway) -> None:
     for name, labels in (("train-a", {"team": "vision"}), ("train-b", {"team": "speech"}), ("eval", {})):
         answer = await gateway.client.post(jobs_path(), json=manifest(name, labels=labels))
         assert answer.status_code == 201
@@ -48,7 +50,7 @@ async def test_filters(gateway: Gateway) -> None:
     assert await names(gateway, "finishedBefore=2026-01-01T00:00:00Z") == []
 
 
-async def test_deleted_jobs_are_shown_when_asked_for(gateway: Gateway) -> None:
+async def test_deleted_jobs_are_listed_on_request(gateway: Gateway) -> None:
     created = await gateway.submit("gone")
     assert (await gateway.client.delete(jobs_path("team", "gone"))).status_code == 202
     assert await names(gateway) == []
@@ -56,7 +58,7 @@ async def test_deleted_jobs_are_shown_when_asked_for(gateway: Gateway) -> None:
     assert await names(gateway, f"uid={created['uid']}") == ["gone"]
 
 
-async def test_pages_show_each_job_once_while_others_arrive(gateway: Gateway) -> None:
+async def test_pages_show_each_job_once_while_others_are_submitted(gateway: Gateway) -> None:
     before = [f"job-{number}" for number in range(25)]
     for name in before:
         await gateway.submit(name, replicas=1)
@@ -74,7 +76,7 @@ async def test_pages_show_each_job_once_while_others_arrive(gateway: Gateway) ->
     assert pages == 7
 
 
-async def test_a_page_token_belongs_to_its_question(gateway: Gateway) -> None:
+async def test_a_page_token_belongs_to_its_query(gateway: Gateway) -> None:
     for name in ("a", "b"):
         await gateway.submit(name)
     token = (await gateway.client.get(jobs_path() + "?pageSize=1")).json()["nextPageToken"]
@@ -83,23 +85,41 @@ async def test_a_page_token_belongs_to_its_question(gateway: Gateway) -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "InvalidPageToken")
 
 
-async def test_sizes_are_cut_not_refused(gateway: Gateway) -> None:
+async def test_a_view_that_the_cache_drops_while_a_list_is_rendered_is_rendered_again(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list loads no replicas for a cached view, so it must load them if the cache drops the view meanwhile."""
+    await gateway.submit("a")
+    before = (await gateway.client.get(jobs_path())).json()
+    cached, calls = JobViewCache.cached, 0
+
+    def cached_only_at_first(views: JobViewCache, row: JobRow) -> Rendered | None:
+        nonlocal calls
+        calls += 1
+        return cached(views, row) if calls == 1 else None
+
+    monkeypatch.setattr(JobViewCache, "cached", cached_only_at_first)
+    assert (await gateway.client.get(jobs_path())).json() == before
+    assert calls > 1
+
+
+async def test_a_page_size_over_the_maximum_is_reduced(gateway: Gateway) -> None:
     await gateway.submit("a")
     assert await names(gateway, "pageSize=100000") == ["a"]
     assert [paging.page_size(size) for size in (None, 7, 10**9)] == [100, 7, 500]
 
 
 @given(st.datetimes(timezones=st.just(UTC)), st.uuids(), st.text(max_size=10))
-def test_a_token_leads_back_to_its_place(moment: datetime, uid: Any, question: str) -> None:
-    place = paging.JobPlace(question=question, created_at=moment, uid=uid)
-    assert paging.decode(paging.encode(place), paging.JobPlace, question) == place
+def test_a_page_token_decodes_to_its_start(moment: datetime, uid: Any, query: str) -> None:
+    start = paging.ObjectStart(query=query, created_at=moment, uid=uid)
+    assert paging.decode(paging.encode(start), paging.ObjectStart, query) == start
     with pytest.raises(InvalidParameter):
-        paging.decode(paging.encode(place), paging.JobPlace, question + "x")
+        paging.decode(paging.encode(start), paging.ObjectStart, query + "x")
     with pytest.raises(InvalidParameter):
-        paging.decode(paging.encode(place), paging.SequencePlace, question)
+        paging.decode(paging.encode(start), paging.SequenceStart, query)
 
 
 @given(st.text(max_size=600) | st.binary(max_size=60).map(lambda raw: raw.hex()))
-def test_any_other_token_is_refused(token: str) -> None:
+def test_any_other_page_token_is_refused(token: str) -> None:
     with pytest.raises(InvalidParameter):
-        paging.decode(token, paging.SequencePlace, "q")
+        paging.decode(token, paging.SequenceStart, "q")

@@ -1,4 +1,4 @@
-"""Requests that last: a token that is revoked or narrowed ends every one of them, limits refuse more, and so on."""
+"""Streams, long polls and logs end with their token, their client or the process, and their number is limited."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 class EndlessLog(LogReader):
-    """Says one line to a follower, and then nothing more until it is closed."""
+    """A log that sends one line to a follower, and then nothing more."""
 
     def __init__(self) -> None:
         self.followers = 0
@@ -54,25 +54,25 @@ class EndlessLog(LogReader):
 LOG = EndlessLog()
 
 Uids = dict[str, str]
-"""The uid of one object of each resource: `jobs`, `samplesets` and `samplejobs`."""
+"""The uid of one object of each resource, by the name of the resource."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """A route that lasts, and how: `stream`, `poll` or `log`."""
+    """A route of long-running requests; `kind` is `stream`, `poll` or `log`."""
 
     kind: str
     path: str
 
     def url(self, uids: Uids) -> str:
-        """The URL of the object that `world` made of this route's resource."""
+        """Return the URL of the object that `served` has created in the resource of this route."""
         (resource,) = re.findall(r"/(jobs|samplesets|samplejobs)\b", self.path)[:1]
         name = "hello" if resource == "jobs" else "one"
         return self.path.format(namespace=NAMESPACE, name=name, uid=uids.get(resource))
 
 
 def long_routes() -> list[Route]:
-    """Every route of the OpenAPI document that sends events, takes `Prefer: wait`, or follows."""
+    """Return every route of the OpenAPI document that sends events, or has the parameter Prefer or follow."""
     found = []
     for path_, item in create_app().openapi()["paths"].items():
         operation = item.get("get", {})
@@ -89,7 +89,7 @@ def long_routes() -> list[Route]:
 ROUTES = long_routes()
 
 
-async def test_the_document_tells_every_route_that_lasts() -> None:
+async def test_the_openapi_document_shows_every_long_running_route() -> None:
     assert {kind: len([r for r in ROUTES if r.kind == kind]) for kind in ("stream", "poll", "log")} == {
         "stream": 9,
         "poll": 18,
@@ -97,8 +97,8 @@ async def test_the_document_tells_every_route_that_lasts() -> None:
     }
 
 
-async def test_nothing_lasts_but_through_the_one_mechanism() -> None:
-    """Streams and waits elsewhere in the API would not be counted, rechecked or ended."""
+async def test_all_long_running_responses_use_the_common_mechanism() -> None:
+    """Other streams and waits in the API would not be counted, rechecked or ended."""
     bypass = re.compile(r"StreamingResponse|FileResponse|EventSourceResponse|\.waiting\(|asyncio\.sleep\((?!0\))")
     allowed = {"long_requests.py", "streaming.py", "shared_polls.py"}
     files = {file.name: file.read_text() for file in (ROOT / "app" / "api").rglob("*.py")}
@@ -106,8 +106,11 @@ async def test_nothing_lasts_but_through_the_one_mechanism() -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(postgres_server_url: str, database_template: str) -> AsyncIterator[tuple[Gateway, Uids]]:
-    """A gateway that rechecks all the time, with a job `hello`, whose log goes on, and a set and job `one`."""
+async def served(postgres_server_url: str, database_template: str) -> AsyncIterator[tuple[Gateway, Uids]]:
+    """Run a gateway that rechecks tokens often, with a job `hello`, and a SampleSet and a SampleJob `one`.
+
+    Yields the gateway and the uids of the objects.
+    """
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
         running_gateway(url, closed=True, long_requests=QUICK, log_reader=LOG) as gateway,
@@ -130,7 +133,7 @@ async def world(postgres_server_url: str, database_template: str) -> AsyncIterat
 
 @dataclass
 class Ended:
-    """How a request went on after it had begun to wait."""
+    """The end of a long-running request."""
 
     status: int
     text: str
@@ -141,7 +144,7 @@ class Ended:
 async def waiting_request(
     gateway: Gateway, route: Route, uids: Uids, headers: dict[str, str]
 ) -> AsyncIterator["asyncio.Task[Ended]"]:
-    """A request that waits within the block."""
+    """Send a request that lasts during the block. The task that it yields returns how the request ended."""
     url = route.url(uids)
     sent = dict(headers)
     if route.kind == "poll":
@@ -153,15 +156,15 @@ async def waiting_request(
     begun = asyncio.Event()
 
     async def request() -> Ended:
-        said = b""
+        body = b""
         async with gateway.client.stream("GET", url, headers=sent) as answer:
             try:
                 async for piece in answer.aiter_raw():
-                    said += piece
+                    body += piece
                     begun.set()
             except httpx2.RemoteProtocolError:
-                return Ended(answer.status_code, said.decode(), cut_short=True)
-        return Ended(answer.status_code, said.decode(), cut_short=False)
+                return Ended(answer.status_code, body.decode(), cut_short=True)
+        return Ended(answer.status_code, body.decode(), cut_short=False)
 
     before = gateway.services.long_requests.count
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
@@ -187,8 +190,8 @@ def assert_denied(route: Route, ended: Ended, code: str, status: int) -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.path)
-async def test_a_revoked_token_ends_it(route: Route, world: tuple[Gateway, Uids]) -> None:
-    gateway, uids = world
+async def test_a_revoked_token_ends_the_request(route: Route, served: tuple[Gateway, Uids]) -> None:
+    gateway, uids = served
     token, text = await tokens.create(
         gateway.db, name="t", role="viewer", namespaces=[NAMESPACE], now=gateway.services.clock.now()
     )
@@ -199,8 +202,8 @@ async def test_a_revoked_token_ends_it(route: Route, world: tuple[Gateway, Uids]
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.path)
-async def test_a_narrowed_token_ends_it(route: Route, world: tuple[Gateway, Uids]) -> None:
-    gateway, uids = world
+async def test_a_narrowed_token_ends_the_request(route: Route, served: tuple[Gateway, Uids]) -> None:
+    gateway, uids = served
     token, text = await tokens.create(
         gateway.db, name="t", role="viewer", namespaces=[NAMESPACE], now=gateway.services.clock.now()
     )
@@ -213,8 +216,8 @@ async def test_a_narrowed_token_ends_it(route: Route, world: tuple[Gateway, Uids
 
 
 @pytest.mark.parametrize("kind", ["stream", "poll", "log"])
-async def test_a_client_that_leaves_is_not_held(kind: str, world: tuple[Gateway, Uids]) -> None:
-    gateway, uids = world
+async def test_a_disconnect_ends_the_request(kind: str, served: tuple[Gateway, Uids]) -> None:
+    gateway, uids = served
     headers = await gateway.token("viewer", NAMESPACE)
     route = next(route for route in ROUTES if route.kind == kind)
     async with waiting_request(gateway, route, uids, headers) as request:
@@ -223,38 +226,38 @@ async def test_a_client_that_leaves_is_not_held(kind: str, world: tuple[Gateway,
     assert LOG.followers == 0
 
 
-async def test_one_token_cannot_hold_more_than_its_share(world: tuple[Gateway, Uids]) -> None:
-    gateway, uids = world
+async def test_one_token_has_a_limit_of_open_requests(served: tuple[Gateway, Uids]) -> None:
+    gateway, uids = served
     greedy, other = await gateway.token("viewer", NAMESPACE), await gateway.token("viewer", NAMESPACE)
     stream = next(route for route in ROUTES if route.kind == "stream")
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         held = [group.create_task(_hold(gateway, stream, uids, greedy)) for _ in range(QUICK.per_token)]
         await until_open(gateway, QUICK.per_token)
         for route in ROUTES:
-            refused = await _ask(gateway, route, uids, greedy)
+            refused = await _send_refused(gateway, route, uids, greedy)
             assert (refused.status_code, refused.json()["code"]) == (429, "TooManyOpen"), route
             assert int(refused.headers["retry-after"]) >= 1
         assert gateway.services.long_requests.count == QUICK.per_token
         held += [group.create_task(_hold(gateway, stream, uids, other)) for _ in range(QUICK.total - QUICK.per_token)]
         await until_open(gateway, QUICK.total)
-        assert (await _ask(gateway, stream, uids, other)).status_code == 429
+        assert (await _send_refused(gateway, stream, uids, other)).status_code == 429
         assert (await gateway.client.get(jobs_path(), headers=greedy)).status_code == 200
         for task in held:
             task.cancel()
     await until_open(gateway, 0)
 
 
-async def test_logs_have_a_limit_of_their_own_and_one_token_may_have_half(world: tuple[Gateway, Uids]) -> None:
-    gateway, uids = world
+async def test_logs_have_their_own_limit_and_a_token_may_use_half_of_it(served: tuple[Gateway, Uids]) -> None:
+    gateway, uids = served
     first, second = [await gateway.token("viewer", NAMESPACE) for _ in range(2)]
     log, share = next(route for route in ROUTES if route.kind == "log"), QUICK.logs // 2
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         held = [group.create_task(_hold(gateway, log, uids, first)) for _ in range(share)]
         await until_open(gateway, share)
-        assert (await _ask(gateway, log, uids, first)).status_code == 429
+        assert (await _send_refused(gateway, log, uids, first)).status_code == 429
         held += [group.create_task(_hold(gateway, log, uids, second)) for _ in range(share)]
         await until_open(gateway, 2 * share)
-        assert (await _ask(gateway, log, uids, second)).status_code == 429
+        assert (await _send_refused(gateway, log, uids, second)).status_code == 429
         for task in held:
             task.cancel()
     await until_open(gateway, 0)
@@ -268,8 +271,8 @@ async def _hold(gateway: Gateway, route: Route, uids: Uids, headers: dict[str, s
         await answer.aread()
 
 
-async def _ask(gateway: Gateway, route: Route, uids: Uids, headers: dict[str, str]) -> Any:
-    """As `_hold`, for one that is refused; a poll with the present tag."""
+async def _send_refused(gateway: Gateway, route: Route, uids: Uids, headers: dict[str, str]) -> Any:
+    """Send a long-running request that is refused. A poll has the current tag, so that it would wait."""
     if route.kind == "poll":
         tag = (await gateway.client.get(route.url(uids), headers=headers)).headers["etag"]
         headers = headers | {"If-None-Match": tag, "Prefer": "wait=60"}
@@ -277,7 +280,7 @@ async def _ask(gateway: Gateway, route: Route, uids: Uids, headers: dict[str, st
     return await gateway.client.get(route.url(uids) + suffix, headers=headers)
 
 
-async def test_the_end_of_the_process_ends_a_followed_log(database_url: str) -> None:
+async def test_a_shutdown_ends_a_followed_log(database_url: str) -> None:
     async with running_gateway(database_url, log_reader=LOG, long_requests=replace(QUICK, recheck=60)) as gateway:
         uid = (await gateway.submit("hello", replicas=1))["uid"]
         attempt = Attempt(number=1, pod_uid="pod", containers=(ObservedContainer(name="main", state="running"),))
@@ -292,7 +295,7 @@ async def test_the_end_of_the_process_ends_a_followed_log(database_url: str) -> 
 
 
 class Firehose(LogReader):
-    """A log without end, as fast as it is read."""
+    """A log that sends as much as its client reads, without an end."""
 
     def __init__(self) -> None:
         self.read_bytes = 0
@@ -309,18 +312,20 @@ class Firehose(LogReader):
             self.open -= 1
 
 
-async def test_a_follower_that_does_not_read_is_dropped(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_log_client_that_does_not_read_is_disconnected(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(long_requests, "WRITE_SECONDS", 0.5)
     log = Firehose()
     async with running_gateway(database_url, log_reader=log) as gateway:
         uid = (await gateway.submit("hello", replicas=1))["uid"]
         attempt = Attempt(number=1, pod_uid="pod", containers=(ObservedContainer(name="main", state="running"),))
         await gateway.conclude(uid, {}, replicas=[Replica(key=Rank("worker", 0), attempt=attempt)])
-        with socket.socket() as lazy:
-            lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
-            lazy.connect(("127.0.0.1", int(gateway.url.rpartition(":")[2])))
-            lazy.sendall(f"GET /api/v1/jobs/{uid}/logs?follow=true HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+            client.connect(("127.0.0.1", int(gateway.url.rpartition(":")[2])))
+            client.sendall(f"GET /api/v1/jobs/{uid}/logs?follow=true HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             await until_open(gateway, 1)
             await until_open(gateway, 0)
         assert log.open == 0
-        assert log.read_bytes < 16 * 1024 * 1024  # what the kernel's socket buffers take, and a little of ours
+        assert log.read_bytes < 16 * 1024 * 1024  # the socket buffers of the kernel, and the server's write buffer

@@ -1,4 +1,4 @@
-"""The limits on planned pods, over HTTP: what is refused, with which words, and when there is room again."""
+"""The limits on planned pods over HTTP: which requests are refused, with which error, and when pods are free again."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 @pytest_asyncio.fixture
 async def tight(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gateway]:
-    """Five pods in all, four in a namespace."""
+    """Run a gateway with a limit of five pods in total, and of four in a namespace."""
     monkeypatch.setattr(registry, "DIALECTS", resizable_job.SPOKEN)
     limits = Limits(pods=PodLimits(installation=5, namespace=4))
     async with running_gateway(database_url, limits=limits) as gateway:
@@ -37,7 +37,7 @@ def refusal(answer: httpx2.Response) -> dict[str, Any]:
     return dict(error)
 
 
-async def test_a_job_for_which_there_is_no_room_is_refused(tight: Gateway) -> None:
+async def test_a_job_over_the_pod_limit_is_refused(tight: Gateway) -> None:
     assert (await post(tight, "first", 3)).status_code == 201
     error = refusal(await post(tight, "second", 2))
     assert error["pointer"] == "/spec"
@@ -47,7 +47,7 @@ async def test_a_job_for_which_there_is_no_room_is_refused(tight: Gateway) -> No
     assert "this installation that have not ended have 5 of 5" in refusal(await post(tight, "third", 1))["detail"]
 
 
-async def test_a_list_has_room_or_is_refused_as_a_whole(tight: Gateway) -> None:
+async def test_a_list_over_the_pod_limit_is_refused_as_a_whole(tight: Gateway) -> None:
     items = [resizable_job.manifest(name, {"worker": 2}) for name in ("one", "two", "three")]
     document = {"apiVersion": "v1", "kind": "List", "items": items}
     error = refusal(await tight.client.post(jobs_path("team"), json=document))
@@ -55,13 +55,13 @@ async def test_a_list_has_room_or_is_refused_as_a_whole(tight: Gateway) -> None:
     assert (await tight.client.get(jobs_path("team"))).json()["items"] == []
 
 
-async def test_growth_and_retry_need_room_and_an_end_makes_some(tight: Gateway) -> None:
+async def test_scale_up_and_retry_need_free_pods_and_an_ended_job_frees_some(tight: Gateway) -> None:
     uid = (await post(tight, "first", 2)).json()["uid"]
     assert (await post(tight, "second", 2)).status_code == 201
-    grow = f"{jobs_path('team', 'second')}/scale"
-    assert refusal(await tight.client.post(grow, json={"replicas": 3}))["pointer"] == "/spec"
+    scale = f"{jobs_path('team', 'second')}/scale"
+    assert refusal(await tight.client.post(scale, json={"replicas": 3}))["pointer"] == "/spec"
     await tight.conclude(uid, {"phase": JobPhase.FAILED, "finished_at": AT})
-    assert (await tight.client.post(grow, json={"replicas": 3})).status_code == 202
+    assert (await tight.client.post(scale, json={"replicas": 3})).status_code == 202
     assert refusal(await tight.client.post(f"{jobs_path('team', 'first')}/retry"))["pointer"] == "/spec"
-    assert (await tight.client.post(grow, json={"replicas": 2})).status_code == 202
+    assert (await tight.client.post(scale, json={"replicas": 2})).status_code == 202
     assert (await tight.client.post(f"{jobs_path('team', 'first')}/retry")).status_code == 201

@@ -25,13 +25,13 @@ EVERYTHING: Final = PodPolicy(level=Level.PRIVILEGED, allow=frozenset(JOBGATE_CO
 
 @pytest_asyncio.fixture
 async def lenient(database_url: str) -> AsyncIterator[Gateway]:
-    """A gateway on the same database that accepts every pod, as before the policy was tightened."""
+    """Run a gateway on the same database that accepts every pod, as if the policy were tightened later."""
     async with running_gateway(database_url, policy=EVERYTHING) as running:
         yield running
 
 
 def on_host(name: str = "hello", allow: str | None = None) -> dict[str, Any]:
-    """A GenericJob whose pods share the node's network."""
+    """Return a GenericJob whose pods share the node's network."""
     document: dict[str, Any] = manifest(name)
     document["spec"]["replicaSpecs"][0]["template"]["spec"]["hostNetwork"] = True
     if allow is not None:
@@ -48,7 +48,7 @@ def pod_spec(document: dict[str, Any], pointer: str) -> dict[str, Any]:
 
 
 async def refusal(gateway: Gateway, document: Any, status: int = 403, **given: Any) -> list[tuple[str, str]]:
-    """(pointer, code) of each error, the same for a submission and for its dry run, after which nothing is stored."""
+    """Check that a submission and its dry run have the same errors and store nothing. Return their (pointer, code)."""
     answers = [await gateway.client.post(jobs_path() + query, json=document, **given) for query in ("?dryRun=All", "")]
     assert [answer.status_code for answer in answers] == [status, status], answers[0].text
     problems = [answer.json() for answer in answers]
@@ -59,7 +59,7 @@ async def refusal(gateway: Gateway, document: Any, status: int = 403, **given: A
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_every_kind_with_templates_is_held_to_the_policy(kind: str, gateway: Gateway) -> None:
+async def test_the_policy_applies_to_every_kind_with_templates(kind: str, gateway: Gateway) -> None:
     case, at = KINDS[kind]
     document = posted(kind, case)
     spec = pod_spec(document, at)
@@ -74,7 +74,7 @@ async def test_every_kind_with_templates_is_held_to_the_policy(kind: str, gatewa
     ]
 
 
-async def test_pointers_lead_to_the_fields_of_a_training_job(gateway: Gateway) -> None:
+async def test_errors_point_to_the_fields_of_a_training_job(gateway: Gateway) -> None:
     document = posted("training_job", "fit_a_line")
     document["spec"] |= {"host_network": True, "volumes": [{"name": "node", "hostPath": {"path": "/"}}]}
     assert await refusal(gateway, document) == [
@@ -83,20 +83,20 @@ async def test_pointers_lead_to_the_fields_of_a_training_job(gateway: Gateway) -
     ]
 
 
-async def test_pointers_lead_to_the_volumes_of_a_di_job(gateway: Gateway) -> None:
+async def test_errors_point_to_the_volumes_of_a_di_job(gateway: Gateway) -> None:
     document = posted("di_job", "normal")
     document["spec"]["volumes"] = [{"name": "ours", "emptyDir": {}}, {"name": "node", "hostPath": {"path": "/"}}]
     assert await refusal(gateway, document) == [("/spec/volumes/1/hostPath", "HostPathVolumes")]
 
 
-async def test_pointers_lead_to_an_older_spelling(gateway: Gateway) -> None:
+async def test_errors_point_to_an_older_spelling(gateway: Gateway) -> None:
     document = on_host()
     document["spec"]["replicasSpec"] = document["spec"].pop("replicaSpecs")
     at = "/spec/replicasSpec/0/template/spec/hostNetwork"
     assert await refusal(gateway, document) == [(at, "HostNetwork")]
 
 
-async def test_all_jobs_of_a_request_are_told_and_none_is_stored(gateway: Gateway) -> None:
+async def test_errors_of_all_jobs_are_reported_and_none_is_stored(gateway: Gateway) -> None:
     at = "spec/replicaSpecs/0/template/spec/hostNetwork"
     items = [manifest("one"), on_host("two"), on_host("three")]
     together = {"kind": "List", "apiVersion": "v1", "items": items}
@@ -107,7 +107,7 @@ async def test_all_jobs_of_a_request_are_told_and_none_is_stored(gateway: Gatewa
     assert [item["status"] for item in answer.json()["items"]] == [201, 403, 403, 422]
 
 
-async def test_only_an_admin_of_all_namespaces_exempts_a_job(closed_gateway: Gateway) -> None:
+async def test_only_an_admin_of_all_namespaces_may_exempt_a_job(closed_gateway: Gateway) -> None:
     admin = await closed_gateway.token("admin", "*")
     client = closed_gateway.client
     for role in ("submitter", "admin"):
@@ -125,7 +125,7 @@ async def test_only_an_admin_of_all_namespaces_exempts_a_job(closed_gateway: Gat
     assert (unknown.status_code, unknown.json()["errors"][0]["pointer"]) == (422, ANNOTATION)
 
 
-async def test_an_exemption_is_kept_by_edits_and_given_by_admins(closed_gateway: Gateway) -> None:
+async def test_edits_keep_an_exemption_and_only_admins_add_one(closed_gateway: Gateway) -> None:
     submitter = await closed_gateway.token("submitter", NAMESPACE)
     admin = await closed_gateway.token("admin", "*")
     client, one = closed_gateway.client, jobs_path(NAMESPACE, "hello")
@@ -141,8 +141,8 @@ async def test_an_exemption_is_kept_by_edits_and_given_by_admins(closed_gateway:
     assert (await client.post(f"{one}/retry", headers=admin)).status_code == 201
 
 
-async def test_a_job_accepted_before_the_policy_was_tightened(gateway: Gateway, lenient: Gateway) -> None:
-    """It may be edited, paused and resumed as it is; what is new is held to the policy, and so is a retry."""
+async def test_a_job_accepted_before_the_policy_was_tightened_can_be_edited(gateway: Gateway, lenient: Gateway) -> None:
+    """It can also be paused and resumed. The policy applies to new violations and to a retry."""
     job = (await lenient.client.post(jobs_path(), json=on_host())).json()
     one = jobs_path(NAMESPACE, "hello")
     labelled = await gateway.client.patch(one, json={"metadata": {"labels": {"a": "b"}}}, headers=PATCH)
@@ -168,7 +168,7 @@ async def test_a_job_accepted_before_the_policy_was_tightened(gateway: Gateway, 
         (PodPolicy(level=Level.RESTRICTED, allow=frozenset({"HostNetwork"})), 403),
     ],
 )
-async def test_the_settings_of_the_policy(policy: PodPolicy, status: int, database_url: str) -> None:
+async def test_the_settings_of_the_policy_apply(policy: PodPolicy, status: int, database_url: str) -> None:
     async with running_gateway(database_url, policy=policy) as gateway:
         answer = await gateway.client.post(f"{jobs_path()}?dryRun=All", json=on_host())
         assert answer.status_code == status, answer.text

@@ -1,4 +1,4 @@
-"""Every route of the OpenAPI document with a token of every role: in its namespace, another one, a reserved one."""
+"""Access of every role to every route of the OpenAPI document: in its namespace, another one and a reserved one."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -19,16 +19,16 @@ MINE, THEIRS, LISTED, SYSTEM = "mine", "theirs", "monitoring", "kube-system"
 RESERVED: Final = (SYSTEM, "kube-public", LISTED)
 ROLES: Final = ("viewer", "submitter", "admin")
 WRITES: Final = frozenset({"put", "patch", "delete", "post"})
-# Routes whose least role does not follow from their method.
+# The least role of the routes for which it does not follow from the method.
 LEAST_ROLES: Final = {"rehearse_autoscaler": "admin"}
-# Answered to the pods of one job only; no token of `jobgate token create` opens them.
+# Routes for the pods of one job. They accept no token of `jobgate token create`.
 OF_JOBS: Final = "/v2alpha1/"
-# Without a namespace: they show what the caller may see, or what is the same for everybody.
+# Routes that need no token.
 OPEN: Final = ("/livez", "/readyz", "/metrics")
 
 
 def operations() -> list[tuple[str, str, str]]:
-    """(operation id, method, path) of every route that takes a token of `jobgate token create`."""
+    """Return (operation id, method, path) of every route that requires a token of `jobgate token create`."""
     document = create_app().openapi()
     return [
         (operation["operationId"], method, route)
@@ -44,7 +44,10 @@ def least_role(operation: str, method: str) -> str:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def closed(postgres_server_url: str, database_template: str) -> AsyncIterator[Gateway]:
-    """A job, a set and a sample job named `there` in each namespace; those in reserved ones are older than the rule."""
+    """Run a gateway with a job, a set and a sample job `there` in each namespace, reserved ones included.
+
+    The objects in reserved namespaces were created before the namespaces were reserved.
+    """
     served = NamespaceSet(never=frozenset({LISTED}))
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
@@ -59,13 +62,13 @@ async def closed(postgres_server_url: str, database_template: str) -> AsyncItera
                 answer = await before.client.post(at, json=sample(resource, "there"))
                 assert answer.status_code == 201, answer.text
         await before.services.submitter.submit(
-            manifest("there"), SYSTEM, actor="somebody", key=None, render=lambda row: str(row.uid).encode()
+            manifest("there"), SYSTEM, actor="a test", key=None, render=lambda row: str(row.uid).encode()
         )
         yield running
 
 
 async def send(gateway: Gateway, method: str, route: str, namespace: str, headers: dict[str, str]) -> httpx2.Response:
-    """Ask with a body or a precondition that is refused once the caller is let in, so that nothing changes."""
+    """Send a request whose body or precondition is refused if the caller is authorized, so that nothing changes."""
     url = route.format(namespace=namespace, name="there", uid="00000000-0000-4000-8000-000000000000")
     if method == "get" and url.endswith("/watch"):
         async with gateway.client.stream("GET", url, headers=headers) as stream:
@@ -78,7 +81,7 @@ async def send(gateway: Gateway, method: str, route: str, namespace: str, header
 
 
 @pytest.mark.parametrize(("operation", "method", "route"), operations())
-async def test_a_route_takes_the_roles_of_the_table(operation: str, method: str, route: str, closed: Gateway) -> None:
+async def test_a_route_accepts_the_roles_of_the_table(operation: str, method: str, route: str, closed: Gateway) -> None:
     least = ROLES.index(least_role(operation, method))
     for rank, role in enumerate(ROLES):
         answer = await send(closed, method, route, MINE, await closed.token(role, "*"))
@@ -91,7 +94,7 @@ NAMESPACED = [operation for operation in operations() if "{namespace}" in operat
 
 
 @pytest.mark.parametrize(("operation", "method", "route"), NAMESPACED)
-async def test_no_route_leads_out_of_a_tokens_namespaces(
+async def test_no_route_gives_access_to_other_namespaces(
     operation: str, method: str, route: str, closed: Gateway
 ) -> None:
     for role in ROLES:
@@ -102,7 +105,9 @@ async def test_no_route_leads_out_of_a_tokens_namespaces(
 
 
 @pytest.mark.parametrize(("operation", "method", "route"), NAMESPACED)
-async def test_no_token_opens_a_reserved_namespace(operation: str, method: str, route: str, closed: Gateway) -> None:
+async def test_no_token_gives_access_to_a_reserved_namespace(
+    operation: str, method: str, route: str, closed: Gateway
+) -> None:
     everywhere, named = await closed.token("admin", "*"), await closed.token("admin", *RESERVED)
     for namespace in RESERVED:
         for headers in (everywhere, named):
@@ -111,16 +116,16 @@ async def test_no_token_opens_a_reserved_namespace(operation: str, method: str, 
 
 
 @pytest.mark.parametrize("resource", ["jobs", *RESOURCES])
-async def test_lists_leave_reserved_namespaces_out(resource: str, closed: Gateway) -> None:
+async def test_lists_omit_reserved_namespaces(resource: str, closed: Gateway) -> None:
     for namespaces in (("*",), (MINE, THEIRS, *RESERVED)):
         headers = await closed.token("admin", *namespaces)
         items = (await closed.client.get(f"/api/v1/{resource}", headers=headers)).json()["items"]
         assert {item["namespace"] for item in items} == {MINE, THEIRS}
-        asked = await closed.client.get(f"/api/v1/{resource}", params={"namespace": LISTED}, headers=headers)
-        assert asked.status_code == 404
+        listed = await closed.client.get(f"/api/v1/{resource}", params={"namespace": LISTED}, headers=headers)
+        assert listed.status_code == 404
 
 
-async def test_a_uid_of_a_reserved_namespace_leads_nowhere(closed: Gateway) -> None:
+async def test_a_uid_of_a_reserved_namespace_is_not_found(closed: Gateway) -> None:
     headers = await closed.token("admin", "*")
     async with closed.db.read() as connection:
         rows = await connection.fetch("SELECT uid FROM jobs WHERE namespace = ANY($1)", [SYSTEM, LISTED])

@@ -1,6 +1,4 @@
-"""SampleSets and SampleJobs over HTTP: what is answered to what, and with which headers. One gateway for all of it:
-each test has a namespace of its own.
-"""
+"""SampleSets and SampleJobs over HTTP. All tests share one gateway; each test has its own namespace."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,7 +22,7 @@ BOTH = pytest.mark.parametrize("resource", RESOURCES)
 
 @dataclass(frozen=True)
 class Place:
-    """A namespace of the gateway that no other test uses."""
+    """A namespace that no other test uses."""
 
     gateway: Gateway
     namespace: str
@@ -40,11 +38,11 @@ class Place:
 
 
 @pytest.fixture
-def place(hostile: Gateway) -> Place:
-    return Place(hostile, f"ns-{uuid4().hex[:12]}")
+def place(shared_gateway: Gateway) -> Place:
+    return Place(shared_gateway, f"ns-{uuid4().hex[:12]}")
 
 
-async def test_what_is_new_has_every_field(place: Place) -> None:
+async def test_a_new_object_has_every_field(place: Place) -> None:
     shown = await place.submit(SETS, labels={"team": "vision"})
     status = shown["status"]
     assert (shown["kind"], shown["generation"], status["observedGeneration"]) == ("SampleSet", 1, 0)
@@ -59,7 +57,7 @@ async def test_what_is_new_has_every_field(place: Place) -> None:
     assert (job["type"], job["sampleSet"], job["jobName"]) == ("warmup", "one", None)
 
 
-async def test_what_the_controller_concludes_is_in_status_and_conditions(place: Place) -> None:
+async def test_results_of_the_controller_are_in_status_and_conditions(place: Place) -> None:
     created = await place.submit(SETS)
     cache = aggregate([ServerReport(node="n", total_size="10", cached_size="10")])
     assert cache is not None
@@ -79,7 +77,7 @@ async def test_what_the_controller_concludes_is_in_status_and_conditions(place: 
     assert {one["type"]: one["status"] for one in shown["conditions"]} == {"Ready": "True", "Synced": "True"}
 
 
-async def test_a_sample_job_begins_and_ends_as_jobs_do(place: Place) -> None:
+async def test_a_sample_job_starts_and_ends_like_a_job(place: Place) -> None:
     created = await place.submit(JOBS)
     for phase, conditions in (
         (SampleJobPhase.PENDING, {"Running": "False"}),
@@ -114,7 +112,7 @@ async def test_a_sample_job_begins_and_ends_as_jobs_do(place: Place) -> None:
         ({"apiVersion": "v1", "kind": "List", "items": []}, "InvalidManifest", ""),
     ],
 )
-async def test_manifests_that_are_refused(
+async def test_invalid_manifests_are_refused(
     changes: dict[str, Any], code: str, pointer: str, resource: str, place: Place
 ) -> None:
     answer = await place.gateway.client.post(place.path(resource), json=sample(resource) | changes)
@@ -124,7 +122,7 @@ async def test_manifests_that_are_refused(
 
 
 @BOTH
-async def test_a_name_is_taken_by_its_own_kind_alone(resource: str, place: Place) -> None:
+async def test_names_are_unique_within_a_kind(resource: str, place: Place) -> None:
     for other in RESOURCES:
         await place.submit(other)
     answer = await place.gateway.client.post(place.path(resource), json=sample(resource))
@@ -133,7 +131,7 @@ async def test_a_name_is_taken_by_its_own_kind_alone(resource: str, place: Place
 
 
 @BOTH
-async def test_edits(resource: str, place: Place) -> None:
+async def test_edits_change_the_spec_and_the_generation(resource: str, place: Place) -> None:
     await place.submit(resource)
     client, url = place.gateway.client, place.path(resource, "one")
     patch = {"spec": {"partitions": 3} if resource == SETS else {"warmupOptions": {"threads": 9}}}
@@ -161,7 +159,9 @@ async def test_edits(resource: str, place: Place) -> None:
         (JOBS, {"spec": {"sampleSetRef": {"name": "two"}}}, "/spec/sampleSetRef", "ImmutableField"),
     ],
 )
-async def test_edits_that_are_refused(resource: str, patch: Any, pointer: str, code: str, place: Place) -> None:
+async def test_edits_of_immutable_fields_are_refused(
+    resource: str, patch: Any, pointer: str, code: str, place: Place
+) -> None:
     created = await place.submit(resource)
     answer = await place.gateway.client.patch(place.path(resource, "one"), json=patch, headers=PATCH)
     assert (answer.status_code, answer.json()["code"]) == (422, code), answer.text
@@ -169,7 +169,7 @@ async def test_edits_that_are_refused(resource: str, patch: Any, pointer: str, c
     assert (await place.get(resource, "one")).json()["spec"] == created["spec"]
 
 
-async def test_a_source_is_history_once_it_has_been_synced(place: Place) -> None:
+async def test_the_source_of_a_synced_set_is_immutable(place: Place) -> None:
     created = await place.submit(SETS)
     await conclude(place.gateway, created["uid"], {"phase": SetPhase.READY, "synced": True})
     patch = {"spec": {"source": {"uri": "s3://elsewhere.example.com/train"}}}
@@ -177,7 +177,7 @@ async def test_a_source_is_history_once_it_has_been_synced(place: Place) -> None
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/spec/source")
 
 
-async def test_a_job_that_has_succeeded_stays_as_it_is(place: Place) -> None:
+async def test_a_succeeded_job_cannot_be_edited(place: Place) -> None:
     created = await place.submit(JOBS)
     await conclude(place.gateway, created["uid"], {"phase": SampleJobPhase.SUCCEEDED})
     patch = {"spec": {"warmupOptions": {"threads": 9}}}
@@ -187,22 +187,35 @@ async def test_a_job_that_has_succeeded_stays_as_it_is(place: Place) -> None:
 
 @BOTH
 @pytest.mark.parametrize("more", [("one",), ("one", "status"), ()])
-async def test_304_until_something_changes(more: tuple[str, ...], resource: str, place: Place) -> None:
+async def test_a_poll_answers_304_until_the_object_changes(more: tuple[str, ...], resource: str, place: Place) -> None:
     created = await place.submit(resource)
     first = await place.get(resource, *more)
     again = await place.get(resource, *more, **{"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
     for header in ("etag", "cache-control", "vary", "jobgate-stale"):
         assert again.headers[header] == first.headers[header]
-    await conclude(place.gateway, created["uid"])  # carried out, and nothing else
+    await conclude(place.gateway, created["uid"])  # the controller observes the generation
     changed = await place.get(resource, *more, **{"If-None-Match": first.headers["etag"]})
     assert changed.status_code == 200
     tag = changed.headers["etag"]
-    await conclude(place.gateway, created["uid"])  # looked at, and nothing seen
+    await conclude(place.gateway, created["uid"])  # the controller reconciles without a change
     assert (await place.get(resource, *more, **{"If-None-Match": tag})).status_code == 304
 
 
-async def test_a_deletion_shows_its_stage_until_nothing_is_left(place: Place) -> None:
+@BOTH
+@pytest.mark.parametrize("more", [(), ("status",)], ids=["whole", "status"])
+async def test_a_304_renders_nothing(
+    resource: str, more: tuple[str, ...], place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.submit(resource)
+    first = await place.get(resource, "one", *more)
+    for method in ("view_of", "status_of"):
+        monkeypatch.setattr(PodlessResource, method, None)
+    again = await place.get(resource, "one", *more, **{"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+
+
+async def test_a_deletion_shows_its_removal_stage(place: Place) -> None:
     created = await place.submit(SETS)
     client, url = place.gateway.client, place.path(SETS, "one")
     answer = await client.delete(f"{url}?reason=old")
@@ -222,26 +235,13 @@ async def test_a_deletion_shows_its_stage_until_nothing_is_left(place: Place) ->
     assert (await place.submit(SETS))["uid"] != created["uid"]
 
 
-@BOTH
-@pytest.mark.parametrize("more", [(), ("status",)], ids=["whole", "status"])
-async def test_a_304_renders_nothing(
-    resource: str, more: tuple[str, ...], place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await place.submit(resource)
-    first = await place.get(resource, "one", *more)
-    for method in ("view_of", "status_of"):
-        monkeypatch.setattr(PodlessResource, method, None)
-    again = await place.get(resource, "one", *more, **{"If-None-Match": first.headers["etag"]})
-    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
-
-
-async def test_a_deleted_job_is_gone_at_once(place: Place) -> None:
+async def test_the_name_of_a_deleted_job_is_free_at_once(place: Place) -> None:
     await place.submit(JOBS)
     assert (await place.gateway.client.delete(place.path(JOBS, "one"))).status_code == 200
     await place.submit(JOBS)
 
 
-async def test_what_depends_on_a_set(place: Place) -> None:
+async def test_dependents_are_mounting_jobs_and_sample_jobs(place: Place) -> None:
     created = await place.submit(SETS)
     assert (await place.get(SETS, "one", "dependents")).json() == {"jobs": [], "sampleJobs": []}
     job = manifest("reader")
@@ -250,7 +250,7 @@ async def test_what_depends_on_a_set(place: Place) -> None:
     pod["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
     mounting = await place.gateway.client.post(jobs_path(place.namespace), json=job)
     assert mounting.status_code == 201, mounting.text
-    await place.gateway.submit("stranger", place.namespace)
+    await place.gateway.submit("unrelated", place.namespace)
     warm = await place.submit(JOBS, "warm")
     await place.submit(JOBS, "elsewhere", sampleSetRef={"name": "two"})
     reader = {"uid": mounting.json()["uid"], "name": "reader", "kind": "GenericJob", "phase": "Queued"}

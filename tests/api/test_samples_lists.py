@@ -1,4 +1,4 @@
-"""Filters and pages of SampleSets and SampleJobs."""
+"""Filters and pages of lists of SampleSets and SampleJobs."""
 
 from uuid import uuid4
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest.fixture
 def team() -> str:
-    """A namespace that no other test uses."""
+    """Return a namespace that no other test uses."""
     return f"ns-{uuid4().hex[:12]}"
 
 
@@ -26,13 +26,13 @@ async def names(gateway: Gateway, resource: str, query: str = "", namespace: str
 
 
 @pytest.mark.parametrize(("resource", "phase"), [(SETS, SetPhase.READY), (JOBS, SampleJobPhase.RUNNING)])
-async def test_filters(resource: str, phase: str, hostile: Gateway, team: str) -> None:
+async def test_filters_select_objects(resource: str, phase: str, shared_gateway: Gateway, team: str) -> None:
     other, both = f"{team}-other", f"namespace={team}&namespace={team}-other"
-    await submit(hostile, resource, "train-a", namespace=team, labels={"team": "vision"})
-    await submit(hostile, resource, "train-b", namespace=team, labels={"team": "speech"})
-    await submit(hostile, resource, "eval", namespace=team)
-    first = await submit(hostile, resource, "train-a", namespace=other)
-    await conclude(hostile, first["uid"], {"phase": phase})
+    await submit(shared_gateway, resource, "train-a", namespace=team, labels={"team": "vision"})
+    await submit(shared_gateway, resource, "train-b", namespace=team, labels={"team": "speech"})
+    await submit(shared_gateway, resource, "eval", namespace=team)
+    first = await submit(shared_gateway, resource, "train-a", namespace=other)
+    await conclude(shared_gateway, first["uid"], {"phase": phase})
 
     for query, expected in (
         ("", ["train-a", "eval", "train-b", "train-a"]),
@@ -46,35 +46,37 @@ async def test_filters(resource: str, phase: str, hostile: Gateway, team: str) -
         (f"createdAfter={first['createdAt']}", ["train-a"]),
         (f"createdBefore={first['createdAt']}", ["eval", "train-b", "train-a"]),
     ):
-        assert await names(hostile, resource, f"{both}&{query}") == expected, query
-    assert await names(hostile, resource, namespace=team) == ["eval", "train-b", "train-a"]
-    assert await names(hostile, resource, "labelSelector=team+notin+(vision),!x", team) == ["eval", "train-b"]
+        assert await names(shared_gateway, resource, f"{both}&{query}") == expected, query
+    assert await names(shared_gateway, resource, namespace=team) == ["eval", "train-b", "train-a"]
+    assert await names(shared_gateway, resource, "labelSelector=team+notin+(vision),!x", team) == ["eval", "train-b"]
 
 
-async def test_the_jobs_of_a_set(hostile: Gateway, team: str) -> None:
-    await submit(hostile, JOBS, "warm", namespace=team)
-    await submit(hostile, JOBS, "other", namespace=team, sampleSetRef={"name": "two"})
-    assert await names(hostile, JOBS, "set=one", team) == ["warm"]
-    assert await names(hostile, JOBS, "set=two&prefix=o", team) == ["other"]
-    refused = await hostile.client.get(f"/api/v1/{SETS}?set=one")
+async def test_sample_jobs_are_filtered_by_their_set(shared_gateway: Gateway, team: str) -> None:
+    await submit(shared_gateway, JOBS, "warm", namespace=team)
+    await submit(shared_gateway, JOBS, "other", namespace=team, sampleSetRef={"name": "two"})
+    assert await names(shared_gateway, JOBS, "set=one", team) == ["warm"]
+    assert await names(shared_gateway, JOBS, "set=two&prefix=o", team) == ["other"]
+    refused = await shared_gateway.client.get(f"/api/v1/{SETS}?set=one")
     assert (refused.status_code, refused.json()["code"]) == (400, "UnknownParameter")
 
 
 @pytest.mark.parametrize("resource", RESOURCES)
-async def test_the_story_comes_in_pages_too(resource: str, hostile: Gateway, team: str) -> None:
-    created = await submit(hostile, resource, namespace=team)
+async def test_history_and_events_are_paged(resource: str, shared_gateway: Gateway, team: str) -> None:
+    created = await submit(shared_gateway, resource, namespace=team)
     for number in range(4):
         events = [SampleEvent(type=SampleEventType.WARNING, reason="ErrorCreatePV", message=f"try {number}")]
-        await conclude(hostile, created["uid"], reason="ErrorCreatePV", message=f"try {number}", events=events)
+        await conclude(shared_gateway, created["uid"], reason="ErrorCreatePV", message=f"try {number}", events=events)
     for what, count in (("history", 5), ("events", 4)):
         url, sequence = path(resource, "one", what, namespace=team), []
         token: str | None = ""
         while token is not None:
-            page = (await hostile.client.get(f"{url}?pageSize=2" + (f"&pageToken={token}" if token else ""))).json()
+            page = (
+                await shared_gateway.client.get(f"{url}?pageSize=2" + (f"&pageToken={token}" if token else ""))
+            ).json()
             sequence += [item["message"] for item in page["items"]]
             assert len(page["items"]) <= 2
             token = page["nextPageToken"]
         assert sequence[-4:] == [f"try {number}" for number in range(4)]
         assert len(sequence) == count
-    last = (await hostile.client.get(path(resource, "one", "events", namespace=team))).json()["items"][-1]
+    last = (await shared_gateway.client.get(path(resource, "one", "events", namespace=team))).json()["items"][-1]
     assert (last["type"], last["reason"], last["message"]) == ("Warning", "ErrorCreatePV", "try 3")

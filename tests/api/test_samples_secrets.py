@@ -1,4 +1,4 @@
-"""What nobody is to read: keys in a manifest are refused unquoted, and a record's digest of them stays with us."""
+"""Secrets of SampleSets and SampleJobs: errors do not repeat keys, and views do not contain the digest of keys."""
 
 import json
 from datetime import UTC, datetime
@@ -48,7 +48,7 @@ def a_row(record: SetRecord | JobRecord, **changes: Any) -> SampleRow:
         "history_count": 1,
         "event_count": 0,
         "created_at": NOW,
-        "created_by": "somebody",
+        "created_by": "a test",
         "delete_requested_at": None,
         "delete_requested_by": None,
         "gone_at": None,
@@ -83,7 +83,7 @@ RECORDS = st.builds(
 
 
 @given(RECORDS)
-def test_what_a_record_has_for_itself_is_shown_nowhere(record: SetRecord | JobRecord) -> None:
+def test_views_do_not_contain_the_digest_of_the_keys(record: SetRecord | JobRecord) -> None:
     row = a_row(record)
     resource = PodlessResource(row.of_kind)
     message = record.complaint.message if record.complaint else ""
@@ -107,6 +107,6 @@ def test_keys_in_a_source_are_refused_and_not_repeated(
         document = a_job("sync", secretRef={"name": "keys"}, syncOptions={"source": uri})
     with pytest.raises(InvalidManifest) as refused:
         drafted(kind, document, "team", CacheLimits(namespace="team"), str)
-    said = bytes(problem_of(refused.value).body).decode() + str(refused.value)
-    assert access not in said
-    assert secret not in said
+    message_text = bytes(problem_of(refused.value).body).decode() + str(refused.value)
+    assert access not in message_text
+    assert secret not in message_text

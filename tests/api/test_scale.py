@@ -1,4 +1,4 @@
-"""Scaling by hand: what it takes, what it refuses, and what is left of it to read."""
+"""Scale requests: accepted and refused sizes, scale records, and concurrency with edits."""
 
 import asyncio
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ def sizes(job: Mapping[str, Any]) -> dict[str, int]:
     return {task: one["replicas"] for task, one in job["scaling"].items()}
 
 
-async def test_a_job_says_what_of_it_can_be_scaled(gateway: Gateway) -> None:
+async def test_a_job_shows_its_scalable_tasks(gateway: Gateway) -> None:
     assert (await submit(gateway))["scaling"] == {"worker": {"replicas": 2, "min": 1, "max": 6}}
     assert (await gateway.submit("plain"))["scaling"] == {}
 
@@ -79,7 +79,7 @@ async def test_a_scale_is_an_edit_with_a_record(gateway: Gateway) -> None:
     assert [(line["reason"], line["message"]) for line in history][1:] == [("ScaleRequested", "the queue is long")]
 
 
-async def test_the_size_that_it_has_already_leaves_no_record(gateway: Gateway) -> None:
+async def test_a_scale_to_the_present_size_leaves_no_record(gateway: Gateway) -> None:
     created = await submit(gateway)
     await gateway.conclude(created["uid"], {"phase": JobPhase.RUNNING, "observed_generation": 1})
     answer = await scale(gateway, {"replicas": 2})
@@ -87,7 +87,7 @@ async def test_the_size_that_it_has_already_leaves_no_record(gateway: Gateway) -
     assert await records(gateway) == []
 
 
-async def test_several_tasks_at_once_and_only_those_that_change_are_recorded(gateway: Gateway) -> None:
+async def test_a_scale_of_several_tasks_records_only_changes(gateway: Gateway) -> None:
     await submit(gateway, sizes={"collector": 2, "learner": 1})
     answer = await scale(gateway, {"tasks": {"collector": 3, "learner": 1}})
     assert (answer.status_code, sizes(answer.json())) == (202, {"collector": 3, "learner": 1})
@@ -129,9 +129,7 @@ async def test_an_edit_that_changes_a_size_is_recorded_too(gateway: Gateway, met
         ({"tasks": {"a": 5, "b": 4}}, [("/tasks", "OutOfRange")]),
     ],
 )
-async def test_what_is_not_a_size_that_the_job_may_have(
-    body: Any, errors: list[tuple[str, str]], gateway: Gateway
-) -> None:
+async def test_invalid_sizes_are_refused(body: Any, errors: list[tuple[str, str]], gateway: Gateway) -> None:
     created = await submit(gateway, sizes={"a": 2, "b": 1})
     answer = await scale(gateway, body)
     assert answer.status_code == 422, answer.text
@@ -140,7 +138,7 @@ async def test_what_is_not_a_size_that_the_job_may_have(
     assert (await gateway.client.get(HELLO)).json() == created
 
 
-async def test_a_refusal_says_what_would_be_accepted(gateway: Gateway) -> None:
+async def test_an_error_says_which_sizes_are_accepted(gateway: Gateway) -> None:
     await submit(gateway, sizes={"a": 2, "b": 1})
     each = (await scale(gateway, {"tasks": {"a": 9}})).json()["errors"]
     assert [(error["detail"], error["accepted"]) for error in each] == [("a would have 9 replicas", "1 to 6")]
@@ -160,7 +158,7 @@ async def test_a_kind_or_a_job_with_one_size_cannot_be_scaled(gateway: Gateway) 
 
 
 @pytest.mark.parametrize(("phase", "code"), [(JobPhase.SUCCEEDED, "AlreadyFinished"), (None, "Deleted")])
-async def test_what_is_over_keeps_its_size(phase: JobPhase | None, code: str, gateway: Gateway) -> None:
+async def test_an_ended_or_deleted_job_cannot_be_scaled(phase: JobPhase | None, code: str, gateway: Gateway) -> None:
     created = await submit(gateway)
     if phase is None:
         await gateway.client.delete(HELLO)
@@ -171,7 +169,7 @@ async def test_what_is_over_keeps_its_size(phase: JobPhase | None, code: str, ga
     assert (await gateway.client.post(jobs_path(NAMESPACE, "none", "scale"), json={"replicas": 3})).status_code == 404
 
 
-async def test_a_job_that_is_being_cancelled_keeps_its_size(gateway: Gateway) -> None:
+async def test_a_cancelled_job_cannot_be_scaled(gateway: Gateway) -> None:
     await submit(gateway)
     await gateway.client.post(f"{HELLO}/cancel")
     answer = await scale(gateway, {"replicas": 3})
@@ -179,14 +177,14 @@ async def test_a_job_that_is_being_cancelled_keeps_its_size(gateway: Gateway) ->
     assert await records(gateway) == []
 
 
-async def test_a_scale_may_be_held_to_a_version(gateway: Gateway) -> None:
+async def test_if_match_applies_to_a_scale(gateway: Gateway) -> None:
     await submit(gateway)
     tag = (await gateway.client.get(HELLO)).headers["etag"]
     assert (await scale(gateway, {"replicas": 3}, **{"If-Match": tag})).status_code == 202
     assert (await scale(gateway, {"replicas": 4}, **{"If-Match": tag})).status_code == 412
 
 
-async def test_who_may_pause_may_scale(closed_gateway: Gateway) -> None:
+async def test_a_scale_needs_the_role_submitter(closed_gateway: Gateway) -> None:
     submitter, viewer = [await closed_gateway.token(role, NAMESPACE) for role in ("submitter", "viewer")]
     answer = await closed_gateway.client.post(jobs_path(), json=resizable_job.manifest(), headers=submitter)
     assert answer.status_code == 201
@@ -194,7 +192,7 @@ async def test_who_may_pause_may_scale(closed_gateway: Gateway) -> None:
     assert (await scale(closed_gateway, {"replicas": 3}, **submitter)).status_code == 202
 
 
-async def test_a_pod_name_of_another_live_job_refuses_growth(gateway: Gateway) -> None:
+async def test_a_scale_up_that_needs_a_pod_name_in_use_is_refused(gateway: Gateway) -> None:
     await submit(gateway, sizes={"worker": 2, "worker-a": 0})
     holder = await submit(gateway, "hello-worker", {"a": 2})  # its pods are hello-worker-a-0 and hello-worker-a-1
     before = (await gateway.client.get(HELLO)).json()
@@ -205,7 +203,7 @@ async def test_a_pod_name_of_another_live_job_refuses_growth(gateway: Gateway) -
     assert await records(gateway) == []
 
 
-async def test_two_that_add_at_once_both_count(gateway: Gateway) -> None:
+async def test_concurrent_additions_all_count(gateway: Gateway) -> None:
     await submit(gateway, sizes={"worker": 1})
     add = gateway.services.control.add
     await asyncio.gather(
@@ -217,7 +215,7 @@ async def test_two_that_add_at_once_both_count(gateway: Gateway) -> None:
     ]
 
 
-async def test_a_scale_that_meets_an_edit_keeps_both(gateway: Gateway) -> None:
+async def test_a_concurrent_scale_and_edit_both_apply(gateway: Gateway) -> None:
     await submit(gateway)
     label = {"metadata": {"labels": {"a": "b"}}}
     answers = await asyncio.gather(
@@ -228,7 +226,7 @@ async def test_a_scale_that_meets_an_edit_keeps_both(gateway: Gateway) -> None:
     assert (job["labels"], sizes(job), job["generation"]) == ({"a": "b"}, {"worker": 5}, 2)
 
 
-async def test_native_status_knows_records_and_reports_alone_and_in_lists(gateway: Gateway) -> None:
+async def test_native_status_has_scale_records_and_reports(gateway: Gateway) -> None:
     created = await submit(gateway)
     await scale(gateway, {"replicas": 3})
     await submit(gateway, "calm")

@@ -1,4 +1,4 @@
-"""A kind that is registered, and nothing else, has the whole API: the suite of every kind holds for it."""
+"""A new kind has the whole API after its registration alone: the tests of `test_every_kind` pass for it."""
 
 from collections.abc import Iterator
 
@@ -25,16 +25,16 @@ def kind(note: NoteKind) -> str:
 
 
 @pytest.fixture
-def of(kind: str, hostile: Gateway) -> Collection:
-    return Collection(hostile, kind)
+def of(kind: str, shared_gateway: Gateway) -> Collection:
+    return Collection(shared_gateway, kind)
 
 
-# Collected here once more, with the fixtures above.
+# Collect the same tests with the fixtures of this module.
 for _name in [name for name in vars(suite) if name.startswith("test_")]:
     globals()[_name] = vars(suite)[_name]
 
 
-async def test_its_status_has_its_own_figures(of: Collection) -> None:
+async def test_the_status_has_the_figures_of_the_kind(of: Collection) -> None:
     await of.submit()
     assert (await of.get("one", "status")).json()["status"]["words"] == 2
     await of.patch({"spec": {"text": "one"}})
@@ -42,7 +42,7 @@ async def test_its_status_has_its_own_figures(of: Collection) -> None:
     assert (edited["generation"], edited["status"]["words"]) == (2, 1)
 
 
-async def test_its_schemas_and_operations_are_documented() -> None:
+async def test_the_schemas_and_operations_of_the_kind_are_documented() -> None:
     document = create_app().openapi()
     assert {"Note", "NoteStatus", "NoteState", "NotePage", "NoteManifest", "NoteSubmission"} <= set(
         document["components"]["schemas"]
@@ -57,4 +57,4 @@ async def test_its_schemas_and_operations_are_documented() -> None:
         "watch_notes",
     } <= operations
     paths = [path.replace("samplejobs", "notes") for path in document["paths"] if "samplejobs" in path]
-    assert set(paths) <= set(document["paths"]), "what a SampleJob has, a Note has"
+    assert set(paths) <= set(document["paths"]), "a Note has the same routes as a SampleJob"

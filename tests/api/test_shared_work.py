@@ -1,4 +1,4 @@
-"""How much work followers cause: an event is read and rendered once, and a question asked once after a change."""
+"""Streams and long polls share work: an event is rendered once, and equal polls read once after a change."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,12 +11,13 @@ from fastapi import Request
 from app.api import jobs, long_requests, shared_polls
 from app.api.broadcast import Broadcast
 from app.api.dependencies import Api, Caller
+from app.api.job_views import JobViewCache
 from app.api.jobs import JOBS_RESOURCE
-from app.api.polling import Poller
-from app.api.rendering import RenderCache, status_view
-from app.api.routes import watch
+from app.api.render_cache import RenderCache
+from app.api.rendering import status_view
+from app.api.routes.watch import event_loader
 from app.api.shared_polls import SharedPolls
-from app.api.streaming import stream as stream_response
+from app.api.streaming import EventStream
 from app.api.views import JobStatusView
 from app.db.jobs.rows import JobSummary
 from app.domain.access.namespaces import NamespaceSet
@@ -30,7 +31,7 @@ STREAMS = 30
 
 
 class Spy:
-    """Counts the calls of one method and keeps their first arguments."""
+    """Records the first argument of each call of a method."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
         self.calls: list[Any] = []
@@ -63,9 +64,9 @@ async def test_streams_share_each_rendered_event(gateway: Gateway, monkeypatch: 
         await until_open(gateway, STREAMS)
         for number in range(3):
             await gateway.submit(f"job-{number}")
-    told = [task.result() for task in following]
-    assert all(events == told[0] for events in told)
-    assert [event.data["object"]["name"] for event in told[0]] == ["job-0", "job-1", "job-2"]
+    received = [task.result() for task in following]
+    assert all(events == received[0] for events in received)
+    assert [event.data["object"]["name"] for event in received[0]] == ["job-0", "job-1", "job-2"]
     assert sorted(rendered) == ["job-0", "job-1", "job-2"]
     assert len(summaries.calls) <= 3
 
@@ -78,7 +79,7 @@ async def waiting(gateway: Gateway, url: str, tag: str) -> httpx2.Response:
     return await gateway.client.get(url, headers={"If-None-Match": tag, "Prefer": "wait=60"})
 
 
-async def test_equal_questions_are_asked_once_after_a_change(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_equal_polls_cause_one_read_after_a_change(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     await gateway.submit("first")
     await until_followed(gateway)
     url = "/api/v1/jobs?search=job-"
@@ -88,8 +89,8 @@ async def test_equal_questions_are_asked_once_after_a_change(gateway: Gateway, m
         polls = [group.create_task(waiting(gateway, url, tag)) for _ in range(STREAMS)]
         await until_open(gateway, STREAMS)
         before = len(pages.calls)
-        assert before <= 2  # those who came while the first was looking
-        await gateway.submit("unconcerned")
+        assert before <= 2  # a poll that arrives during the first read causes a second one
+        await gateway.submit("unrelated")
         await until_followed(gateway)
         await gateway.submit("job-1")
     assert len(pages.calls) == before + 1
@@ -97,7 +98,9 @@ async def test_equal_questions_are_asked_once_after_a_change(gateway: Gateway, m
     assert [item["name"] for item in polls[0].result().json()["items"]] == ["job-1"]
 
 
-async def test_a_change_wakes_the_questions_that_it_concerns(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_change_wakes_only_the_polls_that_it_concerns(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shared_polls, "_COALESCED", 0.0)
     made = {name: await gateway.submit(name, labels={"team": name}) for name in ("a", "b", "c")}
     await until_followed(gateway)
@@ -141,8 +144,8 @@ async def test_polls_of_one_job_read_its_new_version_once(gateway: Gateway, monk
     assert {poll.result().json()["status"]["phase"] for poll in polls} == {"Running"}
 
 
-async def test_who_leaves_hands_the_look_to_another(gateway: Gateway) -> None:
-    """Whoever is woken first may be gone before it has looked."""
+async def test_another_request_reads_if_the_woken_one_disconnects(gateway: Gateway) -> None:
+    """The request that is woken first may end before it reads."""
     await gateway.submit("first")
     await until_followed(gateway)
     tag = await tag_of(gateway, "/api/v1/jobs")
@@ -182,18 +185,16 @@ async def test_waiters_are_woken_a_few_at_a_time() -> None:
 
 
 async def events_of(gateway: Gateway) -> AsyncIterator[bytes]:
-    """A stream as its response would send it, at the pace of whoever reads here."""
+    """Yield the pieces of a stream as fast as the test consumes them."""
     services = gateway.services
     api = Api(
         services=services,
-        poller=Poller(services, RenderCache()),
+        job_views=JobViewCache(services, RenderCache()),
         broadcast=Broadcast(services),
         polls=SharedPolls(services.watcher, services.clock),
     )
     caller = Caller(Request({"type": "http"}), api, await services.access.authenticate(None))
-    response: Any = await stream_response(
-        caller, Interest(namespaces=NamespaceSet()), None, watch._telling(JOBS_RESOURCE)
-    )
+    response = EventStream(caller, Interest(namespaces=NamespaceSet()), None, event_loader(JOBS_RESOURCE))
     async for piece in await response.open():
         yield piece
 
@@ -224,10 +225,10 @@ async def test_a_stream_whose_client_does_not_read_is_dropped(
     monkeypatch.setattr(long_requests, "WRITE_SECONDS", 0.3)
     first = await gateway.submit("first")
     await until_followed(gateway)
-    with socket.socket() as lazy:
-        lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        lazy.connect(("127.0.0.1", int(gateway.url.rpartition(":")[2])))
-        lazy.sendall(b"GET /api/v1/jobs/watch HTTP/1.1\r\nHost: x\r\n\r\n")
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", int(gateway.url.rpartition(":")[2])))
+        client.sendall(b"GET /api/v1/jobs/watch HTTP/1.1\r\nHost: x\r\n\r\n")
         await until_open(gateway, 1)
         async with asyncio.timeout(60):
             while gateway.services.long_requests.count:

@@ -1,9 +1,9 @@
-"""From POST to what GET shows of it."""
+"""A submitted job in the answers of all reads."""
 
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 
-async def test_what_was_submitted_is_there(gateway: Gateway) -> None:
+async def test_a_submitted_job_is_readable_everywhere(gateway: Gateway) -> None:
     answer = await gateway.client.post(jobs_path(), json=manifest("hello", labels={"tier": "web"}))
     assert answer.status_code == 201, answer.text
     created = answer.json()

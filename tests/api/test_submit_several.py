@@ -1,4 +1,4 @@
-"""Several jobs in one request: all of them or none, and all that is wrong with them at once."""
+"""Several jobs in one request: all or none are stored, and all errors are reported at once."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ def errors(answer: httpx2.Response, status: int = 422) -> list[tuple[str, str]]:
     ],
     ids=["a list", "a list in YAML", "documents"],
 )
-async def test_several_are_answered_as_a_list_in_their_order(body: str, headers: Any, gateway: Gateway) -> None:
+async def test_several_jobs_are_answered_as_a_list_in_order(body: str, headers: Any, gateway: Gateway) -> None:
     answer = await gateway.client.post(jobs_path(), content=body, headers=headers)
     assert answer.status_code == 201, answer.text
     created = answer.json()
@@ -78,7 +78,7 @@ async def test_a_list_of_one_is_a_list_and_a_document_among_empty_ones_is_a_job(
     assert answer.headers["location"] == jobs_path(NAMESPACE, "b")
 
 
-async def test_all_errors_of_all_come_at_once_and_nothing_is_stored(gateway: Gateway) -> None:
+async def test_all_errors_of_all_jobs_are_reported_and_nothing_is_stored(gateway: Gateway) -> None:
     wrong = manifest("b", replicas=-1, cleanUpPolicy="Some")
     elsewhere = manifest("d") | {"metadata": {"name": "d", "namespace": "other"}}
     old = manifest("e") | {"apiVersion": "batch.tensorstack.dev/v9"}
@@ -91,9 +91,9 @@ async def test_all_errors_of_all_come_at_once_and_nothing_is_stored(gateway: Gat
         ("/items/4/apiVersion", "UnknownKind"),
     }
     assert answer.json()["detail"].startswith("4 of the 5 manifests are not valid")
-    said = {error["pointer"]: error for error in answer.json()["errors"]}
-    assert "GenericJob (batch.tensorstack.dev/v1beta1)" in said["/items/2/kind"]["accepted"]
-    assert said["/items/4/apiVersion"]["accepted"] == "batch.tensorstack.dev/v1beta1"
+    reported = {error["pointer"]: error for error in answer.json()["errors"]}
+    assert "GenericJob (batch.tensorstack.dev/v1beta1)" in reported["/items/2/kind"]["accepted"]
+    assert reported["/items/4/apiVersion"]["accepted"] == "batch.tensorstack.dev/v1beta1"
     assert set((await rows(gateway.db)).values()) == {0}
 
 
@@ -115,12 +115,12 @@ async def test_all_errors_of_all_come_at_once_and_nothing_is_stored(gateway: Gat
     ],
     ids=["empty", "no items", "no objects", "nested", "version", "field", "too many", "twice", "one unknown"],
 )
-async def test_what_is_no_list_of_jobs(body: Any, expected: Sequence[tuple[str, str]], gateway: Gateway) -> None:
+async def test_invalid_lists_are_refused(body: Any, expected: Sequence[tuple[str, str]], gateway: Gateway) -> None:
     assert errors(await post(gateway, body)) == list(expected)
     assert set((await rows(gateway.db)).values()) == {0}
 
 
-async def test_documents_are_told_apart_like_items(gateway: Gateway) -> None:
+async def test_documents_have_pointers_like_items(gateway: Gateway) -> None:
     body = yaml.safe_dump_all([manifest("a"), list_of(manifest("b"))])
     answer = await gateway.client.post(jobs_path(), content=body, headers=YAML)
     assert errors(answer) == [("/items/1/kind", "NestedList")]
@@ -128,14 +128,14 @@ async def test_documents_are_told_apart_like_items(gateway: Gateway) -> None:
     assert errors(one_by_one, 400) == [("", "TooManyDocuments")]
 
 
-async def test_a_hundred_go_together(gateway: Gateway) -> None:
+async def test_a_hundred_jobs_are_stored_together(gateway: Gateway) -> None:
     names = [f"job-{number}" for number in range(100)]
     answer = await post(gateway, list_of(*jobs(*names)))
     assert [item["name"] for item in answer.json()["items"]] == names
     assert (await rows(gateway.db))["jobs"] == 100
 
 
-async def test_a_taken_name_refuses_all_and_every_one_is_named(gateway: Gateway) -> None:
+async def test_names_in_use_refuse_the_list_and_are_all_reported(gateway: Gateway) -> None:
     held = [(await gateway.submit(name))["uid"] for name in ("b", "d")]
     before = await rows(gateway.db)
     answer = await post(gateway, list_of(*jobs("a", "b", "c", "d")), **KEY)
@@ -143,17 +143,19 @@ async def test_a_taken_name_refuses_all_and_every_one_is_named(gateway: Gateway)
     for uid, error in zip(held, answer.json()["errors"], strict=True):
         assert uid in error["detail"]
     assert await rows(gateway.db) == before
-    assert (await post(gateway, list_of(*jobs("a", "c")), **KEY)).status_code == 201  # the key was left free
+    assert (
+        await post(gateway, list_of(*jobs("a", "c")), **KEY)
+    ).status_code == 201  # the refused request did not use the key
 
 
-async def test_drawn_names_differ(gateway: Gateway) -> None:
-    drawn = manifest("x") | {"metadata": {"generateName": "run-"}}
-    names = [item["name"] for item in (await post(gateway, list_of(*[drawn] * 5))).json()["items"]]
+async def test_generated_names_differ(gateway: Gateway) -> None:
+    generated = manifest("x") | {"metadata": {"generateName": "run-"}}
+    names = [item["name"] for item in (await post(gateway, list_of(*[generated] * 5))).json()["items"]]
     assert len(set(names)) == 5
     assert all(name.startswith("run-") for name in names)
 
 
-async def test_the_key_stands_for_the_whole_request(gateway: Gateway) -> None:
+async def test_an_idempotency_key_covers_the_whole_request(gateway: Gateway) -> None:
     first = await post(gateway, list_of(*jobs("a", "b")), **KEY)
     body = yaml.safe_dump_all(jobs("a", "b"))
     again = await gateway.client.post(jobs_path(), content=body, headers=KEY | YAML)
@@ -178,14 +180,14 @@ async def test_a_dry_run_answers_with_a_list_and_stores_nothing(gateway: Gateway
     assert set((await rows(gateway.db)).values()) == {0}
 
 
-async def test_who_may_not_submit_submits_nothing(closed_gateway: Gateway) -> None:
+async def test_a_viewer_cannot_submit(closed_gateway: Gateway) -> None:
     viewer = await closed_gateway.token("viewer", NAMESPACE)
     assert (await post(closed_gateway, list_of(*jobs("a", "b")), **viewer)).status_code == 403
 
 
 @asynccontextmanager
-async def dying_at(db: Database, table: str, condition: str, act: str) -> AsyncIterator[None]:
-    """Something happens to the transaction when it has come to that row."""
+async def failing_at(db: Database, table: str, condition: str, act: str) -> AsyncIterator[None]:
+    """Execute `act` in the transaction when it inserts the row that `condition` selects."""
     async with db.read() as connection:
         await connection.execute(
             f"CREATE FUNCTION strike() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
@@ -210,11 +212,9 @@ async def dying_at(db: Database, table: str, condition: str, act: str) -> AsyncI
         ("job_events", "true"),
     ],
 )
-async def test_a_death_on_the_way_leaves_nothing_half_done(
-    table: str, condition: str, act: str, gateway: Gateway
-) -> None:
+async def test_a_failed_transaction_stores_nothing(table: str, condition: str, act: str, gateway: Gateway) -> None:
     body = list_of(*jobs("a", "b", "c"))
-    async with dying_at(gateway.db, table, condition, act):
+    async with failing_at(gateway.db, table, condition, act):
         assert (await post(gateway, body, **KEY)).status_code >= 500
         assert set((await rows(gateway.db)).values()) == {0}
     again = await post(gateway, body, **KEY)
@@ -228,7 +228,7 @@ async def batch(gateway: Gateway, body: Any, **headers: str) -> list[Any]:
     return items
 
 
-async def test_a_batch_stores_what_it_can_and_says_what_became_of_each(gateway: Gateway) -> None:
+async def test_a_batch_stores_valid_items_and_reports_each_result(gateway: Gateway) -> None:
     held = (await gateway.submit("b"))["uid"]
     wrong = manifest("c", cleanUpPolicy="Some")
     items = await batch(gateway, list_of(manifest("a"), manifest("b"), wrong, CONFIG_MAP, manifest("d")))
@@ -246,7 +246,7 @@ async def test_a_batch_stores_what_it_can_and_says_what_became_of_each(gateway: 
     assert sorted(await stored(gateway)) == ["a", "b", "d"]
 
 
-async def test_a_repeated_batch_makes_up_for_what_was_refused_and_doubles_nothing(gateway: Gateway) -> None:
+async def test_a_repeated_batch_retries_refused_items_and_duplicates_none(gateway: Gateway) -> None:
     body = list_of(*jobs("a", "b"), manifest("x") | {"metadata": {"generateName": "run-"}})
     await gateway.submit("b")
     first = await batch(gateway, body, **KEY)
@@ -258,26 +258,28 @@ async def test_a_repeated_batch_makes_up_for_what_was_refused_and_doubles_nothin
     assert len([name for name in await stored(gateway) if name.startswith("run-")]) == 1
 
 
-async def test_a_batch_may_be_of_one_and_must_be_of_jobs(gateway: Gateway) -> None:
+async def test_a_batch_may_have_one_item_and_must_have_manifests(gateway: Gateway) -> None:
     assert [item["status"] for item in await batch(gateway, manifest("a"))] == [201]
     refused = await gateway.client.post(jobs_path(NAMESPACE, "batch"), json=list_of("text"))
     assert errors(refused) == [("/items/0", "InvalidType")]
 
 
-async def test_of_requests_that_want_the_same_names_each_has_all_or_none(gateway: Gateway) -> None:
-    """In every order, so that two could wait for each other if names were not taken in one."""
-    chance = random.Random(5)
-    wanted = [chance.sample([f"job-{number}" for number in range(12)], 4) for _ in range(40)]
+async def test_concurrent_lists_with_common_names_are_stored_as_a_whole_or_not_at_all(gateway: Gateway) -> None:
+    """The names have random orders, so that transactions would deadlock if they did not reserve names in one order."""
+    randomness = random.Random(5)
+    wanted = [randomness.sample([f"job-{number}" for number in range(12)], 4) for _ in range(40)]
     async with asyncio.TaskGroup() as group:
         calls = [group.create_task(post(gateway, list_of(*jobs(*names)))) for names in wanted]
     answers = [call.result() for call in calls]
     assert {answer.status_code for answer in answers} <= {201, 409}, [answer.text for answer in answers]
-    won = [name for names, answer in zip(wanted, answers, strict=True) if answer.status_code == 201 for name in names]
-    assert len(set(won)) == len(won) > 0
-    assert sorted(await stored(gateway)) == sorted(won)
+    stored_names = [
+        name for names, answer in zip(wanted, answers, strict=True) if answer.status_code == 201 for name in names
+    ]
+    assert len(set(stored_names)) == len(stored_names) > 0
+    assert sorted(await stored(gateway)) == sorted(stored_names)
 
 
-async def test_a_key_that_many_send_at_once_makes_the_jobs_once(gateway: Gateway) -> None:
+async def test_concurrent_requests_with_one_key_create_the_jobs_once(gateway: Gateway) -> None:
     body = list_of(*[manifest("x") | {"metadata": {"generateName": "run-"}}] * 3)
     async with asyncio.TaskGroup() as group:
         calls = [group.create_task(post(gateway, body, **KEY)) for _ in range(24)]
@@ -287,26 +289,26 @@ async def test_a_key_that_many_send_at_once_makes_the_jobs_once(gateway: Gateway
     assert len(await stored(gateway)) == 3
 
 
-async def test_items_of_a_batch_are_planned_in_turns_of_their_own(
+async def test_items_of_a_batch_are_planned_in_separate_iterations_of_the_event_loop(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The event loop serves other requests between two items."""
-    turns, planned = 0, []
+    """Other requests run between two items."""
+    iterations, planned = 0, []
     plan = Planner.draft
 
     def noting(*arguments: Any, **more: Any) -> Any:
-        planned.append(turns)
+        planned.append(iterations)
         return plan(*arguments, **more)
 
-    async def count_turns() -> None:
-        nonlocal turns
+    async def count_iterations() -> None:
+        nonlocal iterations
         while True:
-            turns += 1
+            iterations += 1
             await asyncio.sleep(0)
 
     monkeypatch.setattr(Planner, "draft", noting)
     async with asyncio.TaskGroup() as group:
-        counting = group.create_task(count_turns())
+        counting = group.create_task(count_iterations())
         await batch(gateway, list_of(*jobs(*(f"job-{number}" for number in range(10)))))
         counting.cancel()
     assert len(set(planned)) == 10

@@ -1,4 +1,4 @@
-"""Server-sent events: nothing lost, nothing twice, wherever a client resumes."""
+"""Streams of server-sent events: a client can resume anywhere without missing or repeated events."""
 
 import asyncio
 import json
@@ -48,11 +48,11 @@ async def take(source: AsyncIterator[Event], count: int) -> list[Event]:
 
 
 @pytest.mark.parametrize("text", ["", "1", "a.b", "1.-2", "1.2.3", "٣.1", "9" * 30 + ".1"])
-def test_what_is_no_position(text: str) -> None:
+def test_an_invalid_position_is_not_parsed(text: str) -> None:
     assert parse_position(text) is None
 
 
-def test_a_position_reads_back() -> None:
+def test_a_position_is_parsed_from_its_text() -> None:
     assert parse_position(str(Position(epoch=3, seq=7))) == Position(epoch=3, seq=7)
 
 
@@ -76,7 +76,7 @@ async def test_a_resumed_stream_has_no_gap(gateway: Gateway) -> None:
     assert [event.id for event in everything] == [event.id for event in (*first, *rest)]
 
 
-async def test_a_list_says_from_where_to_watch(gateway: Gateway) -> None:
+async def test_a_watch_continues_at_the_position_of_a_list(gateway: Gateway) -> None:
     await gateway.submit("before")
     async with asyncio.timeout(60):
         while not (position := (await gateway.client.get("/api/v1/jobs")).headers["jobgate-feed-position"]).endswith(
@@ -89,7 +89,7 @@ async def test_a_list_says_from_where_to_watch(gateway: Gateway) -> None:
     assert event.data["object"]["name"] == "after"
 
 
-async def test_one_job_and_one_namespace(gateway: Gateway) -> None:
+async def test_a_watch_of_one_job_or_namespace_has_only_its_events(gateway: Gateway) -> None:
     await gateway.submit("watched")
     async with (
         stream(gateway, jobs_path(NAMESPACE, "watched", "watch")) as one,
@@ -109,7 +109,7 @@ async def test_one_job_and_one_namespace(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("last", ["nonsense", "999.1", "1.99999"])
-async def test_an_unknown_position_is_reset(last: str, gateway: Gateway) -> None:
+async def test_an_unknown_position_resets_the_stream(last: str, gateway: Gateway) -> None:
     async with stream(gateway, "/api/v1/jobs/watch", last) as source:
         (reset,) = await take(source, 1)
         assert reset.name == "reset"
@@ -118,7 +118,7 @@ async def test_an_unknown_position_is_reset(last: str, gateway: Gateway) -> None
     assert event.data["object"]["name"] == "next"
 
 
-async def test_a_tokens_stream_shows_its_namespaces(closed_gateway: Gateway) -> None:
+async def test_a_stream_has_only_events_of_visible_namespaces(closed_gateway: Gateway) -> None:
     gateway = closed_gateway
     mine, admin = await gateway.token("viewer", "mine"), await gateway.token("admin", "*")
     async with stream(gateway, "/api/v1/jobs/watch", **mine) as source:
@@ -133,7 +133,7 @@ async def test_a_tokens_stream_shows_its_namespaces(closed_gateway: Gateway) -> 
     assert refused.status_code == 404
 
 
-async def test_the_end_of_the_process_is_told(gateway: Gateway) -> None:
+async def test_a_shutdown_ends_the_stream_with_an_event(gateway: Gateway) -> None:
     async with stream(gateway, "/api/v1/jobs/watch") as source:
         await take(source, 1)
         gateway.services.close()

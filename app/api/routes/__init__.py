@@ -1,1 +1,1 @@
-"""One module a resource. A handler checks the caller, calls a service and renders; paths are written out in full."""
+"""The route handlers: each one checks the access of the caller, calls a service and renders the answer."""

@@ -1,4 +1,4 @@
-"""Verbs: shorthands of edits, and a retry, which makes a new job."""
+"""Actions on jobs: pause, resume, scale and cancel are edits; retry creates a new job."""
 
 from functools import partial
 from typing import Annotated
@@ -9,9 +9,9 @@ from pydantic import Field
 from app.api.bodies import read_options
 from app.api.dependencies import CallerDep
 from app.api.jobs import JOBS_RESOURCE
-from app.api.parameters import IdempotencyKeyHeader, IfMatch, Name, Namespace
+from app.api.parameters import IdempotencyKeyHeader, Name, Namespace
 from app.api.rendering import job_bytes
-from app.api.routes.edits import changed_response, changed_responses
+from app.api.routes.edits import Edit, EditDep, changed_response, changed_responses
 from app.api.routes.submission import created_response, request_key
 from app.api.views import JobView
 from app.domain.dialects.spec_model import SpecModel
@@ -20,106 +20,94 @@ from app.services.scaling import SizesWanted
 
 router = APIRouter(tags=["actions"])
 
-_JOB = JOBS_RESOURCE.one
-_CHANGED = changed_responses(JOBS_RESOURCE, "It is so already.")
+_JOB = JOBS_RESOURCE.object_path
+_CHANGED = changed_responses(JOBS_RESOURCE, "The job is already in the requested state.")
 _Reason = Annotated[str, Field(max_length=1024)]
 
 
 class ActionOptions(SpecModel):
-    """The body of an action, which may be absent."""
+    """The body of an action. The body may be absent."""
 
     reason: _Reason = ""
-    """For the job's history."""
+    """A reason for the job's history."""
 
 
 class RetryOptions(SpecModel):
-    """The body of a retry, which may be absent."""
+    """The body of a retry. The body may be absent."""
 
     name: str | None = None
-    """The new job's name; by default the old one with a random suffix."""
+    """Name of the new job; by default the old name with a random suffix."""
 
 
 class ScaleOptions(SpecModel):
-    """The body of a scale: `tasks`, or `replicas` of one task."""
+    """The body of a scale request: `tasks`, or `replicas` of one task."""
 
     replicas: int | None = None
-    """The size of the one task that can be scaled, or of `task`."""
+    """Number of replicas of `task`, or of the only scalable task."""
     task: str | None = None
-    """Which task gets `replicas`; needed where more than one can be scaled."""
+    """The task that gets `replicas`; required if the job has several scalable tasks."""
     tasks: dict[str, int] | None = None
-    """Sizes by task; what is left out keeps its size."""
+    """Numbers of replicas by task; other tasks keep their size."""
     reason: _Reason = ""
-    """For the job's history and its scale records."""
+    """A reason for the job's history and scale records."""
 
 
 @router.post(f"{_JOB}/pause", response_model=None, responses=_CHANGED)
-async def pause_job(
-    request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
-) -> Response:
-    """Stop the pods gracefully and keep the job."""
-    caller.require(Verb.CONTROL, namespace)
-    options = await read_options(request, ActionOptions)
-    changed = await caller.services.control.pause(
-        namespace,
-        name,
-        paused=True,
-        actor=caller.name,
-        message=options.reason,
-        precondition=JOBS_RESOURCE.precondition(if_match),
-    )
-    return await changed_response(JOBS_RESOURCE, caller, changed)
+async def pause_job(edit: EditDep) -> Response:
+    """Pause a job: stop its pods gracefully and keep the job."""
+    return await _set_paused(edit, paused=True)
 
 
 @router.post(f"{_JOB}/resume", response_model=None, responses=_CHANGED)
-async def resume_job(
-    request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
-) -> Response:
-    """Run a paused job again; ranks that have succeeded stay as they are."""
-    caller.require(Verb.CONTROL, namespace)
-    options = await read_options(request, ActionOptions)
-    changed = await caller.services.control.pause(
-        namespace,
-        name,
-        paused=False,
-        actor=caller.name,
+async def resume_job(edit: EditDep) -> Response:
+    """Resume a paused job. Replicas that have succeeded are not run again."""
+    return await _set_paused(edit, paused=False)
+
+
+async def _set_paused(edit: Edit, *, paused: bool) -> Response:
+    options = await read_options(edit.request, ActionOptions)
+    changed = await edit.caller.services.control.pause(
+        edit.namespace,
+        edit.name,
+        paused=paused,
+        actor=edit.caller.name,
         message=options.reason,
-        precondition=JOBS_RESOURCE.precondition(if_match),
+        precondition=JOBS_RESOURCE.precondition(edit.if_match),
     )
-    return await changed_response(JOBS_RESOURCE, caller, changed)
+    return await changed_response(JOBS_RESOURCE, edit.caller, changed)
 
 
 @router.post(f"{_JOB}/scale", response_model=None, responses=_CHANGED)
-async def scale_job(
-    request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
-) -> Response:
-    """Change how many replicas a living job has, within the bounds that the job's `scaling` shows.
+async def scale_job(edit: EditDep) -> Response:
+    """Change the number of replicas of a live job, within the bounds that its `scaling` shows.
 
-    The replicas that stay go on undisturbed; the highest ranks leave. What became of it is told in the scale records.
+    A scale down removes the replicas with the highest ranks. The remaining replicas are not restarted. The scale
+    records show the outcome.
     """
-    caller.require(Verb.CONTROL, namespace)
-    options = await read_options(request, ScaleOptions)
-    changed = await caller.services.control.scale(
-        namespace,
-        name,
+    options = await read_options(edit.request, ScaleOptions)
+    changed = await edit.caller.services.control.scale(
+        edit.namespace,
+        edit.name,
         SizesWanted(replicas=options.replicas, task=options.task, tasks=options.tasks),
-        actor=caller.name,
+        actor=edit.caller.name,
         reason=options.reason,
-        precondition=JOBS_RESOURCE.precondition(if_match),
+        precondition=JOBS_RESOURCE.precondition(edit.if_match),
     )
-    return await changed_response(JOBS_RESOURCE, caller, changed)
+    return await changed_response(JOBS_RESOURCE, edit.caller, changed)
 
 
 @router.post(f"{_JOB}/cancel", response_model=None, responses=_CHANGED)
-async def cancel_job(
-    request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
-) -> Response:
-    """End the job as Cancelled."""
-    caller.require(Verb.CONTROL, namespace)
-    options = await read_options(request, ActionOptions)
-    changed = await caller.services.control.cancel(
-        namespace, name, actor=caller.name, reason=options.reason, precondition=JOBS_RESOURCE.precondition(if_match)
+async def cancel_job(edit: EditDep) -> Response:
+    """Cancel a live job: stop its pods and end it in the phase Cancelled. Its record and its ended pods stay."""
+    options = await read_options(edit.request, ActionOptions)
+    changed = await edit.caller.services.control.cancel(
+        edit.namespace,
+        edit.name,
+        actor=edit.caller.name,
+        reason=options.reason,
+        precondition=JOBS_RESOURCE.precondition(edit.if_match),
     )
-    return await changed_response(JOBS_RESOURCE, caller, changed)
+    return await changed_response(JOBS_RESOURCE, edit.caller, changed)
 
 
 @router.post(
@@ -128,7 +116,7 @@ async def cancel_job(
     response_model=None,
     responses={
         201: {"model": JobView, "description": "The new job."},
-        200: {"model": JobView, "description": "A repeated request with its first answer."},
+        200: {"model": JobView, "description": "The first answer to a repeated request."},
     },
 )
 async def retry_job(
@@ -138,9 +126,10 @@ async def retry_job(
     caller: CallerDep,
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> Response:
-    """Submit the manifest of a job that has ended again, as a new job with retryOf."""
+    """Submit the manifest of an ended job again as a new job, whose `retryOf` is the uid of the ended job."""
     caller.require(Verb.SUBMIT, namespace)
     options = await read_options(request, RetryOptions)
+    # The fingerprint covers what the client sends. The manifest comes from the job.
     key = await request_key(caller, idempotency_key, {"name": options.name})
     services = caller.services
     job = await services.control.current(namespace, name)

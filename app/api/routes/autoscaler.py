@@ -1,48 +1,43 @@
-"""The autoscaler's last decisions, and a rehearsal of the next ones."""
+"""The autoscaler's recent decisions, and a dry run of its next ones."""
 
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from app.api import paging
 from app.api.autoscaler_views import AutoscalerPage, RehearsalView, page_view, rehearsal_view
-from app.api.bodies import read_options
+from app.api.bodies import JSON, read_options
 from app.api.dependencies import Caller, CallerDep
+from app.api.paging import SequencePage
 from app.api.parameters import PageSize, PageToken
-from app.api.polling import JSON
+from app.api.responses import PRIVATE, json_bytes
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Forbidden
 
 router = APIRouter(tags=["autoscaler"])
 
-_PAGE: Final = 10  # runs, each with a decision for every elastic job
-_HEADERS: Final = {"Cache-Control": "private, no-cache"}
-_QUESTION: Final = paging.question(["autoscaler"])
+_PAGE: Final = 10  # runs; each has a decision for every elastic job
 
 
 class RehearsalOptions(SpecModel):
-    """The body of a dry run, which may be absent."""
+    """The body of a dry run. The body may be absent."""
 
     max_load: Annotated[float, Field(gt=0, le=1)] | None = None
-    """In place of the controller's."""
+    """Share of the cluster's resources that jobs may request. By default the controller's setting."""
 
 
-def _answer(view: AutoscalerPage | RehearsalView) -> Response:
-    return Response(view.model_dump_json(by_alias=True), media_type=JSON, headers=_HEADERS)
+def _response(view: AutoscalerPage | RehearsalView) -> Response:
+    return Response(json_bytes(view), media_type=JSON, headers=PRIVATE)
 
 
 @router.get("/api/v1/autoscaler", response_model=None, responses={200: {"model": AutoscalerPage}})
 async def get_autoscaler(caller: CallerDep, page_size: PageSize = None, page_token: PageToken = None) -> Response:
-    """Its last runs, the newest first: what it saw and decided about the jobs that you may see."""
-    place = paging.decode(page_token, paging.SequencePlace, _QUESTION) if page_token else None
-    size = paging.page_size(page_size) if page_size else _PAGE
-    runs = await caller.services.autoscaling.runs(before=place.seq if place else None, limit=size + 1)
-    token = None
-    if len(runs) > size:
-        runs = runs[:size]
-        token = paging.encode(paging.SequencePlace(question=_QUESTION, seq=runs[-1].id))
-    return _answer(page_view(runs, caller.visible, token, with_capacity=_administers_all(caller)))
+    """List the autoscaler's last runs, newest first: its observations and its decisions about jobs that you may see."""
+    page = SequencePage.requested(["autoscaler"], page_size, page_token, default=_PAGE)
+    # Newest first: a page begins below the number of its token, and ids start from 1.
+    runs = await caller.services.autoscaling.runs(before=page.start or None, limit=page.limit)
+    shown, token = page.cut(runs, lambda run: run.id)
+    return _response(page_view(shown, caller.visible, token, with_capacity=_administers_all(caller)))
 
 
 _REHEARSED: Final[dict[int | str, dict[str, Any]]] = {200: {"model": RehearsalView}}
@@ -56,13 +51,16 @@ _BODY: Final = {"required": False, "content": {JSON: {"schema": RehearsalOptions
     openapi_extra={"requestBody": _BODY},
 )
 async def rehearse_autoscaler(request: Request, caller: CallerDep) -> Response:
-    """What it would do with the cluster and the jobs as it last saw them. Only an admin of all namespaces may ask."""
+    """Return the decisions that the autoscaler would make for the last observed cluster and jobs.
+
+    This needs a token with the role admin and access to all namespaces.
+    """
     if not _administers_all(caller):
         raise Forbidden("a dry run of the autoscaler needs a token of the role admin with access to all namespaces")
     options = await read_options(request, RehearsalOptions)
-    return _answer(rehearsal_view(await caller.services.autoscaling.dry_run(options.max_load), caller.visible))
+    return _response(rehearsal_view(await caller.services.autoscaling.dry_run(options.max_load), caller.visible))
 
 
 def _administers_all(caller: Caller) -> bool:
-    """Whether the caller may see the capacity of the cluster, which the jobs of all namespaces share."""
+    """Return whether the caller may see the capacity of the cluster, which the jobs of all namespaces share."""
     return caller.administers and caller.principal.namespaces is None

@@ -1,4 +1,4 @@
-"""What depends on a SampleSet: the live jobs that mount it, and its SampleJobs."""
+"""The dependents of a SampleSet: the live jobs that mount its claim, and its SampleJobs."""
 
 from typing import Annotated, Final
 from uuid import UUID
@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Response
 
 from app.api.podless import PodlessResource
-from app.api.routes.reading import Locate, Located, documented, places, sent
+from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
 from app.api.views import View
 from app.db.samples.rows import SampleRow
 from app.domain.access.namespaces import NamespaceSet
@@ -14,7 +14,8 @@ from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.listing import Criteria
 
-_MAX_JOBS: Final = 100
+# Dependents of each sort that an answer shows.
+_MAX_SHOWN: Final = 100
 
 
 class MountingJobView(View):
@@ -36,7 +37,7 @@ class JobOfSetView(View):
 
 
 class DependentsView(View):
-    """What depends on a SampleSet, the newest 100 of each."""
+    """The dependents of a SampleSet, the newest 100 of each sort."""
 
     jobs: list[MountingJobView]
     sample_jobs: list[JobOfSetView]
@@ -44,23 +45,23 @@ class DependentsView(View):
 
 def router() -> APIRouter:
     resource = PodlessResource(SAMPLE_SET)
-    found = APIRouter(tags=[resource.name])
-    for prefix, locate, suffix in places(resource):
-        _add_dependents(found, prefix, locate, suffix)
-    return found
+    router = APIRouter(tags=[resource.name])
+    for path, target_of, suffix in object_paths(resource):
+        _add_dependents(router, path, target_of, suffix)
+    return router
 
 
-def _add_dependents(router: APIRouter, prefix: str, locate: Locate, suffix: str) -> None:
-    @router.get(f"{prefix}/dependents", **documented(f"list_sample_set_dependents{suffix}", DependentsView))
-    async def list_sample_set_dependents(where: Annotated[Located, Depends(locate)]) -> Response:
-        """The live jobs that mount the set's claim, and the SampleJobs of the set."""
-        row: SampleRow = await where.row()
+def _add_dependents(router: APIRouter, path: str, target_of: TargetDependency, suffix: str) -> None:
+    @router.get(f"{path}/dependents", **read_route(f"list_sample_set_dependents{suffix}", DependentsView))
+    async def list_sample_set_dependents(target: Annotated[Target, Depends(target_of)]) -> Response:
+        """List the live jobs that mount the claim of the SampleSet, and the SampleJobs of the SampleSet."""
+        row: SampleRow = await target.row()
         if row.gone_at is not None:
-            # Both are found by the name of the set, which a later set may have.
-            return await sent(where, DependentsView(jobs=[], sample_jobs=[]))
-        services = where.caller.services.podless
-        mine = Criteria(namespaces=NamespaceSet.of(row.namespace), set_name=row.name)
-        page = await services[SAMPLE_JOB.resource].reading.page(mine, None, _MAX_JOBS)
+            # Dependents are found by the name of the set, which a later set may have.
+            return await view_response(target, DependentsView(jobs=[], sample_jobs=[]))
+        services = target.caller.services.podless
+        of_set = Criteria(namespaces=NamespaceSet.of(row.namespace), set_name=row.name)
+        page = await services[SAMPLE_JOB.resource].reading.page(of_set, None, _MAX_SHOWN)
         jobs = await services[SAMPLE_SET.resource].reading.mounting_jobs(row)
         view = DependentsView(
             jobs=[MountingJobView(uid=job.uid, name=job.name, kind=job.kind, phase=job.phase) for job in jobs],
@@ -71,4 +72,4 @@ def _add_dependents(router: APIRouter, prefix: str, locate: Locate, suffix: str)
                 for job in page.rows
             ],
         )
-        return await sent(where, view)
+        return await view_response(target, view)

@@ -1,7 +1,7 @@
-"""What pods of a DIJob ask of DI-orchestrator's server, under its own path and in its own envelope.
+"""The REST API of DI-orchestrator's server for the pods of a DIJob, with upstream's paths and envelope.
 
-A caller is a job: the token in its pods' environment opens this job and nothing else, and nobody else's token,
-an admin's included, opens anything here.
+The caller is a job. The token in the environment of its pods gives access to this job and to nothing else. No other
+token, not even one of the role admin, gives access to these routes.
 """
 
 from typing import Annotated, Any, Final
@@ -9,11 +9,12 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import Field
 
-from app.api.bodies import JSON, fields_of, read_json
+from app.api.bodies import JSON, read_json, validated
 from app.api.dependencies import api_of
-from app.api.envelope import succeeded
-from app.api.errors import refuse_parameter
+from app.api.envelope import envelope
+from app.api.errors import parameter_error
 from app.api.parameters import check_namespace, refuse_unknown_query
+from app.api.responses import NO_STORE
 from app.api.views import View
 from app.db.jobs.rows import JobRow
 from app.domain.dialects.spec_model import SpecModel
@@ -23,56 +24,60 @@ from app.services.di_server import DiServer
 
 TAG: Final = "di-server"
 BASE: Final = "/v2alpha1/"
-MAX_BODY_BYTES: Final = 64 * 1024
-_MAX_INT32: Final = 2**31 - 1
+MAX_BODY_BYTES: Final = 64 * 1024  # profilings are part of the job's native status, which every poll returns
+_MAX_INT32: Final = 2**31 - 1  # replicas is an int32 in Kubernetes and upstream
 
 
 class DIServerErrorView(View):
-    """An answer that is an error."""
+    """An error."""
 
     success: bool
     code: int
-    """1."""
+    """Always 1."""
     message: str
     """What is wrong."""
     data: None
 
 
 class DIServerDoneView(View):
-    """An answer with nothing to tell but that it is done."""
+    """A successful answer without data."""
 
     success: bool
     code: int
-    """0."""
+    """Always 0."""
     message: str
     data: None
 
 
 class DIServerReplicasView(View):
+    """The addresses of the replicas."""
+
     success: bool
     code: int
-    """0."""
+    """Always 0."""
     message: str
     data: list[str]
-    """host:port of each replica at the index of its global rank, "" where there is none or it has no address yet."""
+    """`host:port` of each replica, at the index of its global rank. Empty if the replica has no address at present."""
 
 
 class DIServerProfilingsView(View):
+    """The reported profilings."""
+
     success: bool
     code: int
-    """0."""
+    """Always 0."""
     message: str
     data: dict[str, Any]
-    """The object that was posted last, empty before."""
+    """The last reported object; empty before the first report."""
 
 
 class ReplicasRequest(SpecModel):
-    """The body of both changes of size."""
+    """The body of a request to add or delete replicas."""
 
     replicas: Annotated[int, Field(ge=1, le=_MAX_INT32)]
-    """How many more, or fewer."""
+    """Number of replicas to add or delete."""
     task: Annotated[str | None, Field(max_length=63)] = None
-    """Of which task; without it the collector, or the only task that may change."""
+    """The task. By default the collector, or the only scalable task."""
 
 
 def _errors(*codes: int | str) -> dict[int | str, dict[str, Any]]:
@@ -84,12 +89,13 @@ def _body(schema: dict[str, Any], example: dict[str, Any]) -> dict[str, Any]:
 
 
 _DESCRIPTIONS: Final = {
-    400: "The job id or the body is not acceptable.",
-    401: "No token, or not that of a job of this name, whether there is one or not.",
-    404: "The job is not a DIJob, or its namespace is not served here.",
-    409: "The job has ended, or its size cannot become that.",
-    413: "The body is too large.",
-    503: "The database does not answer; repeat it.",
+    400: "The job id or the body is not valid.",
+    401: "The request has no token, or not the token of the present job of this name. A job that does not exist is not "
+    "distinguished.",
+    404: "The job is not a DIJob, or the gateway does not serve its namespace.",
+    409: "The job has ended, or the new size is out of bounds.",
+    413: "The body exceeds 64 KiB.",
+    503: "The database does not answer. Repeat the request.",
     "default": "Any other error.",
 }
 _READS: Final = _errors(400, 401, 404, 503, "default")
@@ -107,20 +113,23 @@ async def _job(
     request: Request,
     job_id: Annotated[str, Path(description="`<namespace>.<name>` of the DIJob.", max_length=127)],
 ) -> JobRow:
-    """The job that is asked for, which is also the caller.
+    """Return the job of the path, after a check that the request has its token.
 
     Raises:
-        InvalidParameter, Unauthenticated, NotFound.
+        InvalidParameter: the job id is not valid.
+        Unauthenticated: the token is not that of a job of this name, or there is no such job.
+        NotFound: the job is not a DIJob, or the gateway does not serve its namespace.
     """
     services = api_of(request).services
     namespace, _, name = job_id.partition(".")
-    if names.dns_label(name):  # a DIJob's Service is named after it, so that its name has no dot
-        detail = "must be in namespace.name format"
-        raise refuse_parameter("path", "job_id", "InvalidName", detail, "<namespace>.<name>")
+    if names.dns_label(name):  # DIJobs give their name to a Service, so it has no dot
+        detail = "is not a namespace and the name of a DIJob, separated by a dot"
+        raise parameter_error("path", "job_id", "InvalidName", detail, "<namespace>.<name>")
     check_namespace(namespace)
     job = await services.di_server.identify(namespace, name, request.headers.get("authorization"))
+    # After the check of the token, so that the answer reveals nothing to other callers.
     if namespace not in services.namespaces:
-        raise NotFound("this namespace is not served here")
+        raise NotFound("this gateway does not serve the namespace of the job")
     return job
 
 
@@ -139,28 +148,28 @@ ServerDep = Annotated[DiServer, Depends(_server)]
     openapi_extra=_SECURITY,
 )
 async def get_di_job_replicas(job: JobDep, server: ServerDep) -> Response:
-    """Where the job's replicas are now."""
-    return _answer("successfully get replicas", await server.addresses(job))
+    """Return the addresses of the job's replicas."""
+    return _response("successfully get replicas", await server.addresses(job))
 
 
 @router.post(
     "/replicas", response_model=None, responses={200: {"model": DIServerDoneView}, **_WRITES}, openapi_extra=_RESIZING
 )
 async def add_di_job_replicas(request: Request, job: JobDep, server: ServerDep) -> Response:
-    """Grow the job; the cluster has yet to carry it out."""
-    asked = await _read_replicas(request)
-    await server.resize(job, asked.replicas, asked.task)
-    return _answer("successfully add replicas")
+    """Scale up a task of the job. The controller carries the change out after the answer."""
+    wanted = await _read_replicas(request)
+    await server.resize(job, wanted.replicas, wanted.task)
+    return _response("successfully add replicas")
 
 
 @router.delete(
     "/replicas", response_model=None, responses={200: {"model": DIServerDoneView}, **_WRITES}, openapi_extra=_RESIZING
 )
 async def delete_di_job_replicas(request: Request, job: JobDep, server: ServerDep) -> Response:
-    """Shrink the job by its highest ranks; the cluster has yet to carry it out."""
-    asked = await _read_replicas(request)
-    await server.resize(job, -asked.replicas, asked.task)
-    return _answer("successfully delete replicas")
+    """Scale down a task of the job: its highest ranks are removed. The controller carries it out after the answer."""
+    wanted = await _read_replicas(request)
+    await server.resize(job, -wanted.replicas, wanted.task)
+    return _response("successfully delete replicas")
 
 
 @router.get(
@@ -170,8 +179,8 @@ async def delete_di_job_replicas(request: Request, job: JobDep, server: ServerDe
     openapi_extra=_SECURITY,
 )
 async def get_di_job_profilings(job: JobDep) -> Response:
-    """What the job has reported last."""
-    return _answer("successfully get profilings", job.reported or {})
+    """Return the profilings that the job reported last."""
+    return _response("successfully get profilings", job.reported or {})
 
 
 @router.post(
@@ -181,24 +190,25 @@ async def get_di_job_profilings(job: JobDep) -> Response:
     openapi_extra=_PROFILING,
 )
 async def report_di_job_profilings(request: Request, job: JobDep, server: ServerDep) -> Response:
-    """Keep this object, instead of the one before, as the job's profilings."""
+    """Store an object as the job's profilings, in place of the previous one."""
     await server.report(job, await _read_object(request))
-    return _answer("successfully report profilings")
+    return _response("successfully report profilings")
 
 
-def _answer(message: str, data: object = None) -> Response:
-    return Response(succeeded(message, data), media_type=JSON, headers={"Cache-Control": "no-store"})
+def _response(message: str, data: object = None) -> Response:
+    return Response(envelope(message, data), media_type=JSON, headers=NO_STORE)
 
 
 async def _read_replicas(request: Request) -> ReplicasRequest:
-    return await fields_of(await _read_object(request), ReplicasRequest)
+    return await validated(await _read_object(request), ReplicasRequest)
 
 
 async def _read_object(request: Request) -> dict[str, Any]:
-    """The body, whatever its Content-Type: upstream's server never looked at it."""
+    """Return the JSON object of the body. Its Content-Type is ignored, as upstream's server ignores it."""
+    # The middleware bounds every body, but permits larger ones for manifests.
     if len(await request.body()) > MAX_BODY_BYTES:
         raise TooLarge(f"the body is larger than {MAX_BODY_BYTES} bytes")
     value = await read_json(request)
     if not isinstance(value, dict):
-        raise InvalidManifest("the body must be one object")
+        raise InvalidManifest("the body must be a JSON object")
     return value

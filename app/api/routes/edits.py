@@ -1,68 +1,75 @@
-"""Editing and deleting objects of any resource."""
+"""Edits and deletions of objects of any resource."""
 
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api.bodies import read_manifest, read_merge_patch
 from app.api.dependencies import Caller, CallerDep
 from app.api.parameters import IfMatch, Name, Namespace
-from app.api.polling import answer
 from app.api.resources import Resource
+from app.api.responses import polled_response
 from app.services.access import Verb
-from app.services.editing import Changed
+from app.services.editing import Changed, Editor
+
+# Reads the body of an edit, a manifest or a patch.
+_ReadBody: TypeAlias = Callable[[Request], Awaitable[dict[str, Any]]]
+# Returns the method of the editor that applies the body.
+_Apply: TypeAlias = Callable[[Editor[Any, Any]], Callable[..., Awaitable[Changed[Any]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A request to change one object, by a caller who may change objects of its namespace."""
+
+    request: Request
+    caller: Caller
+    namespace: str
+    name: str
+    if_match: str | None
+
+
+async def _edit(
+    request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
+) -> Edit:
+    caller.require(Verb.CONTROL, namespace)
+    return Edit(request, caller, namespace, name, if_match)
+
+
+EditDep = Annotated[Edit, Depends(_edit)]
 
 
 def router_of(resource: Resource) -> APIRouter:
     router = APIRouter(tags=[resource.name])
-    _add_edits(router, resource)
+    _add_edit(router, resource, "PUT", "replace", "Replace", read_manifest, lambda editor: editor.replace)
+    merge = "Apply a JSON merge patch (RFC 7396) to"
+    _add_edit(router, resource, "PATCH", "patch", merge, read_merge_patch, lambda editor: editor.merge)
     _add_deletion(router, resource)
     return router
 
 
-def _add_edits(router: APIRouter, resource: Resource) -> None:
-    what, responses = f"the manifest of a {resource.what}", changed_responses(resource, "Nothing is left to do.")
-
-    @router.put(
-        resource.one,
-        name=f"replace_{resource.word}",
-        description=f"Replace {what}, within what its kind lets be changed.",
+def _add_edit(
+    router: APIRouter, resource: Resource, method: str, operation: str, effect: str, read: _ReadBody, apply: _Apply
+) -> None:
+    @router.api_route(
+        resource.object_path,
+        methods=[method],
+        name=f"{operation}_{resource.operation_noun}",
+        description=f"{effect} the manifest of a {resource.noun}. Only the mutable fields of its kind may change: "
+        "see `GET /api/v1/kinds`.",
         response_model=None,
-        responses=responses,
+        responses=changed_responses(resource, "The edit is carried out, or it changes nothing."),
     )
-    async def replace(
-        request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
-    ) -> Response:
-        caller.require(Verb.CONTROL, namespace)
-        document = await read_manifest(request)
-        changed = await resource.editor(caller.services).replace(
-            namespace,
-            name,
-            document,
+    async def edit_manifest(edit: EditDep) -> Response:
+        caller = edit.caller
+        changed = await apply(resource.editor(caller.services))(
+            edit.namespace,
+            edit.name,
+            await read(edit.request),
             actor=caller.name,
-            precondition=resource.precondition(if_match),
-            administers=caller.administers,
-        )
-        return await changed_response(resource, caller, changed)
-
-    @router.patch(
-        resource.one,
-        name=f"patch_{resource.word}",
-        description=f"Merge into {what} (RFC 7396), within what its kind lets be changed.",
-        response_model=None,
-        responses=responses,
-    )
-    async def patch(
-        request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
-    ) -> Response:
-        caller.require(Verb.CONTROL, namespace)
-        merged = await read_merge_patch(request)
-        changed = await resource.editor(caller.services).merge(
-            namespace,
-            name,
-            merged,
-            actor=caller.name,
-            precondition=resource.precondition(if_match),
+            precondition=resource.precondition(edit.if_match),
             administers=caller.administers,
         )
         return await changed_response(resource, caller, changed)
@@ -70,36 +77,40 @@ def _add_edits(router: APIRouter, resource: Resource) -> None:
 
 def _add_deletion(router: APIRouter, resource: Resource) -> None:
     @router.delete(
-        resource.one,
-        name=f"delete_{resource.word}",
+        resource.object_path,
+        name=f"delete_{resource.operation_noun}",
+        description=f"Delete a {resource.noun}: end it if it is live, and remove all its objects from the cluster. "
+        "Its record and history stay readable, and `deletedAt` is set.",
         response_model=None,
-        responses=changed_responses(resource, "Nothing is left to do."),
+        responses=changed_responses(resource, "The deletion is complete."),
     )
     async def delete(
-        namespace: Namespace,
-        name: Name,
-        caller: CallerDep,
-        if_match: IfMatch = None,
-        reason: Annotated[str, Query(max_length=1024, pattern=r"^[^\x00]*$", description="For the history.")] = "",
+        edit: EditDep,
+        reason: Annotated[
+            str, Query(max_length=1024, pattern=r"^[^\x00]*$", description="A reason for the history.")
+        ] = "",
     ) -> Response:
-        """End it if it lives and remove all its objects; its record and history stay, and deletedAt is set."""
-        caller.require(Verb.CONTROL, namespace)
-        changed = await resource.editor(caller.services).delete(
-            namespace, name, actor=caller.name, reason=reason, precondition=resource.precondition(if_match)
+        changed = await resource.editor(edit.caller.services).delete(
+            edit.namespace,
+            edit.name,
+            actor=edit.caller.name,
+            reason=reason,
+            precondition=resource.precondition(edit.if_match),
         )
-        return await changed_response(resource, caller, changed)
+        return await changed_response(resource, edit.caller, changed)
 
 
-def changed_responses(resource: Resource, unchanged: str) -> dict[int | str, dict[str, Any]]:
-    """The documentation of the answers to an edit; `unchanged` describes 200."""
+def changed_responses(resource: Resource, complete: str) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI responses of an edit; `complete` describes 200."""
     return {
-        200: {"model": resource.models.view, "description": unchanged},
-        202: {"model": resource.models.view, "description": "Stored; the cluster has yet to carry it out."},
+        200: {"model": resource.models.view, "description": complete},
+        202: {"model": resource.models.view, "description": "The change is stored. The controller carries it out."},
     }
 
 
 async def changed_response(resource: Resource, caller: Caller, changed: Changed[Any]) -> Response:
+    """Answer an edit with the object: 202 while the controller has not carried the change out, else 200."""
     rendered = await resource.render(caller.api, changed.row)
-    response = answer(rendered.body, rendered.tag, await caller.services.freshness.read())
+    response = polled_response(rendered.body, rendered.tag, await caller.services.freshness.read())
     response.status_code = 202 if changed.pending else 200
     return response

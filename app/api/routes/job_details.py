@@ -1,80 +1,86 @@
-"""What only jobs have to read: replicas, scale records and Kubernetes objects."""
+"""Reads that only jobs have: replicas, scale records and Kubernetes manifests."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from app.api import paging
 from app.api.jobs import JOBS_RESOURCE
+from app.api.paging import SequencePage
 from app.api.parameters import PageSize, PageToken
-from app.api.polling import answer
-from app.api.rendering import list_bytes, replica_view, scale_record_view
-from app.api.routes.reading import Locate, Located, documented, places, sent
-from app.api.views import ManifestList, ReplicaPage, ScaleRecordPage
+from app.api.rendering import list_bytes, replica_view
+from app.api.responses import polled_response
+from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
+from app.api.views import ManifestList, ReplicaPage, ScaleRecordPage, ScaleRecordView
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
 from app.domain.vocabulary import ReplicaPhase
 
 
 def router() -> APIRouter:
-    found = APIRouter(tags=["jobs"])
-    for prefix, locate, suffix in places(JOBS_RESOURCE):
-        _add_replicas(found, prefix, locate, suffix)
-        _add_scale_records(found, prefix, locate, suffix)
-        _add_manifests(found, prefix, locate, suffix)
-    return found
+    router = APIRouter(tags=["jobs"])
+    for path, target_of, suffix in object_paths(JOBS_RESOURCE):
+        _add_replicas(router, path, target_of, suffix)
+        _add_scale_records(router, path, target_of, suffix)
+        _add_manifests(router, path, target_of, suffix)
+    return router
 
 
-def _add_replicas(router: APIRouter, prefix: str, locate: Locate, suffix: str) -> None:
-    @router.get(f"{prefix}/replicas", **documented(f"list_job_replicas{suffix}", ReplicaPage))
+def _add_replicas(router: APIRouter, path: str, target_of: TargetDependency, suffix: str) -> None:
+    @router.get(f"{path}/replicas", **read_route(f"list_job_replicas{suffix}", ReplicaPage))
     async def list_job_replicas(
-        where: Annotated[Located, Depends(locate)],
-        task: Annotated[str | None, Query(max_length=253)] = None,
-        phase: Annotated[list[ReplicaPhase] | None, Query()] = None,
-        page_size: PageSize = None,
-        page_token: PageToken = None,
-    ) -> Response:
-        """The replicas with all their attempts, in order of task and rank; those that leave are marked."""
-        uid = await where.uid()
-        asked = paging.question([uid, task, phase])
-        start = paging.start_of(page_token, asked)
-        size = paging.page_size(page_size)
-        wanted = ReplicaFilter(task=task, phases=phase or ())
-        stories = await where.caller.services.reading.replicas(uid, wanted, start=start, limit=size + 1)
-        items = [replica_view(story) for story in stories[:size]]
-        token = paging.after_seq(asked, start + size) if len(stories) > size else None
-        return await sent(where, ReplicaPage(items=items, next_page_token=token))
-
-
-def _add_scale_records(router: APIRouter, prefix: str, locate: Locate, suffix: str) -> None:
-    @router.get(f"{prefix}/scale-records", **documented(f"list_job_scale_records{suffix}", ScaleRecordPage))
-    async def list_job_scale_records(
-        where: Annotated[Located, Depends(locate)], page_size: PageSize = None, page_token: PageToken = None
-    ) -> Response:
-        """Every change of how many replicas a task shall have, and what became of it; the oldest first."""
-        uid = await where.uid()
-        asked = paging.question([uid, "scale-records"])
-        size = paging.page_size(page_size)
-        records = await where.caller.services.reading.scale_records(uid, paging.start_of(page_token, asked), size + 1)
-        token = paging.after_seq(asked, records[size - 1].seq) if len(records) > size else None
-        items = [scale_record_view(record) for record in records[:size]]
-        return await sent(where, ScaleRecordPage(items=items, next_page_token=token))
-
-
-def _add_manifests(router: APIRouter, prefix: str, locate: Locate, suffix: str) -> None:
-    @router.get(f"{prefix}/manifests", **documented(f"list_job_manifests{suffix}", ManifestList))
-    async def list_job_manifests(
-        where: Annotated[Located, Depends(locate)],
-        task: Annotated[
-            str | None, Query(max_length=253, description="Only the objects of the replicas of this task.")
+        target: Annotated[Target, Depends(target_of)],
+        task: Annotated[str | None, Query(max_length=253, description="List only replicas of this task.")] = None,
+        phase: Annotated[
+            list[ReplicaPhase] | None, Query(description="List only replicas in one of these phases.")
         ] = None,
         page_size: PageSize = None,
         page_token: PageToken = None,
     ) -> Response:
-        """The Kubernetes objects that the job becomes, in the order of creation. A page may end early by its size."""
-        row: JobRow = await where.row()
-        asked = paging.question([row.uid, row.generation, row.status.resumes > 0, task])
-        start, size = paging.start_of(page_token, asked), paging.page_size(page_size)
-        page = await where.caller.services.reading.manifests(row, start=start, size=size, task=task)
-        token = paging.after_seq(asked, start + len(page.items)) if page.more else None
-        return answer(list_bytes(page.items, token), None, await where.caller.services.freshness.read())
+        """List the replicas of the job with all their attempts, ordered by task and rank."""
+        uid = await target.uid()
+        page = SequencePage.requested([uid, task, phase], page_size, page_token)
+        wanted = ReplicaFilter(task=task, phases=phase or ())
+        stories = await target.caller.services.reading.replicas(uid, wanted, start=page.start, limit=page.limit)
+        shown, token = page.cut(stories)
+        return await view_response(
+            target, ReplicaPage(items=[replica_view(story) for story in shown], next_page_token=token)
+        )
+
+
+def _add_scale_records(router: APIRouter, path: str, target_of: TargetDependency, suffix: str) -> None:
+    @router.get(f"{path}/scale-records", **read_route(f"list_job_scale_records{suffix}", ScaleRecordPage))
+    async def list_job_scale_records(
+        target: Annotated[Target, Depends(target_of)], page_size: PageSize = None, page_token: PageToken = None
+    ) -> Response:
+        """List all changes of the desired number of replicas, with their outcomes, oldest first."""
+        uid = await target.uid()
+        page = SequencePage.requested([uid, "scale-records"], page_size, page_token)
+        records = await target.caller.services.reading.scale_records(uid, page.start, page.limit)
+        shown, token = page.cut(records, lambda record: record.seq)
+        return await view_response(
+            target, ScaleRecordPage(items=[ScaleRecordView.of(record) for record in shown], next_page_token=token)
+        )
+
+
+def _add_manifests(router: APIRouter, path: str, target_of: TargetDependency, suffix: str) -> None:
+    @router.get(f"{path}/manifests", **read_route(f"list_job_manifests{suffix}", ManifestList))
+    async def list_job_manifests(
+        target: Annotated[Target, Depends(target_of)],
+        task: Annotated[
+            str | None, Query(max_length=253, description="List only the objects of this task's replicas.")
+        ] = None,
+        page_size: PageSize = None,
+        page_token: PageToken = None,
+    ) -> Response:
+        """List the Kubernetes objects of the job in the order of their creation.
+
+        A page may have fewer items than `pageSize`, because its size in bytes is limited, too.
+        """
+        row: JobRow = await target.row()
+        # An edit of the spec and a resume change the manifests, and thereby the places of objects in the list.
+        parts = [row.uid, row.generation, row.status.resumes > 0, task]
+        page = SequencePage.requested(parts, page_size, page_token)
+        services = target.caller.services
+        found = await services.reading.manifests(row, start=page.start, size=page.size, task=task)
+        token = page.token_after(page.start + len(found.items)) if found.more else None
+        return polled_response(list_bytes(found.items, token), None, await services.freshness.read())

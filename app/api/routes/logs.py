@@ -1,4 +1,4 @@
-"""Logs of one container of one replica: of the present attempt or an earlier one."""
+"""The log of one container of a replica, of the current attempt or an earlier one."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import timedelta
@@ -8,10 +8,10 @@ from fastapi import APIRouter, Depends, Query, Response
 from typing_extensions import override
 
 from app.api.dependencies import Caller
-from app.api.errors import refuse_parameter
+from app.api.errors import parameter_error
 from app.api.jobs import JOBS_RESOURCE
 from app.api.long_requests import LongResponse
-from app.api.routes.reading import Locate, Located, places
+from app.api.routes.reading import Target, TargetDependency, object_paths
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
 from app.domain.errors import DomainError, NotFound
@@ -21,15 +21,15 @@ from app.services.reading import JobReader, ReplicaHistory
 
 _DOCUMENTED: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The log as the container wrote it.",
+        "description": "The output of the container, unchanged.",
         "content": {"text/plain": {"schema": {"type": "string"}}},
         "headers": {
             "Jobgate-Log-Source": {
-                "description": "live (from the cluster) or stored (what was kept of an ended attempt)",
+                "description": "`live`: read from the cluster. `stored`: the last part, stored when the attempt ended.",
                 "schema": {"type": "string", "enum": ["live", "stored"]},
             },
             "Jobgate-Log-Truncated": {
-                "description": "true when there was more before it",
+                "description": "`true` if the log had earlier lines that were not stored.",
                 "schema": {"type": "string", "enum": ["true", "false"]},
             },
         },
@@ -38,29 +38,42 @@ _DOCUMENTED: dict[int | str, dict[str, Any]] = {
 
 
 def router() -> APIRouter:
-    found = APIRouter(tags=["logs"])
-    for prefix, locate, suffix in places(JOBS_RESOURCE):
-        _add_logs(found, prefix, locate, suffix)
-    return found
+    router = APIRouter(tags=["logs"])
+    for path, target_of, suffix in object_paths(JOBS_RESOURCE):
+        _add_logs(router, path, target_of, suffix)
+    return router
 
 
-def _add_logs(router: APIRouter, prefix: str, locate: Locate, suffix: str) -> None:
-    @router.get(f"{prefix}/logs", name=f"read_job_log{suffix}", response_model=None, responses=_DOCUMENTED)
-    async def read_job_log(  # noqa: PLR0913 - one argument a query parameter
-        where: Annotated[Located, Depends(locate)],
+def _add_logs(router: APIRouter, path: str, target_of: TargetDependency, suffix: str) -> None:
+    @router.get(f"{path}/logs", name=f"read_job_log{suffix}", response_model=None, responses=_DOCUMENTED)
+    async def read_job_log(  # noqa: PLR0913 - one argument for each query parameter
+        target: Annotated[Target, Depends(target_of)],
         *,
-        task: Annotated[str | None, Query(max_length=253, description="May be left out where there is one.")] = None,
-        rank: Annotated[int, Query(ge=0)] = 0,
-        container: Annotated[str | None, Query(max_length=253, description="By default the first of the pod.")] = None,
-        attempt: Annotated[int | None, Query(ge=1, description="By default the present one.")] = None,
-        follow: Annotated[bool, Query(description="Go on as the container writes.")] = False,
-        tail_lines: Annotated[int | None, Query(alias="tailLines", ge=0, le=1_000_000)] = None,
-        since_seconds: Annotated[int | None, Query(alias="sinceSeconds", ge=1, le=10_000_000)] = None,
-        timestamps: Annotated[bool, Query(description="Begin each line with its time; live logs only.")] = False,
+        task: Annotated[str | None, Query(max_length=253, description="Required if the job has several tasks.")] = None,
+        rank: Annotated[int, Query(ge=0, description="Rank of the replica.")] = 0,
+        container: Annotated[
+            str | None, Query(max_length=253, description="By default the first container of the pod.")
+        ] = None,
+        attempt: Annotated[
+            int | None, Query(ge=1, description="Number of an attempt. By default the current one.")
+        ] = None,
+        follow: Annotated[
+            bool, Query(description="Follow the log: send new lines as the container writes them.")
+        ] = False,
+        tail_lines: Annotated[
+            int | None, Query(alias="tailLines", ge=0, le=1_000_000, description="Return only the last lines.")
+        ] = None,
+        since_seconds: Annotated[
+            int | None,
+            Query(alias="sinceSeconds", ge=1, le=10_000_000, description="Return only lines that are not older."),
+        ] = None,
+        timestamps: Annotated[
+            bool, Query(description="Prefix each line with its time. Only live logs have times.")
+        ] = False,
     ) -> Response:
-        """Read a container's log: live while its pod is there, the kept end of it afterwards."""
-        row: JobRow = await where.row()
-        services = where.caller.services
+        """Return the log of a container: from the cluster while its pod exists, else its stored last part."""
+        row: JobRow = await target.row()
+        services = target.caller.services
         story = await _replica(services.reading, row, task, rank)
         number = _attempt(story, attempt)
         since = None if since_seconds is None else services.clock.now() - timedelta(seconds=since_seconds)
@@ -73,11 +86,12 @@ def _add_logs(router: APIRouter, prefix: str, locate: Locate, suffix: str) -> No
             since=since,
             timestamps=timestamps,
         )
-        return _LogResponse(where.caller, lambda: services.logs.open(row.uid, story, number, request))
+        # The log is opened after the limits are checked, because it holds a connection to the API server.
+        return _LogResponse(target.caller, lambda: services.logs.open(row.uid, story, number, request))
 
 
 class _LogResponse(LongResponse):
-    """A log that ends early says so in a last line of its own, and is cut short."""
+    """A log. If it ends early, its last line gives the reason, and the response has no last chunk."""
 
     media_type = "text/plain"
     is_cut_short = True
@@ -100,45 +114,59 @@ class _LogResponse(LongResponse):
         return log.pieces
 
     @override
-    def last_words(self, ending: EndReason | None, error: DomainError) -> bytes:
+    def final_piece(self, ending: EndReason | None, error: DomainError) -> bytes:
         return f"\n[jobgate] the log is cut off here: {error.message}\n".encode()
 
 
 async def _replica(reading: JobReader, row: JobRow, task: str | None, rank: int) -> ReplicaHistory:
+    """Return the replica of this rank.
+
+    Raises:
+        NotFound: no replica of the job has started.
+        InvalidParameter: `task` is missing or unknown, or the task has no such rank.
+    """
     tasks = await reading.tasks(row.uid)
     if not tasks:
         raise NotFound(f"the job is {row.status.phase}: none of its replicas has started", code="NoLog")
     if task is None and len(tasks) > 1:
-        raise refuse_parameter("query", "task", "Required", "the job has several tasks", "one of " + ", ".join(tasks))
+        raise parameter_error("query", "task", "Required", "the job has several tasks", "one of " + ", ".join(tasks))
     wanted = ReplicaFilter(task=task or tasks[0], rank=rank)
     for story in await reading.replicas(row.uid, wanted, start=0, limit=1):
         return story
     if wanted.task not in tasks:
-        raise refuse_parameter("query", "task", "UnknownTask", "the job has no such task", "one of " + ", ".join(tasks))
-    raise refuse_parameter("query", "rank", "UnknownRank", "the task has no such rank", "a rank of its replicas")
+        raise parameter_error("query", "task", "UnknownTask", "the job has no such task", "one of " + ", ".join(tasks))
+    raise parameter_error(
+        "query", "rank", "UnknownRank", "the task has no replica of this rank", "the rank of one of its replicas"
+    )
 
 
-def _attempt(story: ReplicaHistory, asked: int | None) -> int:
+def _attempt(story: ReplicaHistory, requested: int | None) -> int:
+    """Return the number of the requested attempt, by default the current one. Raises InvalidParameter."""
     current = story.stored.replica.attempt.number
-    if asked is None:
+    if requested is None:
         return current
     known = [attempt.number for attempt in story.ended if attempt.number != current] + [current]
-    if asked not in known:
+    if requested not in known:
         accepted = "one of " + ", ".join(map(str, known))
-        raise refuse_parameter("query", "attempt", "UnknownAttempt", "there was no such attempt", accepted)
-    return asked
+        raise parameter_error("query", "attempt", "UnknownAttempt", "the replica has no such attempt", accepted)
+    return requested
 
 
-def _container(story: ReplicaHistory, number: int, asked: str | None) -> str:
-    """By default the pod's first container; a wrong name is refused with the right ones."""
+def _container(story: ReplicaHistory, number: int, requested: str | None) -> str:
+    """Return the name of the requested container of an attempt, by default of its first one that is no init container.
+
+    Raises:
+        NotFound: the attempt has no container that has started.
+        InvalidParameter: the pod has no such container.
+    """
     attempts = (*story.ended, story.stored.replica.attempt)
     reported = next((attempt.containers for attempt in reversed(attempts) if attempt.number == number), ())
     if not reported:
         raise NotFound(f"{story.stored.replica.key} has not started: there is no log yet", code="NoLog")
     names = [container.name for container in reported]
-    if asked is None:
+    if requested is None:
         return next((container.name for container in reported if not container.init), names[0])
-    if asked not in names:
+    if requested not in names:
         accepted = "one of " + ", ".join(names)
-        raise refuse_parameter("query", "container", "UnknownContainer", "the pod has no such container", accepted)
-    return asked
+        raise parameter_error("query", "container", "UnknownContainer", "the pod has no such container", accepted)
+    return requested

@@ -1,4 +1,4 @@
-"""One object of any resource and its history, by name and by uid."""
+"""Reads one object of any resource, and its history and events, by name or by uid."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,16 +9,17 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Response
 from pydantic import BaseModel
 
-from app.api import paging
-from app.api.conditional import unchanged, wait_seconds
+from app.api.conditional import unchanged
 from app.api.dependencies import Caller, CallerDep
-from app.api.parameters import IfNoneMatch, Name, Namespace, PageSize, PageToken, Prefer
-from app.api.polling import Shown, answer
+from app.api.job_views import Representation
+from app.api.long_polls import wait_for_change
+from app.api.paging import SequencePage
+from app.api.parameters import Name, Namespace, PageSize, PageToken, PollDep, PollOptions
 from app.api.rendering import event_view, history_view
 from app.api.resources import Resource
-from app.api.shared_polls import Poll, Seen
+from app.api.responses import json_bytes, polled_response
+from app.api.shared_polls import Poll, Snapshot
 from app.api.views import EventPage, HistoryPage
-from app.api.waiting import latest
 from app.domain.kinds.base import JOBS
 from app.services.access import Verb
 from app.services.reading import Address
@@ -26,145 +27,153 @@ from app.services.watching import Interest
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
-    """An object that was asked for, by a caller who may see its namespace as far as the address tells."""
+class Target:
+    """The object that a request addresses.
+
+    The caller's access is checked already if the address has a namespace. The namespace of a uid is known only when the
+    object is read: `row` and `uid` check the access then.
+    """
 
     caller: Caller
     resource: Resource
     address: Address
 
     async def row(self) -> Any:
-        """The object.
+        """Return the row of the object.
 
         Raises:
-            NotFound: there is none, or none that this caller sees.
+            NotFound: the object does not exist, or the caller may not see it.
         """
         row = await self.resource.reading(self.caller.services).row(self.address)
-        self.caller.require_seen(row.namespace)
+        self.caller.require_visible(row.namespace)
         return row
 
     async def uid(self) -> UUID:
-        """The object's uid; cheap where the address is a name."""
+        """Return the uid of the object. This is a small read if the address has a name. Raises NotFound, as `row`."""
         if self.address.uid is None:
             return (await self.resource.reading(self.caller.services).version(self.address)).uid
         return UUID(str((await self.row()).uid))
 
 
-Locate: TypeAlias = Callable[..., Awaitable[Located]]
+TargetDependency: TypeAlias = Callable[..., Awaitable[Target]]
 
 
-def located_by_name(resource: Resource) -> Locate:
-    """A dependency: a name leads to the object that has it, else to the newest that had it."""
-
-    async def by_name(namespace: Namespace, name: Name, caller: CallerDep) -> Located:
+def _target_by_name(resource: Resource) -> TargetDependency:
+    async def by_name(namespace: Namespace, name: Name, caller: CallerDep) -> Target:
         caller.require(Verb.READ, namespace)
-        return Located(caller, resource, Address(namespace=namespace, name=name))
+        return Target(caller, resource, Address(namespace=namespace, name=name))
 
     return by_name
 
 
-def located_by_uid(resource: Resource) -> Locate:
-    """A dependency: a uid leads to the very object."""
-
-    async def by_uid(uid: Annotated[UUID, Path(description="The object's uid.")], caller: CallerDep) -> Located:
-        return Located(caller, resource, Address(uid=uid))
+def _target_by_uid(resource: Resource) -> TargetDependency:
+    async def by_uid(uid: Annotated[UUID, Path(description="Uid of the object.")], caller: CallerDep) -> Target:
+        return Target(caller, resource, Address(uid=uid))
 
     return by_uid
 
 
-def places(resource: Resource) -> list[tuple[str, Locate, str]]:
-    """Where an object is read: path, dependency, and the end of operation ids."""
-    return [(resource.one, located_by_name(resource), ""), (resource.by_uid, located_by_uid(resource), "_by_uid")]
+def object_paths(resource: Resource) -> list[tuple[str, TargetDependency, str]]:
+    """Return the two paths of an object: path, dependency for its target, and suffix of the operation ids."""
+    return [
+        (resource.object_path, _target_by_name(resource), ""),
+        (resource.uid_path, _target_by_uid(resource), "_by_uid"),
+    ]
 
 
 def router_of(resource: Resource) -> APIRouter:
     router = APIRouter(tags=[resource.name])
-    for prefix, locate, suffix in places(resource):
-        _add_polled(router, resource, prefix, locate, suffix)
-        _add_records(router, resource, prefix, locate, suffix)
+    for path, target_of, suffix in object_paths(resource):
+        _add_polled(router, resource, path, target_of, suffix)
+        _add_records(router, resource, path, target_of, suffix)
     return router
 
 
-def documented(name: str, model: type[BaseModel], description: str | None = None) -> dict[str, Any]:
+def read_route(name: str, model: type[BaseModel], description: str | None = None) -> dict[str, Any]:
+    """Return the arguments of a GET route: its operation id, and the model of its answer. The handler sends bytes."""
     return {"name": name, "description": description, "response_model": None, "responses": {200: {"model": model}}}
 
 
-def _add_polled(router: APIRouter, resource: Resource, prefix: str, locate: Locate, suffix: str) -> None:
-    said = f"The whole {resource.what}. Poll it with If-None-Match, and `Prefer: wait=30` to hear of a change at once."
+def _add_polled(router: APIRouter, resource: Resource, path: str, target_of: TargetDependency, suffix: str) -> None:
+    noun, operation = resource.noun, f"get_{resource.operation_noun}"
+    description = (
+        f"Return the whole {noun}. To poll efficiently, send If-None-Match and `Prefer: wait=30`: "
+        "the answer comes with the next change."
+    )
 
-    @router.get(prefix, **documented(f"get_{resource.word}{suffix}", resource.models.view, said))
-    async def get_whole(
-        where: Annotated[Located, Depends(locate)], if_none_match: IfNoneMatch = None, prefer: Prefer = None
-    ) -> Response:
-        return await poll(where, Shown.WHOLE, if_none_match, wait_seconds(prefer or ()))
+    @router.get(path, **read_route(f"{operation}{suffix}", resource.models.view, description))
+    async def get_whole(target: Annotated[Target, Depends(target_of)], options: PollDep) -> Response:
+        return await poll(target, Representation.WHOLE, options)
 
-    said = f"The {resource.what} without its spec and native status: the cheapest to poll."
+    description = f"Return the {noun} without its spec and native status. This is the cheapest read to poll."
 
-    @router.get(f"{prefix}/status", **documented(f"get_{resource.word}_status{suffix}", resource.models.status, said))
-    async def get_status(
-        where: Annotated[Located, Depends(locate)], if_none_match: IfNoneMatch = None, prefer: Prefer = None
-    ) -> Response:
-        return await poll(where, Shown.STATUS, if_none_match, wait_seconds(prefer or ()))
+    @router.get(f"{path}/status", **read_route(f"{operation}_status{suffix}", resource.models.status, description))
+    async def get_status(target: Annotated[Target, Depends(target_of)], options: PollDep) -> Response:
+        return await poll(target, Representation.STATUS, options)
 
 
-async def poll(where: Located, shown: Shown, if_none_match: str | None, wait: int) -> Response:
-    """The view as bytes, or 304; after `wait` seconds at most where there is nothing new."""
-    caller, resource = where.caller, where.resource
-    rendered = await resource.read(caller.api, where.address, shown)
-    caller.require_seen(rendered.namespace)
+async def poll(target: Target, representation: Representation, options: PollOptions) -> Response:
+    """Answer with the representation, or with 304 if the client has it and it does not change within its wait."""
+    caller, resource = target.caller, target.resource
+    rendered = await resource.read(caller.api, target.address, representation)
+    caller.require_visible(rendered.namespace)
     body, tag = b"", rendered.tag
-    if not unchanged(if_none_match, tag):
+    if not unchanged(options.if_none_match, tag):
         body = rendered.body
-    elif wait:
-        question = Poll(
-            question=(resource.name, shown, where.address, rendered.uid),
+    elif options.wait:
+        long_poll = Poll(
+            # With the uid, because a name may pass to a new object.
+            key=(resource.name, representation, target.address, rendered.uid),
             interest=Interest(job_uid=rendered.uid, resources=frozenset({resource.name})),
-            see=partial(_see, where, shown),
+            read=partial(_snapshot, target, representation),
         )
-        look = await latest(caller, question, if_none_match, wait)
-        body, tag = look.body or b"", look.tag
-    return answer(body, tag, await caller.services.freshness.read(), if_none_match)
+        result = await wait_for_change(caller, long_poll, options)
+        body, tag = result.body or b"", result.tag
+    return polled_response(body, tag, await caller.services.freshness.read(), options.if_none_match)
 
 
-async def _see(where: Located, shown: Shown) -> Seen:
-    now = await where.resource.read(where.caller.api, where.address, shown)
+async def _snapshot(target: Target, representation: Representation) -> Snapshot:
+    current = await target.resource.read(target.caller.api, target.address, representation)
 
     async def render() -> bytes:
-        return now.body
+        return current.body
 
-    return Seen(tag=now.tag, render=render)
+    return Snapshot(tag=current.tag, render=render)
 
 
-def _add_records(router: APIRouter, resource: Resource, prefix: str, locate: Locate, suffix: str) -> None:
-    said = f"The history of a {resource.what} from its submission on."
+def _add_records(router: APIRouter, resource: Resource, path: str, target_of: TargetDependency, suffix: str) -> None:
+    operation = f"list_{resource.operation_noun}"
+    description = f"List the history of the {resource.noun}, oldest first."
 
-    @router.get(f"{prefix}/history", **documented(f"list_{resource.word}_history{suffix}", HistoryPage, said))
+    @router.get(f"{path}/history", **read_route(f"{operation}_history{suffix}", HistoryPage, description))
     async def list_history(
-        where: Annotated[Located, Depends(locate)], page_size: PageSize = None, page_token: PageToken = None
+        target: Annotated[Target, Depends(target_of)], page_size: PageSize = None, page_token: PageToken = None
     ) -> Response:
-        uid = await where.uid()
-        asked = paging.question([uid, "history"])
-        size = paging.page_size(page_size)
-        reading = resource.reading(where.caller.services)
-        rows = await reading.history(uid, paging.start_of(page_token, asked), size + 1)
-        token = paging.after_seq(asked, rows[size - 1].seq) if len(rows) > size else None
-        return await sent(where, HistoryPage(items=[history_view(row) for row in rows[:size]], next_page_token=token))
+        uid = await target.uid()
+        page = SequencePage.requested([uid, "history"], page_size, page_token)
+        rows = await resource.reading(target.caller.services).history(uid, page.start, page.limit)
+        shown, token = page.cut(rows, lambda row: row.seq)
+        return await view_response(
+            target, HistoryPage(items=[history_view(row) for row in shown], next_page_token=token)
+        )
 
-    said = "Why replicas are pending now, and the last events about the pods of ended attempts."
+    description = "List the reasons why replicas are pending now, and the last events of the pods of ended attempts."
     if resource.name != JOBS:
-        said = "What was done and what stood in the way, the oldest first."
+        description = f"List the actions and failures of the controller for the {resource.noun}, oldest first."
 
-    @router.get(f"{prefix}/events", **documented(f"list_{resource.word}_events{suffix}", EventPage, said))
+    @router.get(f"{path}/events", **read_route(f"{operation}_events{suffix}", EventPage, description))
     async def list_events(
-        where: Annotated[Located, Depends(locate)], page_size: PageSize = None, page_token: PageToken = None
+        target: Annotated[Target, Depends(target_of)], page_size: PageSize = None, page_token: PageToken = None
     ) -> Response:
-        row = await where.row()
-        asked = paging.question([row.uid, "events"])
-        size, start = paging.page_size(page_size), paging.start_of(page_token, asked)
-        found = await resource.reading(where.caller.services).events(row, start, size + 1)
-        token = paging.after_seq(asked, start + size) if len(found) > size else None
-        return await sent(where, EventPage(items=[event_view(one) for one in found[:size]], next_page_token=token))
+        row = await target.row()
+        page = SequencePage.requested([row.uid, "events"], page_size, page_token)
+        events = await resource.reading(target.caller.services).events(row, page.start, page.limit)
+        shown, token = page.cut(events)
+        return await view_response(
+            target, EventPage(items=[event_view(event) for event in shown], next_page_token=token)
+        )
 
 
-async def sent(where: Located, view: BaseModel) -> Response:
-    return answer(view.model_dump_json(by_alias=True).encode(), None, await where.caller.services.freshness.read())
+async def view_response(target: Target, view: BaseModel) -> Response:
+    """Answer with a view that has no ETag."""
+    return polled_response(json_bytes(view), None, await target.caller.services.freshness.read())

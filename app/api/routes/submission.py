@@ -1,4 +1,4 @@
-"""Submitting objects of any resource: one, several together, or a batch in which each stands for itself."""
+"""Submissions to any resource: one object, several of which all or none are stored, or a batch of independent ones."""
 
 import asyncio
 from dataclasses import replace
@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.bodies import read_submission
+from app.api.bodies import JSON, read_submission
 from app.api.conditional import whole_tag
 from app.api.dependencies import Caller, CallerDep
 from app.api.errors import problem_of
 from app.api.parameters import IdempotencyKeyHeader, Namespace
-from app.api.polling import JSON
-from app.api.rendering import joined_bytes
+from app.api.rendering import list_bytes
 from app.api.resources import Resource
+from app.api.responses import NO_STORE
 from app.cancellation import TaskGroup
 from app.domain.errors import DomainError
 from app.domain.plan import Manifest
@@ -22,8 +22,6 @@ from app.offload import offloaded_if_large
 from app.services.access import Verb
 from app.services.manifests import Sampler
 from app.services.submitting import Created, CreatedTogether, RequestKey, fingerprint
-
-_NOT_STORED = {"Cache-Control": "no-store"}
 
 
 def router_of(resource: Resource) -> APIRouter:
@@ -37,16 +35,19 @@ def _add_submission(router: APIRouter, resource: Resource) -> None:
     models = resource.models
 
     @router.post(
-        resource.collection,
-        name=f"submit_{resource.word}",
-        description=f"Submit a {resource.what}: its manifest, as its own system takes it; or several, all or none.",
+        resource.collection_path,
+        name=f"submit_{resource.operation_noun}",
+        description=f"Submit the manifest of a {resource.noun}, or several manifests, of which all or none are stored.",
         status_code=201,
         response_model=None,
         responses={
-            201: {"model": models.view | models.page, "description": "It is stored durably, or all of several are."},
+            201: {
+                "model": models.view | models.page,
+                "description": "The new object, or a list of the new objects. They are stored durably.",
+            },
             200: {
                 "model": models.view | models.page | models.dry_run | models.dry_run_list,
-                "description": "A repeated request with its first answer, or a dry run.",
+                "description": "The first answer to a repeated request, or the result of a dry run.",
             },
         },
     )
@@ -56,38 +57,41 @@ def _add_submission(router: APIRouter, resource: Resource) -> None:
         idempotency_key: IdempotencyKeyHeader = None,
         dry_run: Annotated[
             Literal["All"] | None,
-            Query(alias="dryRun", description="Validate and show what would be made; store nothing."),
+            Query(
+                alias="dryRun",
+                description="Validate the manifest and return the objects that it would create; store nothing.",
+            ),
         ] = None,
     ) -> Response:
-        if dry_run:
-            return await _try(resource, caller, namespace)
+        if dry_run:  # its Idempotency-Key is ignored, because it has no effect to repeat
+            return await _dry_run(resource, caller, namespace)
         return await submit(resource, caller, namespace, idempotency_key)
 
 
-async def _try(resource: Resource, caller: Caller, namespace: str) -> Response:
-    """What a submission would store; nothing is stored."""
+async def _dry_run(resource: Resource, caller: Caller, namespace: str) -> Response:
+    """Answer with what the submission would store, and store nothing."""
     caller.require(Verb.SUBMIT, namespace)
-    asked = await read_submission(caller.request)
+    submitted = await read_submission(caller.request)
     submitter, sampler = resource.submitter(caller.services), Sampler()
-    if isinstance(asked, dict):
-        prepared = await submitter.prepare(asked, namespace, administers=caller.administers)
+    if isinstance(submitted, dict):
+        prepared = await submitter.prepare(submitted, namespace, administers=caller.administers)
         body = await resource.dry_run_bytes(prepared, sampler)
     else:
-        several = await submitter.prepare_together(asked, namespace, administers=caller.administers)
+        several = await submitter.prepare_together(submitted, namespace, administers=caller.administers)
         body = b'{"items":[' + b",".join([await resource.dry_run_bytes(one, sampler) for one in several]) + b"]}"
-    return Response(body, media_type=JSON, headers=_NOT_STORED)
+    return Response(body, media_type=JSON, headers=NO_STORE)
 
 
 async def submit(resource: Resource, caller: Caller, namespace: str, idempotency_key: str | None) -> Response:
-    """Answers once the object is durable, or all of several are."""
+    """Store the objects of the request and answer once they are durable."""
     caller.require(Verb.SUBMIT, namespace)
-    asked = await read_submission(caller.request)
-    key = await request_key(caller, idempotency_key, asked)
+    submitted = await read_submission(caller.request)
+    key = await request_key(caller, idempotency_key, submitted)
     submitter, actor, administers = resource.submitter(caller.services), caller.name, caller.administers
-    render = partial(resource.new_bytes, caller.services)
-    if isinstance(asked, dict):
+    render = partial(resource.created_bytes, caller.services)
+    if isinstance(submitted, dict):
         created = await submitter.submit(
-            asked,
+            submitted,
             namespace,
             actor=actor,
             key=key,
@@ -96,12 +100,12 @@ async def submit(resource: Resource, caller: Caller, namespace: str, idempotency
         )
         return created_response(resource, created, namespace)
     together = await submitter.submit_together(
-        asked,
+        submitted,
         namespace,
         actor=actor,
         key=key,
         render=render,
-        join=joined_bytes,
+        join=list_bytes,
         administers=administers,
     )
     return _answer(together, {})
@@ -109,29 +113,33 @@ async def submit(resource: Resource, caller: Caller, namespace: str, idempotency
 
 def _add_batch(router: APIRouter, resource: Resource) -> None:
     @router.post(
-        f"{resource.collection}/batch",
+        f"{resource.collection_path}/batch",
         name=resource.batch_operation,
         response_model=None,
-        responses={200: {"model": resource.models.batch, "description": "What became of each, in their order."}},
+        responses={200: {"model": resource.models.batch, "description": "The results in the order of the request."}},
     )
     async def submit_batch(
         request: Request, namespace: Namespace, caller: CallerDep, idempotency_key: IdempotencyKeyHeader = None
     ) -> Response:
-        """Submit several, each stored or refused by itself; a repetition with the same key repeats each answer."""
+        """Submit several manifests independently: each one is stored or refused by itself.
+
+        A repeated request with the same Idempotency-Key repeats the answer for each stored item and retries the others.
+        """
         caller.require(Verb.SUBMIT, namespace)
-        asked = await read_submission(request)
-        documents = [asked] if isinstance(asked, dict) else asked
+        submitted = await read_submission(request)
+        documents = [submitted] if isinstance(submitted, dict) else submitted
         tasks: list[asyncio.Task[bytes]] = []
-        async with TaskGroup() as group:  # together they share a commit
+        async with TaskGroup() as group:  # concurrent submissions share one commit
             for place, document in enumerate(documents):
                 key = await _key_of_item(caller, idempotency_key, document, place)
                 tasks.append(group.create_task(_one_of_batch(resource, caller, namespace, document, key)))
-                await asyncio.sleep(0)  # each item is planned in a turn of the event loop of its own
+                await asyncio.sleep(0)  # plan one item in each iteration of the event loop, so that other requests run
         body = b'{"items":[' + b",".join(task.result() for task in tasks) + b"]}"
-        return Response(body, media_type=JSON, headers=_NOT_STORED)
+        return Response(body, media_type=JSON, headers=NO_STORE)
 
 
 async def _key_of_item(caller: Caller, key: str | None, document: Manifest, place: int) -> RequestKey | None:
+    """Return the key of one item of a batch, so that each item has its own first answer."""
     of_all = await request_key(caller, key, document)
     return of_all and replace(of_all, scope=f"{of_all.scope} {place}")
 
@@ -146,7 +154,7 @@ async def _one_of_batch(
             namespace,
             actor=caller.name,
             key=key,
-            render=partial(resource.new_bytes, caller.services),
+            render=partial(resource.created_bytes, caller.services),
             administers=caller.administers,
         )
     except DomainError as error:
@@ -156,20 +164,20 @@ async def _one_of_batch(
 
 
 async def request_key(caller: Caller, key: str | None, body: object) -> RequestKey | None:
-    """Whose key it is, for which request."""
+    """Return the Idempotency-Key, if any, with its scope (token, method, path) and a fingerprint of the request."""
     if key is None:
         return None
     request = caller.request
     scope = f"{caller.principal.id} {request.method} {request.url.path}"
-    print_of_body = await offloaded_if_large(body, fingerprint, body, dict(request.query_params))
-    return RequestKey(scope=scope, key=key, fingerprint=print_of_body)
+    digest = await offloaded_if_large(body, fingerprint, body, dict(request.query_params))
+    return RequestKey(scope=scope, key=key, fingerprint=digest)
 
 
 def created_response(resource: Resource, created: Created, namespace: str) -> Response:
-    location = f"{resource.collection.format(namespace=namespace)}/{created.name}"
+    location = f"{resource.collection_path.format(namespace=namespace)}/{created.name}"
     return _answer(created, {"Location": location, "ETag": whole_tag(created.uid, created.version)})
 
 
 def _answer(created: Created | CreatedTogether, headers: dict[str, str]) -> Response:
-    headers = headers | _NOT_STORED | ({"Idempotency-Replayed": "true"} if created.replayed else {})
+    headers = headers | NO_STORE | ({"Idempotency-Replayed": "true"} if created.replayed else {})
     return Response(created.body, status_code=200 if created.replayed else 201, headers=headers, media_type=JSON)

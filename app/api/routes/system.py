@@ -1,25 +1,26 @@
-"""What is not about one job: the kinds that are spoken, health, and metrics."""
+"""Routes of the gateway itself: accepted kinds, health and metrics."""
 
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
+from app.api.bodies import JSON
 from app.api.dependencies import api_of, caller
 from app.api.metrics import HttpMetrics
 from app.api.parameters import refuse_unknown_query
-from app.api.polling import JSON
+from app.api.responses import PRIVATE, json_bytes
 from app.api.views import KindList, KindView
 from app.domain.kinds.registry import registered
 
 router = APIRouter(tags=["system"])
-# Without a token, and as strict about parameters as all others: `?verbos` is not to be taken for a short answer.
-_OPEN: Final = [Depends(refuse_unknown_query)]
+# These routes need no token, but refuse unknown parameters like all others, for example a misspelt `verbose`.
+_WITHOUT_TOKEN: Final = [Depends(refuse_unknown_query)]
 
 
 @router.get("/api/v1/kinds", response_model=None, responses={200: {"model": KindList}}, dependencies=[Depends(caller)])
 async def list_kinds() -> Response:
-    """The kinds that are spoken here, with the JSON schemas of their manifests."""
+    """List the accepted kinds with the JSON schemas of their manifests."""
     items = [
         KindView(
             kind=kind.kind,
@@ -31,29 +32,28 @@ async def list_kinds() -> Response:
         )
         for kind in registered().values()
     ]
-    return Response(
-        KindList(items=items).model_dump_json(by_alias=True),
-        media_type=JSON,
-        headers={"Cache-Control": "private, no-cache"},
-    )
+    return Response(json_bytes(KindList(items=items)), media_type=JSON, headers=PRIVATE)
 
 
-@router.get("/livez", response_class=PlainTextResponse, dependencies=_OPEN)
+@router.get("/livez", response_class=PlainTextResponse, dependencies=_WITHOUT_TOKEN)
 async def livez() -> PlainTextResponse:
-    """Whether the process answers at all."""
+    """Report that the process answers requests (liveness probe)."""
     return PlainTextResponse("ok\n")
 
 
 @router.get(
     "/readyz",
     response_class=PlainTextResponse,
-    responses={503: {"description": "Not ready; the body says why."}},
-    dependencies=_OPEN,
+    responses={503: {"description": "The process is not ready. The body lists the failed checks."}},
+    dependencies=_WITHOUT_TOKEN,
 )
 async def readyz(
-    request: Request, verbose: Annotated[str | None, Query(description="Show every check, not only failures.")] = None
+    request: Request, verbose: Annotated[str | None, Query(description="List all checks, not only failed ones.")] = None
 ) -> PlainTextResponse:
-    """Whether Postgres accepts writes and the controller is in order. A silent cluster makes it stale, not unready."""
+    """Report whether PostgreSQL accepts writes and the controller works (readiness probe).
+
+    Lost contact with the cluster does not make the process unready: answers then have `Jobgate-Stale: true`.
+    """
     checks = await api_of(request).services.readiness()
     ready = all(check.ok for check in checks)
     shown = checks if verbose is not None else [check for check in checks if not check.ok]
@@ -61,8 +61,8 @@ async def readyz(
     return PlainTextResponse("\n".join([*lines, "ok" if ready else "not ready", ""]), status_code=200 if ready else 503)
 
 
-@router.get("/metrics", response_class=PlainTextResponse, dependencies=_OPEN)
+@router.get("/metrics", response_class=PlainTextResponse, dependencies=_WITHOUT_TOKEN)
 async def metrics(request: Request) -> Response:
-    """Prometheus' exposition format."""
-    held: HttpMetrics = request.app.state.metrics
-    return held.exposition()
+    """Return metrics in the exposition format of Prometheus."""
+    http_metrics: HttpMetrics = request.app.state.metrics
+    return http_metrics.exposition()

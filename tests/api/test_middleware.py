@@ -1,4 +1,4 @@
-"""What wraps every request: ids, failures, CORS, metrics, health."""
+"""Middleware of every request: ids, unexpected exceptions, CORS and metrics; and the health routes."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.support.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
 ORIGIN = {"Origin": "https://ui.example.com"}
 
 
-async def test_request_ids_are_echoed_or_made(gateway: Gateway) -> None:
+async def test_request_ids_are_echoed_or_generated(gateway: Gateway) -> None:
     assert (await gateway.client.get("/livez", headers={"X-Request-Id": "abc-1"})).headers["x-request-id"] == "abc-1"
     for bad in ("a b", "x" * 200, "<script>"):
         made = (await gateway.client.get("/livez", headers={"X-Request-Id": bad})).headers["x-request-id"]
@@ -19,7 +19,7 @@ async def test_request_ids_are_echoed_or_made(gateway: Gateway) -> None:
     assert (await gateway.client.get("/nowhere")).headers["x-request-id"]
 
 
-async def test_what_nobody_foresaw_is_a_problem_that_tells_nothing(gateway: Gateway) -> None:
+async def test_an_unexpected_exception_is_a_problem_that_reveals_nothing(gateway: Gateway) -> None:
     async def broken(*_: object) -> None:
         raise RuntimeError("secret")
 
@@ -31,21 +31,21 @@ async def test_what_nobody_foresaw_is_a_problem_that_tells_nothing(gateway: Gate
     assert "secret" not in answer.text
 
 
-async def test_a_database_that_is_away(gateway: Gateway) -> None:
-    async def away(*_: object) -> None:
+async def test_an_unavailable_database_is_answered_with_503(gateway: Gateway) -> None:
+    async def unavailable(*_: object) -> None:
         raise DatabaseUnavailable("the database is not available")
 
-    gateway.services.reading.row = away  # type: ignore[assignment, method-assign]
+    gateway.services.reading.row = unavailable  # type: ignore[assignment, method-assign]
     answer = await gateway.client.get(jobs_path(NAMESPACE, "hello", "status"))
     assert (answer.status_code, answer.json()["code"]) == (503, "DatabaseUnavailable")
     assert answer.headers["retry-after"]
 
 
-async def test_browsers_may_not_call_by_default(gateway: Gateway) -> None:
+async def test_cors_is_off_by_default(gateway: Gateway) -> None:
     assert "access-control-allow-origin" not in (await gateway.client.get("/livez", headers=ORIGIN)).headers
 
 
-async def test_browsers_of_a_configured_origin_may(database_url: str) -> None:
+async def test_cors_permits_configured_origins(database_url: str) -> None:
     async with running_gateway(database_url, settings=HttpSettings(cors_origins=(ORIGIN["Origin"],))) as gateway:
         answer = await gateway.client.get("/api/v1/jobs", headers=ORIGIN)
         assert answer.headers["access-control-allow-origin"] == ORIGIN["Origin"]
@@ -66,7 +66,7 @@ async def test_metrics_name_routes_not_paths(gateway: Gateway) -> None:
     assert "hello" not in text
 
 
-async def test_health_and_the_document(gateway: Gateway) -> None:
+async def test_health_and_the_openapi_document_are_served(gateway: Gateway) -> None:
     assert (await gateway.client.get("/livez")).text == "ok\n"
     assert (await gateway.client.get("/readyz")).text == "ok\n"
     assert (await gateway.client.get("/readyz?verbose")).text == "[+] database\nok\n"

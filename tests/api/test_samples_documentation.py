@@ -1,4 +1,4 @@
-"""docs/api.md says what is so of SampleSets and SampleJobs: its commands work, its words are those of the API."""
+"""The section of docs/api.md about SampleSets and SampleJobs: its commands work, and it names all filters."""
 
 import re
 import shlex
@@ -18,20 +18,20 @@ ANSWERS: Final = [201, 200, 201, 200, 202, 200, 202]
 
 
 def commands() -> list[tuple[str, str, dict[str, str], str]]:
-    """Method, path, headers and body of every curl."""
+    """Return method, path, headers and body of every curl command."""
     script = SECTION.partition("```sh\n")[2].partition("```")[0].replace("\\\n", " ")
     found = []
     for command in re.split(r"^curl ", script, flags=re.MULTILINE)[1:]:
-        words, method, url, headers, body = shlex.split(command), "", "", {}, ""
-        while words:
-            match words.pop(0):
+        arguments, method, url, headers, body = shlex.split(command), "", "", {}, ""
+        while arguments:
+            match arguments.pop(0):
                 case "-X":
-                    method = words.pop(0)
+                    method = arguments.pop(0)
                 case "-H":
-                    name, _, value = words.pop(0).partition(": ")
+                    name, _, value = arguments.pop(0).partition(": ")
                     headers[name] = value
                 case "-d":
-                    body = words.pop(0)
+                    body = arguments.pop(0)
                 case "-i":
                     pass
                 case word:
@@ -41,19 +41,19 @@ def commands() -> list[tuple[str, str, dict[str, str], str]]:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_its_commands_work(hostile: Gateway) -> None:
+async def test_the_commands_of_the_page_work(shared_gateway: Gateway) -> None:
     statuses = []
     for method, url, headers, body in commands():
-        answer = await hostile.client.request(method, url, headers=headers, content=body.encode())
+        answer = await shared_gateway.client.request(method, url, headers=headers, content=body.encode())
         statuses.append(answer.status_code)
     assert statuses == ANSWERS
 
 
-def test_it_names_the_stages_the_filters_and_the_events() -> None:
+def test_the_page_names_all_stages_filters_and_events() -> None:
     assert set(RemovalStage) <= QUOTED
     paths = create_app().openapi()["paths"]
     for resource in resources():
-        listed = paths[resource.collection]["get"]["parameters"]
+        listed = paths[resource.collection_path]["get"]["parameters"]
         filters = {parameter["name"] for parameter in listed if parameter["in"] == "query"}
         assert filters <= QUOTED
         assert {resource.event, resource.name} <= QUOTED

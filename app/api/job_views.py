@@ -1,0 +1,105 @@
+"""Serves the views of jobs as bytes that are rendered once for each version.
+
+current version (one small statement) ─▶ rendered before? ─▶ the stored bytes
+                                         └ no: read the job and render it
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from app.api.conditional import status_tag, whole_tag
+from app.api.render_cache import RenderCache
+from app.api.rendering import job_bytes, status_view
+from app.api.responses import json_bytes
+from app.db.jobs.rows import JobRow
+from app.offload import is_large, offloaded
+from app.services.gateway import Services
+from app.services.reading import Address, RelatedRows
+from app.services.submitting_jobs import LARGE_JOB
+
+_MAX_SERVED: Final = 100_000
+
+
+class Representation(StrEnum):
+    """A view of an object: the whole object, or its status without spec and native status."""
+
+    WHOLE = "whole"
+    STATUS = "status"
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A representation of an object at one version. `render` may be expensive, so `body` is read only if it is sent."""
+
+    namespace: str
+    uid: UUID
+    version: int
+    tag: str
+    render: Callable[[], bytes]
+
+    @property
+    def body(self) -> bytes:
+        return self.render()
+
+
+class JobViewCache:
+    """Reads jobs and keeps their rendered views."""
+
+    def __init__(self, services: Services, cache: RenderCache[Rendered]) -> None:
+        self._services = services
+        self._cache = cache
+        # Addresses that were served before; the least recent one first. Only for these is it likely that the rendered
+        # view is cached, so that reading the version first saves a larger read.
+        self._served: OrderedDict[tuple[Representation, Address], None] = OrderedDict()
+
+    async def read(self, address: Address, representation: Representation) -> Rendered:
+        """Return the current representation of the job at the address. Raises NotFound."""
+        key = (representation, address)
+        if key in self._served:
+            current = await self._services.reading.version(address)
+            cached = self._cache.get((representation, current.uid, current.version))
+            if cached is not None:
+                return cached
+        rendered = await self._render(address, representation)
+        self._served[key] = None
+        if len(self._served) > _MAX_SERVED:
+            self._served.popitem(last=False)
+        return rendered
+
+    def cached(self, row: JobRow) -> Rendered | None:
+        """Return the whole view of the row's version if it is cached."""
+        return self._cache.get((Representation.WHOLE, row.uid, row.version))
+
+    async def whole(self, row: JobRow, related: RelatedRows) -> Rendered:
+        """Return the whole view of a row and its related. Large jobs are rendered in another thread."""
+        cached = self.cached(row)
+        if cached is not None:
+            return cached
+        if len(related.replicas) + len(related.attempts) > LARGE_JOB or is_large(row.manifest):
+            body = await offloaded(job_bytes, self._services.planner, row, related)
+        else:
+            body = job_bytes(self._services.planner, row, related)
+        return self._keep(Representation.WHOLE, row, whole_tag(row.uid, row.version), body)
+
+    async def whole_of(self, row: JobRow) -> Rendered:
+        """Return the whole view of a row that was just read or written; reads its related if it is not cached."""
+        cached = self.cached(row)
+        if cached is not None:
+            return cached
+        return await self.whole(*await self._services.reading.whole(row.uid))
+
+    async def _render(self, address: Address, representation: Representation) -> Rendered:
+        if representation is Representation.STATUS:
+            row = await self._services.reading.row(address)
+            return self._keep(representation, row, status_tag(row.uid, row.version), json_bytes(status_view(row)))
+        uid = address.uid or (await self._services.reading.version(address)).uid
+        return await self.whole(*await self._services.reading.whole(uid))
+
+    def _keep(self, representation: Representation, row: JobRow, tag: str, body: bytes) -> Rendered:
+        rendered = Rendered(row.namespace, row.uid, row.version, tag, lambda: body)
+        self._cache.put((representation, row.uid, row.version), rendered)
+        return rendered

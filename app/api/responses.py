@@ -1,0 +1,35 @@
+"""Responses that several routes share: views as JSON, with the headers of polled answers."""
+
+from typing import Final
+
+from fastapi import Response
+from pydantic import BaseModel
+
+from app.api.bodies import JSON
+from app.api.conditional import unchanged
+from app.services.freshness import Freshness
+
+PRIVATE: Final = {"Cache-Control": "private, no-cache"}
+NO_STORE: Final = {"Cache-Control": "no-store"}
+
+
+def json_bytes(view: BaseModel) -> bytes:
+    """Return the JSON of a view with the field names of the wire format."""
+    return view.model_dump_json(by_alias=True).encode()
+
+
+def polled_response(body: bytes, tag: str | None, freshness: Freshness, if_none_match: str | None = None) -> Response:
+    """Return 200 with the body, or 304 without it if If-None-Match contains the tag. Both have the same headers."""
+    headers = _freshness_headers(freshness) | PRIVATE | {"Vary": "Authorization, Accept"}
+    if tag is not None:
+        headers["ETag"] = tag
+        if unchanged(if_none_match, tag):
+            return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type=JSON)
+
+
+def _freshness_headers(freshness: Freshness) -> dict[str, str]:
+    headers = {"Jobgate-Stale": "true" if freshness.stale else "false"}
+    if freshness.observed_at is not None:
+        headers["Jobgate-Observed-At"] = freshness.observed_at.isoformat().replace("+00:00", "Z")
+    return headers
