@@ -121,7 +121,7 @@ def test_no_shell_reads_a_flag(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "strategy"), [([], "random"), (["--strategyName=sequence"], "sequence")])
-def test_a_warm_up_by_hand_is_at_random_unless_told(
+def test_the_default_strategy_of_the_warm_up_command_is_random(
     arguments: list[str], strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Options] = []

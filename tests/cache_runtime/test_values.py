@@ -38,7 +38,7 @@ def test_flags_of_a_sync(body: str, wanted: list[str]) -> None:
     assert flags(options) == wanted
 
 
-def test_a_warm_up_is_in_sequence_unless_told() -> None:
+def test_the_default_strategy_of_a_posted_warm_up_is_sequence() -> None:
     assert decoded(JobType.WARMUP, b"{}") == WarmupRequest(paths=(), partitions=1, strategyName="sequence")
 
 

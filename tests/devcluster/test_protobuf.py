@@ -65,7 +65,7 @@ def test_messages(kind: str, raw: bytes, expected: dict[str, Any]) -> None:
         (body("Secret", b"\xff" * 20), "no number"),
     ],
 )
-def test_what_is_no_message_says_why(raw: bytes, why: str) -> None:
+def test_an_invalid_message_is_refused_with_the_reason(raw: bytes, why: str) -> None:
     with pytest.raises(ProtobufError, match=why):
         decode(raw)
 

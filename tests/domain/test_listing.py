@@ -99,7 +99,7 @@ CRITERIA = st.builds(
     st.integers(1, 3),
     st.sampled_from([None, (at(2), UUID(int=3)), (at(1), UUID(int=9))]),
 )
-def test_a_page_that_changes_is_concerned(
+def test_a_change_of_a_page_is_found(
     stored: list[tuple[dict[str, object], dict[str, object]]],
     which: int,
     becomes: dict[str, object],
@@ -134,5 +134,7 @@ def test_a_page_that_changes_is_concerned(
         (Criteria(labels=parse_selector("team=y")), Extent(), thing(), False),
     ],
 )
-def test_what_cannot_concern_a_page(criteria: Criteria, extent: Extent, changed: ListItem, *, expected: bool) -> None:
+def test_changes_that_cannot_affect_a_page(
+    criteria: Criteria, extent: Extent, changed: ListItem, *, expected: bool
+) -> None:
     assert concerns(criteria, extent, changed) is expected

@@ -42,7 +42,7 @@ def test_edited_annotations_of_the_same_generation_are_planned() -> None:
     assert planner.plan(planner.read(edited, uid, 1), str(uid)).active_deadline == 60
 
 
-def test_a_generation_that_a_restored_database_reaches_again_is_read_anew() -> None:
+def test_a_generation_that_a_restored_database_reaches_again_is_read_again() -> None:
     planner, uid = Planner(installation="i"), uuid4()
     stored = drafted(planner, manifest("train")).manifest
     planner.read(stored, uid, 1)

@@ -59,7 +59,7 @@ async def test_a_term_finds_new_jobs_without_a_hint_and_follows_their_pods(harne
     assert beat.state == "Running"
 
 
-async def test_nothing_is_concluded_before_every_pod_is_listed(harness: Harness) -> None:
+async def test_nothing_is_reconciled_before_all_pods_are_listed(harness: Harness) -> None:
     async with a_running_term(harness) as state:
         uid = await harness.submit(replicas=1)
         (name,) = await harness.pods_until(lambda found: len(found) == 1)
@@ -77,7 +77,7 @@ async def test_nothing_is_concluded_before_every_pod_is_listed(harness: Harness)
     assert [replica.attempt.number for replica in after.recorded.replicas.values()] == [1]
 
 
-async def test_an_api_server_that_does_not_answer_is_told_in_the_heartbeat(harness: Harness) -> None:
+async def test_the_heartbeat_reports_an_api_server_that_does_not_answer(harness: Harness) -> None:
     async def told() -> str:
         beat = await heartbeats.read(harness.db)
         return "" if beat is None else f"{beat.state}: {beat.message}"

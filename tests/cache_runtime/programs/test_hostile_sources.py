@@ -179,7 +179,7 @@ def test_what_is_confined_cannot_touch_the_rest(tmp_path: Path) -> None:
 
 
 @needs_landlock
-def test_a_program_that_cannot_be_run_is_told() -> None:
+def test_a_program_that_cannot_be_run_is_reported() -> None:
     command = confinement.confined([f"{os.sep}no/such/juicefs", "sync"], reads=[], writes=[])
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1

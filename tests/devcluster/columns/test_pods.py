@@ -94,7 +94,7 @@ def test_ready_status_and_restarts(subject: dict[str, Any], expected: str) -> No
     assert f"{found['Ready']} {found['Status']} {found['Restarts']}" == expected
 
 
-def test_a_gated_pod_says_so() -> None:
+def test_the_status_column_of_a_gated_pod() -> None:
     subject = pod("Pending")
     subject["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
     assert cells(subject)["Status"] == "SchedulingGated"

@@ -84,7 +84,7 @@ def env(*entries: Mapping[str, Any], **container: Any) -> dict[str, str]:
         ({"resourceFieldRef": {"resource": "limits.memory", "containerName": "other"}}, "104857600"),
     ],
 )
-def test_values_come_from_where_the_pod_says(source: Mapping[str, Any], value: str) -> None:
+def test_values_come_from_their_sources(source: Mapping[str, Any], value: str) -> None:
     assert env({"name": "X", "valueFrom": source}) == {"X": value}
 
 

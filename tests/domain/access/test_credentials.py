@@ -10,7 +10,7 @@ uids = st.uuids().map(str)
 
 
 @given(keys, uids)
-def test_a_credential_opens_its_own_job_and_fits_an_environment_and_a_header(key: bytes, uid: str) -> None:
+def test_a_credential_is_valid_for_its_job_and_safe_in_variables_and_headers(key: bytes, uid: str) -> None:
     token = credential_of(key, uid)
     assert is_credential_of(key, uid, token)
     assert len(token) == 43
@@ -19,14 +19,12 @@ def test_a_credential_opens_its_own_job_and_fits_an_environment_and_a_header(key
 
 
 @given(keys, keys, uids, uids)
-def test_it_opens_nothing_under_another_key_or_of_another_job(
-    key: bytes, other: bytes, uid: str, stranger: str
-) -> None:
+def test_a_credential_is_not_valid_for_another_key_or_job(key: bytes, other: bytes, uid: str, stranger: str) -> None:
     token = credential_of(key, uid)
     assert is_credential_of(key, stranger, token) == (uid == stranger)
     assert is_credential_of(other, uid, token) == (key.rstrip(b"\0") == other.rstrip(b"\0"))  # HMAC pads keys with NUL
 
 
 @given(keys, uids, st.text(max_size=60))
-def test_anything_else_opens_nothing(key: bytes, uid: str, token: str) -> None:
+def test_other_tokens_are_not_valid(key: bytes, uid: str, token: str) -> None:
     assert not is_credential_of(key, uid, token)

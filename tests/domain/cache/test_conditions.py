@@ -140,7 +140,7 @@ def test_the_conditions_of_a_job(records: list[JobRecord], expected: dict[str, t
     assert {name: said[:2] for name, said in after(SAMPLE_JOB, *records).items()} == expected
 
 
-def test_a_failed_job_says_why_it_failed_also_while_something_else_is_wrong() -> None:
+def test_a_failed_job_keeps_the_reason_of_its_failure_despite_a_later_problem() -> None:
     assert after(SAMPLE_JOB, FAILED)["Failed"] == ("True", "Failed", "no space")
 
 

@@ -88,7 +88,7 @@ def test_hostile_documents(body: bytes, expected: list[tuple[str, str]]) -> None
         b'{"e": "\\ud83d\\ude00"}',
     ],
 )
-def test_what_only_looks_hostile_passes(body: bytes) -> None:
+def test_documents_that_only_seem_hostile_are_accepted(body: bytes) -> None:
     assert decode_json(body) == json.loads(body)
 
 

@@ -59,7 +59,7 @@ def environment(plan: JobPlan, task: str, rank: int, container: int = 0) -> dict
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_stored(case: str, golden: Golden) -> None:
+def test_the_stored_manifest(case: str, golden: Golden) -> None:
     accepted = accept(load(case))
     golden(DATA / case / "accepted.yaml", accepted)
     assert accept(as_posted(accepted)) == accepted
@@ -67,7 +67,7 @@ def test_what_is_stored(case: str, golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_made(case: str, golden: Golden) -> None:
+def test_the_rendered_objects(case: str, golden: Golden) -> None:
     plan = plan_of(accept(load(case)))
     golden(DATA / case / "objects.yaml", list(objects_of(plan, "00000000-0000-4000-8000-0000000a11c0")))
     golden(DATA / case / "plan.json", summary(plan))
@@ -121,7 +121,7 @@ def test_the_rank_of_a_pod_is_its_place_among_the_nodes(case: str) -> None:
         assert found["DI_NODES"].split(",")[int(found["DI_RANK"])] == own
 
 
-def test_after_a_loss_the_hole_stays_in_the_list_of_nodes() -> None:
+def test_a_free_global_rank_is_empty_in_the_list_of_nodes() -> None:
     stored = accept(load("seed"))
     grown = DIALECT.resized(DIALECT.read(stored), {"learner": 2}).manifest
     shrunk = DIALECT.resized(DIALECT.read(grown), {"collector": 1}).manifest
@@ -130,7 +130,7 @@ def test_after_a_loss_the_hole_stays_in_the_list_of_nodes() -> None:
     assert [bool(node) for node in nodes["DI_NODES"].split(",")] == [True, True, True, False, True]
 
 
-def test_all_containers_are_told_and_a_variable_of_the_template_does_not_replace_ours() -> None:
+def test_all_containers_get_the_variables_which_a_template_cannot_replace() -> None:
     plan = plan_of(accept(load("everything")))
     main, metrics = environment(plan, "learner", 0, 0), environment(plan, "learner", 0, 1)
     assert main["DI_RANK"] == "0"
@@ -173,7 +173,7 @@ def test_a_type_left_out_is_none_and_a_typed_task_is_named_after_it() -> None:
     ]
 
 
-def test_what_stored_ranks_do_not_know_is_numbered_anew() -> None:
+def test_tasks_without_stored_ranks_get_new_ones() -> None:
     accepted = accept(load("serial"), stored=accept(load("normal")))
     assert accepted["assigned"]["ranks"] == {"serial": [0]}
 

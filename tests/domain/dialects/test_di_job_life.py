@@ -48,7 +48,7 @@ def bring(life: Life, key: Rank, state: ReplicaPhase | int) -> None:
         (RUNNING, 1, 1, None, "Restarting"),
     ],
 )
-def test_what_the_pods_make_of_the_job(
+def test_the_outcome_of_the_job_follows_from_its_pods(
     learner: ReplicaPhase | int, first: ReplicaPhase | int, second: ReplicaPhase | int, limit: int | None, phase: str
 ) -> None:
     life = a_life(backoffLimit=limit)
@@ -107,7 +107,7 @@ def test_which_pods_are_left_at_the_end(policy: str, left: set[Rank]) -> None:
     assert {pod.key for pod in life.world.pods.values()} == left
 
 
-def test_a_restart_replaces_those_that_failed_and_leaves_the_others_alone() -> None:
+def test_a_restart_replaces_only_the_failed_pods() -> None:
     life = a_life(backoffLimit=1)
     life.run()
     before = {pod.key: pod.uid for pod in life.world.pods.values()}
@@ -118,7 +118,7 @@ def test_a_restart_replaces_those_that_failed_and_leaves_the_others_alone() -> N
     assert {key for key in before if before[key] != after[key]} == {FIRST}
 
 
-def test_a_pod_that_somebody_deleted_is_a_reschedule() -> None:
+def test_a_pod_deleted_by_another_client_is_a_reschedule() -> None:
     life = a_life()
     life.run()
     life.world.foreign_delete(life.pod(SECOND))
@@ -129,7 +129,7 @@ def test_a_pod_that_somebody_deleted_is_a_reschedule() -> None:
     assert life.run()["phase"] == "Running"
 
 
-def test_of_two_tasks_without_a_type_only_the_one_that_shrinks_loses_pods() -> None:
+def test_scaling_down_one_of_two_untyped_tasks_changes_only_that_task() -> None:
     stored = accept(a_manifest(a_task("first", replicas=3), a_task("second", replicas=3)))
     life = Life(stored)
     life.then("the first passes")

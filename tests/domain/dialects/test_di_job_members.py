@@ -28,7 +28,7 @@ def test_a_fresh_job_is_numbered_in_the_order_of_its_tasks(wanted: dict[str, int
 
 
 @given(SIZES, CHANGES)
-def test_ranks_of_those_that_stay_never_change_and_no_two_are_equal(
+def test_remaining_replicas_keep_their_distinct_global_ranks(
     wanted: dict[str, int], changes: list[tuple[str, int]]
 ) -> None:
     found = layout(wanted, {})
@@ -46,7 +46,7 @@ def test_ranks_of_those_that_stay_never_change_and_no_two_are_equal(
 
 
 @given(SIZES, CHANGES)
-def test_growth_takes_the_lowest_holes(wanted: dict[str, int], changes: list[tuple[str, int]]) -> None:
+def test_new_replicas_get_the_lowest_free_global_ranks(wanted: dict[str, int], changes: list[tuple[str, int]]) -> None:
     found = layout(wanted, {})
     for task, size in changes:
         if task not in wanted:
@@ -59,7 +59,7 @@ def test_growth_takes_the_lowest_holes(wanted: dict[str, int], changes: list[tup
         assert all(lower in kept | set(joined) for rank in joined for lower in range(rank))
 
 
-def test_a_rank_that_left_leaves_a_hole_until_growth_fills_it() -> None:
+def test_a_global_rank_stays_free_until_a_new_replica_gets_it() -> None:
     stored = accept(load("seed"))
     assert stored["assigned"]["ranks"] == {"learner": [0], "evaluator": [1], "collector": [2, 3]}
     shrunk = DIALECT.resized(DIALECT.resized(DIALECT.read(stored), {"learner": 2}), {"collector": 1}).manifest
@@ -141,13 +141,13 @@ def test_addresses_stand_at_the_global_ranks() -> None:
     assert addresses(stored, []) == [""] * 5
 
 
-def test_who_has_ended_has_no_address() -> None:
+def test_an_ended_replica_has_no_address() -> None:
     stored = accept(load("serial"))
     assert addresses(stored, [at("serial", 0, outcome=Outcome.SUCCEEDED)]) == [""]
     assert addresses(stored, [at("serial", 0)]) == ["10.0.0.1:22270"]
 
 
-def test_who_is_still_leaving_has_no_address_though_its_rank_is_wanted_again() -> None:
+def test_a_leaving_replica_has_no_address() -> None:
     assert addresses(accept(load("serial")), [at("serial", 0, leaving=True)]) == [""]
 
 
@@ -177,12 +177,12 @@ def test_the_port_is_that_of_its_own_container(ports: list[dict[str, Any]], port
         ([a_task("collector"), a_task("b", template=TEMPLATE)], "b", "b"),
     ],
 )
-def test_which_task_is_meant(tasks: list[dict[str, Any]], asked: str | None, resized: str) -> None:
+def test_the_task_that_a_request_resizes(tasks: list[dict[str, Any]], asked: str | None, resized: str) -> None:
     assert task_to_resize(accept(a_manifest(*tasks)), asked) == resized
 
 
 @pytest.mark.parametrize(("asked", "code"), [("c", "UnknownTask"), (None, "Required"), ("", "UnknownTask")])
-def test_nobody_guesses_which_task_is_meant(asked: str | None, code: str) -> None:
+def test_an_ambiguous_request_to_resize_is_refused(asked: str | None, code: str) -> None:
     with pytest.raises(InvalidManifest) as refused:
         task_to_resize(accept(a_manifest(a_task("collector"), a_task("b"))), asked)
     (error,) = refused.value.errors

@@ -294,7 +294,7 @@ def test_messages(phase: JobPhase, reason: str, message: str) -> None:
         ([Outcome.DISRUPTED], "job failed: job-learner-0 was taken away"),
     ],
 )
-def test_a_failure_says_how_many_pods_and_which(outcomes: list[Outcome], message: str) -> None:
+def test_the_message_of_a_failure_has_the_number_and_names_of_pods(outcomes: list[Outcome], message: str) -> None:
     ended = [
         Replica(key=key, attempt=an_attempt(key=key, outcome=outcome), settled=True)
         for key, outcome in zip((LEARNER, FIRST, SECOND), outcomes, strict=False)
@@ -325,7 +325,7 @@ def test_pods_are_counted_as_ready_not_containers(containers: list[ObservedConta
     assert shown["taskStatus"] == {"learner": {"Running": 1}, "collector": {}}
 
 
-def test_a_pod_that_was_done_is_not_counted_once_its_rank_is_unwanted() -> None:
+def test_an_ended_pod_of_a_removed_rank_is_not_counted() -> None:
     attempt = an_attempt(key=SECOND, phase=ReplicaPhase.SUCCEEDED, outcome=Outcome.SUCCEEDED)
     done = Replica(key=SECOND, attempt=attempt, settled=True)
     for replica, counted in ((done, {"Succeeded": 1}), (replace(done, leaving=True), {})):

@@ -112,7 +112,7 @@ def test_one_error_at_its_place(manifest: Manifest, pointer: str, code: str, det
     ],
     ids=["name-repeat", "none-type-task-without-name", "task-repeat"],
 )
-def test_upstreams_own_invalid_jobs_are_refused_in_its_words(
+def test_invalid_jobs_of_upstream_are_refused_with_its_messages(
     changes: dict[int, dict[str, str]], extra: list[dict[str, Any]], sentence: str
 ) -> None:
     manifest = load("normal")
@@ -123,7 +123,7 @@ def test_upstreams_own_invalid_jobs_are_refused_in_its_words(
     assert error.detail == sentence
 
 
-def test_an_unknown_type_is_told_with_those_that_there_are() -> None:
+def test_the_error_of_an_unknown_type_lists_the_known_types() -> None:
     (error,) = errors_of(a_manifest(a_task(type="aggregator")))
     assert all(word in (error.accepted or "") for word in ("learner", "collector", "evaluator", "none"))
 
@@ -148,7 +148,7 @@ def test_all_errors_come_at_once() -> None:
     ]
 
 
-def test_a_mistake_in_the_jobs_volumes_is_told_once_and_where_it_was_written() -> None:
+def test_an_error_in_the_jobs_volumes_is_reported_once_at_its_field() -> None:
     with_own = {"spec": POD | {"volumes": [{"name": "v", "emptyDir": {}}]}}
     manifest = a_manifest(
         a_task("a", template=with_own),
@@ -186,7 +186,7 @@ def test_a_mistake_in_the_jobs_volumes_is_told_once_and_where_it_was_written() -
         ),
     ],
 )
-def test_what_only_follows_from_a_wrong_shape_is_not_told(spec: dict[str, Any], pointer: str) -> None:
+def test_consequences_of_a_wrong_shape_are_not_reported(spec: dict[str, Any], pointer: str) -> None:
     assert [error.pointer for error in errors_of(a_manifest(**spec))] == [pointer]
 
 
@@ -205,7 +205,7 @@ def test_a_wrong_shape_hides_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"tasks": None}, {"tasks": [None]}, {"tasks": {"a": 1}}])
-def test_a_spec_that_is_none(spec: Any) -> None:
+def test_a_spec_of_another_type_is_refused(spec: Any) -> None:
     assert errors_of(a_manifest() | {"spec": spec})
 
 
@@ -234,7 +234,7 @@ def test_the_largest_job_can_still_be_started(most: int | None) -> None:
 
 
 @pytest.mark.parametrize("field", ["name", "generateName", "namespace"])
-def test_what_would_name_a_templates_pods_is_dropped_as_upstream_does(field: str) -> None:
+def test_names_in_the_metadata_of_a_template_are_dropped(field: str) -> None:
     accepted = accept(a_manifest(a_task("a", template={"metadata": {field: "di"}, "spec": POD})))
     assert accepted["spec"]["tasks"][0]["template"]["metadata"] == {}
 

@@ -42,7 +42,7 @@ def plan_of(manifest: Manifest, *, resumed: bool = False, site: Site = SITE) -> 
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_stored(case: str, golden: Golden) -> None:
+def test_the_stored_manifest(case: str, golden: Golden) -> None:
     manifest = load(case)
     dialect = find(manifest["apiVersion"], manifest["kind"])
     accepted = dialect.accept(manifest, Limits(), GIVEN).manifest
@@ -51,7 +51,7 @@ def test_what_is_stored(case: str, golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_made(case: str, golden: Golden) -> None:
+def test_the_rendered_objects(case: str, golden: Golden) -> None:
     plan = plan_of(load(case), resumed=case == "resume")
     golden(DATA / case / "objects.yaml", list(objects_of(plan, "00000000-0000-4000-8000-0000000a11c0")))
     golden(DATA / case / "plan.json", summary(plan))

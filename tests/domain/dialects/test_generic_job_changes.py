@@ -33,7 +33,7 @@ def mutate(manifest: Manifest, pointer: str, value: Any) -> Manifest:
         ("/spec/successRules", []),
     ],
 )
-def test_what_may_change(pointer: str, value: Any) -> None:
+def test_mutable_fields_can_be_changed(pointer: str, value: Any) -> None:
     new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN).manifest
     assert not DIALECT.changes(STORED, new)
 
@@ -54,7 +54,7 @@ def test_what_may_change(pointer: str, value: Any) -> None:
         ("/spec/service", {"ports": PORTS}, "/spec/service"),
     ],
 )
-def test_what_may_not(pointer: str, value: Any, told: str) -> None:
+def test_changes_of_immutable_fields_are_refused(pointer: str, value: Any, told: str) -> None:
     new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN).manifest
     changes = DIALECT.changes(STORED, new)
     assert changes[0].pointer == told
@@ -84,5 +84,5 @@ def test_a_job_in_debug_mode_is_not_paused() -> None:
     ],
     ids=["labels", "order of fields", "a value", "a type that Python finds equal"],
 )
-def test_what_makes_another_generation(*, before: Manifest, after: Manifest, respecified: bool) -> None:
+def test_which_changes_increase_the_generation(*, before: Manifest, after: Manifest, respecified: bool) -> None:
     assert is_respecified(before, after) is respecified

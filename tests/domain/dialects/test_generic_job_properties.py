@@ -91,7 +91,7 @@ rules = st.lists(st.dictionaries(names, st.lists(st.integers(0, 4) | st.just("1"
     ports=st.lists(st.builds(lambda n, p: {"name": n, "port": p}, names, st.integers(1, 9)), max_size=2),
     text=st.sampled_from(["$(rank)", "$(replicas[a])", "$(service.a[0].host)", "$(service.port[a])", "x"]),
 )
-def test_jobs_that_are_nearly_right(
+def test_nearly_valid_jobs_are_accepted_or_refused(
     tasks: list[tuple[str, int]],
     success: list[dict[str, Any]],
     failure: list[dict[str, Any]],

@@ -254,17 +254,17 @@ def test_a_wrong_shape_hides_no_other_error() -> None:
         ),
     ],
 )
-def test_what_only_follows_from_a_wrong_shape_is_not_told(spec: dict[str, Any], pointer: str) -> None:
+def test_consequences_of_a_wrong_shape_are_not_reported(spec: dict[str, Any], pointer: str) -> None:
     assert [error.pointer for error in errors_of(a_manifest(**spec))] == [pointer]
 
 
 @pytest.mark.parametrize("spec", [None, [], "spec", 7])
-def test_a_spec_that_is_none(spec: Any) -> None:
+def test_a_spec_of_another_type_is_refused(spec: Any) -> None:
     (error,) = errors_of({**a_manifest(), "spec": spec})
     assert (error.pointer, error.code) == ("/spec", "InvalidType")
 
 
-def test_twenty_thousand_unknown_keys_get_a_small_answer() -> None:
+def test_the_answer_to_twenty_thousand_unknown_keys_is_small() -> None:
     errors = errors_of(a_manifest(**{f"key{i}": i for i in range(20_000)}))
     assert len(errors) == 20
     assert "19981 more errors" in errors[-1].detail
@@ -297,7 +297,7 @@ def test_the_pod_must_not_be_too_large() -> None:
     assert (error.pointer, error.code) == (f"{REPLICA}/template", "PodTooLarge")
 
 
-def test_variables_count_as_what_they_stand_for() -> None:
+def test_the_size_of_a_pod_includes_the_values_of_variables() -> None:
     manifest = a_manifest(service={"ports": PORTS}, replicaSpecs=command("$(service.worker[0].host)" * 1000))
     manifest["metadata"]["name"] = "a" * 50
     assert errors_of(manifest, Limits(max_rendered_pod_bytes=50_000))[0].code == "PodTooLarge"
@@ -312,11 +312,11 @@ def test_variables_count_as_what_they_stand_for() -> None:
         ({"service": {"ports": PORTS * 257}}, "/spec/service/ports"),
     ],
 )
-def test_lists_have_an_end(spec: dict[str, Any], pointer: str) -> None:
+def test_long_lists_are_refused(spec: dict[str, Any], pointer: str) -> None:
     assert [(error.pointer, error.code) for error in errors_of(a_manifest(**spec))] == [(pointer, "TooMany")]
 
 
-def test_a_template_may_not_carry_what_is_jobgates() -> None:
+def test_a_template_cannot_have_fields_of_jobgate() -> None:
     template = {**replica()[0]["template"], "metadata": {"labels": {"jobgate.dev/task": "x"}}}
     (error,) = errors_of(a_manifest(replicaSpecs=replica(template=template)))
     assert error.pointer.startswith(f"{REPLICA}/template/metadata/labels")

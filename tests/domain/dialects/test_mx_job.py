@@ -75,7 +75,7 @@ def with_pod_spec(**changes: Any) -> Manifest:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_stored(case: str, golden: Golden) -> None:
+def test_the_stored_manifest(case: str, golden: Golden) -> None:
     stored = accepted(load(case))
     golden(DATA / case / "accepted.yaml", stored)
     assert accepted(stored, Given(random=lambda: "other")) == stored
@@ -83,7 +83,7 @@ def test_what_is_stored(case: str, golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_made(case: str, golden: Golden) -> None:
+def test_the_rendered_objects(case: str, golden: Golden) -> None:
     plan = plan_of(load(case))
     golden(DATA / case / "objects.yaml", list(objects_of(plan, "00000000-0000-4000-8000-0000000a11c0")))
     golden(DATA / case / "plan.json", summary(plan))
@@ -110,7 +110,7 @@ def summary(plan: JobPlan) -> dict[str, Any]:
     }
 
 
-def test_the_runtime_id_is_drawn_once() -> None:
+def test_the_runtime_id_is_generated_once() -> None:
     manifest = load("shipped_dist")
     stored = accepted(manifest)
     assert stored["spec"]["RuntimeId"] == "x7k2"

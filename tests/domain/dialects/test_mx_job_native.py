@@ -303,7 +303,7 @@ def test_state_of_a_role(phases: list[ReplicaPhase], state: str) -> None:
         (Reason.REFUSED_BY_CLUSTER, "in jobgate's words"),
     ],
 )
-def test_the_reason_names_who_failed_where_the_replicas_ended_the_job(why: Reason, told: str) -> None:
+def test_the_reason_lists_the_failures_that_ended_the_job(why: Reason, told: str) -> None:
     failed = Attempt(number=1, phase=ReplicaPhase.FAILED, outcome=Outcome.FAILED, exit_code=1)
     well = Attempt(number=1, phase=ReplicaPhase.SUCCEEDED, outcome=Outcome.SUCCEEDED)
     replicas = [Replica(key=key, attempt=one, settled=True) for key, one in ((WORKER_0, well), (WORKER_1, failed))]
@@ -333,7 +333,7 @@ def test_ten_conditions_are_kept() -> None:
     assert shown == ["Ready", "Recovering"] * 5
 
 
-def test_dead_members_are_named_once_they_are_replaced() -> None:
+def test_dead_members_are_listed_once_they_are_replaced() -> None:
     ended = [
         Attempt(number=number, outcome=Outcome.FAILED, finished_at=T0 + timedelta(seconds=number)) for number in (1, 2)
     ]

@@ -163,7 +163,7 @@ def test_all_errors_at_once_in_upstreams_order() -> None:
     ]
 
 
-def test_what_else_is_wrong_is_told_beside_a_wrong_shape() -> None:
+def test_other_errors_are_reported_together_with_a_wrong_shape() -> None:
     manifest = a_manifest("mpi", role(replicas="2"), role("PS", template=template("main")))
     assert [(error.pointer, error.code) for error in errors_of(manifest)] == [
         (f"{SPECS}/0/replicas", "InvalidType"),
@@ -259,7 +259,7 @@ def outcome(manifest: Manifest) -> tuple[Manifest | None, tuple[FieldError, ...]
 
 @given(spec=specs | values, name=st.sampled_from(["job", "a.b", "1"]))
 @settings(max_examples=300)
-def test_whatever_is_posted_is_accepted_whole_or_refused_with_pointers(spec: Any, name: str) -> None:
+def test_any_manifest_is_accepted_or_refused_with_pointers(spec: Any, name: str) -> None:
     manifest = {**a_manifest("dist"), "metadata": {"name": name}, "spec": spec}
     stored, errors = outcome(manifest)
     assert all(error.pointer.startswith("/") or error.code == "TooManyErrors" for error in errors)

@@ -43,7 +43,7 @@ def test_an_unknown_one(api_version: object, kind: object, pointer: str, words: 
         ("batch/v1", "another group"),
     ],
 )
-def test_a_version_is_told_from_a_group(api_version: str, detail: str) -> None:
+def test_a_wrong_version_and_a_wrong_group_have_different_messages(api_version: str, detail: str) -> None:
     with pytest.raises(InvalidManifest) as refused:
         find(api_version, "GenericJob")
     (error,) = refused.value.errors
@@ -60,7 +60,7 @@ def test_an_unknown_kind_of_a_known_group_in_another_version() -> None:
     assert version.accepted == VERSION
 
 
-def test_both_are_missed_at_once() -> None:
+def test_a_missing_kind_and_version_are_reported_together() -> None:
     with pytest.raises(InvalidManifest) as refused:
         find(None, None)
     assert [(error.pointer, error.code) for error in refused.value.errors] == [

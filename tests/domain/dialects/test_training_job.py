@@ -58,14 +58,14 @@ def changed(case: str, **spec: Any) -> Manifest:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_stored(case: str, golden: Golden) -> None:
+def test_the_stored_manifest(case: str, golden: Golden) -> None:
     stored = accepted(load(case))
     golden(DATA / case / "accepted.yaml", stored)
     assert accepted(as_posted(stored)) == stored
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_made(case: str, golden: Golden) -> None:
+def test_the_rendered_objects(case: str, golden: Golden) -> None:
     plan = plan_of(load(case))
     golden(DATA / case / "objects.yaml", list(objects_of(plan, "00000000-0000-4000-8000-0000000a11c0")))
     golden(DATA / case / "plan.json", summary(plan))
@@ -147,7 +147,7 @@ PORTS = {"port": 100, "trainer_port": 200, "trainer_ports_num": 2}
         ({"frame_work": {"name": "paddle", "type": "multi"}, "is_nccl": True, "local_job": True}, [100, 101], []),
     ],
 )
-def test_who_has_which_ports(spec: dict[str, Any], pserver: list[int] | None, trainer: list[int]) -> None:
+def test_the_ports_of_each_role(spec: dict[str, Any], pserver: list[int] | None, trainer: list[int]) -> None:
     plan = plan_of(changed("local", **({"local_job": False, "pserver": {"min-instance": 1}} | PORTS | spec)))
     ports = {role: [port["containerPort"] for port in container(plan, role).get("ports", [])] for role in plan.restarts}
     assert ports == {"trainer": trainer} | ({} if pserver is None else {"pserver": pserver})
@@ -156,7 +156,7 @@ def test_who_has_which_ports(spec: dict[str, Any], pserver: list[int] | None, tr
     )
 
 
-def test_a_users_variable_replaces_ours() -> None:
+def test_a_variable_of_the_user_replaces_one_of_the_kind() -> None:
     variables = container(plan_of(load("everything")), "trainer")["env"]
     assert [one for one in variables if one["name"] == "TRAINERS"] == [{"name": "TRAINERS", "value": "7"}]
 
@@ -195,7 +195,7 @@ def test_a_masters_resources_are_fixed_and_its_envs_unused() -> None:
     assert container(given, "master")["resources"]["limits"] == {"cpu": "2", "memory": "1Gi"}
 
 
-def test_the_rules_are_about_the_trainers_that_are_wanted() -> None:
+def test_the_rules_cover_the_present_trainers() -> None:
     """Upstream counted failures against the trainers of the beginning (cloud issue 411)."""
     stored = DIALECT.resized(DIALECT.read(accepted(load("example_job"))), {"trainer": 4}).manifest
     plan = DIALECT.plan(DIALECT.read(stored), identity(stored), resumed=False, site=SITE)
@@ -245,7 +245,7 @@ def test_a_pserver_may_exit_one_time_less_than_the_limit(limit: int, restarts: i
     assert plan.restarts["trainer"].policy is RestartPolicy.NEVER
 
 
-def test_auto_clean_takes_all_pods_and_otherwise_what_still_runs() -> None:
+def test_auto_clean_deletes_all_pods_and_the_default_only_running_ones() -> None:
     assert plan_of(load("local"), Site(auto_clean=True)).clean_up is CleanUpPolicy.ALL
     assert plan_of(load("local"), Site()).clean_up is CleanUpPolicy.UNFINISHED
 
@@ -279,14 +279,14 @@ def test_what_may_be_scaled() -> None:
         DIALECT.resized(DIALECT.read(fixed), {"trainer": 2})
 
 
-def test_names_of_trainers_to_come_are_kept_for_the_job() -> None:
+def test_the_names_of_future_trainers_are_reserved() -> None:
     names = reserved(plan_of(load("example_job")))
     assert ("pod", "examplejob-trainer-5") in names
     assert {("service", "examplejob"), ("configmap", "examplejob-hosts")} <= set(names)
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1"])
-def test_both_versions_are_spoken(version: str) -> None:
+def test_both_api_versions_are_accepted(version: str) -> None:
     assert isinstance(registry.find(f"paddlepaddle.org/{version}", "TrainingJob"), TrainingJobDialect)
 
 

@@ -56,7 +56,7 @@ def test_gpus(spec: TrainingJobSpec, gpu: int, limit: int) -> None:
 @pytest.mark.parametrize(
     ("cpu", "milli"), [("1k", 1_000_000), ("1", 1000), (2, 2000), (0.5, 500), ("250m", 250), ("100u", 1), (None, 0)]
 )
-def test_cpu_is_asked_in_thousandths(cpu: str | float | None, milli: int) -> None:
+def test_cpu_requests_are_thousandths(cpu: str | float | None, milli: int) -> None:
     spec = limited("requests", **({} if cpu is None else {"cpu": cpu}))
     assert elasticity.trainer_cpu_request_milli(spec) == milli
 
@@ -64,7 +64,7 @@ def test_cpu_is_asked_in_thousandths(cpu: str | float | None, milli: int) -> Non
 @pytest.mark.parametrize(
     ("memory", "mega"), [("100Mi", 105), ("100M", 100), ("1Gi", 1074), ("1", 1), ("1k", 1), (None, 0)]
 )
-def test_memory_is_asked_in_units_of_a_million_bytes(memory: str | None, mega: int) -> None:
+def test_memory_requests_are_units_of_a_million_bytes(memory: str | None, mega: int) -> None:
     spec = limited("requests", **({} if memory is None else {"memory": memory}))
     assert elasticity.trainer_mem_request_mega(spec) == mega
 

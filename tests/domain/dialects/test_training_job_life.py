@@ -189,7 +189,7 @@ def test_a_story(story: str, golden: Golden) -> None:
     assert life.told[-1]["status"]["released"]
 
 
-def test_trainers_that_stay_are_not_touched_by_scaling() -> None:
+def test_scaling_does_not_change_the_remaining_trainers() -> None:
     life = started()
     before = {pod.key: pod.uid for pod in life.pods(*TRAINERS[:2])}
     life.resize(4, "more")

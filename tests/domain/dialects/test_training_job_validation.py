@@ -110,7 +110,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("spec", "pointer", "code"), WRONG)
-def test_what_is_wrong_is_told_where_it_was_written(spec: Manifest, pointer: str, code: str) -> None:
+def test_errors_have_the_pointers_of_the_posted_fields(spec: Manifest, pointer: str, code: str) -> None:
     errors = errors_of(a_manifest(**spec))
     assert [(error.pointer, error.code) for error in errors] == [(pointer, code)]
 
@@ -134,7 +134,7 @@ def test_upstreams_own_message_is_kept() -> None:
         ("j" * 51, TOLERANT | trainer(**{"max-instance": 1001}), ["NameTooLong"]),
     ],
 )
-def test_names_are_made_for_the_largest_size(job: str, spec: Manifest, codes: list[str]) -> None:
+def test_names_are_checked_for_the_largest_size(job: str, spec: Manifest, codes: list[str]) -> None:
     manifest = a_manifest(job, **spec)
     if not codes:
         assert DIALECT.accept(manifest, Limits(), GIVEN).manifest
@@ -190,7 +190,7 @@ def test_walltime_is_a_number_or_a_text(walltime: int | str) -> None:
         {"volumes": None, "trainer": None, "master": {"liveness_probe": None}},
     ],
 )
-def test_what_upstream_takes_is_taken(spec: Manifest) -> None:
+def test_manifests_that_upstream_accepts_are_accepted(spec: Manifest) -> None:
     stored = DIALECT.accept(a_manifest(**spec), Limits(), GIVEN).manifest
     text = str(stored)
     assert "replicaSpec" not in text
@@ -227,7 +227,7 @@ def check(manifest: Manifest) -> None:
 
 
 @given(field=st.sampled_from(SPEC_FIELDS), value=values)
-def test_any_field_is_taken_or_refused(field: str, value: Any) -> None:
+def test_any_value_of_a_field_is_accepted_or_refused(field: str, value: Any) -> None:
     check(a_manifest(**{"fault_tolerant": True, field: value}))
 
 
@@ -235,5 +235,5 @@ def test_any_field_is_taken_or_refused(field: str, value: Any) -> None:
     role=st.sampled_from(["master", "pserver", "trainer"]),
     fields=st.dictionaries(st.sampled_from(ROLE_FIELDS), values, max_size=3),
 )
-def test_any_role_is_taken_or_refused(role: str, fields: dict[str, Any]) -> None:
+def test_any_role_is_accepted_or_refused(role: str, fields: dict[str, Any]) -> None:
     check(a_manifest(**{"fault_tolerant": True, role: fields}))

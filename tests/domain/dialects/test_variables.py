@@ -32,7 +32,7 @@ def test_substitution(text: str, becomes: str) -> None:
     assert SCOPE.substitute(text, "worker", 3) == becomes
 
 
-def test_without_services_their_variables_are_not_ours() -> None:
+def test_without_services_their_variables_stay_as_they_are() -> None:
     assert ALONE.substitute("$(service.port[http])", "worker", 0) == "$(service.port[http])"
 
 
@@ -55,7 +55,7 @@ def test_problems(name: str, *, wrong: bool) -> None:
     assert (SCOPE.problem(name) is not None) is wrong
 
 
-def test_where_texts_count() -> None:
+def test_which_texts_can_contain_variables() -> None:
     texts = {"command": ["a"], "args": ["b"], "env": [{"name": "N", "value": "c"}, {"name": "M"}]}
     probe = {"livenessProbe": {"exec": {"command": ["$(rank)"]}}, "workingDir": "/$(rank)"}
     spec = {"initContainers": [texts], "containers": [{**texts, **probe}]}

@@ -49,14 +49,14 @@ def test_bad(check: Check, name: str) -> None:
 
 @UNHURRIED
 @given(st.text())
-def test_no_name_that_passes_could_break_out_of_a_line(text: str) -> None:
+def test_no_valid_name_contains_a_line_break(text: str) -> None:
     for check, _ in GOOD:
         if check(text) is None:
             assert text.isascii()
             assert text.isprintable()
 
 
-def test_the_words_are_those_of_kubernetes() -> None:
+def test_the_messages_are_those_of_kubernetes() -> None:
     assert names.dns_label("A_b") == (
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
         "end with an alphanumeric character (e.g. 'my-name' or '123-abc', regex used for validation is "

@@ -21,7 +21,7 @@ def plan() -> JobPlan:
     return plan_of(load("tutorial"))
 
 
-def test_the_anchor_tells_the_end_and_never_the_manifest(plan: JobPlan) -> None:
+def test_the_anchor_has_the_terminal_phase_and_never_the_manifest(plan: JobPlan) -> None:
     assert labels.TERMINAL_PHASE not in anchor_manifest(plan)["metadata"]["annotations"]
     anchor = anchor_manifest(plan, JobPhase.SUCCEEDED)
     assert anchor["metadata"]["annotations"][labels.TERMINAL_PHASE] == "Succeeded"
@@ -29,7 +29,7 @@ def test_the_anchor_tells_the_end_and_never_the_manifest(plan: JobPlan) -> None:
     assert "TF_CONFIG" not in json.dumps(anchor)
 
 
-def test_the_attempt_is_told_by_a_label_alone(plan: JobPlan) -> None:
+def test_the_attempt_is_only_in_a_label(plan: JobPlan) -> None:
     replica = plan.replicas[Rank("worker", 1)]
     first, third = (pod_manifest(plan, replica, attempt, "anchor") for attempt in (1, 3))
     assert third["metadata"]["labels"][labels.ATTEMPT] == "3"
@@ -48,7 +48,7 @@ def test_every_object_but_the_anchor_is_owned_by_it(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_object_says_whose_it_is(case: str) -> None:
+def test_every_object_has_the_labels_of_its_job(case: str) -> None:
     plan = plan_of(load(case))
     for manifest in objects_of(plan):
         found = manifest["metadata"]["labels"]
@@ -57,7 +57,7 @@ def test_every_object_says_whose_it_is(case: str) -> None:
         assert manifest["metadata"]["namespace"] == plan.identity.namespace
 
 
-def test_what_is_reserved_is_what_is_made() -> None:
+def test_the_reserved_names_are_those_of_the_rendered_objects() -> None:
     plan = plan_of(load("tutorial"))
     made = [(m["kind"].lower(), m["metadata"]["name"]) for m in objects_of(plan) if m["kind"] in ("Pod", "Service")]
     assert sorted(reserved(plan)) == sorted([("job", "keras-mnist-genericjob"), *made])

@@ -208,7 +208,7 @@ def test_a_misspelt_field_is_named_and_the_nearest_suggested() -> None:
     assert other.accepted.startswith("one of: args, command, env")
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     found = errors_of(pod(container(image="", prots=[], env=[{"name": "A", "value": True}]), hostname="a.b"))
     assert {error.pointer for error in found} == {
         f"{C0}/image", f"{C0}/prots", f"{C0}/env/0/value", "/spec/hostname",

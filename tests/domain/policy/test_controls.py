@@ -118,7 +118,7 @@ def test_a_control_that_is_allowed_is_not_enforced(control: str) -> None:
             assert control not in found
 
 
-def test_every_violation_is_told_once_and_at_its_field() -> None:
+def test_every_violation_is_reported_once_at_its_field() -> None:
     template = PodCase(
         fields={
             "/spec/hostNetwork": True,
@@ -135,7 +135,7 @@ def test_every_violation_is_told_once_and_at_its_field() -> None:
     ]
 
 
-def test_what_was_stored_may_stay() -> None:
+def test_an_edit_may_keep_stored_violations() -> None:
     stored = PodCase(fields={"/spec/hostNetwork": True}).template()
     more = PodCase(fields={"/spec/hostNetwork": True, "/spec/hostPID": True}).template()
     PodPolicy().refuse_violations(declared(stored), before=declared(stored))

@@ -36,22 +36,24 @@ def said(scheduler: str, *before: Condition, available: bool, now: float = 0) ->
         ("volcano", False, "NoSuchApi", f"this cluster has no {API}: volcano places each replica by itself"),
     ],
 )
-def test_each_lack_has_its_words(scheduler: str, *, available: bool, reason: str, message: str) -> None:
+def test_each_missing_part_of_gang_scheduling_has_its_own_reason(
+    scheduler: str, *, available: bool, reason: str, message: str
+) -> None:
     [condition] = said(scheduler, available=available)
     assert (condition.status, condition.reason, condition.message) == ("True", reason, message)
 
 
-def test_nothing_is_said_where_nothing_is_lacking() -> None:
+def test_there_is_no_condition_if_the_scheduler_is_available() -> None:
     assert said("volcano", available=True) == []
 
 
-def test_words_follow_what_is_lacking_and_the_time_stays() -> None:
+def test_the_message_follows_the_cause_and_the_time_stays() -> None:
     [before] = said("", available=False)
     [after] = said("", before, available=True, now=9)
     assert (after.reason, after.last_transition_at) == ("NoScheduler", T0)
 
 
-def test_a_lack_that_is_over_turns_false() -> None:
+def test_the_condition_turns_false_when_the_scheduler_is_available_again() -> None:
     [before] = said("volcano", available=False)
     [after] = said("volcano", before, available=True, now=9)
     assert (after.status, after.reason, after.last_transition_at) == ("False", "SchedulerFound", at(9))

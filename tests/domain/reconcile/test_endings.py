@@ -81,14 +81,14 @@ def test_a_paused_job_is_not_active() -> None:
     assert (later.status.phase, later.wake_at) == (JobPhase.PAUSED, None)
 
 
-def test_the_active_deadline_does_not_hurry_a_cancel() -> None:
+def test_the_active_deadline_does_not_end_a_job_that_is_being_cancelled() -> None:
     cancel = Intent(generation=1, cancel=True)
     decision = decide(a_plan(active_deadline=100), RUNNING, *BOTH, now=200, intent=cancel)
     assert decision.status.reason == Reason.CANCELLING
     assert decision.wake_at is None
 
 
-def test_the_pending_deadline_says_what_the_job_waited_for() -> None:
+def test_the_pending_deadline_names_the_pending_reasons() -> None:
     why = JobPendingReason(
         code="Unschedulable", message="0/3 nodes are available", since=T0, replicas=("worker[0]",), count=1
     )
@@ -123,9 +123,7 @@ MANY = JobPendingReason(
         ),
     ],
 )
-def test_a_job_that_has_waited_too_long_says_who_waits_and_why(
-    reasons: tuple[JobPendingReason, ...], words: str
-) -> None:
+def test_the_pending_deadline_names_the_waiting_replicas(reasons: tuple[JobPendingReason, ...], words: str) -> None:
     """One of two workers runs: it is no reason to wait for ever for the other."""
     status = JobStatus(phase=JobPhase.PENDING, pending_since=T0, pending_reasons=reasons)
     waiting = a_replica(W1, an_attempt(key=W1, seen=False, phase=P.CREATING))
@@ -160,7 +158,7 @@ def test_the_pending_deadline_of_a_job_overrides_that_of_the_installation(
         assert after.status.phase is JobPhase.FAILED
 
 
-def test_a_job_that_runs_by_now_has_not_missed_its_pending_deadline() -> None:
+def test_the_pending_deadline_does_not_end_a_running_job() -> None:
     status = JobStatus(phase=JobPhase.PENDING, pending_since=T0)
     recorded = a_record(status, a_replica(W0, an_attempt(phase=P.PENDING)))
     decision = decide(a_plan({"worker": 1}, pending_deadline=60), recorded, a_pod(), now=3600)
@@ -205,7 +203,7 @@ def test_what_a_refusal_does_to_the_job(where: str, verdict: RefusalVerdict, cod
 
 
 @pytest.mark.parametrize("status", [running_status(), JobStatus(phase=JobPhase.RESUMING, reason=Reason.RESUMING)])
-def test_only_a_new_job_is_queued_behind_a_former_one(status: JobStatus) -> None:
+def test_only_a_new_job_waits_for_the_objects_of_a_previous_one(status: JobStatus) -> None:
     refused = refusal(RefusalVerdict.WAIT, PendingCode.PREVIOUS_OBJECTS)
     decision = decide(a_plan({"worker": 1}), a_record(status, CREATING), refusals={W0: refused})
     expected = JobPhase.RESTARTING if status.started_at else JobPhase.RESUMING
@@ -217,7 +215,7 @@ def test_only_a_new_job_is_queued_behind_a_former_one(status: JobStatus) -> None
 
 
 @pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.FAILED])
-def test_debug_mode_ends_by_no_rule(outcome: Outcome) -> None:
+def test_no_rule_ends_a_job_in_debug_mode(outcome: Outcome) -> None:
     plan = a_plan(rules=[success("worker0"), failure("worker0")], suspends_rules=True, active_deadline=100)
     recorded = a_record(running_status(), *(ended(key, outcome) for key in (W0, W1)))
     assert decide(plan, recorded, now=99).status.phase is JobPhase.RUNNING
@@ -261,7 +259,7 @@ def test_what_clean_up_deletes(policy: CleanUpPolicy, phase: JobPhase, reason: R
     assert not decision.status.quiet
 
 
-def test_what_an_ended_job_has_yet_to_create_is_given_up() -> None:
+def test_an_ended_job_creates_no_further_pods() -> None:
     waiting = a_replica(W1, an_attempt(2, key=W1, seen=False, phase=P.CREATING), retry_at=at(99), restarts=1)
     decision = decide(a_plan(), a_record(DONE, SUCCEEDED, waiting), anchor_marked=True)
     attempt = decision.replicas[W1].attempt
@@ -276,7 +274,7 @@ def test_an_ended_job_restarts_nothing() -> None:
     assert actions_of(decision, DeletePod, CreatePod) == []
 
 
-def test_the_end_is_marked_once_and_then_it_is_quiet() -> None:
+def test_the_anchor_is_marked_once_and_then_the_job_is_quiet() -> None:
     recorded = a_record(DONE, SUCCEEDED, replace(SUCCEEDED, key=W1))
     first = decide(a_plan(), recorded)
     assert first.actions == (MarkAnchor(phase="Succeeded"),)
@@ -289,14 +287,14 @@ def test_the_end_is_marked_once_and_then_it_is_quiet() -> None:
     assert not after_a_restart.dirty
 
 
-def test_a_quiet_job_whose_pod_shows_up_again_lets_it_go_and_is_marked_in_the_same_pass() -> None:
+def test_a_quiet_job_releases_a_pod_that_appears_again_and_marks_its_anchor() -> None:
     recorded = a_record(replace(DONE, quiet=True), SUCCEEDED)
     decision = decide(a_plan({"worker": 1}), recorded, a_pod(W0, P.SUCCEEDED))
     assert decision.actions == (ReleasePod(name="job-worker-0", uid=pod_uid(W0)), MarkAnchor(phase="Succeeded"))
     assert not decision.status.quiet
 
 
-def test_a_running_leftover_keeps_an_ended_job_awake_but_does_not_mark_it_again() -> None:
+def test_a_running_pod_keeps_an_ended_job_from_being_quiet_without_another_mark() -> None:
     recorded = a_record(DONE, SUCCEEDED, a_replica(W1, an_attempt(key=W1)))
     decision = decide(a_plan(), recorded, a_pod(W1), anchor_marked=True)
     assert not decision.status.quiet
@@ -306,7 +304,7 @@ def test_a_running_leftover_keeps_an_ended_job_awake_but_does_not_mark_it_again(
 @pytest.mark.parametrize(
     ("pods", "quiet"), [((), True), ((a_pod(W1, P.FAILED, deletion_deadline=T0, held=False),), False)]
 )
-def test_a_job_is_not_quiet_before_what_is_to_go_has_gone(pods: tuple[Any, ...], *, quiet: bool) -> None:
+def test_a_job_is_not_quiet_before_its_stopped_pods_are_gone(pods: tuple[Any, ...], *, quiet: bool) -> None:
     recorded = a_record(DONE, SUCCEEDED, ended(W1, Outcome.STOPPED, settled=False))
     plan = a_plan(clean_up=CleanUpPolicy.UNFINISHED)
     assert decide(plan, recorded, *pods, anchor_marked=True).status.quiet is quiet
@@ -315,7 +313,7 @@ def test_a_job_is_not_quiet_before_what_is_to_go_has_gone(pods: tuple[Any, ...],
 # TTL and removal
 
 
-def test_ttl_removes_the_objects_and_keeps_the_story() -> None:
+def test_ttl_removes_the_objects_and_keeps_the_history() -> None:
     plan = a_plan({"worker": 1}, ttl_after_finished=60)
     pod = a_pod(W0, P.SUCCEEDED, held=False)
     recorded = a_record(replace(DONE, quiet=True), SUCCEEDED)
@@ -344,12 +342,12 @@ def test_removal_of_a_running_job_cancels_it_first() -> None:
     assert second.actions == (RemoveObjects(),)
 
 
-def test_no_object_is_removed_while_a_pod_may_be_there() -> None:
+def test_no_object_is_removed_while_a_pod_may_exist() -> None:
     recorded = a_record(DONE, SUCCEEDED, a_replica(W1, an_attempt(key=W1)))
     assert not actions_of(decide(a_plan(), recorded, intent=REMOVE), RemoveObjects)
 
 
-def test_an_ended_job_is_awake_while_evidence_is_due() -> None:
+def test_an_ended_job_is_not_quiet_before_all_evidence_is_stored() -> None:
     due = replace(SUCCEEDED, attempt=replace(SUCCEEDED.attempt, evidence=Evidence.NONE))
     plan, recorded = a_plan({"worker": 1}), a_record(DONE, due)
     assert not decide(plan, recorded, a_pod(W0, P.SUCCEEDED, held=False), anchor_marked=True).status.quiet
@@ -360,7 +358,7 @@ def test_an_ended_job_is_awake_while_evidence_is_due() -> None:
 
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.SUCCEEDED, Outcome.DISRUPTED])
-def test_nothing_that_comes_later_changes_the_end(outcome: Outcome) -> None:
+def test_later_events_do_not_change_the_end_of_a_job(outcome: Outcome) -> None:
     plan = a_plan(rules=[failure("worker1"), success("worker0", "worker1")], active_deadline=1)
     phase = {Outcome.FAILED: P.FAILED, Outcome.SUCCEEDED: P.SUCCEEDED}.get(outcome, P.FAILED)
     pod = a_pod(W1, phase, disruption="Evicted" if outcome is Outcome.DISRUPTED else None)
@@ -377,7 +375,7 @@ def test_nothing_that_comes_later_changes_the_end(outcome: Outcome) -> None:
     assert [key for key, _ in decision.ended] == [W1]
 
 
-def test_the_end_is_told_once() -> None:
+def test_the_end_has_one_history_entry() -> None:
     recorded = Recorded(status=running_status(), replicas=_settling(), created_at=T0)
     first = decide(a_plan(), recorded)
     assert [entry.reason for entry in first.history] == [Reason.RULE_FULFILLED]

@@ -63,14 +63,16 @@ FOUND: Sequence[tuple[str, Timing, list[Op], bool]] = (
 
 
 @pytest.mark.parametrize(("job", "timing", "script", "warm"), FOUND)
-def test_a_story_that_was_found_comes_to_rest(job: str, timing: Timing, script: list[Op], *, warm: bool) -> None:
+def test_a_found_sequence_of_events_leads_to_a_stable_state(
+    job: str, timing: Timing, script: list[Op], *, warm: bool
+) -> None:
     check_story(job, timing, {}, script, warm=warm)
 
 
 @pytest.mark.parametrize("job", JOBS)
 @stories
 @given(TIMINGS, NOTES, ANY_OP, st.booleans())
-def test_every_story_comes_to_rest_and_removal_leaves_nothing(
+def test_every_sequence_of_events_leads_to_a_stable_state_and_removal_leaves_nothing(
     job: str, timing: Timing, notes: Mapping[str, str], script: list[Op], warm: bool
 ) -> None:
     check_story(job, timing, notes, script, warm=warm)

@@ -62,7 +62,7 @@ NONE: frozenset[str] = frozenset()
         ),
     ],
 )
-def test_what_a_pod_says_of_its_attempt(
+def test_an_attempt_follows_its_pod(
     attempt: dict[str, Any], pod: ObservedPod, outcome: Outcome | None, phase: ReplicaPhase, reason: str | None
 ) -> None:
     found = track(a_replica(attempt=an_attempt(**attempt)), [pod], NONE).attempt
@@ -86,7 +86,7 @@ def test_a_recorded_end_never_changes(outcome: Outcome, phase: ReplicaPhase) -> 
         ({"seen": False}, {"worker0-1"}, None, None),
     ],
 )
-def test_a_pod_out_of_view_has_vanished_only_when_that_was_confirmed(
+def test_a_pod_that_the_mirror_lacks_has_vanished_only_after_confirmation(
     attempt: dict[str, Any], gone: set[str], outcome: Outcome | None, reason: str | None
 ) -> None:
     found = track(a_replica(attempt=an_attempt(**attempt)), [], frozenset(gone)).attempt
@@ -94,7 +94,7 @@ def test_a_pod_out_of_view_has_vanished_only_when_that_was_confirmed(
     assert (found.evidence is Evidence.UNAVAILABLE) is (outcome is not None)
 
 
-def test_an_attempt_keeps_to_the_pod_it_recorded() -> None:
+def test_an_attempt_follows_only_its_recorded_pod() -> None:
     other = a_pod(uid="other", phase=P.FAILED)
     assert track(a_replica(), [other], NONE) == a_replica()
     assert track(a_replica(), [a_pod(attempt=2, phase=P.FAILED)], NONE) == a_replica()
@@ -102,7 +102,7 @@ def test_an_attempt_keeps_to_the_pod_it_recorded() -> None:
     assert track(unseen, [other], NONE).attempt.pod_uid == "other"
 
 
-def test_a_create_that_arrives_after_it_was_given_up_is_known_by_its_pod() -> None:
+def test_the_pod_of_a_late_create_is_recorded_with_its_ended_attempt() -> None:
     given_up = Attempt(number=1, outcome=Outcome.STOPPED, evidence=Evidence.UNAVAILABLE, phase=P.DELETED)
     found = track(a_replica(attempt=given_up), [a_pod()], NONE).attempt
     assert (found.pod_uid, found.outcome, found.phase) == ("worker0-1", Outcome.STOPPED, P.DELETED)
@@ -216,5 +216,5 @@ def test_back_off_doubles_up_to_its_end(earlier: int, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(("earlier", "seconds"), [(0, 0), (1, 10), (2, 20)])
-def test_the_first_disruption_is_mended_at_once(earlier: int, seconds: float) -> None:
+def test_the_first_disruption_is_replaced_without_back_off(earlier: int, seconds: float) -> None:
     assert T0 + Timing().disruption_backoff(earlier) == at(seconds)

@@ -56,7 +56,7 @@ def test_pause_is_recorded_before_the_pods_go() -> None:
     assert decision.status.message == "2 pods are still terminating"
 
 
-def test_a_pod_out_of_view_is_told_to_stop_as_well() -> None:
+def test_pause_marks_a_pod_that_the_mirror_lacks_as_stopping() -> None:
     decision = decide(PAUSED, a_record(running_status(), a_replica(W0)), a_pod(W1))
     assert decision.replicas[W0].attempt.stopping is StopReason.PAUSE
     assert actions_of(decision, ConfirmGone) == [ConfirmGone(name="job-worker-0", uid=pod_uid(W0))]
@@ -82,12 +82,12 @@ def test_an_exit_after_pause_was_recorded_fires_no_rule(phase: ReplicaPhase) -> 
     assert not actions_of(decision, ReleasePod)
 
 
-def test_an_end_that_came_with_the_pause_still_counts() -> None:
+def test_an_end_before_the_pause_was_recorded_counts() -> None:
     decision = decide(a_plan(rules=[success("worker0")], paused=True), RUNNING, a_pod(W0, ReplicaPhase.SUCCEEDED))
     assert decision.status.phase is JobPhase.SUCCEEDED
 
 
-def test_finished_pods_go_too_once_their_evidence_is_known() -> None:
+def test_pause_deletes_ended_pods_after_their_evidence_is_stored() -> None:
     recorded = a_record(running_status(), ended(W0, Outcome.SUCCEEDED), ended(W1, Outcome.STOPPED, settled=False))
     decision = decide(PAUSED, recorded, a_pod(W0, ReplicaPhase.SUCCEEDED))
     assert actions_of(decision, DeletePod, ReleasePod) == [
@@ -116,7 +116,7 @@ def test_a_job_created_paused_has_no_pods_until_it_is_resumed() -> None:
     assert {pod.attempt for pod in world.pods.values()} == {1}
 
 
-def test_resume_brings_back_what_had_not_succeeded_and_charges_nothing() -> None:
+def test_resume_restarts_unfinished_replicas_without_charging_restarts() -> None:
     stopped = ended(W1, Outcome.STOPPED, settled=False, restarts=1, disruptions=2)
     paused = running_status(phase=JobPhase.PAUSED, reason=Reason.PAUSED)
     recorded = a_record(paused, ended(W0, Outcome.SUCCEEDED), stopped)
@@ -156,7 +156,7 @@ def test_resume_while_pausing_waits_for_the_names() -> None:
     assert world.recorded.replicas[W0].restarts == 0
 
 
-def test_a_pending_create_is_given_up_by_pause_and_its_number_is_used_up() -> None:
+def test_pause_ends_an_attempt_without_a_pod_and_its_number_is_not_reused() -> None:
     creating = an_attempt(seen=False, phase=ReplicaPhase.CREATING)
     decision = decide(a_plan({"worker": 1}, paused=True), a_record(running_status(), a_replica(W0, creating)))
     attempt = decision.replicas[W0].attempt
@@ -167,7 +167,7 @@ def test_a_pending_create_is_given_up_by_pause_and_its_number_is_used_up() -> No
     assert (late.status.phase, late.status.reason) == (JobPhase.PAUSED, Reason.PAUSING)
 
 
-def test_cancel_stops_everything_and_names_who_asked() -> None:
+def test_cancel_stops_all_pods_and_names_its_actor() -> None:
     first = decide(a_plan(), RUNNING, a_pod(W0), a_pod(W1), intent=CANCEL)
     assert first.status.reason == Reason.CANCELLING
     assert [action.uid for action in actions_of(first, DeletePod)] == [pod_uid(W0), pod_uid(W1)]
@@ -199,7 +199,7 @@ def test_cancel_of_a_paused_job_and_pause_of_a_cancelled_one() -> None:
     assert both.replicas[W0].attempt.stopping is StopReason.CANCEL
 
 
-def test_a_failure_before_pause_is_charged_when_it_comes_back() -> None:
+def test_a_failure_before_a_pause_is_charged_after_the_resume() -> None:
     plan = a_plan({"worker": 1}, restart=restarting(1))
     paused = running_status(phase=JobPhase.PAUSED, reason=Reason.PAUSED)
     recorded = a_record(paused, ended(W0, Outcome.FAILED, settled=False))

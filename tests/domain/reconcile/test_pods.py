@@ -57,7 +57,7 @@ def one(replica: Replica) -> Recorded:
 # From nothing to pods
 
 
-def test_the_first_pass_asks_for_every_object_in_order() -> None:
+def test_the_first_reconcile_creates_every_object_in_order() -> None:
     decision = decide()
     assert decision.actions == (EnsureObjects(), CreatePod(key=W0, attempt=1), CreatePod(key=W1, attempt=1))
     assert (decision.status.phase, decision.dirty, decision.again) == (JobPhase.CREATING, True, False)
@@ -66,7 +66,7 @@ def test_the_first_pass_asks_for_every_object_in_order() -> None:
     assert not again.dirty
 
 
-def test_a_pod_of_the_wanted_attempt_is_taken_as_it_is() -> None:
+def test_an_existing_pod_of_the_current_attempt_is_adopted() -> None:
     decision = decide(ONE, one(a_replica(attempt=UNSEEN)), a_pod(uid="found"))
     assert decision.replicas[W0].attempt.pod_uid == "found"
     assert not actions_of(decision, CreatePod, DeletePod)
@@ -110,7 +110,7 @@ def test_the_next_attempt_follows_after_the_back_off(evidence: Evidence) -> None
     assert actions_of(decide(ONE, recorded, now=25), CreatePod) == [CreatePod(key=W0, attempt=2)]
 
 
-def test_the_last_attempt_ends_the_job_and_its_pod_is_let_go_but_kept() -> None:
+def test_the_pod_of_the_last_attempt_is_released_and_not_deleted() -> None:
     decision = decide(ONE, one(a_replica(restarts=2)), a_pod(phase=P.FAILED))
     assert decision.replicas[W0].settled
     assert (decision.status.phase, decision.status.reason) == (JobPhase.FAILED, Reason.SUCCESS_IMPOSSIBLE)
@@ -143,7 +143,7 @@ def test_a_foreign_deletion_is_a_disruption_up_to_the_limit(
     assert second.status.phase is (phase or JobPhase.FAILED)
 
 
-def test_a_pod_out_of_view_is_asked_for_and_then_replaced() -> None:
+def test_a_pod_that_the_mirror_lacks_is_confirmed_gone_and_then_replaced() -> None:
     first = decide(ONE, RUNNING)
     assert first.actions == (ConfirmGone(name=NAME, uid=pod_uid(W0)),)
     assert not first.changed
@@ -156,7 +156,7 @@ def test_a_pod_out_of_view_is_asked_for_and_then_replaced() -> None:
     assert actions_of(third, CreatePod) == [CreatePod(key=W0, attempt=2)]
 
 
-def test_a_pod_that_goes_before_its_evidence_was_read_is_replaced_in_one_pass() -> None:
+def test_a_pod_that_vanishes_before_its_evidence_is_stored_is_replaced_in_one_reconcile() -> None:
     failed = a_replica(attempt=an_attempt(outcome=Outcome.FAILED, finished_at=T0, evidence=Evidence.NONE))
     assert decide(ONE, one(failed)).actions == (ConfirmGone(name=NAME, uid=pod_uid(W0)),)
     decision = decide(ONE, one(failed), gone=frozenset({pod_uid(W0)}))
@@ -167,7 +167,7 @@ def test_a_pod_that_goes_before_its_evidence_was_read_is_replaced_in_one_pass() 
 # Pods that are nobody's
 
 
-def test_a_former_attempts_pod_is_cleared_before_the_name_is_used() -> None:
+def test_the_pod_of_a_former_attempt_is_deleted_before_its_name_is_used_again() -> None:
     recorded = one(a_replica(attempt=an_attempt(2, seen=False, phase=P.CREATING), restarts=1))
     decision = decide(ONE, recorded, a_pod(attempt=1))
     assert decision.actions == (
@@ -185,7 +185,7 @@ def test_a_second_pod_of_the_same_attempt_is_deleted_and_kept_until_it_has_ended
     assert decide(ONE, RUNNING, a_pod(), other).actions == (ReleasePod(name="other", uid="other"),)
 
 
-def test_a_pod_of_no_rank_of_the_plan_is_cleared() -> None:
+def test_a_pod_of_an_unknown_rank_is_deleted() -> None:
     stranger = a_pod(Rank("worker", 7))
     decision = decide(ONE, RUNNING, a_pod(), stranger)
     assert decision.actions == (
@@ -209,7 +209,7 @@ STUCK = a_pod(phase=P.UNKNOWN, deletion_deadline=at(30))
         (9999, None, LOST, False, None),
     ],
 )
-def test_a_pod_on_a_lost_node_is_forced_away_in_due_time(
+def test_a_terminating_pod_on_a_lost_node_is_force_deleted_after_the_wait(
     now: float, after: float | None, lost: frozenset[str], *, forced: bool, wake_at: float | None
 ) -> None:
     decision = decide(ONE, RUNNING, STUCK, now=now, timing=Timing(node_lost_after=after), lost_nodes=lost)
@@ -220,7 +220,7 @@ def test_a_pod_on_a_lost_node_is_forced_away_in_due_time(
     assert decision.status.aggregate[P.UNKNOWN] == 1
 
 
-def test_a_lost_node_is_told_once_and_stays_the_reason() -> None:
+def test_a_lost_node_has_one_history_entry_and_stays_the_reason() -> None:
     recorded = RUNNING
     told = []
     for _ in range(3):
@@ -238,7 +238,7 @@ def test_a_lost_node_is_told_once_and_stays_the_reason() -> None:
     )
 
 
-def test_a_former_pod_on_a_lost_node_is_not_laid_to_the_present_attempt() -> None:
+def test_a_former_pod_on_a_lost_node_does_not_change_the_current_attempt() -> None:
     recorded = one(a_replica(attempt=an_attempt(2, seen=False, phase=P.CREATING), restarts=1))
     decision = decide(ONE, recorded, STUCK, now=400, lost_nodes=LOST)
     assert DeletePod(name=NAME, uid=STUCK.uid, force=True) in decision.actions
@@ -246,7 +246,7 @@ def test_a_former_pod_on_a_lost_node_is_not_laid_to_the_present_attempt() -> Non
     assert not [entry for entry in decision.history if entry.key]
 
 
-def test_a_lost_node_whose_pod_nobody_deletes_is_waited_for() -> None:
+def test_a_pod_on_a_lost_node_is_not_force_deleted_unless_it_is_being_deleted() -> None:
     decision = decide(ONE, RUNNING, a_pod(phase=P.UNKNOWN), now=9999, lost_nodes=LOST)
     assert (decision.actions, decision.wake_at) == ((), None)
     assert decision.status.phase is JobPhase.UNKNOWN
@@ -261,7 +261,7 @@ def many(count: int, attempt: Any = None) -> tuple[Any, Recorded]:
     return plan, a_record(running_status(), *(a_replica(key, attempt or an_attempt(key=key)) for key in keys))
 
 
-def test_a_pass_touches_at_most_fifty_pods_and_asks_for_the_next() -> None:
+def test_a_reconcile_acts_on_at_most_fifty_pods_and_requests_another() -> None:
     world = World(plan=a_plan({"worker": 120}), check=check_reconcile)
     counts, passes = [], 0
     while passes == 0 or world.recorded.status.aggregate[P.CREATING] < 120 or len(world.pods) < 120:
@@ -272,7 +272,7 @@ def test_a_pass_touches_at_most_fifty_pods_and_asks_for_the_next() -> None:
     assert counts == [(PODS_PER_RECONCILE, True), (PODS_PER_RECONCILE, True), (20, False)]
 
 
-def test_stops_are_recorded_for_all_before_the_first_fifty_go() -> None:
+def test_all_stops_are_recorded_before_the_first_fifty_pods_are_deleted() -> None:
     plan, recorded = many(60)
     decision = decide(replace(plan, paused=True), recorded, *(a_pod(key) for key in plan.replicas))
     assert len(actions_of(decision, DeletePod)) == PODS_PER_RECONCILE
@@ -281,7 +281,7 @@ def test_stops_are_recorded_for_all_before_the_first_fifty_go() -> None:
 
 
 @pytest.mark.parametrize("of_the_job", [True, False])
-def test_creates_that_the_cluster_refuses_do_not_hurry_the_next_pass(*, of_the_job: bool) -> None:
+def test_refused_creates_do_not_request_another_reconcile_at_once(*, of_the_job: bool) -> None:
     plan, recorded = many(120, UNSEEN)
     refusal = ClusterRefusal(verdict=RefusalVerdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="quota", since=T0)
     refused = list(plan.replicas)[:100]
@@ -308,7 +308,7 @@ EXACT = PendingReason(code=PendingCode.IMAGE_PULL, message="not found")
         (4, EXACT, {}, (), None),
     ],
 )
-def test_events_are_read_for_pods_that_wait_long_and_do_not_say_why(
+def test_events_are_read_for_long_pending_pods_without_a_known_cause(
     now: float, pending: PendingReason | None, known: dict[str, PendingReason], actions: Any, wake_at: Any
 ) -> None:
     recorded = a_record(None, a_replica(attempt=an_attempt(phase=P.CREATING)))
@@ -317,7 +317,7 @@ def test_events_are_read_for_pods_that_wait_long_and_do_not_say_why(
     assert (decision.actions, decision.wake_at) == (actions, wake_at)
 
 
-def test_the_nearest_of_all_times_is_when_to_wake() -> None:
+def test_the_job_is_woken_at_the_earliest_deadline() -> None:
     plan = a_plan(restart=restarting(3), active_deadline=500, pending_deadline=400)
     waiting = [
         a_replica(key, an_attempt(2, key=key, seen=False, phase=P.CREATING), retry_at=at(due), restarts=1)

@@ -66,7 +66,7 @@ def a_world(plan: JobPlan, timing: Timing) -> World:
 
 @fast
 @given(plans(), TIMINGS, ANY_OP, st.booleans())
-def test_every_story_comes_to_rest_and_removal_leaves_nothing(
+def test_every_sequence_of_events_leads_to_a_stable_state_and_removal_leaves_nothing(
     plan: JobPlan, timing: Timing, script: list[Op], warm: bool
 ) -> None:
     world = a_world(plan, timing)

@@ -60,14 +60,14 @@ def test_the_first_rule_that_holds_decides(
 
 
 @pytest.mark.parametrize("quantifier", Quantifier)
-def test_a_rule_over_nothing_never_holds_and_so_makes_success_impossible(quantifier: Quantifier) -> None:
+def test_a_rule_without_ranks_never_holds_and_makes_success_impossible(quantifier: Quantifier) -> None:
     replicas = by_rank(a_replica(W0), a_replica(W1))
     found = evaluate(a_plan(rules=[success(quantifier=quantifier)]), replicas)
     assert found is not None
     assert found.reason == Reason.SUCCESS_IMPOSSIBLE
 
 
-def test_success_that_cannot_come_is_waited_for_where_failure_rules_are_declared() -> None:
+def test_a_job_with_failure_rules_is_not_ended_by_impossible_success() -> None:
     replicas = by_rank(ended(W0, FAILED), a_replica(W1))
     plan = a_plan(rules=[success("worker0"), failure("worker1")], fails_when_success_is_impossible=False)
     assert evaluate(plan, replicas) is None

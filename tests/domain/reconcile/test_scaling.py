@@ -79,7 +79,7 @@ def pods(workers: int) -> list[ObservedPod]:
     return [a_pod(key, started_at=T0) for key in W[:workers]]
 
 
-def test_growth_creates_the_new_ranks_and_touches_no_other() -> None:
+def test_scaling_up_creates_the_new_ranks_and_changes_no_other() -> None:
     decision = decide(sized(4), running(2, asked(2, 4)), *pods(2))
     assert actions_of(decision, CreatePod) == [CreatePod(key=key, attempt=1) for key in W[2:]]
     assert not actions_of(decision, DeletePod, ReleasePod)
@@ -90,7 +90,7 @@ def test_growth_creates_the_new_ranks_and_touches_no_other() -> None:
     assert decision.scaled == ()
 
 
-def test_shrinking_takes_the_highest_ranks_and_is_recorded_before_it_is_done() -> None:
+def test_scaling_down_stops_the_highest_ranks_and_is_recorded_first() -> None:
     decision = decide(sized(2), running(4, asked(4, 2)), *pods(4))
     assert [action.uid for action in actions_of(decision, DeletePod)] == [pod_uid(key) for key in W[2:]]
     assert not any(action.force for action in actions_of(decision, DeletePod))
@@ -102,7 +102,7 @@ def test_shrinking_takes_the_highest_ranks_and_is_recorded_before_it_is_done() -
     assert sum(decision.status.aggregate.values()) == 2
 
 
-def test_who_has_left_stays_on_record_and_fails_nothing() -> None:
+def test_a_replica_that_has_left_stays_on_record_and_fires_no_rule() -> None:
     plan = sized(1, restart=restarting(0))
     recorded = running(
         2,
@@ -119,19 +119,19 @@ def test_who_has_left_stays_on_record_and_fails_nothing() -> None:
     assert (record.outcome, record.settled_at) == (ScaleOutcome.REACHED, T0)
 
 
-def test_evidence_of_who_has_left_is_read_before_its_pod_is_let_go() -> None:
+def test_the_evidence_of_a_leaving_replica_is_stored_before_its_pod_is_released() -> None:
     outcome = an_attempt(key=W[1], outcome=Outcome.STOPPED, stopping=StopReason.SCALE_DOWN)
     recorded = running(2, replicas={W[1]: a_replica(W[1], outcome, leaving=True)})
     pod = a_pod(W[1], P.FAILED, deletion_deadline=T0)
     assert actions_of(decide(sized(1), recorded, *pods(1), pod), ReleasePod) == [ReleasePod(name=pod.name, uid=pod.uid)]
 
 
-def test_a_leaving_pod_that_is_out_of_view_is_asked_for_by_its_name_on_record() -> None:
+def test_a_leaving_pod_that_the_mirror_lacks_is_confirmed_by_its_recorded_name() -> None:
     decision = decide(sized(1), running(2, asked(2, 1)), *pods(1))
     assert actions_of(decision, ConfirmGone) == [ConfirmGone(name="job-worker-1", uid=pod_uid(W[1]))]
 
 
-def test_a_rank_that_comes_back_is_numbered_on() -> None:
+def test_the_attempt_numbers_of_a_returning_rank_continue() -> None:
     left = an_attempt(key=W[1], outcome=Outcome.STOPPED, stopping=StopReason.SCALE_DOWN, started_at=T0)
     recorded = running(1, asked(1, 2), replicas={W[1]: a_replica(W[1], left, leaving=True)})
     first = decide(sized(2), recorded, *pods(1))
@@ -152,7 +152,7 @@ def left_behind(outcome: Outcome, **more: Any) -> Replica:
 @pytest.mark.parametrize(
     "end", [{"phase": P.FAILED, "exit_code": 1}, {"phase": P.FAILED, "disruption": "EvictionByEvictionAPI"}]
 )
-def test_a_rank_that_ends_on_its_way_out_comes_back_and_owes_nothing(
+def test_a_rank_that_failed_while_leaving_returns_without_a_charged_restart(
     end: dict[str, Any], policy: RestartPolicy
 ) -> None:
     small, large = (sized(size, restart=restarting(0, policy)) for size in (1, 2))
@@ -171,7 +171,7 @@ def test_a_rank_that_ends_on_its_way_out_comes_back_and_owes_nothing(
     assert actions_of(again, CreatePod) == [CreatePod(key=W[1], attempt=2)]
 
 
-def test_a_rank_that_comes_back_before_its_evidence_is_known_still_owes_nothing() -> None:
+def test_a_rank_that_returns_before_its_evidence_is_stored_has_no_charged_restart() -> None:
     plan, failed = sized(2, restart=restarting(0)), a_pod(W[1], P.FAILED, started_at=T0, exit_code=1)
     shrunk = decide(sized(1), running(2, asked(2, 1)), *pods(1), failed)
     record = next_record(running(2), shrunk)
@@ -183,7 +183,7 @@ def test_a_rank_that_comes_back_before_its_evidence_is_known_still_owes_nothing(
 
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.DISRUPTED, Outcome.STOPPED])
-def test_what_a_rank_was_charged_before_it_left_is_forgotten(outcome: Outcome) -> None:
+def test_the_restarts_of_a_rank_before_it_left_no_longer_count(outcome: Outcome) -> None:
     stopped = {"settled": outcome is not Outcome.STOPPED}
     out = left_behind(outcome, restarts=3, disruptions=9, retry_at=at(600), **stopped)
     gone = decide(sized(1), running(1, replicas={W[1]: out}), *pods(1))
@@ -201,7 +201,7 @@ def test_what_a_rank_was_charged_before_it_left_is_forgotten(outcome: Outcome) -
     assert refused.status.phase is JobPhase.SCALING, "a newcomer that is refused fails no job"
 
 
-def test_a_rank_that_leaves_and_comes_back_between_two_passes_has_not_left() -> None:
+def test_a_rank_that_leaves_and_returns_between_two_reconciles_has_not_left() -> None:
     decision = decide(sized(2), running(2, asked(2, 1, seq=1), asked(1, 2, seq=2)), *pods(2))
     assert not decision.actions
     assert [replica.attempt.stopping for replica in decision.replicas.values()] == [None, None]
@@ -209,7 +209,7 @@ def test_a_rank_that_leaves_and_comes_back_between_two_passes_has_not_left() -> 
     assert (decision.status.phase, decision.status.reschedules) == (JobPhase.RUNNING, 0)
 
 
-def test_a_rank_that_is_still_going_when_it_is_wanted_again_goes_first() -> None:
+def test_a_returning_rank_waits_for_its_terminating_pod() -> None:
     going = a_replica(W[1], an_attempt(key=W[1], stopping=StopReason.SCALE_DOWN, started_at=T0), leaving=True)
     record = running(1, asked(1, 2), replicas={W[1]: going})
     terminating = a_pod(W[1], started_at=T0, deletion_deadline=at(30))
@@ -222,7 +222,7 @@ def test_a_rank_that_is_still_going_when_it_is_wanted_again_goes_first() -> None
     assert over.status.restarts == 0
 
 
-def test_a_rank_whose_work_is_done_does_not_run_again() -> None:
+def test_a_returning_rank_that_had_succeeded_does_not_run_again() -> None:
     done = ended(W[1], Outcome.SUCCEEDED, leaving=True)
     decision = decide(sized(2), running(1, asked(1, 2), replicas={W[1]: done}), *pods(1))
     assert not actions_of(decision, CreatePod)
@@ -239,7 +239,7 @@ def test_a_rank_whose_work_is_done_does_not_run_again() -> None:
         ([P.RUNNING, P.RUNNING, P.UNKNOWN], None),
     ],
 )
-def test_a_size_is_reached_when_all_that_were_asked_for_run_or_are_done(
+def test_a_size_is_reached_when_all_requested_replicas_run_or_have_succeeded(
     phases: list[ReplicaPhase], outcome: ScaleOutcome | None
 ) -> None:
     seen = [a_pod(key, phase, started_at=T0) for key, phase in zip(W, phases, strict=False)]
@@ -270,7 +270,7 @@ def refused(verdict: RefusalVerdict, code: str) -> dict[Rank, ClusterRefusal]:
         (RefusalVerdict.FAIL, Reason.NAME_CONFLICT, ScaleOutcome.REFUSED),
     ],
 )
-def test_what_the_cluster_refuses_fails_the_request_and_not_the_job(
+def test_a_refusal_of_further_replicas_fails_the_request_and_not_the_job(
     verdict: RefusalVerdict, code: str, outcome: ScaleOutcome | None
 ) -> None:
     decision = decide(sized(3), running(2, asked(2, 3)), *pods(2), refusals=refused(verdict, code))
@@ -279,13 +279,13 @@ def test_what_the_cluster_refuses_fails_the_request_and_not_the_job(
     assert sum(reason.count for reason in decision.status.pending_reasons) == 1
 
 
-def test_what_the_cluster_refuses_fails_a_job_that_never_ran() -> None:
+def test_a_refusal_fails_a_job_that_never_ran() -> None:
     recorded = a_record(None, *(a_replica(key, an_attempt(key=key, phase=P.PENDING)) for key in W[:2]))
     decision = decide(sized(3), recorded, *pods(2), refusals=refused(RefusalVerdict.FAIL, Reason.REFUSED_BY_CLUSTER))
     assert decision.status.phase is JobPhase.FAILED
 
 
-def test_the_end_of_the_job_closes_what_is_open() -> None:
+def test_the_end_of_the_job_closes_open_scale_records() -> None:
     done = [a_pod(key, P.SUCCEEDED, started_at=T0) for key in W[:2]]
     recorded = running(2, asked(3, 2), replicas={W[2]: a_replica(W[2], an_attempt(key=W[2]), leaving=True)})
     decision = decide(sized(2), recorded, *done, a_pod(W[2]))
@@ -294,7 +294,7 @@ def test_the_end_of_the_job_closes_what_is_open() -> None:
     assert [action.uid for action in actions_of(decision, DeletePod)] == [pod_uid(W[2])]
 
 
-def test_a_cancelled_job_waits_for_those_that_leave() -> None:
+def test_a_cancelled_job_waits_for_its_leaving_replicas() -> None:
     leaving = a_replica(W[1], an_attempt(key=W[1], stopping=StopReason.SCALE_DOWN), leaving=True)
     stopped = a_replica(W[0], an_attempt(key=W[0], outcome=Outcome.STOPPED, stopping=StopReason.CANCEL))
     recorded = running(0, replicas={W[0]: stopped, W[1]: leaving})

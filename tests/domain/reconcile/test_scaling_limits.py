@@ -45,7 +45,7 @@ OVER = running_status(phase=JobPhase.FAILED, reason=Reason.RULE_FULFILLED, finis
 
 
 @pytest.mark.parametrize(("after", "forced"), [(60, True), (600, False), (None, False)])
-def test_who_leaves_while_his_node_is_lost_is_taken_away_by_force_in_time(after: float | None, *, forced: bool) -> None:
+def test_a_leaving_pod_on_a_lost_node_is_force_deleted_after_the_wait(after: float | None, *, forced: bool) -> None:
     pod = a_pod(W[1], P.UNKNOWN, started_at=T0, deletion_deadline=at(30))
     where: dict[str, Any] = {"now": 100, "timing": Timing(node_lost_after=after), "lost_nodes": frozenset({"n1"})}
     record = running(1, asked(2, 1), replicas={W[1]: GOING})
@@ -90,9 +90,7 @@ QUOTA = ClusterRefusal(
         ([W[0], W[1]], ScaleOutcome.REACHED, "2 replicas are running or done"),
     ],
 )
-def test_a_request_to_shrink_is_never_refused(
-    pods_there: list[Rank], outcome: ScaleOutcome | None, message: str
-) -> None:
+def test_a_scale_down_is_never_refused(pods_there: list[Rank], outcome: ScaleOutcome | None, message: str) -> None:
     known = {
         key: a_replica(key, an_attempt(key=key, started_at=T0))
         if key in pods_there
@@ -105,7 +103,7 @@ def test_a_request_to_shrink_is_never_refused(
     assert [(one.outcome, one.message) for one in decision.scaled] == ([(outcome, message)] if outcome else [])
 
 
-def test_a_cancelled_job_makes_none_of_those_that_were_asked_for_last() -> None:
+def test_a_cancelled_job_creates_no_replicas_of_its_last_scale_up() -> None:
     stopped = ended(W[0], Outcome.STOPPED)
     record = replace(a_record(running_status(), stopped), scaling=[asked(1, 2)])
     intent: dict[str, Any] = {"intent": Intent(generation=2, cancel=True)}
@@ -118,7 +116,7 @@ def test_a_cancelled_job_makes_none_of_those_that_were_asked_for_last() -> None:
     assert (first.status.reschedules, last.status.reschedules) == (0, 0)
 
 
-def test_an_ended_job_is_quiet_only_when_those_that_left_are_gone() -> None:
+def test_an_ended_job_is_quiet_only_after_all_leaving_pods_are_gone() -> None:
     record = replace(running(1, replicas={W[0]: ended(W[0], Outcome.SUCCEEDED), W[1]: GOING}), status=OVER)
     pod = a_pod(W[1], started_at=T0, deletion_deadline=at(30))
     assert not decide(sized(1), record, pod, anchor_marked=True).status.quiet
@@ -128,7 +126,7 @@ def test_an_ended_job_is_quiet_only_when_those_that_left_are_gone() -> None:
     assert decide(sized(1), replace(record, replicas=out), anchor_marked=True).status.quiet
 
 
-def test_more_leave_than_a_pass_may_delete_and_all_of_it_is_recorded_at_once() -> None:
+def test_all_stops_are_recorded_at_once_even_if_the_deletions_need_several_reconciles() -> None:
     every = [Rank("worker", rank) for rank in range(PODS_PER_RECONCILE + 20)]
     known = [a_replica(key, an_attempt(key=key, started_at=T0)) for key in every]
     record = replace(a_record(running_status(), *known), pod_names={key: f"job-worker-{key.rank}" for key in every})
@@ -146,7 +144,7 @@ def test_more_leave_than_a_pass_may_delete_and_all_of_it_is_recorded_at_once() -
 
 
 @pytest.mark.parametrize("end", [{"exit_code": 1}, {"disruption": "EvictionByEvictionAPI"}])
-def test_what_becomes_of_replicas_after_the_end_is_counted_no_more(end: dict[str, Any]) -> None:
+def test_changes_of_replicas_after_the_end_are_not_counted(end: dict[str, Any]) -> None:
     """Pods that nobody cleans up run on, and may fail or be taken away."""
     plan = sized(2, restart=restarting(3, scope=BudgetScope.JOB), clean_up=CleanUpPolicy.NONE)
     record = replace(running(2), status=OVER)
@@ -155,7 +153,7 @@ def test_what_becomes_of_replicas_after_the_end_is_counted_no_more(end: dict[str
     assert (decision.status.restarts, decision.status.reschedules) == (1, 1)
 
 
-def test_a_failure_that_a_cancel_overtakes_is_no_restart() -> None:
+def test_a_failure_during_a_cancel_is_not_a_restart() -> None:
     plan = sized(2, restart=restarting(3, scope=BudgetScope.JOB))
     intent: dict[str, Any] = {"intent": Intent(generation=2, cancel=True)}
     decision = decide(plan, running(2), a_pod(W[0]), a_pod(W[1], P.FAILED, exit_code=1), **intent)

@@ -56,7 +56,7 @@ def test_ranges_share_a_name_when_the_sets_of_their_names_intersect(
 
 @settings(deadline=None)
 @given(ranges)
-def test_merging_keeps_the_names_and_says_each_once(some: list[NameRange]) -> None:
+def test_merged_ranges_have_the_same_names_without_duplicates(some: list[NameRange]) -> None:
     result = merged(some)
     assert names_of(result) == names_of(some)
     assert sum(one.count for one in result) == len(names_of(some))
@@ -66,7 +66,7 @@ def test_merging_keeps_the_names_and_says_each_once(some: list[NameRange]) -> No
 
 @settings(deadline=None)
 @given(ranges, ranges)
-def test_what_is_left_is_the_difference_of_the_sets(wanted: list[NameRange], owned: list[NameRange]) -> None:
+def test_without_is_the_difference_of_the_sets(wanted: list[NameRange], owned: list[NameRange]) -> None:
     result = without(wanted, owned)
     assert names_of(result) == names_of(wanted) - names_of(owned)
     assert sum(one.count for one in result) == len(names_of(result))
@@ -78,6 +78,6 @@ def test_neighbours_become_one_range() -> None:
 
 
 @pytest.mark.parametrize(("first", "last"), [("a-0", "b-1"), ("a-0", "a-2"), ("a", "a"), ("a-1", "a-0")])
-def test_names_that_are_no_row_of_numbers_are_refused(first: str, last: str) -> None:
+def test_names_without_consecutive_numbers_are_refused(first: str, last: str) -> None:
     with pytest.raises(ValueError, match="consecutive numbers"):
         numbered("pod", first, last, 2)

@@ -21,7 +21,7 @@ def test_pods_are_counted_against_both_limits() -> None:
     assert room.take("b", 5) is None
 
 
-def test_what_adds_no_pods_is_never_refused() -> None:
+def test_requests_without_new_pods_are_never_refused() -> None:
     room = PodRoom(LIMITS, planned=1000, by_namespace={"a": 1000})
     assert room.take("a", 0) is None
     assert room.take("a", -7) is None
@@ -44,7 +44,7 @@ def test_a_refusal_names_the_limit_and_what_is_accepted() -> None:
     wanted=st.integers(0, 200),
     writers=st.integers(1, 8),
 )
-def test_who_is_far_from_full_fits_whatever_the_others_add(
+def test_pods_that_are_far_from_the_limits_fit_despite_concurrent_writers(
     limits: PodLimits, planned: int, others: int, wanted: int, writers: int
 ) -> None:
     room = PodRoom(limits, planned=planned + others, by_namespace={"a": planned})

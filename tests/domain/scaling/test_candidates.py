@@ -44,11 +44,11 @@ def test_a_task_without_replicas_is_shaped_by_those_that_it_would_have() -> None
     assert shaped(size=0, least=0).need == amount(200)
 
 
-def test_what_only_people_resize_has_no_shape() -> None:
+def test_a_task_that_only_clients_resize_has_no_shape() -> None:
     assert shape(byHand=True) is None
 
 
-def test_kinds_say_by_themselves_whether_they_scale() -> None:
+def test_whether_a_kind_can_scale_follows_from_its_dialect() -> None:
     assert can_scale(ElasticDialect())
     assert not can_scale(GenericJobDialect())
 
@@ -74,7 +74,7 @@ def test_kinds_say_by_themselves_whether_they_scale() -> None:
         ),
     ],
 )
-def test_some_jobs_are_left_alone(
+def test_jobs_that_the_autoscaler_does_not_resize(
     annotations: dict[str, str], live: dict[str, Any], verdict: Verdict | None, message: str
 ) -> None:
     found = shape(elastic_manifest(annotations=annotations))

@@ -52,9 +52,7 @@ def test_a_single_job(job: dict[str, Any], total: int, used: int, load: float, e
         pytest.param({"b": amount(cpu=1), "a": amount(cpu=1)}, amount(cpu=1), "a", id="then by name"),
     ],
 )
-def test_of_equally_fulfilled_jobs_the_one_that_asks_for_less_grows_first(
-    needs: dict[str, Any], total: Any, expected: str
-) -> None:
+def test_the_smaller_of_equally_fulfilled_jobs_grows_first(needs: dict[str, Any], total: Any, expected: str) -> None:
     jobs = [a_job(name, bounds=(1, 2), need=need) for name, need in needs.items()]
     grown = sizes(a_cluster(total, amount()), *jobs)
     assert [name for name, size in grown.items() if size == 2] == [expected]
@@ -134,7 +132,7 @@ def test_corrected_only_jobs_that_use_what_is_short_shrink() -> None:
     ],
     ids=["CPU", "memory", "GPU"],
 )
-def test_who_asks_for_what_is_short_shrinks_and_who_does_not_stays(short: ResourceAmount, message: str) -> None:
+def test_only_jobs_that_request_a_scarce_resource_are_scaled_down(short: ResourceAmount, message: str) -> None:
     needs = {"cpu": amount(cpu=1000), "memory": amount(memory=400), "gpu": amount(gpu=1)}
     (lacking,) = (name for name in needs if getattr(short, name))
     jobs = [a_job(name, 3, need=need) for name, need in needs.items()]
@@ -159,7 +157,7 @@ def test_a_node_takes_as_many_pods_as_it_has_places() -> None:
     assert sizes(a_cluster(amount(cpu=9000), amount(), a_node(slots=1)), a_job()) == {"a": 2}
 
 
-def test_a_node_must_have_the_labels_that_are_asked_for() -> None:
+def test_a_node_must_have_the_labels_of_the_node_selector() -> None:
     nodes = [a_node("n1"), a_node("n2", amount(cpu=1000), labels={"disk": "ssd"})]
     (found,) = decided(a_cluster(amount(cpu=99_000), amount(), *nodes), a_job(selector={"disk": "ssd"}))
     assert found.to_replicas == 2
@@ -202,19 +200,19 @@ def test_a_node_must_have_the_labels_that_are_asked_for() -> None:
         ),
     ],
 )
-def test_every_decision_says_why(job: dict[str, Any], verdict: Verdict, message: str) -> None:
+def test_every_decision_has_a_reason(job: dict[str, Any], verdict: Verdict, message: str) -> None:
     cluster = a_cluster(amount(cpu=3000, memory=1000), amount(cpu=1000))
     (found,) = decided(cluster, a_job(**job), load=0.8)
     assert (found.verdict, found.message) == (verdict, message)
 
 
-def test_shrinking_says_why() -> None:
+def test_a_scale_down_has_a_reason() -> None:
     (found,) = decided(a_cluster(amount(cpu=3000), amount(cpu=3000)), a_job(size=3), load=0.8)
     assert found.verdict is Verdict.SHRINKS
     assert found.message == "shrinks from 3 to 2: pods request 3000m CPU of 2400m (0.8 of 3000m)"
 
 
-def test_a_job_that_is_not_running_is_resized_while_somebody_waits() -> None:
+def test_a_job_that_is_not_running_is_resized_while_another_job_waits() -> None:
     cluster = a_cluster(amount(cpu=3000), amount(cpu=4000))
     job = a_job(size=3, phase=JobPhase.SCALING)
     assert sizes(cluster, job) == {"a": 3}

@@ -104,7 +104,7 @@ def test_free_is_allocatable_less_requests() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_ended_pods_ask_for_nothing(phase: str) -> None:
+def test_ended_pods_request_nothing(phase: str) -> None:
     found = census([a_node()], a_pod("n1", phase))
     assert (found.requested, found.nodes[0].slots) == (amount(), 10)
 
@@ -139,12 +139,12 @@ def leaving(pod: CountedPod, **metadata: Any) -> CountedPod:
     return msgspec.structs.replace(pod, metadata=found)
 
 
-def test_a_pod_that_is_going_fills_its_node_and_burdens_the_total_no_more() -> None:
+def test_a_terminating_pod_occupies_its_node_and_does_not_count_in_the_total() -> None:
     found = census([a_node()], leaving(a_pod("n1")), a_pod("n1"))
     assert (found.requested.cpu, found.nodes[0].free.cpu) == (1000, 2000)
 
 
-def test_what_a_job_has_beyond_its_size_is_as_good_as_gone() -> None:
+def test_pods_beyond_the_size_of_a_job_do_not_count() -> None:
     marks = {"jobgate.dev/job-uid": "a", "jobgate.dev/task": "trainer"}
     anchor = OwnerReference(kind="ConfigMap", name="jobgate-a", uid="x", controller=True)
     pod = msgspec.structs.replace(
@@ -156,7 +156,7 @@ def test_what_a_job_has_beyond_its_size_is_as_good_as_gone() -> None:
     assert (found.requested.cpu, found.nodes[0].free.cpu) == (1000, 1000)
 
 
-def test_what_a_job_is_about_to_make_is_requested_already() -> None:
+def test_pods_that_a_job_will_create_count_already() -> None:
     counted = Census([a_node()])
     found = counted.inventory([a_job("a", 2, settling=True), a_job("b", 2)])
     assert (found.requested.cpu, found.nodes[0].free.cpu) == (2000, 4000)
@@ -166,7 +166,7 @@ def test_pods_of_a_node_that_is_gone_do_not_count() -> None:
     assert census([a_node()], a_pod("gone")).requested == amount()
 
 
-def test_labels_are_kept_where_somebody_selects_by_them() -> None:
+def test_only_labels_that_jobs_select_by_are_kept() -> None:
     assert census([a_node()], label_keys={"disk"}).nodes[0].labels == {"disk": "ssd"}
 
 
@@ -175,5 +175,5 @@ def test_a_node_that_does_not_count_its_pods_takes_many() -> None:
     assert census([node]).nodes[0].slots == MANY_SLOTS
 
 
-def test_what_was_seen_is_said() -> None:
+def test_the_inventory_has_the_observed_totals() -> None:
     assert census([], namespaces=("team-a",)).namespaces == ("team-a",)

@@ -48,7 +48,7 @@ def waiting(reason: str, message: str = "", *, init: bool = False) -> Pod:
         (waiting("ErrImagePull", "denied", init=True), "ImagePull", "denied"),
     ],
 )
-def test_a_pod_says_why(pod: Pod, code: str, words: str) -> None:
+def test_the_pending_reason_of_a_pod(pod: Pod, code: str, words: str) -> None:
     reason = diagnose(pod)
     assert reason is not None
     assert reason.code == code
@@ -61,7 +61,7 @@ def with_init(init_state: dict[str, Any], **more: Any) -> Pod:
     return a_pod({"conditions": [SCHEDULED], "initContainerStatuses": [init], "containerStatuses": [main]})
 
 
-def test_init_containers_at_work() -> None:
+def test_a_pod_with_running_init_containers_is_initializing() -> None:
     reason = diagnose(with_init({"running": {"startedAt": T0}}))
     assert reason is not None
     assert reason.code == "Initializing"
@@ -69,13 +69,13 @@ def test_init_containers_at_work() -> None:
     assert reason.since == datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 
 
-def test_a_sidecar_that_is_up_holds_nothing_up() -> None:
+def test_a_started_sidecar_delays_nothing() -> None:
     reason = diagnose(with_init({"running": {"startedAt": T0}}, started=True))
     assert reason is not None
     assert reason.code == "ContainerCreating"
 
 
-def test_nothing_holds_up_what_runs() -> None:
+def test_a_running_pod_has_no_pending_reason() -> None:
     running = {"name": "main", "state": {"running": {"startedAt": T0}}}
     assert diagnose(a_pod({"conditions": [SCHEDULED], "containerStatuses": [running]})) is None
 
@@ -106,6 +106,6 @@ def event(reason: str, message: str = "", minute: int = 0) -> Event:
         ([msgspec.convert({"reason": "FailedMount"}, Event)], None),
     ],
 )
-def test_events_say_why(events: list[Event], code: str | None) -> None:
+def test_the_pending_reason_from_events(events: list[Event], code: str | None) -> None:
     reason = diagnose_events(events)
     assert (reason.code if reason else None) == code

@@ -34,7 +34,7 @@ def tell(*ends: dict[str, Any]) -> str:
         ),
     ],
 )
-def test_a_failure_is_told_with_its_exit_and_the_last_line(end: dict[str, Any], told: str) -> None:
+def test_a_failure_is_described_by_its_exit_code_and_last_line(end: dict[str, Any], told: str) -> None:
     assert tell(end) == told
 
 
@@ -44,7 +44,7 @@ def test_a_long_line_is_cut() -> None:
     assert told.endswith("\N{HORIZONTAL ELLIPSIS}")
 
 
-def test_of_many_the_first_five_are_named() -> None:
+def test_only_the_first_five_failures_are_listed() -> None:
     many = summary(*[{}] * 5, {"outcome": Outcome.DISRUPTED}, {})
     assert (many.failed, many.disrupted) == (6, 1)
     told = list_failures(many, lambda key: f"{key.task}-{key.rank}")
@@ -57,5 +57,5 @@ def test_replicas_that_succeeded_or_will_be_restarted_are_no_failures() -> None:
     assert summarize_failures([done, coming_back]) == NO_FAILURES
 
 
-def test_nobody_is_told_of_where_nobody_failed() -> None:
+def test_a_summary_without_failures_has_no_text() -> None:
     assert tell() == ""

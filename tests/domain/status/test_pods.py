@@ -121,7 +121,7 @@ def test_a_lost_node_makes_live_pods_unknown_and_ended_ones_stay() -> None:
         (a_pod(ended(143), grace=30, init=(RUNNING,), sidecar=True), False),
     ],
 )
-def test_nothing_runs_any_more(pod: Pod, *, over: bool) -> None:
+def test_when_no_container_can_run_any_more(pod: Pod, *, over: bool) -> None:
     assert seen(pod).ended is over
 
 
@@ -181,7 +181,7 @@ def test_disruption(status: dict[str, Any], disruption: str | None) -> None:
     assert seen(a_pod(ended(1), phase="Failed", **status)).disruption == disruption
 
 
-def test_who_has_succeeded_was_not_disrupted() -> None:
+def test_a_succeeded_pod_was_not_disrupted() -> None:
     pod = a_pod(ended(0), phase="Succeeded", **condition("EvictionByEvictionAPI"))
     assert seen(pod).disruption is None
 
@@ -197,7 +197,7 @@ def test_reason_and_message() -> None:
     assert seen(a_pod(ended(0), phase="Succeeded")).reason is None
 
 
-def test_what_else_is_read() -> None:
+def test_all_other_fields_of_an_observation() -> None:
     pod = seen(a_pod(ended(0), phase="Succeeded", podIP="10.0.0.1"))
     assert (pod.key, pod.attempt, pod.version, pod.node, pod.pod_ip) == (Rank("worker", 3), 2, 42, "n1", "10.0.0.1")
     assert pod.held
@@ -209,7 +209,7 @@ def test_what_else_is_read() -> None:
     assert waiting.code is PendingCode.NOT_SCHEDULED
 
 
-def test_broken_labels_give_a_key_that_nobody_wants() -> None:
+def test_broken_labels_give_a_key_that_no_plan_contains() -> None:
     pod = seen(a_pod(RUNNING, metadata={"labels": {labels.TASK_RANK: "-1", labels.ATTEMPT: "٣"}, "finalizers": []}))
     assert pod.key == Rank("", -1)
     assert pod.attempt == -1

@@ -53,11 +53,11 @@ STRICT = 'Pod in version "v1" cannot be handled as a Pod: strict decoding error:
         (504, "Timeout", "Timeout: request did not complete", "retry", "ClusterError"),
     ],
 )
-def test_judgement(status: int, reason: str, message: str, verdict: str, code: str) -> None:
+def test_the_verdict_and_code_of_each_refusal(status: int, reason: str, message: str, verdict: str, code: str) -> None:
     assert judge(status, reason, message, seen_before=False) == (verdict, code)
 
 
-def test_a_namespace_that_is_gone_takes_its_jobs_with_it() -> None:
+def test_a_deleted_namespace_fails_its_jobs() -> None:
     gone = judge(404, "NotFound", 'namespaces "research" not found', seen_before=True)
     assert gone == ("fail", "NamespaceDeleted")
 

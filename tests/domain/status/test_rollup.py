@@ -256,7 +256,7 @@ RUNS = a_replica(W1, an_attempt(key=W1))
         ),
     ],
 )
-def test_a_crash_before_the_job_first_ran_is_told(
+def test_the_message_describes_a_failure_before_the_first_run(
     replicas: list[Replica], how: dict[str, Any], phase: JobPhase, reason: Reason, message: str
 ) -> None:
     counts = aggregate(replicas, restarting=True)
@@ -264,7 +264,7 @@ def test_a_crash_before_the_job_first_ran_is_told(
     assert (found.phase, found.reason, found.message) == (phase, reason, message)
 
 
-def test_a_restart_tells_the_first_three_failures_and_how_many_more() -> None:
+def test_the_message_of_a_restart_lists_three_failures_and_the_number_of_others() -> None:
     keys = [Rank("worker", rank) for rank in range(5)]
     replicas = by_rank(*(ended(key, Outcome.FAILED, settled=False) for key in keys))
     counts = aggregate(replicas.values(), restarting=True)
@@ -288,7 +288,7 @@ def test_a_restart_tells_the_first_three_failures_and_how_many_more() -> None:
         ),
     ],
 )
-def test_a_back_off_says_what_has_failed(replica: Replica, expected: str) -> None:
+def test_a_back_off_names_the_failure(replica: Replica, expected: str) -> None:
     (found,) = pending_reasons({W0: replica}, {}, ObservedJob(), at(10), {W0: crash(W0, **MISSING)})
     assert f"{found.code}: {found.message}" == expected
 

@@ -35,7 +35,7 @@ def told(run: AutoscalerRun) -> dict[str, str]:
     return {decision.name: decision.message for decision in run.decisions}
 
 
-async def test_a_run_edits_the_job_and_says_who_and_why(stage: Stage) -> None:
+async def test_a_run_edits_the_job_with_actor_and_reason(stage: Stage) -> None:
     uid = await stage.job("train")
     run = await stage.autoscaler().run_once()
     assert await stage.size(uid) == 3
@@ -45,7 +45,7 @@ async def test_a_run_edits_the_job_and_says_who_and_why(stage: Stage) -> None:
     assert [(decision.applied, decision.refusal) for decision in run.decisions] == [(True, "")]
 
 
-async def test_turned_off_it_only_says_what_it_would_do(stage: Stage) -> None:
+async def test_a_disabled_autoscaler_only_records_its_decisions(stage: Stage) -> None:
     uid = await stage.job("train")
     run = await stage.autoscaler(replace(ON, enabled=False)).run_once()
     assert told(run) == {"train": "grows from 1 to 3; then 3 is its most"}
@@ -53,7 +53,7 @@ async def test_turned_off_it_only_says_what_it_would_do(stage: Stage) -> None:
     assert await stage.size(uid) == 1
 
 
-async def test_a_run_is_kept_with_all_that_it_saw(stage: Stage) -> None:
+async def test_a_run_is_stored_with_its_inventory(stage: Stage) -> None:
     await stage.job("train", cpu="3")
     stage.cluster.pods = 2
     run = await stage.autoscaler().run_once()
@@ -64,7 +64,7 @@ async def test_a_run_is_kept_with_all_that_it_saw(stage: Stage) -> None:
     assert await autoscaler_runs.last_seen(stage.db) == stored
 
 
-async def test_a_job_is_frozen_after_a_change_by_anybody(stage: Stage) -> None:
+async def test_a_job_is_frozen_after_a_resize_by_any_client(stage: Stage) -> None:
     uid = await stage.job("train", most=2)
     autoscaler = stage.autoscaler()
     await autoscaler.run_once()
@@ -90,14 +90,14 @@ async def test_a_job_is_frozen_after_a_change_by_anybody(stage: Stage) -> None:
         (JobPhase.PENDING, {}, "the job is Pending, and no job waits for room"),
     ],
 )
-async def test_a_job_that_is_left_alone_is_told_with_the_reason(
+async def test_a_job_that_is_not_resized_has_a_decision_with_the_reason(
     stage: Stage, phase: JobPhase, spec: dict[str, Any], message: str
 ) -> None:
     await stage.job("train", phase, **spec)
     assert told(await stage.autoscaler().run_once()) == {"train": f"stays at 1: {message}"}
 
 
-async def test_only_live_jobs_of_kinds_that_scale_are_looked_at(stage: Stage) -> None:
+async def test_only_live_jobs_of_scalable_kinds_are_considered(stage: Stage) -> None:
     await stage.job("over", JobPhase.SUCCEEDED)
     going = await stage.job("going")
     await edits.request_cancel(stage.db, going, actor="alice", at=NOW)
@@ -105,7 +105,7 @@ async def test_only_live_jobs_of_kinds_that_scale_are_looked_at(stage: Stage) ->
     assert (await stage.autoscaler().run_once()).jobs == ()
 
 
-async def test_names_that_a_job_grows_into_are_kept_for_it(stage: Stage) -> None:
+async def test_names_that_a_job_grows_into_are_reserved(stage: Stage) -> None:
     uid = await stage.job("train", most=2)
     await stage.autoscaler().run_once()
     async with stage.db.read() as connection:
@@ -124,7 +124,7 @@ async def test_a_name_in_use_keeps_a_job_from_growing_and_no_other(stage: Stage)
     assert await scale_records.page(stage.db, first, limit=10) == []
 
 
-async def test_names_that_change_hands_are_asked_for_again_in_the_next_run(
+async def test_names_of_another_job_are_requested_again_in_the_next_run(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uid = await stage.job("train")
@@ -139,7 +139,7 @@ async def test_names_that_change_hands_are_asked_for_again_in_the_next_run(
     assert await stage.size(uid) == 3
 
 
-async def test_the_next_generation_is_looked_at_anew(stage: Stage) -> None:
+async def test_a_new_generation_is_planned_again(stage: Stage) -> None:
     uid = await stage.job("train", most=9)
     autoscaler = stage.autoscaler(replace(ON, freeze=0.0))
     stage.cluster.cpu = 2
@@ -152,7 +152,7 @@ async def test_the_next_generation_is_looked_at_anew(stage: Stage) -> None:
     assert await stage.size(uid) == 4
 
 
-async def test_what_was_given_away_in_the_run_before_is_not_given_again(stage: Stage) -> None:
+async def test_capacity_of_the_previous_run_is_not_given_away_twice(stage: Stage) -> None:
     first = await stage.job("first")
     stage.cluster.cpu = 2
     autoscaler = stage.autoscaler()
@@ -175,7 +175,7 @@ async def test_a_cluster_that_denies_is_recorded_and_nothing_is_scaled(stage: St
     assert await stage.size(uid) == 1
 
 
-async def test_narrowed_to_namespaces_it_counts_their_pods_and_says_so(stage: Stage) -> None:
+async def test_an_autoscaler_of_some_namespaces_counts_and_records_only_these(stage: Stage) -> None:
     stage.cluster.pods = 1
     run = await stage.autoscaler(ON, "team-a", "team-b").run_once()
     assert run.inventory is not None
@@ -209,7 +209,7 @@ async def write(stage: Stage, uid: UUID, status: JobStatus, replicas: list[Any])
     )
 
 
-async def test_who_lost_the_lease_writes_nothing(stage: Stage) -> None:
+async def test_nothing_is_written_after_the_lease_is_lost(stage: Stage) -> None:
     uid = await stage.job("train")
     autoscaler = stage.autoscaler()
     await leases.release(stage.db, stage.lease)

@@ -30,7 +30,7 @@ async def stage(database_url: str) -> AsyncIterator[Stage]:
         yield found
 
 
-async def test_a_persons_edit_wins(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_edit_of_a_client_precedes_the_autoscaler(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     uid = await stage.job("train")
     real = autoscaler_runs.apply
 

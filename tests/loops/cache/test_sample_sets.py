@@ -131,7 +131,7 @@ async def test_a_refusal_of_the_cluster_is_reported(stage: Stage) -> None:
     assert (await stage.reasons(uid)).count("ErrorCreateService") == 1
 
 
-async def test_without_a_runtime_image_a_set_says_so(own_cluster: Cluster, database_url: str) -> None:
+async def test_a_missing_runtime_image_is_reported(own_cluster: Cluster, database_url: str) -> None:
     async with a_stage(own_cluster, database_url, image="") as stage:
         await stage.secret()
         uid = await stage.a_set()

@@ -108,7 +108,7 @@ async def test_no_pod_is_created_for_a_job_whose_objects_are_refused(harness: Ha
     assert work.expectations.job_refusal is None
 
 
-async def test_an_object_of_somebody_else_fails_the_job_and_is_left_alone(harness: Harness) -> None:
+async def test_an_object_of_another_client_fails_the_job_and_stays(harness: Harness) -> None:
     work = await a_work(harness)
     foreign = await harness.make_pod(NAME)
     await created(harness, work)

@@ -134,7 +134,7 @@ async def test_a_pod_that_is_gone_has_no_evidence(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize("missing", ["lease", "cluster"])
-async def test_nothing_is_concluded_without_the_lease_or_from_another_cluster(harness: Harness, missing: str) -> None:
+async def test_nothing_is_recorded_without_the_lease_or_from_another_cluster(harness: Harness, missing: str) -> None:
     uid, work, action = await ended(harness)
     (await harness.kube.patch(f"{harness.path}/pods/{NAME}", {"metadata": {"finalizers": None}})).ok()
     await harness.kube.delete(f"{harness.path}/pods/{NAME}", {"gracePeriodSeconds": 0})

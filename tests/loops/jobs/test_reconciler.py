@@ -63,7 +63,7 @@ async def test_a_create_whose_answer_is_lost_makes_no_second_pod(harness: Harnes
     assert (attempt_of(job).number, attempt_of(job).pod_uid) == (1, pod["metadata"]["uid"])
 
 
-async def test_a_refused_create_is_told_as_a_pending_reason_and_repeated(harness: Harness) -> None:
+async def test_a_refused_create_is_a_pending_reason_and_repeated(harness: Harness) -> None:
     refusal = {"status": 503, "message": "etcd is electing a leader"}
     await harness.inject(verb="create", resource="pods", **refusal)
     async with harness.reconciling():
@@ -79,7 +79,7 @@ def pending(job: StoredJob) -> list[str]:
     return [reason.code for reason in job.recorded.status.pending_reasons]
 
 
-async def test_a_pod_that_somebody_deletes_is_kept_until_its_end_is_stored_and_then_replaced(harness: Harness) -> None:
+async def test_a_deleted_pod_stays_until_its_evidence_is_stored_and_is_then_replaced(harness: Harness) -> None:
     async with harness.reconciling():
         uid = await started(harness, replicas=1)
         (name,) = before = await harness.pods()
@@ -204,7 +204,7 @@ async def test_without_the_lease_nothing_is_written_or_created(harness: Harness)
     assert (await stored(harness.db, uid)).recorded.status.observed_generation == 0
 
 
-async def test_the_end_of_an_attempt_that_nobody_can_replace_ends_the_job(harness: Harness) -> None:
+async def test_the_end_of_the_last_attempt_ends_the_job(harness: Harness) -> None:
     async with harness.reconciling():
         uid = await started(harness, replicas=1)
         (name,) = await harness.pods()

@@ -76,7 +76,7 @@ async def test_the_pod_of_a_job_that_begins_during_the_search_stays(harness: Har
     await untouched(harness, "known", "newcomer")
 
 
-async def test_a_pod_that_no_anchor_controls_is_somebody_elses(harness: Harness) -> None:
+async def test_a_pod_without_a_controlling_anchor_stays(harness: Harness) -> None:
     """Anybody can copy labels; only the garbage collector's owner reference proves whose a pod is."""
     await make_pod(harness, "forged", uuid4())
     body = {"metadata": {"name": "other"}}

@@ -32,7 +32,7 @@ def test_a_headless_service_names_itself_and_each_hostname() -> None:
     assert "\ta.job.ns.svc.cluster.local a.job.ns.svc a.job.ns\n" in body_for("elsewhere", names)
 
 
-def test_pods_that_are_not_ready_are_named_only_when_the_service_says_so() -> None:
+def test_only_a_service_that_publishes_not_ready_addresses_names_such_pods() -> None:
     pods = [pod("a", "127.2.0.1", ready=False), pod("b", "127.2.0.2")]
     assert service_names([service("s")], pods)["ns"] == {"s": ["127.2.0.2"]}
     assert service_names([service("s", publishNotReadyAddresses=True)], pods)["ns"] == {"s": ["127.2.0.1", "127.2.0.2"]}

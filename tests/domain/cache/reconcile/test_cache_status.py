@@ -61,7 +61,7 @@ def test_an_empty_volume_has_a_status_and_is_never_whole() -> None:
     assert not summary.is_whole
 
 
-def test_servers_of_one_node_look_at_the_same_disks() -> None:
+def test_servers_of_one_node_report_the_same_disks() -> None:
     status = told(whole("n0"), whole("n0", cached_size=2 * GIB), whole("n1"))
     assert (status.cached_size, status.disk_size) == ("3.0 GiB", "2.0 MiB")
 

@@ -310,7 +310,7 @@ def test_a_failing_sync_recovers_after_an_edit() -> None:
     assert record.phase is SetPhase.READY
 
 
-def test_a_failed_sync_says_why_until_it_is_tried_again() -> None:
+def test_a_failed_sync_has_a_complaint_until_the_next_try() -> None:
     why = Complaint(reason="ErrorDoSyncJob", message="403 Forbidden")
     decision = decide_set(SetPhase.SYNCING, at_work(sync=answered(ServerJobState.FAIL, "403 Forbidden")), sync_job="a")
     assert decision.record.complaint == why
