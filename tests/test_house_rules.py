@@ -88,6 +88,23 @@ def test_functions_are_short() -> None:
     assert long == {}
 
 
+def public_classes() -> dict[str, list[str]]:
+    """The modules that define each public top-level class."""
+    found: dict[str, list[str]] = {}
+    for path in sources("app", "devcluster"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(named(path))
+    return found
+
+
+def test_public_classes_have_distinct_names() -> None:
+    """A name that two modules define makes readers, and searches, find the wrong class."""
+    classes = public_classes()
+    assert len(classes) > 500
+    assert {name: modules for name, modules in classes.items() if len(modules) > 1} == {}
+
+
 def endless_loops(tree: ast.Module) -> Iterator[ast.While]:
     """Each `while True` of an async function that handles errors, or that only an error ends."""
     for function in ast.walk(tree):
