@@ -117,6 +117,12 @@ class InvalidManifest(DomainError):
     default_code = "InvalidManifest"
 
 
+def invalid_manifest(code: str, detail: str, pointer: str = "", accepted: str | None = None) -> InvalidManifest:
+    """Return the error for one problem. `pointer` is empty if no field of the manifest has caused it."""
+    errors = [FieldError(pointer=pointer, code=code, detail=detail, accepted=accepted)] if pointer else []
+    return InvalidManifest(detail, code=code, errors=errors)
+
+
 class NotFound(DomainError):
     """The resource does not exist, or the caller may not see it."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
-from app.domain.cache.refusals import refusal
+from app.domain.errors import invalid_manifest
 
 CACHE_MOUNT_PATH = "/cache"
 DATA_MOUNT_PATH = "/mnt"
@@ -67,4 +67,6 @@ def storage_keys_of(secret: SecretValues) -> StorageKeys | None:
     if access and hidden:
         return StorageKeys(access, hidden)
     present, missing = ("access-key", "secret-key") if access else ("secret-key", "access-key")
-    raise refusal("IncompleteKeys", f"secret {secret.name} is not valid: it has the key {present} without {missing}")
+    raise invalid_manifest(
+        "IncompleteKeys", f"secret {secret.name} is not valid: it has the key {present} without {missing}"
+    )

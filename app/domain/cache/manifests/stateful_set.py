@@ -15,10 +15,10 @@ from app.domain.cache.naming import (
     set_labels,
     token_secret_name,
 )
-from app.domain.cache.refusals import refusal
 from app.domain.cache.specs.mount_options import cache_dirs_of
 from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.values import CacheSite, SetIdentity
+from app.domain.errors import invalid_manifest
 from app.domain.plan import Manifest
 
 CONTAINER: Final = "runtime"
@@ -42,7 +42,7 @@ def runtime_stateful_set(
         InvalidManifest: the installation has no runtime image, or the PersistentVolume names no cache directories.
     """
     if not site.runtime_image:
-        raise refusal("RuntimeImageMissing", "RUNTIME_IMAGE is not in environment variable")
+        raise invalid_manifest("RuntimeImageMissing", "RUNTIME_IMAGE is not in environment variable")
     selector = dict(pod_selector(identity))
     pod: Manifest = {
         "metadata": {
@@ -76,7 +76,9 @@ def cache_mounts_of(stateful_set: Mapping[str, Any]) -> Sequence[tuple[str, str]
     containers = pod.get("containers") or []
     if len(containers) != 1:
         name = stateful_set["metadata"]["name"]
-        raise refusal("RuntimeNotValid", f"the StatefulSet {name} has {len(containers)} containers and must have one")
+        raise invalid_manifest(
+            "RuntimeNotValid", f"the StatefulSet {name} has {len(containers)} containers and must have one"
+        )
     mounted = {mount["name"]: mount["mountPath"] for mount in containers[0].get("volumeMounts") or ()}
     return [
         (volume["hostPath"]["path"], mounted[volume["name"]])

@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from app.domain.cache.naming import label_of, object_metadata, volume_name
-from app.domain.cache.refusals import refusal
 from app.domain.cache.specs.mount_options import mount_options
 from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.values import SecretValues, SetIdentity, storage_keys_of
+from app.domain.errors import invalid_manifest
 from app.domain.plan import Manifest
 
 STORAGE_CLASS: Final = "paddle-operator"
@@ -25,7 +25,7 @@ def check_secret(secret: SecretValues) -> None:
     """
     missing = [key for key in _REQUIRED_KEYS if not secret.data.get(key)]
     if missing:
-        raise refusal("SecretNotValid", f"secret {secret.name} is not valid: it lacks {', '.join(missing)}")
+        raise invalid_manifest("SecretNotValid", f"secret {secret.name} is not valid: it lacks {', '.join(missing)}")
     storage_keys_of(secret)
 
 

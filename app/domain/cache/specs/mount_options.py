@@ -11,11 +11,10 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from app.domain.cache.refusals import refusal
 from app.domain.cache.specs.limits import DEFAULT_CACHE_ROOTS
 from app.domain.cache.specs.paths import wrong_path
 from app.domain.dialects.spec_model import SpecModel
-from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.errors import Problems, invalid_manifest, pointer_to, shorten
 
 CACHE_DIR: Final = "cache-dir"
 CACHE_SIZE: Final = "cache-size"
@@ -145,12 +144,12 @@ def cache_dirs_of(persistent_volume: Mapping[str, Any]) -> tuple[str, ...]:
     name = persistent_volume["metadata"]["name"]
     attributes = ((persistent_volume.get("spec") or {}).get("csi") or {}).get("volumeAttributes")
     if not attributes:
-        raise refusal("PersistentVolumeNotValid", f"pv csi field {name} is not valid")
+        raise invalid_manifest("PersistentVolumeNotValid", f"pv csi field {name} is not valid")
     if not (text := attributes.get("mountOptions")):
-        raise refusal("MountOptionsMissing", f"pv mountOptions {name} is not exist")
+        raise invalid_manifest("MountOptionsMissing", f"pv mountOptions {name} is not exist")
     found = _split(parse_mount_options(text).get(CACHE_DIR))
     if not found:
-        raise refusal("CacheDirNotValid", f"{CACHE_DIR} is not valid")
+        raise invalid_manifest("CacheDirNotValid", f"{CACHE_DIR} is not valid")
     return tuple(found)
 
 

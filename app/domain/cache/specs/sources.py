@@ -3,9 +3,8 @@
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from app.domain.cache.refusals import refusal
 from app.domain.cache.values import StorageKeys
-from app.domain.errors import Problems, shorten
+from app.domain.errors import Problems, invalid_manifest, shorten
 
 STORAGES: Final = (
     "bos",
@@ -99,7 +98,7 @@ def check_source(uri: str, pointer: str, problems: Problems) -> None:
 def require_source(uri: str, pointer: str) -> None:
     """Raise InvalidManifest unless the URI of a source is valid."""
     if wrong := wrong_source(uri):
-        raise refusal(wrong.code, wrong.detail, pointer, wrong.accepted)
+        raise invalid_manifest(wrong.code, wrong.detail, pointer, wrong.accepted)
 
 
 def with_keys(uri: str, credentials: StorageKeys | None) -> str:
