@@ -98,7 +98,7 @@ def _differences(connection: Connection) -> list[str]:
 
 
 def _run(url: str, work: Callable[[Config, Connection], _T]) -> _T:
-    """Do `work` on a fresh thread and hand over its result or its exception."""
+    """Run `work` in a new thread, and return its result or raise its exception."""
     results: list[_T] = []
     errors: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""A pool on a database of the test's own."""
+"""A pool of connections to the database of the test."""
 
 from collections.abc import AsyncIterator
 

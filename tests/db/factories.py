@@ -1,4 +1,4 @@
-"""Jobs and decisions to write."""
+"""Jobs and decisions to store."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -81,7 +81,7 @@ async def stored(db: Database, uid: UUID) -> StoredJob:
 
 
 async def move(db: Database, lease: Lease, uid: UUID, phase: JobPhase, **status: Any) -> None:
-    """Have the controller put the job into a phase."""
+    """Write a decision that moves the job to this phase."""
     job = await stored(db, uid)
     finished = NOW if phase.is_terminal else None
     status = {"finished_at": finished} | status

@@ -1,4 +1,4 @@
-"""A server that keeps its connections and answers nothing: whoever is cancelled, or closes, does not wait for it."""
+"""A server that keeps its connections and does not answer. Cancelled tasks and closing pools do not wait for it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -97,8 +97,8 @@ async def test_connections_are_closed_although_the_server_is_frozen_and_one_is_i
             await asyncio.wait_for(task, PROMPTLY)
 
 
-async def test_who_finds_the_server_silent_spares_the_others_the_wait(server: EmbeddedPostgres) -> None:
-    """Idle connections may be as dead as the one that was tried: they are made anew."""
+async def test_a_timeout_on_one_connection_replaces_the_idle_ones(server: EmbeddedPostgres) -> None:
+    """Idle connections may be as dead as the one that timed out, so the pool replaces them."""
     short = DatabaseTimeouts(statement=0.5, silence=0.5)
     db = await Database.open(server.url, pool_size=3, min_size=3, timeouts=short)
     before = {await backend(db) for _ in range(3)}

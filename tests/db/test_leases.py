@@ -1,4 +1,4 @@
-"""One holder at a time, an epoch for each, and a fence that no former holder passes."""
+"""A lease has one holder at a time, each with its own epoch, and the fence rejects former holders."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ async def expire(db: Database) -> None:
         await connection.execute("UPDATE leases SET expires_at = clock_timestamp()")
 
 
-async def test_of_many_candidates_one_leads(db: Database) -> None:
+async def test_one_of_many_candidates_acquires_the_lease(db: Database) -> None:
     async def candidate(number: int) -> Lease | None:
         return await leases.acquire(db, "controller", f"candidate-{number}", ttl=60)
 
@@ -61,7 +61,7 @@ async def wait_until_blocked(db: Database) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_release_lets_the_next_one_in_and_only_the_holder_may(db: Database, lease: Lease) -> None:
+async def test_only_the_holder_can_release_the_lease(db: Database, lease: Lease) -> None:
     await leases.release(db, lease)
     second = await leases.acquire(db, "controller", "second", ttl=60)
     assert second is not None
@@ -69,7 +69,7 @@ async def test_release_lets_the_next_one_in_and_only_the_holder_may(db: Database
     await leases.renew(db, second)
 
 
-async def test_only_the_holder_beats(db: Database, lease: Lease) -> None:
+async def test_only_the_holder_of_the_lease_writes_heartbeats(db: Database, lease: Lease) -> None:
     assert await heartbeats.read(db) is None
     await heartbeats.beat(db, lease, NOW, "ready")
     await heartbeats.beat(db, lease, later(1), "unreachable", "connection refused")

@@ -63,7 +63,7 @@ async def test_migrating_twice_changes_nothing(database_url: str) -> None:
     assert await tables(database_url) == before
 
 
-async def test_what_an_older_version_writes_into_the_feed_is_about_jobs(empty_database_url: str) -> None:
+async def test_feed_entries_of_an_older_version_are_about_jobs(empty_database_url: str) -> None:
     """Before the step to samples, and beside it while versions change."""
     insert = "INSERT INTO job_events (at, type, namespace, job_uid, version) VALUES (now(), 'status', 'a', $1, 1)"
     migrations.migrate(empty_database_url, "0001")
@@ -80,7 +80,7 @@ async def test_what_an_older_version_writes_into_the_feed_is_about_jobs(empty_da
 
 
 async def test_stored_phases_are_spelled_as_kubernetes_spells_them(empty_database_url: str) -> None:
-    """Up and down again. The message of a failure may hold any text, what looks like a field included."""
+    """Upgrade and downgrade. The message of a failure may contain any text, even a field name with a value."""
     status = {
         "aggregate": {"creating": 0, "failed": 1},
         "crashed": [{"outcome": "failed", "message": 'said "outcome": "failed"'}],
@@ -170,7 +170,7 @@ VALUES ($1, $2::bigint, '2026-01-01Z'::timestamptz + $2::bigint * interval '1 ho
 """
 
 
-async def test_sets_and_sample_jobs_get_what_their_history_tells(empty_database_url: str) -> None:
+async def test_the_migration_derives_the_status_of_samples_from_their_history(empty_database_url: str) -> None:
     """Times, conditions and another ETag; each is announced in the feed."""
     migrations.migrate(empty_database_url, "0005")
     connection = await asyncpg.connect(empty_database_url, timeout=60)
@@ -205,7 +205,7 @@ async def test_processes_that_start_together_migrate_once(empty_database_url: st
     assert migrations.check(empty_database_url) == []
 
 
-async def test_a_drifted_schema_is_told(database_url: str) -> None:
+async def test_a_schema_that_differs_from_the_models_is_reported(database_url: str) -> None:
     connection = await asyncpg.connect(database_url, timeout=60)
     await connection.execute("ALTER TABLE jobs ADD COLUMN surprise text")
     await connection.close()
@@ -221,12 +221,12 @@ async def test_a_database_of_a_newer_version_is_left_alone(database_url: str) ->
         migrations.migrate(database_url)
 
 
-def test_a_server_that_goes_away_in_the_middle_is_told(empty_database_url: str) -> None:
+def test_a_connection_lost_during_a_migration_is_reported_as_unavailable(empty_database_url: str) -> None:
     suicide = text("SELECT pg_terminate_backend(pg_backend_pid())")
     with pytest.raises(DatabaseUnavailable):
         migrations._run(empty_database_url, lambda _, connection: connection.execute(suicide))
 
 
-def test_an_absent_server_is_told() -> None:
+def test_an_absent_server_is_reported_as_unavailable() -> None:
     with pytest.raises(DatabaseUnavailable):
         migrations.check("postgresql://nobody@127.0.0.1:1/none")

@@ -1,4 +1,4 @@
-"""Hints arrive, many as one, and a listener whose connection was cut finds its way back."""
+"""Hints arrive, several as one notification, and a listener reconnects."""
 
 import asyncio
 import time
@@ -53,7 +53,7 @@ async def test_many_hints_are_few_notifications(db: Database, database_url: str)
     assert woken <= 2 + took / 0.2, "the first at once, then one an interval"
 
 
-async def test_a_listener_comes_back_and_wakes_everybody(db: Database, database_url: str) -> None:
+async def test_a_listener_reconnects_and_wakes_all_subscribers(db: Database, database_url: str) -> None:
     listener, notifier = Listener(database_url, reconnect=0.01), Notifier(db)
     async with at_work(listener, notifier):
         with listener.subscribe(FEED) as hints:
@@ -64,7 +64,7 @@ async def test_a_listener_comes_back_and_wakes_everybody(db: Database, database_
             assert await hints.wait(60)
 
 
-async def test_without_a_server_waiters_still_wake_by_themselves() -> None:
+async def test_subscribers_wake_after_their_timeout_without_a_server() -> None:
     listener = Listener("postgresql://nobody@127.0.0.1:1/none", reconnect=0.01)
     async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(listener.run())

@@ -21,7 +21,7 @@ async def test_a_token_is_verified_listed_touched_and_revoked(db: Database) -> N
 
 
 @pytest.mark.parametrize("change", ["secret", "id", "prefix", "nul", "empty", "surrogate"])
-async def test_no_other_text_opens(db: Database, change: str) -> None:
+async def test_no_other_text_is_accepted_as_the_token(db: Database, change: str) -> None:
     token, text = await tokens.create(db, name="ci", role="admin", namespaces=["*"], now=NOW)
     wrong = {
         "secret": text[:-1] + ("a" if text[-1] != "a" else "b"),

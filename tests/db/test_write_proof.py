@@ -94,7 +94,7 @@ async def test_writes_that_hang_are_not_ready_until_they_go_on(server: EmbeddedP
     await db.close()
 
 
-async def test_many_who_ask_at_once_cost_one_proof(database_url: str) -> None:
+async def test_concurrent_readiness_checks_share_one_write(database_url: str) -> None:
     db = await Database.open(database_url, pool_size=2)
     made = await installation.get_or_create(db, uuid4(), ManualClock().now())
     readiness = Readiness(db, ManualClock(), None)

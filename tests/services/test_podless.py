@@ -70,7 +70,7 @@ class Service:
     async def conclude(self, row: SampleRow, record: SetRecord | JobRecord) -> None:
         lease = await leases.acquire(self.db, "controller", "a test", ttl=600)
         assert lease is not None
-        done = sample_controller.SamplePass(
+        done = sample_controller.SampleWrite(
             uid=row.uid,
             intent_version=row.intent_version,
             generation=row.generation,

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from app.db.samples import controller as sample_controller
-from app.db.samples.controller import SamplePass
+from app.db.samples.controller import SampleWrite
 from app.db.samples.rows import SampleRow
 from tests.domain.cache.made import a_job, a_set
 from tests.support.gateway import NAMESPACE, Gateway
@@ -48,7 +48,7 @@ async def conclude(gateway: Gateway, uid: str, record: dict[str, Any] | None = N
     row = await stored(gateway, uid)
     after = replace(row.record, **(record or {}))
     now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock
-    done = SamplePass(
+    done = SampleWrite(
         uid=row.uid,
         intent_version=row.intent_version,
         generation=row.generation,

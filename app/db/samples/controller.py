@@ -45,7 +45,7 @@ class MountingJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SamplePass:
+class SampleWrite:
     """The decision of a reconcile, and the versions that it is based on.
 
     `observed_at` and `cache_observed_at` of None keep the stored times. `gone`: no object of the sample is left.
@@ -100,14 +100,14 @@ _LOCK: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1 AND s.gone_
 _DECISION: Final = columns(samples, "phase", "reason", "message", "record", "wake_at", "gone_at")
 _DECIDED: Final = _DECISION + OUTCOME + columns(samples, "observed_generation")
 _OBSERVED: Final = columns(samples, "observed_at", "cache_observed_at")
-_COUNTS: Final = Columns(Column(name, Integer) for name in ("changes", "lines", "told"))
+_COUNTS: Final = Columns(Column(name, Integer) for name in ("changes", "lines", "events"))
 _WRITTEN: Final = columns(samples, "uid") + _DECIDED + _OBSERVED + _COUNTS
 _WRITE: Final = f"""
 UPDATE samples AS s
 SET {_DECIDED.assigned("w")}, intent_at = NULL,
     observed_at = COALESCE(w.observed_at, s.observed_at),
     cache_observed_at = COALESCE(w.cache_observed_at, s.cache_observed_at), version = s.version + w.changes,
-    history_count = s.history_count + w.lines, event_count = s.event_count + w.told
+    history_count = s.history_count + w.lines, event_count = s.event_count + w.events
 FROM {_WRITTEN.rows("w")}
 WHERE s.uid = w.uid RETURNING {COLUMNS}
 """  # noqa: S608  constants
@@ -165,7 +165,7 @@ async def jobs_mounting(db: Database, namespace: str, claim: str, limit: int = 1
         return [MountingJob(**row) for row in await connection.fetch(_MOUNTING, namespace, claim, _TERMINAL, limit)]
 
 
-async def persist(db: Database, lease: Lease, done: SamplePass, now: datetime) -> bool:
+async def persist(db: Database, lease: Lease, done: SampleWrite, now: datetime) -> bool:
     """Write a decision. Return False, and write nothing, if the intent has changed since or the sample is gone.
 
     Only readable changes increase the version and have a feed entry. Only a change of phase, reason or message, and
@@ -183,7 +183,7 @@ async def persist(db: Database, lease: Lease, done: SamplePass, now: datetime) -
     return True
 
 
-async def _write(connection: Connection, before: SampleRow, done: SamplePass, now: datetime) -> None:
+async def _write(connection: Connection, before: SampleRow, done: SampleWrite, now: datetime) -> None:
     is_line = done.gone or (before.phase, before.reason, before.message) != (done.phase, done.reason, done.message)
     outcome = updated_status(before.of_kind, before.outcome, done.record, done.generation, now)
     is_news = (

@@ -22,7 +22,7 @@ from app.cancellation import TaskGroup, rounds
 from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.db.notifications import INTENT
 from app.db.samples import controller as sample_controller
-from app.db.samples.controller import LiveSample, SamplePass
+from app.db.samples.controller import LiveSample, SampleWrite
 from app.db.samples.rows import SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import JobDecision, SetDecision, SetRecord
@@ -212,7 +212,7 @@ class SampleReconciler:
 
     async def _acknowledge(self, row: SampleRow) -> bool | None:
         """Record that the intent is known. A kind without a reconcile step has nothing in the cluster."""
-        write = SamplePass(
+        write = SampleWrite(
             uid=row.uid,
             intent_version=row.intent_version,
             generation=row.generation,
@@ -250,7 +250,7 @@ class SampleReconciler:
         record = decision.record
         complaint = record.complaint
         message = complaint.message if complaint else getattr(record, "message", "")
-        write = SamplePass(
+        write = SampleWrite(
             uid=row.uid,
             intent_version=row.intent_version,
             generation=row.generation,

@@ -29,7 +29,7 @@ async def publish_all(db: Database) -> int:
     return total
 
 
-async def test_what_is_not_committed_has_no_number_and_comes_later(db: Database) -> None:
+async def test_an_uncommitted_entry_has_no_number_and_follows_later(db: Database) -> None:
     slow = uuid4()
     async with db.begin() as connection:
         await changes.announce(connection, changes.STATUS, [("team-a", slow, 1)])
@@ -42,7 +42,7 @@ async def test_what_is_not_committed_has_no_number_and_comes_later(db: Database)
     assert [(event.seq, event.job_uid) for event in page.events] == [(2, slow)]
 
 
-async def test_a_change_of_no_named_resource_is_that_of_a_job(db: Database) -> None:
+async def test_an_announcement_without_a_resource_is_about_a_job(db: Database) -> None:
     await write(db)
     async with db.begin() as connection:
         await changes.announce(connection, changes.STATUS, [("team-a", uuid4(), 1)], resource="samplesets")
@@ -97,7 +97,7 @@ async def test_readers_see_one_gap_free_order_while_many_write_and_several_publi
         assert [version for _, uid, version in seen[0] if uid == job] == list(range(1, writes + 1))
 
 
-async def test_filters_pass_by_what_is_not_for_the_reader(db: Database) -> None:
+async def test_a_filtered_page_ends_after_the_entries_that_it_skips(db: Database) -> None:
     mine = await write(db, "team-a")
     for _ in range(3):
         await write(db, "team-b")
@@ -112,7 +112,7 @@ async def test_filters_pass_by_what_is_not_for_the_reader(db: Database) -> None:
     assert (await entries.read(db, 0, 10, namespaces=[])).upto == 5
 
 
-async def test_the_window_moves_on_and_says_so(db: Database) -> None:
+async def test_deleting_old_entries_moves_the_first_bound(db: Database) -> None:
     assert (await entries.bounds(db)).continues((await entries.bounds(db)).epoch, 0)
     for _ in range(10):
         await write(db)
@@ -138,7 +138,7 @@ async def test_the_window_moves_on_and_says_so(db: Database) -> None:
 @pytest.mark.parametrize(
     ("epoch", "after", "continues"), [(1, 4, True), (1, 9, True), (1, 3, False), (1, 10, False), (2, 5, False)]
 )
-def test_where_a_reader_may_go_on(epoch: int, after: int, *, continues: bool) -> None:
+def test_a_reader_can_continue_only_within_the_bounds(epoch: int, after: int, *, continues: bool) -> None:
     assert Bounds(epoch=1, first=5, last=9).continues(epoch, after) is continues
 
 

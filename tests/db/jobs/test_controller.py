@@ -112,7 +112,7 @@ async def test_what_is_persisted_is_what_is_loaded_next(db: Database, lease: Lea
     assert [row[0] for row in names] == ["train-worker-0", None]
 
 
-async def test_a_rank_that_is_no_longer_wanted_loses_its_row(db: Database, lease: Lease) -> None:
+async def test_the_row_of_a_removed_rank_is_deleted(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
     both = [replica("worker", 0), replica("worker", 1)]
     await controller.persist(db, lease, [(await stored(db, uid)).write(decision(RUNNING, changed=both))])
@@ -133,7 +133,7 @@ async def test_a_decision_on_an_older_version_is_rejected(db: Database, lease: L
     assert (await stored(db, still)).recorded.status.phase is JobPhase.RUNNING
 
 
-async def test_two_passes_over_one_job_write_once(db: Database, lease: Lease) -> None:
+async def test_of_two_decisions_on_one_version_only_one_is_written(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
     job = await stored(db, uid)
     write = job.write(decision(RUNNING, history=[history(JobPhase.RUNNING)]))
@@ -142,9 +142,7 @@ async def test_two_passes_over_one_job_write_once(db: Database, lease: Lease) ->
     assert await count(db, "status_history") == 2
 
 
-async def test_a_clean_decision_says_that_the_intent_was_seen_and_when_to_look_again(
-    db: Database, lease: Lease
-) -> None:
+async def test_a_clean_decision_acknowledges_the_intent_and_stores_the_next_wake_up(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
     assert [one.uid for one in await controller.pending_intents(db, 10)] == [uid]
     job = await stored(db, uid)
@@ -194,7 +192,7 @@ async def test_live_due_and_gone(db: Database, lease: Lease) -> None:
     assert [one.uid for one in await controller.due(db, later(1000), 10)] == [awake, sleeper]
 
 
-async def test_names_are_free_after_the_end_and_forgotten_with_the_objects(db: Database, lease: Lease) -> None:
+async def test_names_are_released_at_the_end_and_deleted_with_the_objects(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
     await move(db, lease, uid, JobPhase.SUCCEEDED)
     async with db.read() as connection:
@@ -210,7 +208,7 @@ async def ended_job(db: Database, lease: Lease) -> StoredJob:
     return await stored(db, uid)
 
 
-async def test_evidence_is_kept_as_bytes_and_moves_the_status_version(db: Database, lease: Lease) -> None:
+async def test_evidence_is_stored_as_bytes_and_increases_the_status_version(db: Database, lease: Lease) -> None:
     job = await ended_job(db, lease)
     words = {"main": Log(tail=b"\xff\0 last words", truncated=True), "init": Log(tail=b"")}
     events = [{"reason": "Killing", "count": 3}]
@@ -225,7 +223,7 @@ async def test_evidence_is_kept_as_bytes_and_moves_the_status_version(db: Databa
     assert await controller.persist(db, lease, [job.write(decision(RUNNING))]) == [job.uid]
 
 
-async def test_evidence_of_a_former_attempt_leaves_the_present_one_alone(db: Database, lease: Lease) -> None:
+async def test_evidence_of_a_former_attempt_does_not_change_the_current_one(db: Database, lease: Lease) -> None:
     job = await ended_job(db, lease)
     second = decision(RUNNING, changed=[replica("worker", 0, ATTEMPT)])
     await controller.persist(db, lease, [job.write(second)])

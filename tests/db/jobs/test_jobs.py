@@ -36,7 +36,7 @@ async def test_a_job_is_read_as_it_was_submitted(db: Database) -> None:
     assert await resources.get(db, STORED_JOBS, uuid4()) is None
 
 
-async def test_by_name_means_the_live_job_else_the_newest(db: Database, lease: Lease) -> None:
+async def test_a_name_finds_the_live_job_or_else_the_newest(db: Database, lease: Lease) -> None:
     old, new = new_job(created_at=later(9)), new_job(created_at=later(5))
     await submitted(db, old)
     await move(db, lease, old.uid, JobPhase.FAILED)
@@ -185,7 +185,7 @@ async def test_the_generation_counts_changes_of_everything_but_metadata(
     assert (row.generation, row.version, (await stored(db, uid)).intent_version) == (generation, 2, 2)
 
 
-async def test_an_edit_raises_generation_and_version_and_says_who(db: Database) -> None:
+async def test_an_edit_increases_generation_and_version_and_records_the_actor(db: Database) -> None:
     (uid,) = await submitted(db, new_job())
     scale = ScaleChange(task="worker", from_replicas=2, to_replicas=5, reason="more")
     row = await edits.edit(db, uid, edit(expected_version=1, scales=[scale, replace(scale, task="ps")], message="m"))
@@ -212,7 +212,7 @@ async def test_an_edit_raises_generation_and_version_and_says_who(db: Database) 
         (JobPhase.FAILED, {}, Conflict, "AlreadyFinished"),
     ],
 )
-async def test_an_edit_that_may_not_be_changes_nothing(
+async def test_a_refused_edit_changes_nothing(
     db: Database, lease: Lease, phase: JobPhase, changes: dict[str, int], refusal: type[DomainError], code: str
 ) -> None:
     (uid,) = await submitted(db, new_job())
@@ -233,7 +233,7 @@ async def test_unknown_jobs_are_not_found(db: Database) -> None:
         await edits.request_remove(db, uuid4(), actor="a", at=NOW)
 
 
-async def test_cancel_is_asked_once_and_only_of_a_live_job(db: Database, lease: Lease) -> None:
+async def test_only_the_first_cancel_of_a_live_job_changes_it(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
     row = await edits.request_cancel(db, uid, actor="bob", at=later(1), reason="enough")
     assert (row.cancel_requested_at, row.cancel_requested_by, row.cancel_reason) == (later(1), "bob", "enough")

@@ -69,7 +69,7 @@ async def until_stored(db: Database, crowd: list[NewJob]) -> list[Answer]:
             continue
 
 
-async def test_crowds_with_ranges_never_share_a_name(db: Database) -> None:
+async def test_concurrent_jobs_with_ranges_never_share_a_name(db: Database) -> None:
     chance = random.Random(5)
     for _ in range(6):
         crowds: list[list[NewJob]] = [
@@ -88,7 +88,7 @@ async def test_crowds_with_ranges_never_share_a_name(db: Database) -> None:
             await connection.execute("DELETE FROM names")
 
 
-async def test_live_jobs_of_the_crowd_are_apart_by_their_sets(db: Database) -> None:
+async def test_the_stored_jobs_of_a_batch_share_no_name(db: Database) -> None:
     chance = random.Random(3)
     crowd = [new_job(f"job-{n}", names=some_names(chance)) for n in range(60)]
     answers = await submit(db, crowd)
@@ -98,7 +98,7 @@ async def test_live_jobs_of_the_crowd_are_apart_by_their_sets(db: Database) -> N
         assert not all_names(one.names) & all_names(other.names)
 
 
-async def test_a_job_of_ten_thousand_replicas_takes_a_row_a_task(db: Database) -> None:
+async def test_the_names_of_ten_thousand_replicas_are_one_row_for_each_task(db: Database) -> None:
     names = [NameRange("pod", "big-worker-0", 10_000), NameRange("service", "big-worker-0", 10_000)]
     await submitted(db, new_job("big", names=names))
     async with db.read() as connection:
@@ -113,7 +113,7 @@ def edit(*names: NameRange) -> Edit:
     return Edit(manifest={}, labels={}, actor="a", at=NOW, names=names)
 
 
-async def test_a_job_grows_step_by_step_and_its_ranges_never_overlap(db: Database) -> None:
+async def test_ranges_of_a_job_that_scales_up_repeatedly_never_overlap(db: Database) -> None:
     """It grows, shrinks, and grows beyond what it had: what is its own already is not in its way."""
     (uid,) = await submitted(db, new_job("a", names=[NameRange("pod", "a-w-0", 2)]))
     for first, count in ((2, 3), (1, 9), (0, 4), (3, 12)):

@@ -1,4 +1,4 @@
-"""Limits on planned pods hold whoever submits at the same time, and pods are given back when a job ends or shrinks."""
+"""Concurrent submissions never exceed the limits on planned pods. Pods are released when a job ends or scales down."""
 
 import asyncio
 from collections import Counter
@@ -77,13 +77,13 @@ async def test_submissions_at_the_same_time_never_exceed_a_limit(db: Database, l
     assert kinds[Submitted] == sum(found.values()) // size
 
 
-async def test_of_several_together_none_is_stored_when_one_has_no_room(db: Database) -> None:
+async def test_jobs_stored_together_are_all_refused_if_one_exceeds_a_limit(db: Database) -> None:
     refused = await submit_together(db, jobs(3, 25), TIGHT)
     assert {place: type(answer) for place, answer in refused.items()} == {2: OverLimit}
     assert await planned(db) == {}
 
 
-async def test_growth_is_held_to_the_limits_and_a_smaller_job_gives_back(db: Database) -> None:
+async def test_scaling_up_obeys_the_limits_and_scaling_down_releases_pods(db: Database) -> None:
     (job,) = jobs(1, 50)
     await submit(db, [job], TIGHT)
 
@@ -99,7 +99,7 @@ async def test_growth_is_held_to_the_limits_and_a_smaller_job_gives_back(db: Dat
     assert await planned(db) == {"team-a": 5}
 
 
-async def test_a_job_that_ends_gives_its_pods_back_once(db: Database) -> None:
+async def test_a_job_that_ends_releases_its_planned_pods_once(db: Database) -> None:
     (job,) = jobs(1, 50)
     await submit(db, [job], TIGHT)
     lease = await leases.acquire(db, "controller", "a test", ttl=600)
@@ -136,7 +136,7 @@ async def test_a_fold_is_not_repeated_where_many_namespaces_have_pods(db: Databa
         assert await connection.fetchval("SELECT count(*) FROM planned_pods") == 403
 
 
-async def test_a_recount_corrects_what_an_earlier_version_did_not_give_back(db: Database) -> None:
+async def test_a_recount_releases_pods_that_an_earlier_version_did_not_release(db: Database) -> None:
     await submit(db, [*jobs(2, 20), *jobs(1, 5, namespace="team-b")], TIGHT)
     async with db.begin() as connection:
         await connection.execute("UPDATE jobs SET finished_at = created_at, quiet = true WHERE name = 'job-1'")

@@ -164,14 +164,14 @@ def test_any_record_survives_json(record: Any) -> None:
     assert codec.load(through_json(codec.dump(record)), type(record)) == record
 
 
-def test_words_in_the_spelling_of_version_0_1_are_readable() -> None:
+def test_enum_values_in_the_spelling_of_version_0_1_are_readable() -> None:
     status = {"aggregate": {"creating": 2, "Failed": 1}, "ended_by": {"first": [], "failed": 0, "disrupted": 0}}
     assert codec.load(status, JobStatus).aggregate == {ReplicaPhase.CREATING: 2, ReplicaPhase.FAILED: 1}
     assert codec.load("disrupted", Outcome) is Outcome.DISRUPTED
     assert codec.load("none", Evidence) is Evidence.NONE
 
 
-def test_a_status_of_an_older_version_reads_with_what_it_lacks_at_its_default() -> None:
+def test_fields_that_an_older_version_did_not_store_have_their_defaults() -> None:
     status = JobStatus(phase=JobPhase.RUNNING, resumes=3)
     document = status_document(status)
     del document["resumes"]

@@ -47,7 +47,7 @@ async def names(db: Database, uid: UUID) -> set[tuple[str, str]]:
     return {name for name, holder in (await names_held(db)).items() if holder == uid}
 
 
-async def test_what_is_open_is_loaded_and_what_is_settled_is_not(db: Database, lease: Lease) -> None:
+async def test_only_scale_records_without_an_outcome_are_loaded(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
     assert (await stored(db, uid)).recorded.scaling == ()
     await edits.edit(db, uid, edit(MORE))
@@ -92,7 +92,7 @@ async def test_of_two_scales_on_one_version_the_second_decides_again(db: Databas
     assert len(await scale_records.page(db, uid, limit=10)) == 1
 
 
-async def test_growth_reserves_the_names_it_may_use(db: Database) -> None:
+async def test_scaling_up_reserves_the_names_that_it_may_use(db: Database) -> None:
     (uid,) = await submitted(db, new_job())
     more = [
         NameRange("pod", "train-worker-1"),
@@ -122,7 +122,7 @@ async def test_a_name_of_another_live_job_refuses_the_edit_whole(db: Database) -
 
 
 @pytest.mark.parametrize(("phase", "refusal"), [(None, PreconditionFailed), (JobPhase.FAILED, Conflict)])
-async def test_an_edit_that_may_not_be_reserves_nothing(
+async def test_a_refused_edit_reserves_no_names(
     db: Database, lease: Lease, phase: JobPhase | None, refusal: type[Exception]
 ) -> None:
     (uid,) = await submitted(db, new_job())
@@ -137,7 +137,7 @@ async def test_an_edit_that_may_not_be_reserves_nothing(
     assert await names(db, uid) == held
 
 
-async def test_two_jobs_that_grow_into_each_other_do_not_wait_for_ever(db: Database) -> None:
+async def test_two_jobs_that_scale_up_into_each_others_names_do_not_deadlock(db: Database) -> None:
     first, second = await submitted(db, new_job("a", names=()), new_job("b", names=()))
     wanted = [NameRange("pod", f"shared-{n}") for n in range(20)]
     answers = await asyncio.gather(
@@ -148,7 +148,7 @@ async def test_two_jobs_that_grow_into_each_other_do_not_wait_for_ever(db: Datab
     assert sorted(type(answer).__name__ for answer in answers) == ["Conflict", "JobRow"]
 
 
-async def test_what_a_finished_job_left_under_a_name_is_asked_to_go(db: Database, lease: Lease) -> None:
+async def test_scaling_up_requests_the_removal_of_finished_jobs_with_its_names(db: Database, lease: Lease) -> None:
     old, grows = new_job("old", names=(NameRange("pod", "train-worker-2"),)), new_job()
     await submitted(db, old, grows)
     await move(db, lease, old.uid, JobPhase.SUCCEEDED)
@@ -158,7 +158,7 @@ async def test_what_a_finished_job_left_under_a_name_is_asked_to_go(db: Database
     assert row.remove_requested_at is not None
 
 
-async def test_what_pods_report_is_kept_and_told_once(db: Database) -> None:
+async def test_a_repeated_report_of_pods_changes_nothing(db: Database) -> None:
     (uid,) = await submitted(db, new_job())
     assert [await set_reported(db, uid, value) for value in ({"gpu": 1}, {"gpu": 1}, {})] == [True, False, True]
     await entries.publish(db)
@@ -171,4 +171,4 @@ async def test_what_pods_report_is_kept_and_told_once(db: Database) -> None:
         await set_reported(db, uuid4(), {})
     with pytest.raises(NotStorable):
         await set_reported(db, uid, {"a": "\0"})
-    assert (await stored(db, uid)).status_version == 0, "a pass that is under way stands"
+    assert (await stored(db, uid)).status_version == 0, "a concurrent decision stays valid"

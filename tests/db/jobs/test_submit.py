@@ -1,4 +1,4 @@
-"""A submission is durable and whole, or it is refused alone: names and keys decide, whoever comes at the same time."""
+"""A submission is stored durably and completely, or refused without effect on others. Names and keys decide."""
 
 import asyncio
 import random
@@ -45,7 +45,9 @@ async def test_a_submission_writes_job_history_feed_names_and_key(db: Database) 
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one transaction", "one after the other"])
-async def test_a_clash_names_the_live_job_and_fails_nobody_else(db: Database, *, together: bool) -> None:
+async def test_a_name_conflict_names_the_live_job_and_fails_no_other_submission(
+    db: Database, *, together: bool
+) -> None:
     first, other = new_job("train"), new_job("other")
     same_name = new_job("train", names=())
     same_pod = new_job("tra", names=(NameRange("pod", "train-worker-1"), NameRange("pod", "free")))
@@ -62,11 +64,11 @@ async def test_a_clash_names_the_live_job_and_fails_nobody_else(db: Database, *,
     assert isinstance((await submit(db, [new_job("free", names=(NameRange("pod", "free"),))]))[0], Submitted)
 
 
-async def test_names_are_apart_by_namespace(db: Database) -> None:
+async def test_jobs_of_different_namespaces_may_share_a_name(db: Database) -> None:
     await submitted(db, new_job(), new_job(namespace="team-b"))
 
 
-async def test_two_that_block_each_other_through_a_third_are_both_decided(db: Database) -> None:
+async def test_two_jobs_that_block_each_other_through_a_third_are_both_decided(db: Database) -> None:
     """b loses a name to the live job; a, that lost one to b, must get it then."""
     live = new_job("live", names=(NameRange("pod", "z"),))
     await submitted(db, live)
@@ -77,14 +79,14 @@ async def test_two_that_block_each_other_through_a_third_are_both_decided(db: Da
     assert answers[1] == Submitted(uid=a.uid)
 
 
-async def test_two_that_cross_do_not_both_lose(db: Database) -> None:
+async def test_of_two_jobs_that_need_the_same_names_one_is_stored(db: Database) -> None:
     one = new_job("one", names=(NameRange("pod", "x"), NameRange("pod", "y")))
     two = new_job("two", names=(NameRange("pod", "x"), NameRange("pod", "y")))
     kinds = Counter(type(answer) for answer in await submit(db, [one, two]))
     assert kinds == {Submitted: 1, NameTaken: 1}
 
 
-async def test_a_key_replays_the_first_answer_or_tells_of_another_request(db: Database) -> None:
+async def test_a_key_replays_the_first_answer_or_reports_a_conflict(db: Database) -> None:
     first = new_job(idempotency=key(answer=b"first"))
     again = new_job(idempotency=key(answer=b"second"))
     different = new_job(idempotency=key(fingerprint="g"))
@@ -126,7 +128,7 @@ async def test_of_many_with_one_name_one_is_stored(db: Database) -> None:
     assert Counter(type(answer) for answer in answers) == {Submitted: 1, NameTaken: 31}
 
 
-async def test_a_successor_has_the_leftovers_of_finished_jobs_removed(db: Database, lease: Lease) -> None:
+async def test_a_new_job_requests_the_removal_of_finished_jobs_with_its_names(db: Database, lease: Lease) -> None:
     finished, pods, stranger = (
         new_job("train"),
         new_job("x", names=(NameRange("pod", "train-worker-9"),)),
@@ -146,7 +148,7 @@ async def test_a_successor_has_the_leftovers_of_finished_jobs_removed(db: Databa
     assert await controller.persist(db, lease, []) == []
 
 
-async def test_a_predecessor_whose_objects_are_gone_is_left_alone(db: Database, lease: Lease) -> None:
+async def test_a_new_job_does_not_remove_finished_jobs_without_objects(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
     await move(db, lease, uid, JobPhase.FAILED, gone_at=NOW)
     await submitted(db, new_job())
@@ -197,8 +199,8 @@ async def test_a_group_commit_stores_all_of_many_in_few_transactions(db: Databas
         assert await connection.fetchval("SELECT count(*) FROM jobs") == 300
 
 
-async def test_random_crowds_never_share_a_name(db: Database) -> None:
-    """Two committers at once, batches that cross each other: whoever is told to have its names has them alone."""
+async def test_random_concurrent_jobs_never_share_a_name(db: Database) -> None:
+    """Two concurrent committers with overlapping batches: no two stored jobs share a name."""
     chance = random.Random(7)
 
     def crowd(size: int) -> list[NewJob]:
@@ -223,7 +225,7 @@ async def test_random_crowds_never_share_a_name(db: Database) -> None:
         assert {type(answer) for answer in answers} <= {Submitted, NameTaken}
 
 
-async def test_a_key_in_the_hands_of_a_stuck_transaction_is_in_flight(db: Database, database_url: str) -> None:
+async def test_a_key_held_by_a_stuck_transaction_is_reported_as_in_flight(db: Database, database_url: str) -> None:
     impatient = await Database.open(database_url, pool_size=2)
     async with impatient.read() as connection:
         await connection.execute("SET lock_timeout = '50ms'")

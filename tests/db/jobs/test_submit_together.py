@@ -1,4 +1,4 @@
-"""Clients and the controller at the same rows at once: nobody deadlocks, and every change is told exactly once."""
+"""Clients and controllers change the same rows concurrently. Each change has one feed entry and one history row."""
 
 import asyncio
 import random
@@ -60,8 +60,8 @@ async def change(db: Database, chance: random.Random, uid: UUID) -> None:
             return
 
 
-async def controller_pass(db: Database, lease: Lease, number: int) -> None:
-    """Everything alive moves one phase on; several passes at once, as workers do it, but over the same jobs."""
+async def controller_writes(db: Database, lease: Lease, number: int) -> None:
+    """Move all live jobs to their next phases. Several tasks do this concurrently with the same jobs."""
     chance = random.Random(number)
     for _ in range(ROUNDS):
         uids = [one.uid for one in await controller.live(db)]
@@ -81,19 +81,21 @@ async def controller_pass(db: Database, lease: Lease, number: int) -> None:
             await evidence.store(db, lease, uid, capture)
 
 
-async def test_nobody_deadlocks_and_every_change_is_told_once(db: Database, lease: Lease) -> None:
+async def test_concurrent_transactions_do_not_deadlock_and_the_feed_has_every_change_once(
+    db: Database, lease: Lease
+) -> None:
     uids: list[UUID] = []
     async with asyncio.timeout(200), asyncio.TaskGroup() as tasks:
         for number in range(4):
             tasks.create_task(client(db, number, uids))
         for number in range(3):
-            tasks.create_task(controller_pass(db, lease, number))
+            tasks.create_task(controller_writes(db, lease, number))
     while await entries.publish(db, 100):
         pass
     async with db.read() as connection:
         versions, lines = await connection.fetch(VERSIONS), await connection.fetch(LINES)
     assert len(versions) == len(lines) == len(uids) > NAMES
     for row in versions:
-        assert row["told"] == list(range(1, row["version"] + 1)), "the feed tells every version, once, in order"
+        assert row["told"] == list(range(1, row["version"] + 1)), "the feed has every version once, in order"
     for row in lines:
         assert row["lines"] == list(range(1, row["history_count"] + 1)), "history has no gap"

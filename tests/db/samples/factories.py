@@ -1,4 +1,4 @@
-"""SampleSets and SampleJobs to write, and the passes of a controller."""
+"""SampleSets and SampleJobs to store, and decisions of a controller."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +10,7 @@ from app.db.engine import Database
 from app.db.idempotency import IdempotencyKey
 from app.db.jobs.submit import Answer
 from app.db.samples import edits
-from app.db.samples.controller import SamplePass
+from app.db.samples.controller import SampleWrite
 from app.db.samples.edits import NewSample
 from app.db.samples.rows import SampleRow, stored_as
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
@@ -56,7 +56,7 @@ def _new(kind: str, name: str, spec: Mapping[str, Any], changes: Mapping[str, An
 
 
 async def insert(db: Database, new: NewSample, key: IdempotencyKey | None = None) -> Answer | None:
-    """Why it is not stored; None if it is."""
+    """Submit a sample. Return the refusal, or None if it is stored."""
     return (await edits.submit(db, [replace(new, idempotency=key)])).get(0)
 
 
@@ -71,10 +71,10 @@ async def there(db: Database, uid: UUID) -> SampleRow:
     return row
 
 
-def a_pass(row: SampleRow, **changes: Any) -> SamplePass:
-    """One that concludes what is stored, but for the changes."""
+def a_pass(row: SampleRow, **changes: Any) -> SampleWrite:
+    """Return a decision that keeps what is stored, except for the changes."""
     record = changes.pop("record", row.record)
-    done = SamplePass(
+    done = SampleWrite(
         uid=row.uid,
         intent_version=row.intent_version,
         generation=row.generation,

@@ -98,7 +98,7 @@ async def versions(db: Database) -> list[tuple[str, UUID, int]]:
     return [(event.type, event.job_uid, event.version) for event in (await entries.read(db, 0, 1000)).events]
 
 
-async def test_a_conclusion_is_kept_whole(db: Database, lease: Lease) -> None:
+async def test_every_field_of_a_decision_is_stored(db: Database, lease: Lease) -> None:
     row = await stored(db, new_set())
     done = a_pass(
         row,
@@ -145,7 +145,7 @@ async def test_a_conclusion_is_kept_whole(db: Database, lease: Lease) -> None:
     ],
     ids=["nothing", "only when it looked", "a message", "a reason", "a phase", "only the record", "an event"],
 )
-async def test_only_what_can_be_seen_is_told(
+async def test_only_readable_changes_have_feed_entries(
     db: Database, lease: Lease, changes: dict[str, Any], version: int, lines: int
 ) -> None:
     row = await stored(db, new_set())
@@ -158,7 +158,7 @@ async def test_only_what_can_be_seen_is_told(
     assert after.cache_observed_at == changes.get("cache_observed_at", later(1))
 
 
-async def test_a_conclusion_on_what_was_wanted_before_is_not_kept(db: Database, lease: Lease) -> None:
+async def test_a_decision_on_an_older_intent_is_rejected(db: Database, lease: Lease) -> None:
     row = await stored(db, new_set())
     spec = {**row.manifest["spec"], "partitions": 2}
     change = SampleEdit(
@@ -174,7 +174,7 @@ async def test_a_conclusion_on_what_was_wanted_before_is_not_kept(db: Database, 
     assert await sample_controller.pending_intents(db, 9) == []
 
 
-async def test_a_former_controller_keeps_nothing(db: Database, lease: Lease) -> None:
+async def test_a_former_controller_writes_nothing(db: Database, lease: Lease) -> None:
     row = await stored(db, new_set())
     await leases.release(db, lease)
     other = await leases.acquire(db, lease.name, "other", ttl=60)
@@ -185,7 +185,7 @@ async def test_a_former_controller_keeps_nothing(db: Database, lease: Lease) -> 
     assert await sample_controller.persist(db, other, a_pass(row, record=WHOLE), NOW)
 
 
-async def test_a_set_whose_last_object_has_gone_gives_its_name_back(db: Database, lease: Lease) -> None:
+async def test_the_name_of_a_set_is_free_when_its_last_object_is_gone(db: Database, lease: Lease) -> None:
     row = await stored(db, new_set())
     leaving = await edits.request_deletion(db, row.uid, actor="bob", at=later(1))
     assert await sample_controller.load(db, row.uid) == leaving
@@ -201,7 +201,7 @@ async def test_a_set_whose_last_object_has_gone_gives_its_name_back(db: Database
     await stored(db, new_set())
 
 
-async def test_a_pass_over_a_job_that_was_deleted_meanwhile_is_not_kept(db: Database, lease: Lease) -> None:
+async def test_a_decision_on_a_job_that_was_deleted_since_is_rejected(db: Database, lease: Lease) -> None:
     row = await stored(db, new_job())
     await edits.request_deletion(db, row.uid, actor="bob", at=later(1))
     record = JobRecord(phase=SampleJobPhase.RUNNING)
@@ -232,7 +232,7 @@ async def test_a_job_that_is_deleted_in_any_phase_has_ended(
     assert [(one.status, one.reason, one.last_transition_at) for one in found] == ([running] if running else [])
 
 
-async def test_what_there_is_to_do(db: Database, lease: Lease) -> None:
+async def test_live_pending_and_due_samples_are_found(db: Database, lease: Lease) -> None:
     row, job = await stored(db, new_set()), await stored(db, new_job(created_at=later(1)))
     both = [(row.uid, NAMESPACE), (job.uid, NAMESPACE)]
     assert await sample_controller.pending_intents(db, 9) == both

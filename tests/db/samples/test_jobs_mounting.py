@@ -76,19 +76,21 @@ NEARLY = {
 
 
 @pytest.mark.parametrize("manifest", NEARLY.values(), ids=list(NEARLY))
-async def test_a_manifest_that_only_says_the_word_does_not_mount(db: Database, manifest: dict[str, Any]) -> None:
+async def test_a_manifest_that_only_contains_the_name_does_not_mount_the_claim(
+    db: Database, manifest: dict[str, Any]
+) -> None:
     await submitted(db, new_job(manifest=manifest))
     assert await sample_controller.jobs_mounting(db, TEAM, CLAIM) == []
 
 
-async def test_a_manifest_that_jsonb_cannot_hold_hides_no_other(db: Database) -> None:
+async def test_a_manifest_that_jsonb_cannot_represent_does_not_hide_other_jobs(db: Database) -> None:
     spec = {"volumes": [volume()]}
     await submitted(db, new_job("nul", manifest={"spec": {**spec, "args": ["a\0b"]}}, names=()))
     (uid,) = await submitted(db, new_job("good", manifest={"spec": spec}, names=()))
     assert [job.uid for job in await sample_controller.jobs_mounting(db, TEAM, CLAIM)] == [uid]
 
 
-async def test_only_live_jobs_are_told_the_newest_first_up_to_the_limit(db: Database, lease: Lease) -> None:
+async def test_only_live_jobs_are_returned_the_newest_first_up_to_the_limit(db: Database, lease: Lease) -> None:
     manifest = {"spec": {"volumes": [volume()]}}
     jobs = [new_job(f"j{n}", manifest=manifest, names=(), created_at=later(n)) for n in range(5)]
     uids = await submitted(db, *jobs)

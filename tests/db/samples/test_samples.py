@@ -1,4 +1,4 @@
-"""SampleSets and SampleJobs as people ask for them: names and keys are decided once, whoever comes together."""
+"""Submission, edit and deletion of SampleSets and SampleJobs. Concurrent requests for a name or key have one winner."""
 
 import asyncio
 from collections import Counter
@@ -43,7 +43,7 @@ def edit_of(row: Any, **changes: Any) -> SampleEdit:
 
 
 @pytest.mark.parametrize("new", [new_set(), new_job()], ids=["set", "job"])
-async def test_what_is_stored_is_what_was_told_at_once(db: Database, new: Any) -> None:
+async def test_the_stored_row_equals_the_returned_one(db: Database, new: Any) -> None:
     row = await stored(db, new)
     assert row == edits.first_row(new)
     where = stored_as(row.of_kind)
@@ -60,7 +60,7 @@ async def test_a_set_a_job_and_another_namespace_may_share_a_name(db: Database) 
         await stored(db, new)
 
 
-async def test_a_name_is_taken_while_its_holder_is_there(db: Database) -> None:
+async def test_a_name_is_taken_until_its_holder_is_gone(db: Database) -> None:
     first = await stored(db, new_set())
     taken = NameTaken(job_name="imagenet", job_uid=first.uid, kind="job", name="imagenet", holder="SampleSet")
     assert await insert(db, new_set()) == taken
@@ -68,7 +68,7 @@ async def test_a_name_is_taken_while_its_holder_is_there(db: Database) -> None:
     assert await insert(db, new_set()) == replace(taken, leaving=True)
 
 
-async def test_of_many_that_want_one_name_together_one_gets_it(db: Database) -> None:
+async def test_one_of_many_concurrent_submissions_gets_the_name(db: Database) -> None:
     news = [new_set() for _ in range(12)]
     answers = await asyncio.gather(*(insert(db, new) for new in news))
     (winner,) = (new for new, answer in zip(news, answers, strict=True) if answer is None)
@@ -106,7 +106,7 @@ async def test_what_cannot_be_stored_is_refused(db: Database) -> None:
     assert await insert(db, new_set(), KEY) is None
 
 
-async def test_an_edit_raises_the_versions_and_is_told(db: Database) -> None:
+async def test_an_edit_increases_the_versions_and_has_a_feed_entry(db: Database) -> None:
     row = await stored(db, new_set())
     after = await edits.edit(db, row.uid, edit_of(row, expected_version=1))
     assert (after.generation, after.version, after.intent_version, after.history_count) == (2, 2, 2, 2)
@@ -117,7 +117,7 @@ async def test_an_edit_raises_the_versions_and_is_told(db: Database) -> None:
     assert (relabelled.generation, relabelled.version, relabelled.intent_version) == (2, 3, 3)
 
 
-async def test_an_edit_of_what_has_changed_or_leaves_is_refused(db: Database) -> None:
+async def test_an_edit_of_a_changed_or_deleted_sample_is_refused(db: Database) -> None:
     row = await stored(db, new_set())
     with pytest.raises(PreconditionFailed):
         await edits.edit(db, row.uid, edit_of(row, expected_version=2))
@@ -134,7 +134,7 @@ async def test_an_edit_of_what_has_changed_or_leaves_is_refused(db: Database) ->
     assert refused.value.code == "Deleted"
 
 
-async def test_edits_that_meet_are_done_one_after_another(db: Database) -> None:
+async def test_one_of_several_concurrent_edits_of_a_version_succeeds(db: Database) -> None:
     row = await stored(db, new_set())
     waiting = (edits.edit(db, row.uid, edit_of(row, expected_version=1)) for _ in range(8))
     done = await asyncio.gather(*waiting, return_exceptions=True)
@@ -142,7 +142,7 @@ async def test_edits_that_meet_are_done_one_after_another(db: Database) -> None:
     assert [line.seq for line in await resources.history(db, SETS, row.uid, limit=99)] == [1, 2]
 
 
-async def test_a_set_leaves_when_its_objects_have_and_a_job_at_once(db: Database) -> None:
+async def test_a_deleted_set_is_gone_with_its_objects_and_a_job_at_once(db: Database) -> None:
     row, job = await stored(db, new_set()), await stored(db, new_job())
     leaving = await edits.request_deletion(db, row.uid, actor="bob", at=later(1), reason="enough")
     assert (leaving.delete_requested_at, leaving.delete_requested_by, leaving.gone_at) == (later(1), "bob", None)
@@ -162,7 +162,7 @@ async def test_a_set_leaves_when_its_objects_have_and_a_job_at_once(db: Database
     assert await there(db, newer.uid) == newer
 
 
-async def test_of_those_that_are_gone_the_newest_is_found(db: Database) -> None:
+async def test_of_several_gone_samples_the_newest_is_found(db: Database) -> None:
     old, new = new_job(), new_job(created_at=later(9))
     for one in (new, old):
         await stored(db, one)
