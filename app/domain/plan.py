@@ -254,5 +254,5 @@ class JobPlan:
 
     @cached_property
     def elastic(self) -> frozenset[str]:
-        """Names of the tasks whose size may change."""
+        """The names of the tasks that can be resized."""
         return frozenset(task.name for task in self.tasks if task.elastic)

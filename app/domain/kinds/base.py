@@ -17,7 +17,7 @@ from app.domain.plan import Manifest
 from app.domain.vocabulary import ConditionType
 
 JOBS: Final = "jobs"
-"""The resource of all kinds whose manifests become pods."""
+"""The resource of all kinds with pods."""
 
 
 class Kind(ABC):

@@ -10,7 +10,7 @@ from app.domain.kinds.base import Kind, PodlessKind
 from app.domain.plan import Manifest
 
 PODLESS_KINDS: Final[dict[str, PodlessKind]] = {kind.kind: kind for kind in (SAMPLE_SET, SAMPLE_JOB)}
-"""The kinds whose manifests do not become pods. Each has a resource of its own in the API."""
+"""The kinds without pods, by name. Each has its own resource in the API."""
 
 
 def registered() -> Mapping[str, Kind]:

@@ -10,7 +10,7 @@ from app.domain.pod_template.reading import Mapping, mapping
 _NOT_A_TEMPLATES = {
     "namespace": "pods are created in the namespace of their job",
     "ownerReferences": "pods are owned by their job",
-    "finalizers": "jobgate holds a pod until its end is recorded, and nobody else may",
+    "finalizers": "only jobgate may keep a pod, until its end is recorded",
     "uid": "the cluster sets it",
     "resourceVersion": "the cluster sets it",
     "generation": "the cluster sets it",

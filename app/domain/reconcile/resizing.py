@@ -81,7 +81,7 @@ def is_newcomer(replica: Replica) -> bool:
 
 
 def settled_records(inputs: Inputs, status: JobStatus, members: Members) -> tuple[ScaleRecord, ...]:
-    """Return the open scale records whose outcome this reconcile finds."""
+    """Return the scale records that get their outcome in this reconcile."""
     # Records are in the order of requests, so the last one of each task stays.
     newest = {record.task: record.seq for record in inputs.recorded.scaling}
     verdicts = (

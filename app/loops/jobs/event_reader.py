@@ -1,7 +1,7 @@
 """Reads the Events of pods that have been pending for long, to find out why.
 
-This runs beside the reconciler: a reconcile that waited for Events would delay newer states of its job. At most
-READS_PER_SECOND requests are sent, and the Events of one pod are read at most once in AGAIN seconds.
+The reader runs concurrently with the reconciler: a reconcile that waited for Events would delay newer states of its
+job. At most READS_PER_SECOND requests are sent, and the Events of one pod are read at most once in AGAIN seconds.
 """
 
 import asyncio
