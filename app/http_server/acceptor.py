@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from app.http_server.error_answers import ErrorAnswer, Reason
+from app.http_server.error_answers import ErrorAnswer, RefusalReason
 from app.http_server.limits import ServerLimits, connection_to_displace, overdue
 from app.http_server.metrics import CONNECTIONS, REFUSALS
 from app.http_server.protocol import GuardedProtocol
@@ -116,9 +116,9 @@ class ConnectionAcceptor:
     def _admit(self, group: asyncio.TaskGroup, client: socket.socket, address: str) -> None:
         answer: ErrorAnswer | None = None
         if self._held[address] >= self._limits.max_connections_per_address and not self._make_room(address):
-            answer = ErrorAnswer(Reason.ADDRESS_CONNECTIONS, self._limits.max_connections_per_address)
+            answer = ErrorAnswer(RefusalReason.ADDRESS_CONNECTIONS, self._limits.max_connections_per_address)
         elif self._held.total() >= self._limits.max_connections and not self._make_room(None):
-            answer = ErrorAnswer(Reason.CONNECTIONS, self._limits.max_connections)
+            answer = ErrorAnswer(RefusalReason.CONNECTIONS, self._limits.max_connections)
         if answer is not None:
             self._turn_away(client, address, answer)
             return

@@ -12,7 +12,7 @@ _PROBLEM_TYPE: Final = b"application/problem+json"
 _TYPE_PREFIX: Final = "urn:jobgate:problem:"
 
 
-class Reason(StrEnum):
+class RefusalReason(StrEnum):
     """Why the server refuses a connection or a request: the label `reason` of jobgate_http_refusals_total."""
 
     MALFORMED = "malformed"
@@ -41,65 +41,65 @@ class _Shape:
     pointer: str | None = None
 
 
-_SHAPES: Final[Mapping[Reason, _Shape]] = {
-    Reason.MALFORMED: _Shape(
+_SHAPES: Final[Mapping[RefusalReason, _Shape]] = {
+    RefusalReason.MALFORMED: _Shape(
         HTTPStatus.BAD_REQUEST, "MalformedRequest", "this is not an HTTP/1.1 request", "a valid HTTP/1.1 request", ""
     ),
-    Reason.CONNECT: _Shape(
+    RefusalReason.CONNECT: _Shape(
         HTTPStatus.METHOD_NOT_ALLOWED,
         "MethodNotAllowed",
         "this server is not a proxy and does not accept CONNECT",
         "any other method",
         "",
     ),
-    Reason.CONNECTIONS: _Shape(
+    RefusalReason.CONNECTIONS: _Shape(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "TooManyConnections",
         "the server has reached its limit of open connections",
         "at most {limit} open connections",
     ),
-    Reason.ADDRESS_CONNECTIONS: _Shape(
+    RefusalReason.ADDRESS_CONNECTIONS: _Shape(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "TooManyConnections",
         "this client address has reached its limit of open connections",
         "at most {limit} open connections of one client address",
     ),
-    Reason.HEADER_BYTES: _Shape(
+    RefusalReason.HEADER_BYTES: _Shape(
         HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
         "HeadersTooLarge",
         "the headers are too large",
         "at most {limit} bytes of request line and headers",
         "/header",
     ),
-    Reason.HEADER_COUNT: _Shape(
+    RefusalReason.HEADER_COUNT: _Shape(
         HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
         "TooManyHeaders",
         "there are too many header fields",
         "at most {limit} header fields",
         "/header",
     ),
-    Reason.TARGET_BYTES: _Shape(
+    RefusalReason.TARGET_BYTES: _Shape(
         HTTPStatus.REQUEST_URI_TOO_LONG,
         "TargetTooLong",
         "the request's path and query are too long",
         "at most {limit} bytes of request line and headers",
         "/path",
     ),
-    Reason.FRAMING: _Shape(
+    RefusalReason.FRAMING: _Shape(
         HTTPStatus.BAD_REQUEST,
         "MalformedRequest",
         "a chunk extension or the trailers of the body are too large",
         "at most {limit} bytes of framing between two pieces of content",
         "",
     ),
-    Reason.HEADER_TIME: _Shape(
+    RefusalReason.HEADER_TIME: _Shape(
         HTTPStatus.REQUEST_TIMEOUT,
         "RequestTimeout",
         "the headers did not arrive in time",
         "the headers within {limit:g} s",
         "/header",
     ),
-    Reason.BODY_TIME: _Shape(
+    RefusalReason.BODY_TIME: _Shape(
         HTTPStatus.REQUEST_TIMEOUT,
         "RequestTimeout",
         "the body did not arrive in time",
@@ -116,7 +116,7 @@ class ErrorAnswer:
     `limit` is the configured limit that the client exceeds, for the reasons that have one.
     """
 
-    reason: Reason
+    reason: RefusalReason
     limit: float = 0
 
     def encode(self, headers: Iterable[tuple[bytes, bytes]] = ()) -> bytes:

@@ -11,7 +11,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.http_server.error_answers import ErrorAnswer, Reason
+from app.http_server.error_answers import ErrorAnswer, RefusalReason
 from app.http_server.limits import ConnectionStage, ConnectionState, Overdue, SendWindow, ServerLimits
 from app.http_server.metrics import REFUSALS
 
@@ -115,9 +115,9 @@ class GuardedProtocol(HttpToolsProtocol):
     def end_overdue(self, finding: Overdue) -> None:
         """Close the connection; answer 408 first if a request is incomplete."""
         if finding is Overdue.HEAD:
-            self.refuse(ErrorAnswer(Reason.HEADER_TIME, self._limits.header_timeout))
+            self.refuse(ErrorAnswer(RefusalReason.HEADER_TIME, self._limits.header_timeout))
         elif finding is Overdue.BODY:
-            self.refuse(ErrorAnswer(Reason.BODY_TIME, self._limits.body_timeout))
+            self.refuse(ErrorAnswer(RefusalReason.BODY_TIME, self._limits.body_timeout))
         elif finding is Overdue.IDLE:
             self.transport.close()
         else:
@@ -219,7 +219,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._continue_without_upgrade(piece[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             reason = error.__context__
-            self.refuse(reason.args[0] if isinstance(reason, _Refused) else ErrorAnswer(Reason.MALFORMED))
+            self.refuse(reason.args[0] if isinstance(reason, _Refused) else ErrorAnswer(RefusalReason.MALFORMED))
         else:
             self._check_span()
 
@@ -228,11 +228,11 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._span <= limit:
             return
         if self._reading is ConnectionStage.BODY:
-            self.refuse(ErrorAnswer(Reason.FRAMING, limit))
+            self.refuse(ErrorAnswer(RefusalReason.FRAMING, limit))
         elif self._reading is ConnectionStage.HEAD:
             # The parser reports the target in pieces: a target that fills all but the last piece is the cause.
             in_target = len(self.url) > limit - _PIECE
-            self.refuse(ErrorAnswer(Reason.TARGET_BYTES if in_target else Reason.HEADER_BYTES, limit))
+            self.refuse(ErrorAnswer(RefusalReason.TARGET_BYTES if in_target else RefusalReason.HEADER_BYTES, limit))
 
     def _discard(self, count: int) -> None:
         self._discarded += count
@@ -261,14 +261,14 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._reading is not ConnectionStage.HEAD:
             return  # a trailer field, which the application never sees
         if len(self.headers) >= MAX_HEADER_FIELDS:
-            raise _Refused(ErrorAnswer(Reason.HEADER_COUNT, MAX_HEADER_FIELDS))
+            raise _Refused(ErrorAnswer(RefusalReason.HEADER_COUNT, MAX_HEADER_FIELDS))
         super().on_header(name, value)
 
     @override
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
-                raise _Refused(ErrorAnswer(Reason.CONNECT))
+                raise _Refused(ErrorAnswer(RefusalReason.CONNECT))
             self.scope["method"] = self.parser.get_method().decode("ascii")
             self._upgrading = True
             return

@@ -5,11 +5,11 @@ from http import HTTPStatus
 
 import pytest
 
-from app.http_server.error_answers import ErrorAnswer, Reason
+from app.http_server.error_answers import ErrorAnswer, RefusalReason
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_each_answer_is_a_problem_that_says_what_is_accepted(reason: Reason) -> None:
+@pytest.mark.parametrize("reason", RefusalReason)
+def test_each_answer_is_a_problem_that_says_what_is_accepted(reason: RefusalReason) -> None:
     head, _, body = ErrorAnswer(reason, 4711).encode([(b"server", b"x")]).partition(b"\r\n\r\n")
     fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
     problem = json.loads(body)
@@ -20,5 +20,5 @@ def test_each_answer_is_a_problem_that_says_what_is_accepted(reason: Reason) -> 
     assert problem["type"] == f"urn:jobgate:problem:{problem['code']}"
     accepted = [error["accepted"] for error in problem.get("errors", [])] or [problem["detail"]]
     assert all(accepted)
-    if reason not in (Reason.MALFORMED, Reason.CONNECT):
+    if reason not in (RefusalReason.MALFORMED, RefusalReason.CONNECT):
         assert "4711" in accepted[0]

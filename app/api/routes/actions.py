@@ -11,7 +11,7 @@ from app.api.dependencies import CallerDep
 from app.api.jobs import JOBS_RESOURCE
 from app.api.parameters import IdempotencyKeyHeader, Name, Namespace
 from app.api.rendering import job_bytes
-from app.api.routes.edits import Edit, EditDep, changed_response, changed_responses
+from app.api.routes.edits import EditCall, EditDep, changed_response, changed_responses
 from app.api.routes.submission import created_response, request_key
 from app.api.views import JobView
 from app.domain.dialects.spec_model import SpecModel
@@ -64,7 +64,7 @@ async def resume_job(edit: EditDep) -> Response:
     return await _set_paused(edit, paused=False)
 
 
-async def _set_paused(edit: Edit, *, paused: bool) -> Response:
+async def _set_paused(edit: EditCall, *, paused: bool) -> Response:
     options = await read_options(edit.request, ActionOptions)
     changed = await edit.caller.services.control.pause(
         edit.namespace,

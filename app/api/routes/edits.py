@@ -21,7 +21,7 @@ _Apply: TypeAlias = Callable[[Editor[Any, Any]], Callable[..., Awaitable[Changed
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class EditCall:
     """A request to change one object, by a caller who may change objects of its namespace."""
 
     request: Request
@@ -33,12 +33,12 @@ class Edit:
 
 async def _edit(
     request: Request, namespace: Namespace, name: Name, caller: CallerDep, if_match: IfMatch = None
-) -> Edit:
+) -> EditCall:
     caller.require(Verb.CONTROL, namespace)
-    return Edit(request, caller, namespace, name, if_match)
+    return EditCall(request, caller, namespace, name, if_match)
 
 
-EditDep = Annotated[Edit, Depends(_edit)]
+EditDep = Annotated[EditCall, Depends(_edit)]
 
 
 def router_of(resource: Resource) -> APIRouter:

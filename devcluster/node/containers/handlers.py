@@ -19,7 +19,7 @@ class ActionError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class HandlerTarget:
     """The container that a handler acts on. `command` builds a process in the namespaces of the container."""
 
     container: Mapping[str, Any]
@@ -27,7 +27,7 @@ class Target:
     command: Callable[[tuple[str, ...]], Command]
 
 
-async def perform(action: Mapping[str, Any], target: Target, limit: float) -> None:
+async def perform(action: Mapping[str, Any], target: HandlerTarget, limit: float) -> None:
     """Run one handler, for at most `limit` seconds.
 
     Raises:
@@ -42,7 +42,7 @@ async def perform(action: Mapping[str, Any], target: Target, limit: float) -> No
         ) from error
 
 
-def _dispatch(action: Mapping[str, Any], target: Target) -> Coroutine[Any, Any, None]:
+def _dispatch(action: Mapping[str, Any], target: HandlerTarget) -> Coroutine[Any, Any, None]:
     if "exec" in action:
         return _exec(tuple(action["exec"].get("command") or ()), target)
     if "httpGet" in action:
@@ -56,7 +56,7 @@ def _dispatch(action: Mapping[str, Any], target: Target) -> Coroutine[Any, Any, 
     raise ActionError("missing handler: expected exec, httpGet, tcpSocket, grpc or sleep")
 
 
-async def _exec(argv: tuple[str, ...], target: Target) -> None:
+async def _exec(argv: tuple[str, ...], target: HandlerTarget) -> None:
     output = bytearray()
     try:
         process = await start(target.command(argv), lambda _, data: output.extend(data))
@@ -72,7 +72,7 @@ async def _exec(argv: tuple[str, ...], target: Target) -> None:
         raise ActionError(text or f"command {' '.join(argv)!r} exited with {code}")
 
 
-async def _http(spec: Mapping[str, Any], target: Target) -> None:
+async def _http(spec: Mapping[str, Any], target: HandlerTarget) -> None:
     port = _port(spec["port"], target.container)
     host = spec.get("host") or target.pod_ip
     scheme = (spec.get("scheme") or "HTTP").lower()
@@ -94,7 +94,7 @@ async def _http(spec: Mapping[str, Any], target: Target) -> None:
         raise ActionError(f"HTTP probe failed with statuscode: {status}")
 
 
-async def _tcp(spec: Mapping[str, Any], target: Target) -> None:
+async def _tcp(spec: Mapping[str, Any], target: HandlerTarget) -> None:
     host, port = spec.get("host") or target.pod_ip, _port(spec["port"], target.container)
     try:
         _, writer = await asyncio.open_connection(host, port)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from devcluster.node.containers.handlers import ActionError, Target, perform
+from devcluster.node.containers.handlers import ActionError, HandlerTarget, perform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class ProbeReports:
     """Called with the kind of the probe (startup or liveness) and the grace period of the probe."""
 
 
-async def run_probes(container: Mapping[str, Any], target: Target, reports: ProbeReports) -> None:
+async def run_probes(container: Mapping[str, Any], target: HandlerTarget, reports: ProbeReports) -> None:
     """Probe until cancelled. A container without probes is started and ready at once."""
     if startup := container.get("startupProbe"):
         passed = await _until(startup, "startup", target, reports, wanted=True)
@@ -38,7 +38,7 @@ async def run_probes(container: Mapping[str, Any], target: Target, reports: Prob
             group.create_task(_liveness(liveness, target, reports))
 
 
-async def _readiness(probe: Mapping[str, Any], target: Target, reports: ProbeReports) -> None:
+async def _readiness(probe: Mapping[str, Any], target: HandlerTarget, reports: ProbeReports) -> None:
     ready, delay = False, True
     while True:
         await _until(probe, "readiness", target, reports, wanted=not ready, delay=delay)
@@ -46,7 +46,7 @@ async def _readiness(probe: Mapping[str, Any], target: Target, reports: ProbeRep
         reports.ready(ready)
 
 
-async def _liveness(probe: Mapping[str, Any], target: Target, reports: ProbeReports) -> None:
+async def _liveness(probe: Mapping[str, Any], target: HandlerTarget, reports: ProbeReports) -> None:
     await _until(probe, "liveness", target, reports, wanted=False)
     await reports.must_restart("liveness", probe.get("terminationGracePeriodSeconds"))
 
@@ -54,7 +54,7 @@ async def _liveness(probe: Mapping[str, Any], target: Target, reports: ProbeRepo
 async def _until(
     probe: Mapping[str, Any],
     kind: str,
-    target: Target,
+    target: HandlerTarget,
     reports: ProbeReports,
     *,
     wanted: bool,
@@ -77,7 +77,7 @@ async def _until(
         await asyncio.sleep(probe.get("periodSeconds") or 10)
 
 
-async def _try(probe: Mapping[str, Any], kind: str, target: Target, reports: ProbeReports) -> bool:
+async def _try(probe: Mapping[str, Any], kind: str, target: HandlerTarget, reports: ProbeReports) -> bool:
     try:
         await perform(probe, target, probe.get("timeoutSeconds") or 1)
     except ActionError as error:

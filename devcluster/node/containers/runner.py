@@ -16,7 +16,7 @@ from typing import Any
 from devcluster import clock
 from devcluster.errors import StatusError
 from devcluster.node.containers.command import build_command
-from devcluster.node.containers.handlers import ActionError, Target, perform
+from devcluster.node.containers.handlers import ActionError, HandlerTarget, perform
 from devcluster.node.containers.images import NoCommandError, find_image, replace_first_word
 from devcluster.node.containers.logs import LogWriter, last_output
 from devcluster.node.containers.probes import ProbeReports, run_probes
@@ -202,7 +202,7 @@ class ContainerRunner:
         if self.record.role is not ContainerRole.INIT:
             await run_probes(self.record.spec, target, reports)
 
-    def _target(self, command: Command) -> Target:
+    def _target(self, command: Command) -> HandlerTarget:
         process = self._process
         folder = command.folder / "exec"
         image = self.record.spec["image"]
@@ -215,7 +215,7 @@ class ContainerRunner:
             env = {**command.env, MARK: identity}
             return replace(command, argv=argv, env=env, folder=folder, join=join, identity=identity)
 
-        return Target(container=self.record.spec, pod_ip=self._context.ip, command=build)
+        return HandlerTarget(container=self.record.spec, pod_ip=self._context.ip, command=build)
 
     def _on_started(self) -> None:
         self.record.started = True
