@@ -1,7 +1,6 @@
 """Runs the demo: starts a development server, plays all stories at once, and prints a table of their results."""
 
 import asyncio
-import sys
 import time
 from collections.abc import Awaitable
 from pathlib import Path
@@ -42,7 +41,7 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
             playing.cancel()
             return INTERRUPTED
         if keep_serving:
-            _print_hints(url, kubeconfig)
+            print(hints(url, kubeconfig), flush=True)  # noqa: T201
             await stopped
         stop.set()
     return playing.result()
@@ -95,18 +94,17 @@ def _print_table(results: list[StoryResult], failures: list[str]) -> None:
     print("\n".join(lines), flush=True)  # noqa: T201
 
 
-def _print_hints(url: str, kubeconfig: str) -> None:
+def hints(url: str, kubeconfig: str) -> str:
+    """Return what the demo prints after its stories: commands that show what they left behind."""
     jobs = f"{url}/api/v1/namespaces/{NAMESPACE}/jobs"
-    print(  # noqa: T201
+    return (
         f"\nstill serving; Ctrl-C ends it\n\n"
         f"  curl {jobs}\n"
         f"  curl {jobs}/flaky/replicas\n"
         f"  curl '{jobs}/flaky/logs?task=main&rank=0&attempt=1'\n"
         f"  curl {jobs}/pausable/history\n"
         f"  curl {jobs.replace('/jobs', '/samplesets')}?deleted=true\n"
-        f"  curl -N {url}/api/v1/watch\n"
+        f"  curl -N {url}/api/v1/jobs/watch\n"
         f"  {dev.kubeconfig_line(kubeconfig)}\n"
-        f"  kubectl get pods\n",
-        file=sys.stdout,
-        flush=True,
+        f"  kubectl get pods\n"
     )
