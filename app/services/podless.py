@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.db.engine import Database
-from app.db.jobs.submit import Answer
+from app.db.jobs.submit import Answer, NameTaken
 from app.db.samples import controller as sample_controller
 from app.db.samples import edits
 from app.db.samples.controller import MountingJob
@@ -73,6 +73,13 @@ class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
     @override
     def as_stored(self, new: NewSample) -> SampleRow:
         return edits.first_row(new)
+
+    @override
+    def remedy(self, taken: NameTaken) -> str:
+        """An object without pods keeps its name, even after its end, until it is deleted and nothing of it is left."""
+        if taken.leaving:
+            return "another name, or wait until nothing of that one is left"
+        return "another name, or delete that one"
 
     @override
     async def store(self, news: Sequence[NewSample]) -> Mapping[int, Answer]:

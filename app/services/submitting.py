@@ -146,6 +146,10 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         The first object carries the idempotency key of the request.
         """
 
+    @abstractmethod
+    def remedy(self, taken: NameTaken) -> str:
+        """Return what a client can do about a taken name, for the `accepted` field of the error."""
+
     def is_slow(self, new: _New) -> bool:
         """Whether rendering takes so long that it must run in a thread."""
         return is_large(new.manifest)
@@ -321,7 +325,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             several = f"these {self._what}s would exceed the limit of pods; none was stored"
             raise Conflict(one if alone else several, code="TooManyPods", errors=over)
         taken = [
-            _name_taken(answer, prepared[place].name, base)
+            _name_taken(answer, prepared[place].name, base, self.remedy(answer))
             for place, base in bases.items()
             if isinstance(answer := refused[place], NameTaken)
         ]
@@ -381,15 +385,10 @@ def _key_reused() -> InvalidManifest:
     )
 
 
-def _name_taken(taken: NameTaken, wanted: str, base: str) -> FieldError:
+def _name_taken(taken: NameTaken, wanted: str, base: str, remedy: str) -> FieldError:
     holder = f"the {taken.holder} {taken.job_name} ({taken.job_uid})"
     if taken.kind == NameKind.JOB and taken.name == wanted:
         detail = f"{holder} has this name" + (", which is free once its objects are deleted" if taken.leaving else "")
     else:
         detail = f"{holder} uses the {taken.kind} name {taken.name}"
-    return FieldError(
-        pointer=f"{base}/metadata/name",
-        code="NameTaken",
-        detail=detail,
-        accepted="another name, or wait until that one is free",
-    )
+    return FieldError(pointer=f"{base}/metadata/name", code="NameTaken", detail=detail, accepted=remedy)

@@ -11,7 +11,7 @@ from typing_extensions import override
 from app.clock import Clock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
-from app.db.jobs.submit import Answer, NewJob, Submitted
+from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted
 from app.domain.errors import FieldError, InvalidManifest
 from app.domain.manifests.rendered import reserved_names
 from app.domain.plan import JobPlan, Manifest
@@ -90,6 +90,10 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             status=_first_status(plan),
             pods=len(plan.replicas),
         )
+
+    @override
+    def remedy(self, taken: NameTaken) -> str:
+        return "another name, or wait until that job has ended"
 
     @override
     def as_stored(self, new: NewJob) -> JobRow:

@@ -230,6 +230,8 @@ async def test_an_idempotency_key_makes_a_repetition_harmless(of: Collection) ->
     answers = await asyncio.gather(*(of.post(of.manifest(), **key) for _ in range(4)))
     assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 201]
     assert len({answer.content for answer in answers}) == 1
+    remedy = "wait until that job has ended" if of.resource == JOBS else "delete that one"
+    assert error["accepted"] == f"another name, or {remedy}"
     other = await of.post(of.manifest("two"), **key)
     assert (other.status_code, other.json()["code"]) == (422, "IdempotencyKeyReused")
 

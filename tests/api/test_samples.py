@@ -183,6 +183,16 @@ async def test_a_succeeded_job_cannot_be_edited(place: Place) -> None:
     patch = {"spec": {"warmupOptions": {"threads": 9}}}
     answer = await place.gateway.client.patch(place.path(JOBS, "one"), json=patch, headers=PATCH)
     assert (answer.status_code, answer.json()["code"]) == (409, "AlreadyFinished")
+    taken = await place.gateway.client.post(place.path(JOBS), json=sample(JOBS))
+    assert (taken.status_code, taken.json()["errors"][0]["accepted"]) == (409, "another name, or delete that one")
+
+
+async def test_an_edit_retries_a_job_that_has_failed(place: Place) -> None:
+    created = await place.submit(JOBS)
+    await conclude(place.gateway, created["uid"], {"phase": SampleJobPhase.FAILED})
+    patch = {"spec": {"warmupOptions": {"threads": 9}}}
+    answer = await place.gateway.client.patch(place.path(JOBS, "one"), json=patch, headers=PATCH)
+    assert (answer.status_code, answer.json()["generation"]) == (202, 2), answer.text
 
 
 @BOTH
@@ -227,7 +237,9 @@ async def test_a_deletion_shows_its_removal_stage(place: Place) -> None:
             assert shown.json()["status"]["removal"] == stage
     taken = await client.post(place.path(SETS), json=sample(SETS))
     assert (taken.status_code, taken.json()["code"]) == (409, "NameTaken")
-    assert "free when its objects are removed" in taken.json()["errors"][0]["detail"]
+    (error,) = taken.json()["errors"]
+    assert "free when its objects are removed" in error["detail"]
+    assert error["accepted"] == "another name, or wait until nothing of that one is left"
     await conclude(place.gateway, created["uid"], {"stage": RemovalStage.GONE}, gone=True)
     gone = await client.get(url)
     assert (gone.status_code, gone.json()["status"]["removal"]) == (200, "gone")
