@@ -129,10 +129,12 @@ class NotFound(DomainError):
     default_code = "NotFound"
 
 
-class Gone(DomainError):
-    """The resource existed, and its retention has ended."""
+def no_such(what: str) -> NotFound:
+    """Return the error for a missing object, `what` names its resource.
 
-    default_code = "Gone"
+    The error is the same for an object that the caller may not see, so that it does not reveal that the object exists.
+    """
+    return NotFound(f"there is no such {what}")
 
 
 class Conflict(DomainError):
