@@ -11,7 +11,7 @@ from app.api.job_views import JobViewCache
 from app.api.parameters import check_namespace, refuse_unknown_query
 from app.api.shared_polls import SharedPolls
 from app.domain.access.namespaces import NamespaceSet
-from app.domain.errors import NotFound
+from app.domain.errors import NotFound, no_such
 from app.services.access import Principal, Verb, require
 from app.services.gateway import Services
 
@@ -60,13 +60,13 @@ class Caller:
             raise NotFound("there is no such namespace")
         require(self.principal, verb, namespace)
 
-    def require_visible(self, namespace: str) -> None:
-        """Raise NotFound unless the caller may see objects of the namespace.
+    def require_visible(self, namespace: str, what: str) -> None:
+        """Raise NotFound unless the caller may see objects of the namespace. `what` names the resource of the object.
 
         Requests by uid use this check after they read the object. The error does not reveal that the object exists.
         """
         if namespace not in self.visible:
-            raise NotFound("there is no such object")
+            raise no_such(what)
 
     @property
     def visible(self) -> NamespaceSet:

@@ -16,7 +16,7 @@ from app.db.engine import Database
 from app.db.history import EDITED
 from app.db.resources import Check, Row, Stored, StoredRow
 from app.domain.dialects.envelope import as_posted
-from app.domain.errors import Conflict, FieldError, InvalidManifest, NotFound, PreconditionFailed
+from app.domain.errors import Conflict, FieldError, InvalidManifest, PreconditionFailed, no_such
 from app.domain.plan import Manifest
 from app.offload import offloaded_if_large
 from app.services.submitting import Hint
@@ -175,7 +175,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         """Return the object with this name, or else the newest one that had it. Raise NotFound if there is none."""
         row = await resources.find(self._db, self._where, namespace, name)
         if row is None:
-            raise NotFound(f"there is no such {self._what}")
+            raise no_such(self._what)
         return row
 
     async def edit(self, request: EditRequest[Row]) -> Changed[Row]:

@@ -18,7 +18,7 @@ from app.db.jobs.replicas import ReplicaFilter, StoredReplica
 from app.db.jobs.rows import STORED_JOBS, JobRow, JobSummary
 from app.db.queries import Cursor
 from app.db.resources import Page, Row, RowVersion, Stored
-from app.domain.errors import NotFound
+from app.domain.errors import no_such
 from app.domain.listing import Criteria
 from app.domain.plan import JobPlan, Rank
 from app.domain.planning import Planner
@@ -117,7 +117,7 @@ class Reader(ABC, Generic[Row]):
 
     def _present(self, found: _T | None) -> _T:
         if found is None:
-            raise NotFound(f"there is no such {self._what}")
+            raise no_such(self._what)
         return found
 
 

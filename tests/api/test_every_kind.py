@@ -21,6 +21,8 @@ OUTCOME = {"phase", "reason", "message", "observedGeneration", "startedAt", "fin
 
 
 @pytest.fixture(params=sorted(registered()))
+NO_UID = "00000000-0000-4000-8000-000000000000"
+JSON = {"Content-Type": "application/json"}
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -43,6 +45,25 @@ async def test_objects_have_the_common_fields(of: Collection) -> None:
     created = await of.submit(team="vision")
     whole = (await of.get("one")).json()
     assert whole["uid"] == created["uid"]
+@cache
+def reads_by_uid(resource: str) -> list[str]:
+    """Every route that reads an object of the resource by its uid."""
+    paths = create_app().openapi()["paths"]
+    return [path for path, item in paths.items() if path.startswith(f"/api/v1/{resource}/{{uid}}") and "get" in item]
+
+
+async def test_a_submission_is_answered_alike(of: Collection) -> None:
+    for name, content_type, render in (("one", "json", None), ("two", "yaml", yaml.safe_dump)):
+        body = render(of.manifest(name)) if render else of.manifest(name)
+        sent = {"json": body} if render is None else {"content": body, "headers": {"Content-Type": "application/yaml"}}
+        answer = await of.gateway.client.post(of.path(), **sent)
+        assert (answer.status_code, answer.headers["location"]) == (201, of.path(name)), content_type
+        assert answer.headers["cache-control"] == "no-store"
+        read = await of.gateway.client.get(answer.headers["location"])
+        assert (read.status_code, read.json()["uid"]) == (200, answer.json()["uid"])
+        assert read.headers["etag"] == answer.headers["etag"]
+
+
     assert set(created) >= COMMON
     assert set(whole) == set(created)
     assert (whole["labels"], whole["generation"], whole["deletedAt"]) == ({"team": "vision"}, 1, None)
@@ -60,7 +81,7 @@ async def test_objects_are_read_by_uid(of: Collection) -> None:
         by_name, by_uid = await of.get("one", *more), await client.get(of.by_uid(created["uid"], *more))
         assert (by_uid.status_code, by_uid.content) == (200, by_name.content), more
         assert by_uid.headers.get("etag") == by_name.headers.get("etag")
-    missing = await client.get(of.by_uid("00000000-0000-4000-8000-000000000000"))
+    missing = await client.get(of.by_uid(NO_UID))
     assert (missing.status_code, missing.json()["code"]) == (404, "NotFound")
     other = "samplesets" if of.resource == "jobs" else "jobs"
     elsewhere = await client.get(f"/api/v1/{other}/{created['uid']}")
@@ -361,3 +382,8 @@ async def test_roles_and_namespaces_limit_access(kind: str, closed_gateway: Gate
         await of.delete(**viewer),
     ]
     assert [answer.status_code for answer in refused] == [403] * 4
+    for route in reads_by_uid(of.resource):
+        foreign, unknown = [
+            await client.get(route.format(uid=uid), headers=stranger) for uid in (created.json()["uid"], NO_UID)
+        ]
+        assert (foreign.status_code, foreign.json()) == (404, unknown.json()), route

@@ -45,7 +45,7 @@ class Target:
             NotFound: the object does not exist, or the caller may not see it.
         """
         row = await self.resource.reading(self.caller.services).row(self.address)
-        self.caller.require_visible(row.namespace)
+        self.caller.require_visible(row.namespace, self.resource.noun)
         return row
 
     async def uid(self) -> UUID:
@@ -116,7 +116,7 @@ async def poll(target: Target, representation: Representation, options: PollOpti
     """Answer with the representation, or with 304 if the client has it and it does not change within its wait."""
     caller, resource = target.caller, target.resource
     rendered = await resource.read(caller.api, target.address, representation)
-    caller.require_visible(rendered.namespace)
+    caller.require_visible(rendered.namespace, resource.noun)
     body, tag = b"", rendered.tag
     if not unchanged(options.if_none_match, tag):
         body = rendered.body
