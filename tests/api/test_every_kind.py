@@ -310,6 +310,7 @@ async def test_an_edit_cannot_change_the_identity(of: Collection) -> None:
         ("GET", "/none/events", 404, "NotFound"),
         ("GET", "/none/watch", 404, "NotFound"),
         ("DELETE", "/none", 404, "NotFound"),
+        ({"metadata": {}}, "/metadata/name", "Required"),
     ],
 )
 async def test_invalid_requests_are_refused(method: str, url: str, status: int, code: str, of: Collection) -> None:
@@ -321,6 +322,16 @@ async def test_lists_have_the_common_filters_and_pages(of: Collection) -> None:
     created = [await of.submit(name) for name in ("train-a", "train-b", "eval")]
     for query, expected in (
         ("name=eval", ["eval"]),
+    if of.kind == "SampleSet":
+        assert "job" not in answer.text.lower().replace("jobgate", "")
+
+
+async def test_lists_that_cannot_be_read_are_refused_alike(of: Collection) -> None:
+    answer = await of.post(list_of(of.manifest(), list_of(of.manifest()), 1))
+    assert answer.status_code == 422, answer.text
+    found = [(error["pointer"], error["code"], error["accepted"]) for error in answer.json()["errors"]]
+    assert found == [("/items/1/kind", "NestedList", "a manifest"), ("/items/2", "InvalidType", "an object")]
+    assert answer.json()["detail"] == "the manifests cannot be read"
         ("prefix=train-", ["train-b", "train-a"]),
         ("search=rain-b", ["train-b"]),
         (f"kind={of.kind}", ["eval", "train-b", "train-a"]),

@@ -52,8 +52,8 @@ def checked(items: Sequence[Any]) -> list[Manifest]:
         if not isinstance(item, Mapping):
             problems.add(f"/items/{place}", "InvalidType", "the manifest is not an object", "an object")
         elif item.get("kind") == LIST_KIND:
-            problems.add(f"/items/{place}/kind", "NestedList", "a List cannot contain another List", "a job")
+            problems.add(f"/items/{place}/kind", "NestedList", "a List cannot contain another List", "a manifest")
         else:
             manifests.append(dict(item))
-    problems.raise_if_any("the manifests cannot be read as jobs")
+    problems.raise_if_any("the manifests cannot be read")
     return manifests

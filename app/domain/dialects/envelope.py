@@ -69,7 +69,7 @@ def as_posted(manifest: Manifest) -> Manifest:
 
 
 def usable_name(manifest: Manifest) -> str:
-    """Return the name of the job; empty if it is missing or not valid."""
+    """Return the name of the manifest; empty if it is missing or not valid."""
     name = manifest["metadata"].get("name")
     return name if isinstance(name, str) and _name_problem(name) is None else ""
 
@@ -103,7 +103,7 @@ def _check_name(metadata: Manifest, problems: Problems) -> None:
     """Check the name for its uses in every kind: as the value of a label and as the beginning of other names."""
     name = metadata.get("name")
     if name is None:
-        problems.add("/metadata/name", "Required", "the job needs a name", "a lowercase RFC 1123 name")
+        problems.add("/metadata/name", "Required", "the manifest needs a name", "a lowercase RFC 1123 name")
     elif not isinstance(name, str):
         problems.add("/metadata/name", "InvalidType", "must be a string", "a string")
     elif wrong := _name_problem(name):
