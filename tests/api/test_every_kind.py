@@ -21,8 +21,6 @@ OUTCOME = {"phase", "reason", "message", "observedGeneration", "startedAt", "fin
 
 
 @pytest.fixture(params=sorted(registered()))
-NO_UID = "00000000-0000-4000-8000-000000000000"
-JSON = {"Content-Type": "application/json"}
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -45,25 +43,6 @@ async def test_objects_have_the_common_fields(of: Collection) -> None:
     created = await of.submit(team="vision")
     whole = (await of.get("one")).json()
     assert whole["uid"] == created["uid"]
-@cache
-def reads_by_uid(resource: str) -> list[str]:
-    """Every route that reads an object of the resource by its uid."""
-    paths = create_app().openapi()["paths"]
-    return [path for path, item in paths.items() if path.startswith(f"/api/v1/{resource}/{{uid}}") and "get" in item]
-
-
-async def test_a_submission_is_answered_alike(of: Collection) -> None:
-    for name, content_type, render in (("one", "json", None), ("two", "yaml", yaml.safe_dump)):
-        body = render(of.manifest(name)) if render else of.manifest(name)
-        sent = {"json": body} if render is None else {"content": body, "headers": {"Content-Type": "application/yaml"}}
-        answer = await of.gateway.client.post(of.path(), **sent)
-        assert (answer.status_code, answer.headers["location"]) == (201, of.path(name)), content_type
-        assert answer.headers["cache-control"] == "no-store"
-        read = await of.gateway.client.get(answer.headers["location"])
-        assert (read.status_code, read.json()["uid"]) == (200, answer.json()["uid"])
-        assert read.headers["etag"] == answer.headers["etag"]
-
-
     assert set(created) >= COMMON
     assert set(whole) == set(created)
     assert (whole["labels"], whole["generation"], whole["deletedAt"]) == ({"team": "vision"}, 1, None)
@@ -81,7 +60,7 @@ async def test_objects_are_read_by_uid(of: Collection) -> None:
         by_name, by_uid = await of.get("one", *more), await client.get(of.by_uid(created["uid"], *more))
         assert (by_uid.status_code, by_uid.content) == (200, by_name.content), more
         assert by_uid.headers.get("etag") == by_name.headers.get("etag")
-    missing = await client.get(of.by_uid(NO_UID))
+    missing = await client.get(of.by_uid("00000000-0000-4000-8000-000000000000"))
     assert (missing.status_code, missing.json()["code"]) == (404, "NotFound")
     other = "samplesets" if of.resource == "jobs" else "jobs"
     elsewhere = await client.get(f"/api/v1/{other}/{created['uid']}")
@@ -200,6 +179,8 @@ async def test_a_name_in_use_is_refused(of: Collection) -> None:
     (error,) = answer.json()["errors"]
     assert (error["pointer"], error["code"]) == ("/metadata/name", "NameTaken")
     assert created["uid"] in error["detail"]
+    remedy = "wait until that job has ended" if of.resource == "jobs" else "delete that one"
+    assert error["accepted"] == f"another name, or {remedy}"
 
 
 async def test_a_dry_run_stores_nothing(of: Collection) -> None:
@@ -251,8 +232,6 @@ async def test_an_idempotency_key_makes_a_repetition_harmless(of: Collection) ->
     answers = await asyncio.gather(*(of.post(of.manifest(), **key) for _ in range(4)))
     assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 201]
     assert len({answer.content for answer in answers}) == 1
-    remedy = "wait until that job has ended" if of.resource == JOBS else "delete that one"
-    assert error["accepted"] == f"another name, or {remedy}"
     other = await of.post(of.manifest("two"), **key)
     assert (other.status_code, other.json()["code"]) == (422, "IdempotencyKeyReused")
 
@@ -310,7 +289,6 @@ async def test_an_edit_cannot_change_the_identity(of: Collection) -> None:
         ("GET", "/none/events", 404, "NotFound"),
         ("GET", "/none/watch", 404, "NotFound"),
         ("DELETE", "/none", 404, "NotFound"),
-        ({"metadata": {}}, "/metadata/name", "Required"),
     ],
 )
 async def test_invalid_requests_are_refused(method: str, url: str, status: int, code: str, of: Collection) -> None:
@@ -322,16 +300,6 @@ async def test_lists_have_the_common_filters_and_pages(of: Collection) -> None:
     created = [await of.submit(name) for name in ("train-a", "train-b", "eval")]
     for query, expected in (
         ("name=eval", ["eval"]),
-    if of.kind == "SampleSet":
-        assert "job" not in answer.text.lower().replace("jobgate", "")
-
-
-async def test_lists_that_cannot_be_read_are_refused_alike(of: Collection) -> None:
-    answer = await of.post(list_of(of.manifest(), list_of(of.manifest()), 1))
-    assert answer.status_code == 422, answer.text
-    found = [(error["pointer"], error["code"], error["accepted"]) for error in answer.json()["errors"]]
-    assert found == [("/items/1/kind", "NestedList", "a manifest"), ("/items/2", "InvalidType", "an object")]
-    assert answer.json()["detail"] == "the manifests cannot be read"
         ("prefix=train-", ["train-b", "train-a"]),
         ("search=rain-b", ["train-b"]),
         (f"kind={of.kind}", ["eval", "train-b", "train-a"]),
@@ -386,6 +354,12 @@ async def test_roles_and_namespaces_limit_access(kind: str, closed_gateway: Gate
     client = closed_gateway.client
     assert [(await client.get(by_uid, headers=who)).status_code for who in (viewer, outsider)] == [200, 404]
     assert [(await of.get("one", **who)).status_code for who in (viewer, outsider)] == [200, 404]
+    for more in ((), ("status",), ("history",), ("events",), ("watch",)):
+        foreign, unknown = [
+            await client.get(of.by_uid(uid, *more), headers=outsider)
+            for uid in (created.json()["uid"], "00000000-0000-4000-8000-000000000000")
+        ]
+        assert (foreign.status_code, foreign.json()) == (404, unknown.json()), more
     refused = [
         await of.post(of.manifest("two"), **viewer),
         await client.post(of.path("batch"), json=of.manifest("two"), headers=viewer),
@@ -393,8 +367,3 @@ async def test_roles_and_namespaces_limit_access(kind: str, closed_gateway: Gate
         await of.delete(**viewer),
     ]
     assert [answer.status_code for answer in refused] == [403] * 4
-    for route in reads_by_uid(of.resource):
-        foreign, unknown = [
-            await client.get(route.format(uid=uid), headers=stranger) for uid in (created.json()["uid"], NO_UID)
-        ]
-        assert (foreign.status_code, foreign.json()) == (404, unknown.json()), route
