@@ -238,7 +238,7 @@ async def test_a_deletion_shows_its_removal_stage(place: Place) -> None:
     taken = await client.post(place.path(SETS), json=sample(SETS))
     assert (taken.status_code, taken.json()["code"]) == (409, "NameTaken")
     (error,) = taken.json()["errors"]
-    assert "free when its objects are removed" in error["detail"]
+    assert "free once its objects are deleted" in error["detail"]
     assert error["accepted"] == "another name, or wait until nothing of that one is left"
     await conclude(place.gateway, created["uid"], {"stage": RemovalStage.GONE}, gone=True)
     gone = await client.get(url)
