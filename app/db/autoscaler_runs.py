@@ -10,7 +10,7 @@ from app.db import codec, leases
 from app.db.columns import columns, record_columns
 from app.db.engine import Connection, Database
 from app.db.jobs import edits
-from app.db.jobs.edits import Edit
+from app.db.jobs.edits import JobEdit
 from app.db.jobs.pod_room import with_room
 from app.db.leases import Lease
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
@@ -58,7 +58,7 @@ DELETE FROM autoscaler_runs WHERE id IN (
 NEWEST = 2**62  # above every id
 
 
-async def apply(db: Database, lease: Lease, uid: UUID, change: Edit, limits: PodLimits = DEFAULT_LIMITS) -> None:
+async def apply(db: Database, lease: Lease, uid: UUID, change: JobEdit, limits: PodLimits = DEFAULT_LIMITS) -> None:
     """Store an edit that the autoscaler decided.
 
     Raises:

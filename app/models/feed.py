@@ -32,5 +32,7 @@ job_events = Table(
 `resource` is the resource of the API to which the object with the uid `job_uid` belongs.
 """
 
+# No number is used twice, whatever the publishers do.
 Index("job_events_seq", job_events.c.seq, unique=True, postgresql_where=text("seq IS NOT NULL"))
+# The backlog of the publisher: its size does not depend on the size of the feed.
 Index("job_events_unnumbered", job_events.c.id, postgresql_where=text("seq IS NULL"))

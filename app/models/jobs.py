@@ -74,7 +74,9 @@ Index(
     desc(jobs.c.uid),
     postgresql_ops={"name": "text_pattern_ops"},
 )
+# What a new controller loads: ended jobs without remaining work are not in it.
 Index("jobs_live", jobs.c.namespace, jobs.c.uid, postgresql_where=text("NOT quiet"))
+# The backlog of the controller: empty when every intent has been observed.
 Index("jobs_pending_intent", jobs.c.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
 Index("jobs_wake", jobs.c.wake_at, postgresql_where=text("wake_at IS NOT NULL"))
 

@@ -59,6 +59,7 @@ could read the cluster, `cache_observed_at` that of the last figures from the ru
 
 _columns = samples.c
 
+# Decides between concurrent submissions of one name.
 Index(
     "samples_name",
     _columns.kind,

@@ -23,7 +23,7 @@ from app.services.submitting import Hint
 _Sizes: TypeAlias = Callable[[Scaling], Mapping[str, int]]
 
 
-class JobControl(Editor[JobRow, edits.Edit]):
+class JobControl(Editor[JobRow, edits.JobEdit]):
     """Edits jobs: what every resource has, and scale, pause, cancel and retry, which only jobs have."""
 
     def __init__(self, db: Database, planner: Planner, clock: Clock, hint: Hint) -> None:
@@ -53,7 +53,7 @@ class JobControl(Editor[JobRow, edits.Edit]):
         )
 
     @override
-    async def store(self, row: JobRow, edit: edits.Edit) -> JobRow:
+    async def store(self, row: JobRow, edit: edits.JobEdit) -> JobRow:
         return await edits.edit(self._db, row.uid, edit, self._planner.limits.pods)
 
     async def scale(
@@ -157,13 +157,13 @@ class JobControl(Editor[JobRow, edits.Edit]):
         return {**as_posted(manifest), "metadata": {**metadata, **named}}
 
     @override
-    def edit_of(self, row: JobRow, edited: Accepted[Any], request: EditRequest[JobRow]) -> edits.Edit:
+    def edit_of(self, row: JobRow, edited: Accepted[Any], request: EditRequest[JobRow]) -> edits.JobEdit:
         manifest = edited.manifest
         if request.keeps_objects:
             grown = Growth(scales=(), names=(), pods=0)
         else:
             grown = growth(self._planner, str(row.uid), self._read(row), edited, request.message)
-        return edits.Edit(
+        return edits.JobEdit(
             manifest=manifest,
             labels=manifest["metadata"].get("labels", {}),
             actor=request.actor,

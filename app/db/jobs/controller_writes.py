@@ -45,6 +45,7 @@ class JobWrite:
     pod_names: Mapping[Rank, str] = field(default_factory=dict)
 
 
+# Every transaction locks jobs in order of uid, so that two of them cannot deadlock.
 _LOCK = """
 SELECT uid, namespace, generation, status_version, intent_version, history_count, phase, gone_at
 FROM jobs WHERE uid = ANY($1::uuid[]) ORDER BY uid FOR UPDATE

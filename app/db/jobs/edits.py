@@ -69,6 +69,7 @@ SET remove_requested_at = COALESCE(remove_requested_at, $2),
 WHERE uid = $1 AND (remove_requested_at IS NULL OR $3 AND deleted_at IS NULL)
 RETURNING j.history_count, {COLUMNS}
 """  # noqa: S608  constants
+# `status_version` is unchanged, so a concurrent decision of the controller stays valid.
 _REPORT = """
 UPDATE jobs SET reported = $2, version = version + 1
 WHERE uid = $1 AND reported IS DISTINCT FROM $2 AND phase <> ALL($3::text[]) AND deleted_at IS NULL
@@ -83,7 +84,7 @@ SELECT $1, $2 + place, $3, $4, {_SCALED} FROM {_SCALED.rows("w", first=5, place=
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class JobEdit:
     """A new manifest, with its preconditions and consequences.
 
     `expected_version` refuses the edit after any change of the job, `expected_intent_version` only after another edit,
@@ -105,7 +106,7 @@ class Edit:
     names: Sequence[NameRange] = ()
 
 
-async def edit(db: Database, uid: UUID, change: Edit, limits: PodLimits = DEFAULT_LIMITS) -> JobRow:
+async def edit(db: Database, uid: UUID, change: JobEdit, limits: PodLimits = DEFAULT_LIMITS) -> JobRow:
     """Replace the manifest.
 
     Raises:
@@ -122,7 +123,7 @@ async def edit(db: Database, uid: UUID, change: Edit, limits: PodLimits = DEFAUL
     return after
 
 
-async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: Edit) -> JobRow:
+async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: JobEdit) -> JobRow:
     """Do what `edit` does, inside the caller's transaction, which has reserved `room` for the additional pods."""
     await reserve_more(connection, uid, change.names)
     before = await connection.fetchrow(_LOCK, uid)
@@ -141,7 +142,7 @@ async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: Edit
     )
 
 
-def _require(uid: UUID, locked: Any, change: Edit) -> JobRow:
+def _require(uid: UUID, locked: Any, change: JobEdit) -> JobRow:
     if locked is None:
         raise NotFound(f"there is no job {uid}")
     job = job_row(locked)
@@ -239,7 +240,7 @@ async def _record_change(
     return job
 
 
-async def _scale(connection: Connection, uid: UUID, count: int, change: Edit) -> None:
+async def _scale(connection: Connection, uid: UUID, count: int, change: JobEdit) -> None:
     if change.scales:
         rows = [_SCALED.values(scale) for scale in change.scales]
         await connection.execute(_SCALE, uid, count, change.actor, change.at, *Columns.arguments(rows))

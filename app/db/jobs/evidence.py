@@ -21,6 +21,7 @@ class Log:
     truncated: bool = False
 
 
+# The new `status_version` rejects a concurrent decision, which would overwrite the state of the evidence.
 _LOCK = """
 UPDATE jobs SET version = version + 1, status_version = status_version + 1
 WHERE uid = $1 RETURNING namespace, uid, version

@@ -79,6 +79,7 @@ Answer: TypeAlias = Submitted | NameTaken | OverLimit | Replayed | KeyConflict |
 _GIVE_NAMES_BACK = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
 _NEW_JOB: Final = record_columns(jobs, NewJob, elsewhere=["names", "idempotency", "status", "pods"])
 _JOB: Final = _NEW_JOB + STATUS + columns(jobs, "status", "planned_pods")
+# One statement, because each costs a round trip. The feed entries are in the order of the request.
 _JOBS: Final = f"""
 WITH w AS (
     SELECT * FROM {_JOB.rows("w", place="place")}

@@ -21,7 +21,7 @@ from app.db import autoscaler_runs
 from app.db.autoscaler_runs import AutoscalerRun
 from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.db.jobs import scaling_jobs
-from app.db.jobs.edits import Edit, ScaleChange
+from app.db.jobs.edits import JobEdit, ScaleChange
 from app.db.jobs.scaling_jobs import LiveRow
 from app.domain.dialects.base import Accepted, Dialect
 from app.domain.dialects.registry import DIALECTS
@@ -198,7 +198,7 @@ class Autoscaler:
             to_replicas=decision.to_replicas,
             reason=decision.message,
         )
-        edit = Edit(
+        edit = JobEdit(
             manifest=after.manifest,
             labels=after.manifest["metadata"].get("labels", {}),
             actor=ACTOR,

@@ -10,7 +10,7 @@ from app.db import resources as changed_things
 from app.db.engine import Database
 from app.db.feed.changes import JOBS
 from app.db.jobs import attempts, controller, edits, reads, replicas, scale_records
-from app.db.jobs.edits import Edit, ScaleChange
+from app.db.jobs.edits import JobEdit, ScaleChange
 from app.db.jobs.rows import STORED_JOBS
 from app.db.leases import Lease
 from app.db.queries import Cursor
@@ -162,8 +162,8 @@ async def test_the_database_selects_as_the_domain_does(db: Database, selector: s
     assert await listed(db, Criteria(labels=requirements)) == expected
 
 
-def edit(**changes: object) -> Edit:
-    return replace(Edit(manifest={"spec": 2}, labels={"b": "c"}, actor="bob", at=later(5)), **changes)  # type: ignore[arg-type]
+def edit(**changes: object) -> JobEdit:
+    return replace(JobEdit(manifest={"spec": 2}, labels={"b": "c"}, actor="bob", at=later(5)), **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

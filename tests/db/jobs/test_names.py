@@ -13,7 +13,7 @@ from app.db import migrations
 from app.db.engine import Database
 from app.db.errors import DatabaseContended
 from app.db.jobs import edits
-from app.db.jobs.edits import Edit
+from app.db.jobs.edits import JobEdit
 from app.db.jobs.names import pod_is_taken_over
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, submit
 from app.domain.errors import Conflict
@@ -109,8 +109,8 @@ async def test_the_names_of_ten_thousand_replicas_are_one_row_for_each_task(db: 
     await submitted(db, new_job("beside", names=[NameRange("service", "big-worker-10000")]))
 
 
-def edit(*names: NameRange) -> Edit:
-    return Edit(manifest={}, labels={}, actor="a", at=NOW, names=names)
+def edit(*names: NameRange) -> JobEdit:
+    return JobEdit(manifest={}, labels={}, actor="a", at=NOW, names=names)
 
 
 async def test_ranges_of_a_job_that_scales_up_repeatedly_never_overlap(db: Database) -> None:

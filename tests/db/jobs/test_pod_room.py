@@ -11,7 +11,7 @@ from app.db import leases
 from app.db.engine import Database
 from app.db.errors import DatabaseContended
 from app.db.jobs.controller import load, persist
-from app.db.jobs.edits import Edit, edit
+from app.db.jobs.edits import JobEdit, edit
 from app.db.jobs.pod_room import recount
 from app.db.jobs.submit import NameTaken, NewJob, Submitted, submit, submit_together
 from app.domain.errors import Conflict
@@ -87,8 +87,8 @@ async def test_scaling_up_obeys_the_limits_and_scaling_down_releases_pods(db: Da
     (job,) = jobs(1, 50)
     await submit(db, [job], TIGHT)
 
-    def resized(pods: int) -> Edit:
-        return Edit(manifest={}, labels={}, actor="a", at=NOW, namespace="team-a", added_pods=pods)
+    def resized(pods: int) -> JobEdit:
+        return JobEdit(manifest={}, labels={}, actor="a", at=NOW, namespace="team-a", added_pods=pods)
 
     with pytest.raises(Conflict) as refused:
         await edit(db, job.uid, resized(11), TIGHT)

@@ -12,7 +12,7 @@ from app.db.engine import Database
 from app.db.errors import NotStorable
 from app.db.feed import entries
 from app.db.jobs import controller, edits, reads, scale_records
-from app.db.jobs.edits import Edit, ScaleChange, set_reported
+from app.db.jobs.edits import JobEdit, ScaleChange, set_reported
 from app.db.jobs.rows import STORED_JOBS
 from app.db.jobs.submit import NameTaken, submit
 from app.db.leases import Lease
@@ -26,8 +26,8 @@ from tests.db.factories import decision, later, move, names_held, new_job, repli
 MORE = ScaleChange(task="worker", from_replicas=2, to_replicas=5, reason="more")
 
 
-def edit(*scales: ScaleChange, names: Sequence[NameRange] = (), version: int | None = None) -> Edit:
-    return Edit(
+def edit(*scales: ScaleChange, names: Sequence[NameRange] = (), version: int | None = None) -> JobEdit:
+    return JobEdit(
         manifest={"spec": 2},
         labels={},
         actor="bob",

@@ -8,7 +8,7 @@ from uuid import UUID
 from app.db.engine import Database
 from app.db.feed import entries
 from app.db.jobs import controller, edits, evidence
-from app.db.jobs.edits import Edit
+from app.db.jobs.edits import JobEdit
 from app.db.jobs.evidence import Capture, Log
 from app.db.jobs.submit import NameTaken, Submitted, submit
 from app.db.leases import Lease
@@ -55,7 +55,7 @@ async def change(db: Database, chance: random.Random, uid: UUID) -> None:
         await edits.request_remove(db, uid, actor="a", at=NOW, delete=chance.random() < 0.5)
     else:
         try:
-            await edits.edit(db, uid, Edit(manifest={}, labels={}, actor="a", at=NOW))
+            await edits.edit(db, uid, JobEdit(manifest={}, labels={}, actor="a", at=NOW))
         except Conflict:
             return
 

@@ -29,7 +29,7 @@ async def test_an_edit_of_annotations_makes_another_plan_of_the_same_generation(
     plans = PlanCache(Planner(installation="i"), KEY)
     before = plans.plan(await stored(db, uid))
     edited = accepted(**{DEADLINE: "60"})
-    await edits.edit(db, uid, edits.Edit(manifest=edited, labels={}, actor="alice", at=NOW))
+    await edits.edit(db, uid, edits.JobEdit(manifest=edited, labels={}, actor="alice", at=NOW))
     after = plans.plan(await stored(db, uid))
     await db.close()
     assert (before.active_deadline, after.active_deadline) == (None, 60)
