@@ -35,7 +35,7 @@ _NO_RELATED_ROWS: Final = RelatedRows()
 
 
 def job_bytes(planner: Planner, job: JobRow, related: RelatedRows = _NO_RELATED_ROWS) -> bytes:
-    """Return the whole view of a job. Its native status is derived from its related; a new job has none."""
+    """Return the whole view of a job. The native status is derived from the related rows. A new job has none."""
     accepted = planner.read(job.manifest, job.uid, job.generation)
     dialect = accepted.dialect
     view = JobView(

@@ -52,14 +52,13 @@ class StoredAnswer:
     uid: UUID
     answer: bytes
 
-    def to(self, key: IdempotencyKey) -> Replayed | KeyConflict:
-        """Return the answer to a request with this key."""
+    def replay_or_conflict(self, key: IdempotencyKey) -> Replayed | KeyConflict:
+        """Replay the answer to a request with the same fingerprint, and refuse any other request with this key."""
         if self.fingerprint != key.fingerprint:
             return KeyConflict()
         return Replayed(uid=self.uid, answer=self.answer)
 
 
-_FIND = "SELECT fingerprint, job_uid AS uid, answer FROM idempotency_keys WHERE scope = $1 AND key = $2"
 _KEY: Final = record_columns(idempotency_keys, IdempotencyKey)
 _CLAIMED: Final = _KEY + columns(idempotency_keys, "job_uid", "created_at")
 _CLAIM: Final = f"""
@@ -79,20 +78,13 @@ DELETE FROM idempotency_keys WHERE (scope, key) IN (
 """
 
 
-async def find(db: Database, scope: str, key: str) -> StoredAnswer | None:
-    """Return the stored answer for the key, if there is one."""
-    async with db.read() as connection:
-        row = await connection.fetchrow(_FIND, scope, key)
-    return None if row is None else StoredAnswer(**row)
-
-
 async def claim(
     connection: Connection, keys: Sequence[tuple[IdempotencyKey, UUID, datetime]]
 ) -> Mapping[KeyPlace, StoredAnswer | None]:
     """Reserve the keys, each for the object with this uid and this creation time.
 
     Keys are inserted in sorted order, so that two transactions with the same keys cannot deadlock. Returns the keys
-    that other requests used, with their answers. The answer is None if the key was released after the attempt.
+    that other requests used, with their answers. The answer is None if the other request released the key meanwhile.
     """
     if not keys:
         return {}

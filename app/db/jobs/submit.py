@@ -207,11 +207,11 @@ class _Batch:
             if key is None or known is None:
                 unknown.append(place)
             else:
-                self.answers[place] = known.to(key)
+                self.answers[place] = known.replay_or_conflict(key)
         return unknown
 
     async def _claim_keys(self, places: Sequence[int]) -> list[int]:
-        """Claim the keys. Return the positions of jobs without a key, or that are the first to use it."""
+        """Claim the keys. Return the positions of the jobs that have no key or are the first to use theirs."""
         free = [place for place in places if self._jobs[place].idempotency is None]
         first: dict[KeyPlace, int] = {}
         keys = []

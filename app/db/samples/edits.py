@@ -135,7 +135,7 @@ async def _insert_all(connection: Connection, news: Sequence[NewSample]) -> None
         known = await idempotency.claim(connection, [(key, first.uid, first.created_at)])
         if key.place in known:
             answer = known[key.place]
-            raise _RolledBack({0: KeyInFlight() if answer is None else answer.to(key)})
+            raise _RolledBack({0: KeyInFlight() if answer is None else answer.replay_or_conflict(key)})
     refused: dict[int, Answer] = {}
     for place in sorted(range(len(news)), key=lambda place: news[place].name):
         taken = await _insert(connection, news[place])

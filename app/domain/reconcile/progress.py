@@ -61,7 +61,7 @@ def next_status(
     known = (*status.anchors, *(uid for uid in inputs.observed.anchors if uid not in status.anchors))
     status = replace(status, anchors=known)
     ended = status.phase.is_terminal
-    # Initialized is true forever once every replica has had a pod, also after restarts.
+    # Initialized becomes true when every replica has had a pod, and stays true after restarts.
     if not ended and status.initialized_at is None and all(replica.attempt.pod_uid for replica in replicas.values()):
         status = replace(status, initialized_at=inputs.now)
     if ended:
@@ -217,7 +217,7 @@ def _has_unseen_pod(replica: Replica) -> bool:
 
 
 def _still_terminating(count: int) -> str:
-    return f"{count} pods are still terminating"
+    return "1 pod is still terminating" if count == 1 else f"{count} pods are still terminating"
 
 
 def _quiet_status(

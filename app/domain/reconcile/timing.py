@@ -8,7 +8,7 @@ from app.domain.backoff import ExponentialBackoff
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """The defaults are those of Kubernetes where it has one: a Job restarts pods after 10 s, doubling to 6 min.
+    """Delays and limits of restarts, in seconds. The back-off is that of a Kubernetes Job: 10 s, doubling to 6 min.
 
     `pending_deadline` is how long a job without its own annotation may wait in one stretch; None means no limit.
     `node_lost_after` of None forbids force-deleting a pod whose node is lost; the replica then stays unknown.
@@ -22,11 +22,11 @@ class Timing:
     events_after: float = 5.0
 
     def backoff(self, earlier: int) -> timedelta:
-        """Return the back-off before the next attempt, if `earlier` attempts were charged before the latest one."""
+        """Return the back-off after a failure, if `earlier` failures of the replica came before it."""
         return self._delay(earlier + 1)
 
     def disruption_backoff(self, earlier: int) -> timedelta:
-        """Return the back-off after a disruption. The first replacement is immediate: the replica did not fail."""
+        """Return the back-off after a disruption. The first is zero, because the replica did not fail."""
         return self._delay(earlier)
 
     def _delay(self, failures: int) -> timedelta:

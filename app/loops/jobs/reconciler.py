@@ -225,8 +225,8 @@ class Reconciler:
     async def _store_alone(self, item: Decided) -> list[Decided]:
         """Store one decision. If Postgres cannot hold it, store the phase Unknown with the error, and drop its actions.
 
-        An action must not run before its decision is stored: after a crash, no process would know of it. The exception
-        are the pods of a job that is cancelled or deleted, because that intent is stored.
+        An action must not run before its decision is stored: after a crash, no process would know of it. Only the
+        pods of a cancelled or deleted job are still deleted, because that intent is stored.
         """
         try:
             return await self._store([item])

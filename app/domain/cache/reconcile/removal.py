@@ -1,6 +1,8 @@
 """The removal of a SampleSet, in upstream's order.
 
-Every reconcile starts from what still exists. Objects that vanish otherwise, as with their namespace, do not block it.
+    node labels -> runtime -> pods of the runtime -> Service and token -> claim -> volume -> gone
+
+Every reconcile starts with the first of these that still exists. An object that somebody else deleted is skipped.
 """
 
 from dataclasses import replace
@@ -11,7 +13,7 @@ from app.domain.cache.reconcile.values import CacheAction, Complaint, Delete, La
 from app.domain.cache.vocabulary import Found, RemovalStage, SetPart
 
 _PAUSE: Final = 5.0  # seconds
-# Objects of these stages usually vanish at once, but no watch reports it.
+# The objects of these stages usually vanish at once, so the next reconcile comes soon.
 _SHORT_PAUSE: Final = 1.0
 _QUICK: Final = frozenset({RemovalStage.NODE_LABELS, RemovalStage.SERVICE, RemovalStage.VOLUME})
 _BY_STAGE: Final = (
@@ -19,11 +21,11 @@ _BY_STAGE: Final = (
     (RemovalStage.CLAIM, (SetPart.PVC,)),
     (RemovalStage.VOLUME, (SetPart.PV,)),
 )
-# The number of reconciles in which a claim may vanish before the set complains.
+# After this many reconciles that still find the claim, the set reports why.
 _PATIENCE: Final = 3
 _IN_USE: Final = Complaint(
     reason="ClaimInUse",
-    message="the cluster keeps the claim while a pod names it, also one that has ended: delete the jobs that mount it",
+    message="a pod, even an ended one, still mounts the claim, so the cluster keeps it: delete the jobs that mount it",
 )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.domain.cache.vocabulary import SampleJobPhase, SetPart, SetPhase
@@ -60,6 +60,12 @@ def speak(world: World, index: int, *, answers: bool) -> None:
         world.servers[index].answers = answers
 
 
+def relabel(world: World, index: int) -> None:
+    """Somebody labels a node as the set does. Nothing of a set that is gone is reconciled, its labels included."""
+    if not world.gone:
+        world.labelled[f"n{index}"] = "somebody's"
+
+
 HAPPENINGS: dict[str, Callable[[World, Any], object]] = {
     "cluster": lambda world, _: world.step(),
     "set": lambda world, done: world.over_set(done),
@@ -69,7 +75,7 @@ HAPPENINGS: dict[str, Callable[[World, Any], object]] = {
     "answer": lambda world, index: speak(world, index, answers=True),
     "scale": lambda world, partitions: world.edit(partitions=partitions),
     "source": lambda world, number: world.edit(source=source(number)),
-    "relabel": lambda world, index: world.labelled.update({f"n{index}": "somebody's"}),
+    "relabel": relabel,
     "drop": lambda world, resource: world.objects.discard(resource),
 }
 
@@ -104,6 +110,8 @@ def test_options_are_posted_again_only_to_a_server_that_lost_them(
 
 @settings(UNHURRIED, max_examples=100)
 @given(history=HISTORIES, jobs=JOBS, broken=BROKEN, age=AGES, later=HISTORIES)
+@example(history=[], jobs=[], broken=set(), age=0, later=[("set", None), ("relabel", 0)])
+@example(history=[("set", None)], jobs=[], broken=set(), age=0, later=[("relabel", 0)])
 def test_a_deleted_set_leaves_no_objects_and_no_waiting_jobs(
     history: list[tuple[str, Any]],
     jobs: list[tuple[str, bool]],
