@@ -1,6 +1,5 @@
 """The runs of the autoscaler, with their inputs and outputs: each decision can be inspected and computed again."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -30,9 +29,9 @@ class AutoscalerRun:
     freeze_seconds: float
     inventory: Inventory | None = None
     error: str = ""
-    pending: Sequence[WaitingJob] = ()
-    jobs: Sequence[ScalableJob] = ()
-    decisions: Sequence[ScalingDecision] = ()
+    pending: tuple[WaitingJob, ...] = ()
+    jobs: tuple[ScalableJob, ...] = ()
+    decisions: tuple[ScalingDecision, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

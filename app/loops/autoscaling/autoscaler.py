@@ -110,9 +110,11 @@ class Autoscaler:
             period_seconds=self._settings.period,
             freeze_seconds=self._settings.freeze,
             jobs=jobs,
-            pending=waiting(
-                await scaling_jobs.waiting(self._db, self._context.settings.served),
-                {job.uid: job.task for job in jobs if job.least < job.most},
+            pending=tuple(
+                waiting(
+                    await scaling_jobs.waiting(self._db, self._context.settings.served),
+                    {job.uid: job.task for job in jobs if job.least < job.most},
+                )
             ),
         )
         run = await self._decide(run)
