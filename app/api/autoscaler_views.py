@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from app.api.views import View
+from app.api.views import NextPageToken, View
 from app.db.autoscaler_runs import AutoscalerRun, StoredRun
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob, ScalingDecision, Verdict
@@ -103,7 +103,7 @@ class AutoscalerPage(View):
     settings: AutoscalerSettingsView | None
     items: list[AutoscalerRunView]
     """Newest first."""
-    next_page_token: str | None
+    next_page_token: NextPageToken
 
 
 class RehearsalView(View):

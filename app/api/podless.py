@@ -1,5 +1,6 @@
 """The resource of a kind without pods. Its views, routes and documentation are derived from the kind."""
 
+import inspect
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from functools import cache
 from types import GenericAlias
@@ -17,8 +18,11 @@ from app.api.resources import Examples, Model, Models, Resource
 from app.api.responses import json_bytes
 from app.api.views import (
     CommonStatusView,
+    NextPageToken,
     ResourceBatchItemView,
+    ResourceDryRunList,
     ResourceDryRunView,
+    ResourceHistoryView,
     ResourceStatusView,
     ResourceView,
     ResourceWatchEventView,
@@ -131,25 +135,36 @@ def _models(kind: PodlessKind) -> Models:
     """Return the models of the answers about the kind: the common ones, with the phases and figures of the kind."""
     name = kind.kind
     figures: dict[str, Any] = {key: (field.annotation, field) for key, field in kind.figures.model_fields.items()}
-    state = _derived(f"{name}StateView", CommonStatusView, phase=(kind.phases, ...), **figures)
-    status = _derived(f"{name}StatusView", ResourceStatusView, status=(state, ...))
-    view = _derived(f"{name}View", ResourceView, status=(state, ...))
-    item = _derived(f"{name}BatchItemView", ResourceBatchItemView, object=(view | None, ...))
-    listed: Any = GenericAlias(list, (view,))
+    phase = (kind.phases, ...)
+    token = (NextPageToken, ...)
+    about = f"The status of a {name}."
+    state = _derived(f"{name}StateView", CommonStatusView, about, phase=phase, **figures)
+    about = f"A {name} without its spec and native status. This is the cheapest representation to poll."
+    status = _derived(f"{name}StatusView", ResourceStatusView, about, status=(state, ...))
+    about = inspect.cleandoc(type(kind).__doc__ or f"A {name}.")
+    view = _derived(f"{name}View", ResourceView, about, status=(state, ...))
+    about = f"One entry of the history of a {name}. Its task, rank and attempt are null."
+    entry = _derived(f"{name}HistoryView", ResourceHistoryView, about, phase=phase)
+    about = f"A {name} that was stored, or the reason why it was not."
+    item = _derived(f"{name}BatchItemView", ResourceBatchItemView, about, object=(view | None, ...))
+    about = f"The data of a server-sent event `{name.lower()}`."
+    event = _derived(f"{name}WatchEventView", ResourceWatchEventView, about, object=(status, ...))
     return Models(
         view=view,
         status=status,
-        page=_derived(f"{name}Page", View, items=(listed, ...), next_page_token=(str | None, ...)),
+        page=_derived(f"{name}Page", View, None, items=_list_of(view), next_page_token=token),
+        history=_derived(f"{name}HistoryPage", View, None, items=_list_of(entry), next_page_token=token),
         dry_run=ResourceDryRunView,
-        dry_run_list=_DryRunList,
-        batch=_derived(f"{name}BatchView", View, items=(GenericAlias(list, (item,)), ...)),
-        watch=_derived(f"{name}WatchEventView", ResourceWatchEventView, object=(status, ...)),
+        dry_run_list=ResourceDryRunList,
+        batch=_derived(f"{name}BatchView", View, None, items=_list_of(item)),
+        watch=event,
     )
 
 
-class _DryRunList(View):
-    items: list[ResourceDryRunView]
+def _derived(name: str, base: Model, description: str | None, /, **fields: Any) -> Any:
+    """Return a view with more fields. The description is that of its schema in the OpenAPI document."""
+    return create_model(name, __base__=base, __doc__=description, **fields)
 
 
-def _derived(name: str, base: Model, /, **fields: Any) -> Any:
-    return create_model(name, __base__=base, **fields)
+def _list_of(item: Model) -> tuple[Any, Any]:
+    return GenericAlias(list, (item,)), ...

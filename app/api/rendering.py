@@ -12,7 +12,6 @@ from app.api.views import (
     ConditionView,
     ContainerView,
     EventView,
-    HistoryView,
     JobStatusView,
     JobView,
     PendingReasonView,
@@ -114,20 +113,21 @@ def replica_view(story: ReplicaHistory) -> ReplicaView:
     )
 
 
-def history_view(row: HistoryRow) -> HistoryView:
+def history_fields(row: HistoryRow) -> dict[str, Any]:
+    """Return the fields of an entry of a history. Its model depends on the resource, whose phases it has."""
     entry = row.entry
     task, rank = entry.key or (None, None)
-    return HistoryView(
-        seq=row.seq,
-        at=entry.at,
-        phase=entry.phase,
-        reason=entry.reason,
-        message=entry.message,
-        actor=entry.actor,
-        task=task,
-        rank=rank,
-        attempt=entry.attempt,
-    )
+    return {
+        "seq": row.seq,
+        "at": entry.at,
+        "phase": entry.phase,
+        "reason": entry.reason,
+        "message": entry.message,
+        "actor": entry.actor,
+        "task": task,
+        "rank": rank,
+        "attempt": entry.attempt,
+    }
 
 
 def event_view(event: ResourceEvent) -> EventView:

@@ -36,6 +36,7 @@ class Models:
     view: Model
     status: Model
     page: Model
+    history: Model
     dry_run: Model
     dry_run_list: Model
     batch: Model

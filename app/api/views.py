@@ -4,7 +4,7 @@ Every field is always present, null if it has no value, so that clients need not
 """
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,6 +22,9 @@ class View(BaseModel):
     def of(cls, record: object) -> Self:
         """Return the view of a record whose attributes have the names of the fields."""
         return cls.model_validate(record, from_attributes=True)
+
+
+NextPageToken = Annotated[str | None, Field(description="Null on the last page.")]
 
 
 class AggregateView(View):
@@ -127,6 +130,8 @@ class TaskScalingView(View):
 
 
 class JobView(ResourceView):
+    """A job of any kind."""
+
     retry_of: UUID | None
     """The uid of the job that this job retries, else null."""
     scaling: dict[str, TaskScalingView]
@@ -136,8 +141,7 @@ class JobView(ResourceView):
 
 class JobPage(View):
     items: list[JobView]
-    next_page_token: str | None
-    """Null on the last page."""
+    next_page_token: NextPageToken
 
 
 class ContainerView(View):
@@ -207,11 +211,11 @@ class ReplicaView(View):
 
 class ReplicaPage(View):
     items: list[ReplicaView]
-    next_page_token: str | None
+    next_page_token: NextPageToken
 
 
-class HistoryView(View):
-    """One entry of an object's history. It concerns one replica if `task` and `rank` are set."""
+class ResourceHistoryView(View):
+    """One entry of the history of an object."""
 
     seq: int
     at: datetime
@@ -224,9 +228,15 @@ class HistoryView(View):
     attempt: int | None
 
 
+class HistoryView(ResourceHistoryView):
+    """One entry of the history of a job. It concerns one replica if `task` and `rank` are set."""
+
+    phase: JobPhase
+
+
 class HistoryPage(View):
     items: list[HistoryView]
-    next_page_token: str | None
+    next_page_token: NextPageToken
 
 
 class ScaleRecordView(View):
@@ -249,7 +259,7 @@ class ScaleRecordView(View):
 
 class ScaleRecordPage(View):
     items: list[ScaleRecordView]
-    next_page_token: str | None
+    next_page_token: NextPageToken
 
 
 class EventView(View):
@@ -270,14 +280,14 @@ class EventView(View):
 
 class EventPage(View):
     items: list[EventView]
-    next_page_token: str | None
+    next_page_token: NextPageToken
 
 
 class ManifestList(View):
     """Kubernetes objects in the order of their creation."""
 
     items: list[dict[str, Any]]
-    next_page_token: str | None
+    next_page_token: NextPageToken
 
 
 class TaskPlanView(View):
@@ -315,29 +325,16 @@ class DryRunView(ResourceDryRunView):
     manifests_omitted: int
 
 
+class ResourceDryRunList(View):
+    """What a submission of several objects would store, in the order of the request."""
+
+    items: list[ResourceDryRunView]
+
+
 class DryRunList(View):
     """What a submission of several jobs would store and create, in the order of the request."""
 
     items: list[DryRunView]
-
-
-class KindView(View):
-    """An accepted kind of manifest."""
-
-    kind: str
-    api_versions: list[str]
-    """The accepted values of apiVersion, the canonical one first."""
-    resource: str
-    """The resource to which its manifests are posted, for example `jobs`."""
-    mutable_fields: list[str]
-    """JSON pointers to the fields of a manifest that PUT and PATCH may change."""
-    supports_pause: bool
-    json_schema: dict[str, Any]
-    """JSON schema (draft 2020-12) of the manifest."""
-
-
-class KindList(View):
-    items: list[KindView]
 
 
 class FieldErrorView(View):
@@ -387,7 +384,7 @@ class ResourceWatchEventView(View):
     """The data of a server-sent event."""
 
     type: str
-    """`created`, `edited`, `cancelled`, `removed`, `deleted` or `status`."""
+    """`created`, `edited`, `deleted` or `status`."""
     at: datetime
     object: ResourceStatusView
     """The object at the time when the event is sent. It may be newer than the event."""
@@ -396,4 +393,6 @@ class ResourceWatchEventView(View):
 class WatchEventView(ResourceWatchEventView):
     """The data of a server-sent event `job`."""
 
+    type: str
+    """`created`, `edited`, `cancelled`, `removed`, `deleted` or `status`."""
     object: JobStatusView

@@ -10,8 +10,12 @@ import pytest
 from openapi_spec_validator import validate
 
 from app.api import openapi
-from app.main import create_app
+from app.db.feed import changes
+from app.domain.kinds.base import JOBS
+from app.main import create_app, resources
 
+WATCH_TYPES = {changes.CREATED, changes.EDITED, changes.DELETED, changes.STATUS}
+JOB_TYPES = {changes.CANCELLED, changes.REMOVED}
 COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"
 
 
@@ -50,6 +54,29 @@ def test_every_reference_has_a_schema_and_every_schema_a_reference(document: dic
     schemas = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
     used = set(references(document))
     assert used == schemas
+
+
+def test_names_of_schemas_are_those_of_classes(document: dict[str, Any]) -> None:
+    names = document["components"]["schemas"]
+    assert [name for name in names if not re.fullmatch(r"[A-Z]\w*", name)] == []
+
+
+def test_schemas_of_resources_are_described(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for resource in resources():
+        models = resource.models
+        for model in (models.view, models.status, models.watch):
+            assert schemas[model.__name__.removesuffix("View")].get("description"), model
+        entry = schemas[models.history.__name__]["properties"]["items"]["items"]["$ref"].rpartition("/")[2]
+        phase = schemas[entry]["properties"]["phase"]["$ref"].rpartition("/")[2]
+        assert schemas[phase]["enum"] == list(resource.phases), entry
+        types = schemas[models.watch.__name__.removesuffix("View")]["properties"]["type"]["description"]
+        assert set(re.findall(r"[a-z]+", types)) - {"or"} == WATCH_TYPES | (
+            JOB_TYPES if resource.name == JOBS else set()
+        )
+    for name, schema in schemas.items():
+        token = schema.get("properties", {}).get("nextPageToken")
+        assert token is None or token["description"] == "Null on the last page.", name
 
 
 def test_operation_ids_are_unique_snake_case(document: dict[str, Any]) -> None:

@@ -15,11 +15,11 @@ from app.api.job_views import Representation
 from app.api.long_polls import wait_for_change
 from app.api.paging import SequencePage
 from app.api.parameters import Name, Namespace, PageSize, PageToken, PollDep, PollOptions
-from app.api.rendering import event_view, history_view
+from app.api.rendering import event_view, history_fields
 from app.api.resources import Resource
 from app.api.responses import json_bytes, polled_response
 from app.api.shared_polls import Poll, Snapshot
-from app.api.views import EventPage, HistoryPage
+from app.api.views import EventPage
 from app.domain.kinds.base import JOBS
 from app.services.access import Verb
 from app.services.reading import Address
@@ -145,7 +145,9 @@ def _add_records(router: APIRouter, resource: Resource, path: str, target_of: Ta
     operation = f"list_{resource.operation_noun}"
     description = f"List the history of the {resource.noun}, oldest first."
 
-    @router.get(f"{path}/history", **read_route(f"{operation}_history{suffix}", HistoryPage, description))
+    model = resource.models.history
+
+    @router.get(f"{path}/history", **read_route(f"{operation}_history{suffix}", model, description))
     async def list_history(
         target: Annotated[Target, Depends(target_of)], page_size: PageSize = None, page_token: PageToken = None
     ) -> Response:
@@ -153,9 +155,7 @@ def _add_records(router: APIRouter, resource: Resource, path: str, target_of: Ta
         page = SequencePage.requested([uid, "history"], page_size, page_token)
         rows = await resource.reading(target.caller.services).history(uid, page.start, page.limit)
         shown, token = page.cut(rows, lambda row: row.seq)
-        return await view_response(
-            target, HistoryPage(items=[history_view(row) for row in shown], next_page_token=token)
-        )
+        return await view_response(target, model(items=[history_fields(row) for row in shown], next_page_token=token))
 
     description = "List the reasons why replicas are pending now, and the last events of the pods of ended attempts."
     if resource.name != JOBS:

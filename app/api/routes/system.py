@@ -1,6 +1,6 @@
 """Routes of the gateway itself: accepted kinds, health and metrics."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -10,12 +10,31 @@ from app.api.dependencies import api_of, caller
 from app.api.metrics import HttpMetrics
 from app.api.parameters import refuse_unknown_query
 from app.api.responses import PRIVATE, json_bytes
-from app.api.views import KindList, KindView
+from app.api.views import View
 from app.domain.kinds.registry import registered
 
 router = APIRouter(tags=["system"])
 # These routes need no token, but refuse unknown parameters like all others, for example a misspelt `verbose`.
 _WITHOUT_TOKEN: Final = [Depends(refuse_unknown_query)]
+
+
+class KindView(View):
+    """An accepted kind of manifest."""
+
+    kind: str
+    api_versions: list[str]
+    """The accepted values of apiVersion, the canonical one first."""
+    resource: str
+    """The resource to which its manifests are posted, for example `jobs`."""
+    mutable_fields: list[str]
+    """JSON pointers to the fields of a manifest that PUT and PATCH may change."""
+    supports_pause: bool
+    json_schema: dict[str, Any]
+    """JSON schema (draft 2020-12) of the manifest."""
+
+
+class KindList(View):
+    items: list[KindView]
 
 
 @router.get("/api/v1/kinds", response_model=None, responses={200: {"model": KindList}}, dependencies=[Depends(caller)])
