@@ -9,12 +9,14 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeVar
 from uuid import UUID
 
 import msgspec
+from msgspec import Meta
 
 from app.api.errors import InvalidParameter, parameter_error
+from app.db.jobs.evidence import EventPlace
 
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 500
@@ -41,6 +43,15 @@ class SequenceStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename=
     """The page begins after the item with this sequence number, or after this many items."""
 
     seq: int
+
+
+class EventStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
+    """The page begins after the event at this place."""
+
+    attempt: Annotated[int, Meta(ge=0, lt=2**31)]
+    task: Annotated[str, Meta(max_length=253, pattern=r"^[^\x00]*$")]
+    rank: Annotated[int, Meta(ge=0, lt=2**31)]
+    number: Annotated[int, Meta(ge=0, lt=2**62)]
 
 
 def query_digest(parts: Sequence[object]) -> str:
@@ -120,6 +131,18 @@ class SequencePage:
 
     def token_after(self, seq: int) -> str:
         return encode(SequenceStart(query=self.query, seq=seq))
+
+
+def event_after(token: str | None, query: str) -> EventPlace | None:
+    """Return the place after which a page of events begins, or None for the first page."""
+    if not token:
+        return None
+    start = decode(token, EventStart, query)
+    return EventPlace(start.attempt, start.task, start.rank, start.number)
+
+
+def token_after_event(place: EventPlace, query: str) -> str:
+    return encode(EventStart(query=query, **place._asdict()))
 
 
 def _invalid_token(detail: str) -> InvalidParameter:

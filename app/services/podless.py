@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.db.engine import Database
+from app.db.jobs.evidence import EventPlace
 from app.db.jobs.submit import Answer, NameTaken
 from app.db.samples import controller as sample_controller
 from app.db.samples import edits
@@ -142,10 +143,12 @@ class PodlessReader(Reader[SampleRow]):
         super().__init__(db, stored_as(kind), kind.kind)
 
     @override
-    async def events(self, row: SampleRow, start: int, limit: int) -> list[ResourceEvent]:
-        """Return the events that the controller recorded, oldest first, after the event number `start`."""
+    async def events(self, row: SampleRow, after: EventPlace | None, limit: int) -> list[ResourceEvent]:
+        """Return the events that the controller recorded, oldest first."""
+        seq = 0 if after is None else after.number
         return [
             ResourceEvent(
+                place=EventPlace(number=event.seq),
                 source="controller",
                 type=event.type,
                 reason=event.reason,
@@ -153,7 +156,7 @@ class PodlessReader(Reader[SampleRow]):
                 first_seen_at=event.at,
                 last_seen_at=event.at,
             )
-            for event in await sample_events(self._db, row.uid, after_seq=start, limit=limit)
+            for event in await sample_events(self._db, row.uid, after_seq=seq, limit=limit)
         ]
 
     async def mounting_jobs(self, row: SampleRow) -> list[MountingJob]:

@@ -1,11 +1,12 @@
 """Reads of the stored objects of any resource. The caller has checked that the principal may see them."""
 
 import asyncio
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 from uuid import UUID
 
 from typing_extensions import override
@@ -14,6 +15,7 @@ from app.db import resources
 from app.db.engine import Database
 from app.db.history import HistoryRow
 from app.db.jobs import attempts, evidence, reads, replicas, scale_records
+from app.db.jobs.evidence import EventPlace, StoredEvent
 from app.db.jobs.replicas import ReplicaFilter, StoredReplica
 from app.db.jobs.rows import STORED_JOBS, JobRow, JobSummary
 from app.db.queries import Cursor
@@ -23,7 +25,6 @@ from app.domain.listing import Criteria
 from app.domain.plan import JobPlan, Rank
 from app.domain.planning import Planner
 from app.domain.status.records import Attempt, JobPendingReason, Replica, ScaleRecord
-from app.domain.vocabulary import Evidence
 from app.services.manifests import ManifestPage, page_of
 
 _T = TypeVar("_T")
@@ -72,6 +73,7 @@ class ResourceEvent:
         attempt: the number of the attempt, for events of pods.
     """
 
+    place: EventPlace
     source: str
     reason: str
     message: str
@@ -112,8 +114,8 @@ class Reader(ABC, Generic[Row]):
         return await resources.history(self._db, self._where, uid, after_seq=after, limit=limit)
 
     @abstractmethod
-    async def events(self, row: Row, start: int, limit: int) -> list[ResourceEvent]:
-        """Return at most `limit` events of the object, from the index `start`."""
+    async def events(self, row: Row, after: EventPlace | None, limit: int) -> list[ResourceEvent]:
+        """Return at most `limit` events of the object: those after a place, or the first ones."""
 
     def _present(self, found: _T | None) -> _T:
         if found is None:
@@ -177,20 +179,17 @@ class JobReader(Reader[JobRow]):
         return await scale_records.page(self._db, uid, after_seq=after, limit=limit)
 
     @override
-    async def events(self, row: JobRow, start: int, limit: int) -> list[ResourceEvent]:
-        """Return the current pending reasons, then the stored Events of ended attempts, newest attempt first.
-
-        The evidence of attempts that come after the page is not read.
-        """
-        found = [_pending_event(reason) for reason in row.status.pending_reasons]
-        ended = [item for item in await attempts.of(self._db, row.uid) if item[2].evidence is Evidence.CAPTURED]
-        for task, rank, attempt in sorted(ended, key=lambda item: (-item[2].number, item[0], item[1])):
-            if len(found) >= start + limit:
-                break
-            key = Rank(task, rank)
-            kept = await evidence.pod_events(self._db, row.uid, key, attempt.number)
-            found += [_kept_event(event, key, attempt.number) for event in kept]
-        return found[start : start + limit]
+    async def events(self, row: JobRow, after: EventPlace | None, limit: int) -> list[ResourceEvent]:
+        """Return the current pending reasons, then the stored Events of ended attempts, newest attempt first."""
+        found: list[ResourceEvent] = []
+        if after is None or after.attempt == 0:
+            pending = sorted(map(_pending_event, row.status.pending_reasons), key=lambda event: event.place)
+            found = [event for event in pending if after is None or event.place > after][:limit]
+            after = None
+        if len(found) < limit:
+            kept = await evidence.events_page(self._db, row.uid, after, limit - len(found))
+            found += map(_kept_event, kept)
+        return found
 
     async def manifests(self, job: JobRow, *, start: int, size: int, task: str | None) -> ManifestPage:
         """Return a page of the Kubernetes objects of the job, with first attempts of its replicas."""
@@ -204,7 +203,10 @@ class JobReader(Reader[JobRow]):
 
 
 def _pending_event(reason: JobPendingReason) -> ResourceEvent:
+    # Reasons come, go and change their counts between two pages, so the place depends only on code and message.
+    digest = hashlib.blake2b(reason.message.encode(), digest_size=7).digest()
     return ResourceEvent(
+        place=EventPlace(task=reason.code, number=int.from_bytes(digest, "big")),
         source="pending",
         type="Warning",
         reason=reason.code,
@@ -215,15 +217,17 @@ def _pending_event(reason: JobPendingReason) -> ResourceEvent:
     )
 
 
-def _kept_event(event: Mapping[str, Any], key: Rank, attempt: int) -> ResourceEvent:
+def _kept_event(stored: StoredEvent) -> ResourceEvent:
+    place, event = stored
     return ResourceEvent(
+        place=place,
         source="evidence",
         type=str(event.get("type") or "Normal"),
         reason=str(event.get("reason") or ""),
         message=str(event.get("message") or ""),
         count=int(event.get("count") or 1),
-        key=key,
-        attempt=attempt,
+        key=Rank(place.task, place.rank),
+        attempt=place.attempt,
         last_seen_at=_moment(event.get("lastSeen")),
     )
 

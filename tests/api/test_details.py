@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from app.db.jobs import evidence
 from app.db.jobs.evidence import Capture, Log
 from app.domain.plan import Rank
@@ -126,6 +128,57 @@ async def test_events_have_pending_reasons_and_stored_events(gateway: Gateway) -
     )
     assert (kept["source"], kept["reason"], kept["count"], kept["attempt"]) == ("evidence", "BackOff", 4, 1)
     assert kept["lastSeenAt"] == "2026-01-02T03:04:05Z"
+
+
+def captured(key: Rank, attempt: int, *messages: str) -> Capture:
+    events = [{"type": "Normal", "reason": "Killing", "message": message} for message in messages]
+    return Capture(key=key, attempt=attempt, state=Evidence.CAPTURED, logs={}, events=events)
+
+
+def waiting(message: str, count: int = 1) -> JobPendingReason:
+    return JobPendingReason(code=PendingCode.UNSCHEDULABLE, message=message, since=AT, replicas=(), count=count)
+
+
+async def test_pages_of_events_show_each_once_while_others_arrive(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uid = (await gateway.submit())["uid"]
+    lease, first, second = await gateway.lease(), Rank("worker", 0), Rank("worker", 1)
+    ended = [
+        (first, replace(FAILED, number=1)),
+        (second, replace(FAILED, number=1)),
+        (first, replace(FAILED, number=2)),
+    ]
+    reasons = (waiting("no node"), waiting("no disk"), waiting("no port"))
+    await gateway.conclude(uid, {"pending_reasons": reasons}, ended=ended)
+    for capture in (captured(first, 1, "a", "b", "c"), captured(second, 1, "d"), captured(first, 2, "e", "f")):
+        assert await evidence.store(gateway.db, lease, UUID(uid), capture)
+    everything = [item["message"] for item in (await get(gateway, "events"))["items"]]
+    assert (sorted(everything[:3]), everything[3:]) == (["no disk", "no node", "no port"], [*"efabcd"])
+    sizes: list[int] = []
+
+    async def counted(*asked: Any) -> Any:
+        found = await events_page(*asked)
+        sizes.append(len(found))
+        return found
+
+    events_page = evidence.events_page
+    monkeypatch.setattr(evidence, "events_page", counted)
+    seen: list[str] = []
+    page = await get(gateway, "events?pageSize=2")
+    while True:
+        seen += [item["message"] for item in page["items"]]
+        if page["nextPageToken"] is None:
+            break
+        number = len(seen) + 10
+        # The last reason becomes the first in the status, and another attempt is the newest.
+        reasons = (replace(reasons[-1], count=number), *reasons[:-1])
+        await gateway.conclude(uid, {"pending_reasons": reasons}, ended=[(first, replace(FAILED, number=number))])
+        assert await evidence.store(gateway.db, lease, UUID(uid), captured(first, number, f"late {number}"))
+        page = await get(gateway, f"events?pageSize=2&pageToken={page['nextPageToken']}")
+    assert [message for message in seen if not message.startswith("late")] == everything
+    assert len(set(seen)) == len(seen)
+    assert max(sizes) <= 3
 
 
 async def test_scale_records_manifests_and_pending_reasons_are_served(gateway: Gateway) -> None:

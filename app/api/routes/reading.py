@@ -9,6 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Response
 from pydantic import BaseModel
 
+from app.api import paging
 from app.api.conditional import unchanged
 from app.api.dependencies import Caller, CallerDep
 from app.api.job_views import Representation
@@ -166,12 +167,13 @@ def _add_records(router: APIRouter, resource: Resource, path: str, target_of: Ta
         target: Annotated[Target, Depends(target_of)], page_size: PageSize = None, page_token: PageToken = None
     ) -> Response:
         row = await target.row()
-        page = SequencePage.requested([row.uid, "events"], page_size, page_token)
-        events = await resource.reading(target.caller.services).events(row, page.start, page.limit)
-        shown, token = page.cut(events)
-        return await view_response(
-            target, EventPage(items=[event_view(event) for event in shown], next_page_token=token)
-        )
+        query = paging.query_digest([row.uid, "events"])
+        after, size = paging.event_after(page_token, query), paging.page_size(page_size)
+        # One more event than the page shows tells whether another page follows.
+        events = await resource.reading(target.caller.services).events(row, after, size + 1)
+        token = paging.token_after_event(events[size - 1].place, query) if len(events) > size else None
+        items = [event_view(event) for event in events[:size]]
+        return await view_response(target, EventPage(items=items, next_page_token=token))
 
 
 async def view_response(target: Target, view: BaseModel) -> Response:

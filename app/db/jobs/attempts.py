@@ -25,10 +25,6 @@ WHERE job_uid = $1 ORDER BY task, rank, attempt
 """  # noqa: S608  constants
 
 
-async def of(db: Database, uid: UUID) -> Sequence[tuple[str, int, Attempt]]:
-    return (await of_many(db, [uid])).get(uid, ())
-
-
 async def of_many(db: Database, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[tuple[str, int, Attempt]]]:
     """Return the attempts of each job. The result has no entry for a job without ended attempts."""
     async with db.read() as connection:

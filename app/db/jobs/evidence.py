@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from app.db import leases
@@ -45,9 +45,44 @@ _READ_LOG = """
 SELECT tail, truncated FROM attempt_logs
 WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4 AND container = $5
 """
+# Only the attempts that can fill the page are expanded: each has at least one event, except the first, all events of
+# which may precede the page. The order never changes, so that a page repeats and skips no event if attempts end.
 _READ_EVENTS = """
-SELECT events FROM attempt_events WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4
+WITH listed AS MATERIALIZED (
+    SELECT e.attempt, e.task, e.rank, e.events
+    FROM attempt_events AS e JOIN attempts AS a USING (job_uid, task, rank, attempt)
+    WHERE e.job_uid = $1 AND lower(a.evidence) = 'captured'
+      AND (-e.attempt, e.task, e.rank) >= (-$2::int, $3::text, $4::int)
+    ORDER BY -e.attempt, e.task, e.rank LIMIT $6::int + 1
+)
+SELECT item.event, l.attempt, l.task, l.rank, item.number
+FROM listed AS l CROSS JOIN LATERAL jsonb_array_elements(l.events) WITH ORDINALITY AS item(event, number)
+WHERE (-l.attempt, l.task, l.rank, item.number) > (-$2::int, $3::text, $4::int, $5::bigint)
+ORDER BY -l.attempt, l.task, l.rank, item.number LIMIT $6::int
 """
+
+
+class EventPlace(NamedTuple):
+    """The place of an event among the events of its object, independent of other events.
+
+    For an event of a pod, `number` is its number among the events of the attempt, from 1. An event that does not belong
+    to an attempt has attempt 0 and rank 0, and `task` and `number` identify it.
+    """
+
+    attempt: int = 0
+    task: str = ""
+    rank: int = 0
+    number: int = 0
+
+
+class StoredEvent(NamedTuple):
+    """A stored Event about the pod of an attempt. `event` has type, reason, message, count and lastSeen."""
+
+    place: EventPlace
+    event: Mapping[str, Any]
+
+
+_BEFORE_ALL: Final = EventPlace(attempt=2**31 - 1)  # the newest attempts come first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +132,8 @@ async def log(db: Database, uid: UUID, key: Rank, attempt: int, container: str) 
     return None if row is None else Log(**row)
 
 
-async def pod_events(db: Database, uid: UUID, key: Rank, attempt: int) -> list[dict[str, Any]]:
-    """Return the stored Events about the pod of an attempt."""
+async def events_page(db: Database, uid: UUID, after: EventPlace | None, limit: int) -> list[StoredEvent]:
+    """Return at most `limit` stored Events that follow a place, those of the newest attempts first."""
     async with db.read() as connection:
-        found = await connection.fetchval(_READ_EVENTS, uid, *key, attempt)
-    return found or []
+        rows = await connection.fetch(_READ_EVENTS, uid, *(after or _BEFORE_ALL), limit)
+    return [StoredEvent(EventPlace(*place), event) for event, *place in rows]

@@ -216,7 +216,7 @@ async def test_evidence_is_stored_as_bytes_and_increases_the_status_version(db: 
     assert await evidence.store(db, lease, job.uid, capture)
     assert await evidence.log(db, job.uid, WORKER, 1, "main") == words["main"]
     assert await evidence.log(db, job.uid, WORKER, 1, "none") is None
-    assert await evidence.pod_events(db, job.uid, WORKER, 1) == events
+    assert [one.event for one in await evidence.events_page(db, job.uid, None, 9)] == events
     after = await stored(db, job.uid)
     assert after.recorded.replicas[WORKER].attempt.evidence is Evidence.CAPTURED
     assert after.status_version == job.status_version + 1

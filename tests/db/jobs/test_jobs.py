@@ -75,7 +75,7 @@ async def test_the_whole_job_has_conditions_replicas_and_attempts(db: Database, 
     assert [(one.replica, one.pod_name) for one in found.replicas] == [(workers[1], None), (workers[0], "pod")]
     assert found.attempts == [("worker", 10, ended)]
     assert await replicas.of(db, uid) == found.replicas
-    assert await attempts.of(db, uid) == found.attempts
+    assert (await attempts.of_many(db, [uid]))[uid] == found.attempts
     assert await reads.whole(db, uuid4()) is None
 
 

@@ -42,12 +42,11 @@ async def ended(harness: Harness, *, log: bytes = b"the end\n") -> tuple[UUID, W
 
 
 async def record(harness: Harness, uid: UUID, pod_uid: str) -> None:
-    """Store the replica with its attempt, as the reconciler has done when it asks for a capture."""
+    """Store the replica with its ended attempt, as the reconciler has done when it asks for a capture."""
     job = await stored(harness.db, uid)
     attempt = Attempt(number=1, pod_uid=pod_uid, phase=ReplicaPhase.FAILED, outcome=Outcome.FAILED)
-    write = job.write(
-        decision(job.recorded.status, changed=[replica(KEY.task, KEY.rank, attempt)]), pod_names={KEY: NAME}
-    )
+    concluded = decision(job.recorded.status, changed=[replica(KEY.task, KEY.rank, attempt)], ended=[(KEY, attempt)])
+    write = job.write(concluded, pod_names={KEY: NAME})
     assert await controller.persist(harness.db, harness.leadership.lease, [write]) == []
 
 
@@ -71,8 +70,8 @@ async def test_the_end_of_the_log_and_the_events_are_stored(harness: Harness) ->
     assert log is not None
     assert (len(log.tail), log.truncated) == (LOG_BYTES, True)
     assert log.tail.endswith(b"xthe end\n")
-    events = await evidence.pod_events(harness.db, uid, KEY, 1)
-    assert "out of memory" in [found["message"] for found in events]
+    events = await evidence.events_page(harness.db, uid, None, 9)
+    assert "out of memory" in [found.event["message"] for found in events]
     assert await state(harness, uid) == (Evidence.CAPTURED, None)
     assert work.expectations.revision
 
