@@ -1,7 +1,10 @@
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 
+from app.domain.kinds.registry import registered
+from tests.support.every_kind import Collection
 from tests.support.gateway import Gateway, running_gateway, until_followed
 from tests.support.postgres import fresh_database
 
@@ -27,3 +30,15 @@ async def shared_gateway(postgres_server_url: str, database_template: str) -> As
         # A list says from which position to watch only once the gateway follows the feed.
         await until_followed(running)
         yield running
+
+
+@pytest.fixture(params=sorted(registered()))
+def kind(request: pytest.FixtureRequest) -> str:
+    """Return the name of each registered kind in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def of(kind: str, shared_gateway: Gateway) -> Collection:
+    """Return the objects of each registered kind, in a namespace that no other test uses."""
+    return Collection(shared_gateway, kind)

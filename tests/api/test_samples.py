@@ -246,6 +246,11 @@ async def test_a_deletion_shows_its_removal_stage(place: Place) -> None:
     gone = await client.get(url)
     assert (gone.status_code, gone.json()["status"]["removal"]) == (200, "gone")
     assert (await client.delete(url)).status_code == 200
+    history = (await client.get(f"{url}/history")).json()["items"]
+    assert [(entry["reason"], entry["actor"]) for entry in history[-2:]] == [
+        ("DeleteRequested", "anonymous"),
+        ("", "jobgate"),
+    ]
     assert (await place.submit(SETS))["uid"] != created["uid"]
 
 

@@ -66,3 +66,4 @@ async def test_a_stream_has_all_events_of_an_object(resource: str, shared_gatewa
     async with stream(shared_gateway, url, status.id) as source:
         last = await take(source, 2 if resource == SETS else 1)
     assert [event.data["type"] for event in last] == ["deleted", "status"][: len(last)]
+    assert last[-1].data["object"]["status"].get("removal") == ("gone" if resource == SETS else None)

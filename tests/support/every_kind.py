@@ -7,7 +7,9 @@ from uuid import uuid4
 
 import yaml
 
+from app.domain.kinds.base import JOBS
 from app.domain.kinds.registry import PODLESS_KINDS, registered
+from tests.support import samples
 from tests.support.gateway import Gateway
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -64,6 +66,13 @@ class Collection:
 
     async def patch(self, patch: Any, name: str = "one", **headers: str) -> Any:
         return await self.gateway.client.patch(self.path(name), json=patch, headers=PATCH | headers)
+
+    async def conclude(self, uid: str, message: str) -> None:
+        """Store another message in the status, as the controller does."""
+        if self.resource == JOBS:
+            await self.gateway.conclude(uid, {"message": message})
+        else:
+            await samples.conclude(self.gateway, uid, message=message)
 
     async def delete(self, name: str = "one", query: str = "", **headers: str) -> Any:
         return await self.gateway.client.delete(self.path(name) + query, headers=headers)
