@@ -62,7 +62,7 @@ def test_every_code_is_documented() -> None:
         code for cells in rows(read(PAGE), "What is refused") for code in cells[0].split(", ") if code != "code"
     }
     source = "".join(path.read_text() for path in Path(cache.__path__[0]).rglob("*.py"))
-    raised = set(re.findall(r'(?:refusal|Wrong)\(\s*"([A-Z]\w+)"', source))
+    raised = set(re.findall(r'(?:refusal|Wrong|invalid_manifest)\(\s*"([A-Z]\w+)"', source))
     raised |= set(re.findall(r'(?:pointer|at|base|pointer_to\([^()]*\)|annotations", key\)), "([A-Z]\w+)"', source))
     assert raised <= documented | OF_ALL_KINDS
     assert documented <= raised | OF_SHAPE
