@@ -24,6 +24,7 @@ from app.db import installation, migrations
 from app.db.engine import Database
 from app.db.feed.publisher import Publisher
 from app.db.notifications import FEED, INTENT, Listener, Notifier
+from app.db.stuck_sessions import StuckSessions
 from app.domain.planning import Planner
 from app.http_server import server as http_server
 from app.http_server import stalls
@@ -101,6 +102,7 @@ async def _serve_on(
             "notifications": opened.listener.run,
             "notifier": opened.notifier.run,
             "publisher": opened.publisher.run,
+            "stuck sessions": StuckSessions(opened.db).run,
             "services": services.run,
         }
         if controller is not None:

@@ -1,0 +1,87 @@
+"""Sessions whose client froze between the two messages of a statement hold their locks, and are ended."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from app.db.engine import Database
+from app.db.stuck_sessions import end_stuck_sessions
+
+LOCK = 4711
+_LOCKED = """
+SELECT count(*) FROM pg_locks
+WHERE objid = $1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+NO_PATIENCE = timedelta(milliseconds=1)
+
+
+@pytest_asyncio.fixture
+async def db(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.open(database_url)
+    yield database
+    await database.close()
+
+
+async def prepared(connection: asyncpg.Connection) -> None:
+    """Send the first message of a statement, as a client that freezes before the second one."""
+    await connection.prepare("SELECT count(*) FROM jobs")
+
+
+async def between_statements(connection: asyncpg.Connection) -> None:
+    """Do nothing: `idle_in_transaction_session_timeout` covers this session."""
+
+
+async def is_locked(db: Database) -> bool:
+    async with db.read() as connection:
+        return bool(await connection.fetchval(_LOCKED, LOCK))
+
+
+async def test_no_timeout_of_the_server_ends_a_session_that_froze_within_a_statement(
+    db: Database, database_url: str
+) -> None:
+    """This is why the sessions need to be ended: once a server ends them by itself, this test fails."""
+    settings = {"statement_timeout": "200", "idle_in_transaction_session_timeout": "200"}
+    client = await asyncpg.connect(database_url, server_settings=settings | {"application_name": "jobgate"})
+    await client.execute("BEGIN")
+    await client.fetchval("SELECT pg_advisory_xact_lock($1)", LOCK)
+    await prepared(client)
+    async with db.read() as connection:
+        await connection.execute("SELECT pg_sleep(1)")
+    assert await is_locked(db)
+    async with asyncio.timeout(60):
+        while not await end_stuck_sessions(db, NO_PATIENCE):
+            await asyncio.sleep(0.02)
+        while await is_locked(db):
+            await asyncio.sleep(0.02)
+    with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError)):
+        await client.fetchval("SELECT 1")
+    client.terminate()
+
+
+@pytest.mark.parametrize(
+    ("application", "moment", "patience"),
+    [
+        ("jobgate", between_statements, NO_PATIENCE),
+        ("jobgate controller", prepared, timedelta(minutes=1)),
+        ("jobgatekeeper", prepared, NO_PATIENCE),
+        ("psql", prepared, NO_PATIENCE),
+    ],
+)
+async def test_other_sessions_stay(
+    db: Database,
+    database_url: str,
+    application: str,
+    moment: Callable[[asyncpg.Connection], Awaitable[None]],
+    patience: timedelta,
+) -> None:
+    client = await asyncpg.connect(database_url, server_settings={"application_name": application})
+    async with client.transaction():
+        await client.fetchval("SELECT pg_advisory_xact_lock($1)", LOCK)
+        await moment(client)
+        assert await end_stuck_sessions(db, patience) == 0
+        assert await is_locked(db)
+    await client.close()
