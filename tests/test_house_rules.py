@@ -48,10 +48,10 @@ TEXT = {
 def tracked() -> tuple[Path, ...]:
     """The files of the repository, or without git, the files that it would contain."""
     if shutil.which("git") is None:
-        pytest.skip("there is no git: nobody can say which files are the repository's")
+        pytest.skip("git is not installed, so the files of the repository cannot be listed")
     ran = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if ran.returncode:
-        pytest.skip("this is not a git checkout: nobody can say which files are the repository's")
+        pytest.skip("this is not a git checkout, so the files of the repository cannot be listed")
     names = [name for name in ran.stdout.split("\0") if name]
     return tuple(ROOT / name for name in names if (ROOT / name).is_file())
 

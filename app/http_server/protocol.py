@@ -100,7 +100,7 @@ class GuardedProtocol(HttpToolsProtocol):
         )
 
     def _behind(self, stage: ConnectionStage, now: float) -> float:
-        """Return the seconds in which the client has taken too little of the sent data; 0 if it has nothing to take.
+        """Return for how many seconds the client has read too slowly, or 0 if no data waits for the client.
 
         While a handler can still write, the size of the buffer does not show how much the client takes. The client is
         therefore checked only while the handler is paused or has finished.

@@ -226,7 +226,11 @@ class KubeApi:
         propagation: Propagation = Propagation.BACKGROUND,
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
     ) -> None:
-        """Delete the object with this uid. KubeConflict if another object has the name now. Grace period 0 forces."""
+        """Delete the object with this uid. A grace period of 0 seconds deletes a pod by force.
+
+        Raises:
+            KubeConflict: another object has the name now.
+        """
         options: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",

@@ -219,7 +219,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def _of_same(row: StoredRow, document: Manifest) -> Manifest:
-    """Return the document of an edit with the name of the object. It may omit the name and all metadata.
+    """Return the document of an edit, and fill in the name of the object if the document omits it.
 
     Raises:
         InvalidManifest: the document has another API version, kind or name.

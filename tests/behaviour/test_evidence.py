@@ -153,7 +153,7 @@ async def test_a_pod_is_deleted_only_after_its_log_was_read_and_loses_only_our_f
 @pytest.fixture
 async def faulty(jobs: Jobs) -> AsyncIterator[Jobs]:
     if jobs.kube.cluster.real:
-        pytest.skip("a real API server takes no orders to fail")
+        pytest.skip("only the embedded API server can be told to fail")
     yield jobs
     await jobs.no_faults()
 

@@ -52,7 +52,7 @@ async def test_a_missing_namespace_is_waited_for(jobs: Jobs) -> None:
 
 async def test_a_403_that_nobody_knows_is_waited_for(jobs: Jobs) -> None:
     if jobs.kube.cluster.real:
-        pytest.skip("a control plane has no admission plugin of the platform's own")
+        pytest.skip("only the embedded API server can refuse with a message of its own")
     words = 'pods "odd" is forbidden: the freeze of project research has not been lifted'
     await jobs.fault(verb="create", resource="pods", status=403, message=words)
     try:
@@ -94,7 +94,7 @@ async def test_a_pod_that_the_cluster_calls_invalid_fails_the_job_with_its_words
 async def test_one_refused_pod_ends_the_job_and_leaves_nothing_running(jobs: Jobs) -> None:
     """Whatever the clean-up policy: no rule has ended this job, so nobody waits for its other pods."""
     if not jobs.kube.cluster.real:
-        pytest.skip("the embedded cluster does not judge sysctls, and refuses by order all pods or none")
+        pytest.skip("the embedded cluster does not check sysctls, and cannot refuse one pod of several")
     uid = (await jobs.submit(job("mixed", task(), task(kind="bad", securityContext=BAD))))["uid"]
     await jobs.until("mixed", "Failed")
     await jobs.until_objects("pods", uid, lambda pods: not pods)
@@ -159,7 +159,7 @@ async def test_a_right_that_the_gateway_lacks_is_waited_for(denied: Jobs) -> Non
 
 async def test_pod_security_fails_the_job_with_its_words(jobs: Jobs) -> None:
     if not jobs.kube.cluster.real:
-        pytest.skip("the embedded cluster knows no Pod Security")
+        pytest.skip("the embedded cluster has no Pod Security admission")
     label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
     (await jobs.kube.patch(f"/api/v1/namespaces/{jobs.namespace}", label)).ok()
     await jobs.submit(job("rooted"))

@@ -101,7 +101,7 @@ def _add_deletion(router: APIRouter, resource: Resource) -> None:
 
 
 def changed_responses(resource: Resource, complete: str) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI responses of an edit; `complete` describes 200."""
+    """Return the OpenAPI responses of an edit. `complete` is the description of status 200."""
     return {
         200: {"model": resource.models.view, "description": complete},
         202: {"model": resource.models.view, "description": "The change is stored. The controller carries it out."},

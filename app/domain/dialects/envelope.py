@@ -75,7 +75,7 @@ def usable_name(manifest: Manifest) -> str:
 
 
 def client_seconds(annotations: Mapping[str, str], key: str) -> int | None:
-    """Return the duration of an annotation of an accepted manifest; None if it is absent."""
+    """Return the seconds that an annotation of an accepted manifest states, or None if it has no such annotation."""
     return int(annotations[key]) if key in annotations else None
 
 

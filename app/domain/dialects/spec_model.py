@@ -1,4 +1,4 @@
-"""The base class of all spec models, and the translation of their errors.
+"""The base class of all spec models, and the conversion of their validation errors into field errors.
 
 Pydantic models declare the shape and the defaults of a spec and generate its JSON schema. Their errors become
 `FieldError`s with exact pointers, and an unknown field gets a suggestion of the nearest known name.

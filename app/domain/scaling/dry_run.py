@@ -1,4 +1,4 @@
-"""Finds the sizes that jobs should have, in steps of one replica, until no step changes a size.
+"""The dry run of the autoscaler: it changes jobs by one replica at a time until no job changes any more.
 
 Each iteration first adds a replica to every job that can have one, the least fulfilled job first. Then it removes a
 replica from every job that must give one up, the most fulfilled job first. Each step changes the totals at once, and an

@@ -91,7 +91,7 @@ class JobPendingReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleRecord:
-    """A request for another size of a task; `outcome` is None until it is known."""
+    """A request to change the number of replicas of a task. `outcome` is None until the request is decided."""
 
     seq: int
     task: str

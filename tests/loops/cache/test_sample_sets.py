@@ -1,6 +1,7 @@
 """Reconciles of SampleSets, from the first object to the last, on a real API server with simulated runtime servers."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -218,12 +219,14 @@ async def test_removal_completes_without_the_namespace(stage: Stage) -> None:
 async def test_other_namespaces_are_left_alone(own_cluster: Cluster, database_url: str) -> None:
     async with a_stage(own_cluster, database_url, namespaces=("elsewhere",)) as stage:
         await stage.secret()
-        uid = await stage.a_set()
+        ignored = await stage.a_set()
+        served = await replace(stage, namespace="elsewhere").a_set()
         async with asyncio.TaskGroup() as group:
             running = group.create_task(stage.sets.run())
-            await asyncio.sleep(0.3)  # several rounds of what is due
+            # The loop takes the oldest intent first, so it would have taken the set that was created before.
+            await _seen(stage, served, lambda row: row.observed_at is not None)
             running.cancel()
-        assert (await stage.row(uid)).observed_at is None
+        assert (await stage.row(ignored)).observed_at is None
 
 
 async def test_the_running_loop_makes_a_set_ready_and_removes_it(stage: Stage) -> None:
