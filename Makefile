@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 ARGS ?=
 # Most tests wait rather than compute, so two cores are enough for six workers.
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(max(6, os.cpu_count() or 6))')
+# Without cached bytecode, every worker compiles all tests, and every process that a test starts compiles the product.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo dev test fuzz test-cluster check format bench lock openapi clean
 
