@@ -1,6 +1,7 @@
 """Builds the ASGI application: routes, middleware and error handlers around given services."""
 
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -77,13 +78,12 @@ def create_app(
     app = DocumentedApp(
         resources(),
         title="jobgate",
-        version="1",
+        version=version("jobgate"),
         openapi_url=None,  # served below
         docs_url=None,
         redoc_url=None,
         openapi_tags=tags(resources()),
         generate_unique_id_function=_operation_id,
-        separate_input_output_schemas=False,
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )

@@ -11,10 +11,10 @@ from typing_extensions import override
 from app.api.dependencies import Api
 from app.api.job_views import Rendered, Representation
 from app.api.openapi_examples import MANIFEST
+from app.api.problem_views import BatchView
 from app.api.rendering import dry_run_bytes, job_bytes, status_view
 from app.api.resources import Examples, Models, Resource
 from app.api.views import (
-    BatchView,
     DryRunList,
     DryRunView,
     HistoryPage,

@@ -10,14 +10,14 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from typing_extensions import override
 
-from app.api import openapi_manifests
+from app.api import openapi_manifests, openapi_schemas
 from app.api.bodies import JSON
 from app.api.errors import PROBLEM_TYPE
 from app.api.openapi_examples import PROBLEM, SCALES
 from app.api.openapi_manifests import Bodies
+from app.api.problem_views import ProblemView
 from app.api.resources import Resource
 from app.api.routes import di_server
-from app.api.views import ProblemView
 
 
 def tags(resources: Sequence[Resource]) -> list[dict[str, str]]:
@@ -146,7 +146,10 @@ def _completed(found: dict[str, Any], resources: Sequence[Resource]) -> dict[str
             if method in item:
                 _complete_operation(path, method, item[method], bodies)
     _name_schemas(found)
-    return found
+    # A copy without shared parts, because each place gets its own names, and parts are constants of modules.
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(found))
+    openapi_schemas.adapt(document)
+    return document
 
 
 def _schemas(*models: type[BaseModel]) -> dict[str, Any]:
@@ -224,8 +227,6 @@ def _name_schemas(found: dict[str, Any]) -> None:
     schemas = found["components"]["schemas"]
     names = {name: name.removesuffix("View") for name in schemas}
     found["components"]["schemas"] = {names[name]: schema for name, schema in sorted(schemas.items())}
-    for name, schema in found["components"]["schemas"].items():
-        schema["title"] = name  # some generators name types by title
     _rename(found, {f"#/components/schemas/{old}": f"#/components/schemas/{new}" for old, new in names.items()})
 
 

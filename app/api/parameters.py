@@ -60,16 +60,20 @@ class PollOptions:
 
 
 def _poll_options(
+    request: Request,
     if_none_match: Annotated[
         str | None,
         Header(alias="If-None-Match", description="An ETag. The answer is 304 while it is the current ETag."),
     ] = None,
     prefer: Annotated[
-        list[str] | None,
+        str | None,
         Header(description="`wait=N`: with If-None-Match, wait up to N seconds for a change. The limit is 60."),
     ] = None,
 ) -> PollOptions:
-    return PollOptions(if_none_match, wait_seconds(prefer or ()))
+    # The parameter is one string, because generators drop operations with a list in a header. A request may still
+    # repeat the header, as RFC 7240 permits.
+    del prefer
+    return PollOptions(if_none_match, wait_seconds(request.headers.getlist("Prefer")))
 
 
 PollDep = Annotated[PollOptions, Depends(_poll_options)]

@@ -13,13 +13,13 @@ from typing_extensions import override
 from app.api.conditional import status_tag, whole_tag
 from app.api.dependencies import Api
 from app.api.job_views import Rendered, Representation
+from app.api.problem_views import ResourceBatchItemView
 from app.api.rendering import as_submitted, condition_view, identity
 from app.api.resources import Examples, Model, Models, Resource
 from app.api.responses import json_bytes
 from app.api.views import (
     CommonStatusView,
     NextPageToken,
-    ResourceBatchItemView,
     ResourceDryRunList,
     ResourceDryRunView,
     ResourceHistoryView,

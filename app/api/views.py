@@ -15,7 +15,12 @@ from app.domain.vocabulary import Evidence, JobPhase, Outcome, ReplicaPhase, Sca
 
 class View(BaseModel):
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, frozen=True, use_attribute_docstrings=True, extra="forbid"
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        use_attribute_docstrings=True,
+        extra="forbid",
+        json_schema_serialization_defaults_required=True,  # every field is always present
     )
 
     @classmethod
@@ -335,49 +340,6 @@ class DryRunList(View):
     """What a submission of several jobs would store and create, in the order of the request."""
 
     items: list[DryRunView]
-
-
-class FieldErrorView(View):
-    """One error of a request."""
-
-    pointer: str
-    """JSON pointer into the body, or /query/…, /header/… or /path/… for a parameter."""
-    code: str
-    detail: str
-    accepted: str | None = None
-    """What is accepted in place of the wrong value."""
-
-
-class ProblemView(View):
-    """An error answer: problem details of RFC 9457."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    """A stable code for programs. `title` and `detail` are for people and may change."""
-    errors: list[FieldErrorView] = Field(default=[])
-    """All errors of the request, at most 20."""
-
-
-class ResourceBatchItemView(View):
-    """The result of one item of a batch: the stored object, or the problem."""
-
-    status: int
-    """The status that a request with only this object would have got."""
-    object: ResourceView | None
-    problem: ProblemView | None
-
-
-class BatchItemView(ResourceBatchItemView):
-    """The result of one item of a batch: the stored job, or the problem."""
-
-    object: JobView | None
-
-
-class BatchView(View):
-    items: list[BatchItemView]
 
 
 class ResourceWatchEventView(View):

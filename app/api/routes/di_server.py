@@ -36,7 +36,8 @@ class DIServerErrorView(View):
     """Always 1."""
     message: str
     """What is wrong."""
-    data: None
+    data: dict[str, Any] | None
+    """Always null."""
 
 
 class DIServerDoneView(View):
@@ -46,7 +47,8 @@ class DIServerDoneView(View):
     code: int
     """Always 0."""
     message: str
-    data: None
+    data: dict[str, Any] | None
+    """Always null."""
 
 
 class DIServerReplicasView(View):

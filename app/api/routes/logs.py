@@ -45,7 +45,14 @@ def router() -> APIRouter:
 
 
 def _add_logs(router: APIRouter, path: str, target_of: TargetDependency, suffix: str) -> None:
-    @router.get(f"{path}/logs", name=f"read_job_log{suffix}", response_model=None, responses=_DOCUMENTED)
+    @router.get(
+        f"{path}/logs",
+        name=f"read_job_log{suffix}",
+        status_code=200,
+        response_class=_LogResponse,
+        response_model=None,
+        responses=_DOCUMENTED,
+    )
     async def read_job_log(  # noqa: PLR0913 - one argument for each query parameter
         target: Annotated[Target, Depends(target_of)],
         *,

@@ -27,6 +27,8 @@ def router_of(resource: Resource) -> APIRouter:
         f"{resource.all_path}/watch",
         name=f"watch_{resource.operation_noun}s",
         description=f"Watch all {resource.noun}s that you may see.",
+        status_code=200,
+        response_class=EventStream,
         response_model=None,
         responses=responses,
     )
@@ -40,6 +42,8 @@ def router_of(resource: Resource) -> APIRouter:
             f"{path}/watch",
             name=f"watch_{resource.operation_noun}{suffix}",
             description=f"Watch one {resource.noun}.",
+            status_code=200,
+            response_class=EventStream,
             response_model=None,
             responses=responses,
         )

@@ -1,0 +1,101 @@
+"""The OpenAPI document has no form on which a client generator fails, drops an operation or loses a value."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.main import create_app
+from tests.support.openapi import operations, parameters, reached_by_answers, schemas
+
+ROOT = Path(__file__).parents[2]
+JSON = {"application/json", "application/problem+json"}
+# The fields of answers that may be absent.
+OPTIONAL = {"FieldError.accepted", "Problem.errors"}
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return create_app().openapi()
+
+
+def test_the_version_is_that_of_the_product(document: dict[str, Any]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert document["info"]["version"] == project["version"]
+
+
+def test_headers_are_single_strings(document: dict[str, Any]) -> None:
+    wrong = [
+        place
+        for place, parameter in parameters(document)
+        if parameter["in"] == "header" and parameter["schema"].get("type") != "string"
+    ]
+    assert wrong == []
+
+
+def test_parameters_cannot_be_null(document: dict[str, Any]) -> None:
+    wrong = [place for place, parameter in parameters(document) if "anyOf" in parameter["schema"]]
+    assert wrong == []
+
+
+def test_every_answer_has_one_media_type_and_a_schema(document: dict[str, Any]) -> None:
+    for method, path, operation in operations(document):
+        for code, response in operation["responses"].items():
+            content = response.get("content", {})
+            assert len(content) <= 1, (method, path, code, list(content))
+            assert all(part["schema"] for part in content.values()), (method, path, code)
+        (media_type,) = operation["responses"]["200"]["content"]
+        is_text = path.endswith(("/logs", "/watch")) or operation.get("security") == []
+        assert (media_type in JSON) != is_text, (method, path, media_type)
+
+
+def test_no_schema_is_only_null(document: dict[str, Any]) -> None:
+    wrong = [place for place, schema in schemas(document) if schema == {"type": "null"} and ".anyOf." not in place]
+    wrong += [place for place, schema in schemas(document) if schema.get("type") == "null" and len(schema) > 1]
+    assert wrong == []
+
+
+def test_no_default_is_an_object_or_null(document: dict[str, Any]) -> None:
+    wrong = [
+        place
+        for place, schema in schemas(document)
+        if "default" in schema and (schema["default"] is None or isinstance(schema["default"], dict))
+    ]
+    assert wrong == []
+
+
+def test_every_number_has_a_format_that_holds_its_values(document: dict[str, Any]) -> None:
+    for place, schema in schemas(document):
+        types = schema.get("type", ())
+        types = [types] if isinstance(types, str) else types
+        if "integer" in types:
+            assert schema.get("format") in ("int32", "int64"), place
+            if schema["format"] == "int32":
+                assert -(2**31) <= schema.get("minimum", 0) <= schema.get("maximum", 0) < 2**31, place
+        if "number" in types:
+            assert schema.get("format") == "double", place
+
+
+def test_every_field_of_an_answer_is_required(document: dict[str, Any]) -> None:
+    components = document["components"]["schemas"]
+    optional = {
+        f"{name}.{field}"
+        for name in reached_by_answers(document)
+        for field in components[name].get("properties", {})
+        if field not in components[name].get("required", ())
+    }
+    assert optional == OPTIONAL
+
+
+def test_names_of_enumeration_values_are_distinct(document: dict[str, Any]) -> None:
+    """oapi-codegen declares all of them, and all types, in one scope."""
+    names: dict[str, str] = {}
+    for place, schema in schemas(document):
+        if "enum" in schema:
+            assert len(schema["x-enumNames"]) == len(schema["enum"]), place
+            for name in schema["x-enumNames"]:
+                assert re.fullmatch(r"[A-Z]\w*", name), place
+                assert names.setdefault(name, place) == place, (name, place)
+                assert name not in document["components"]["schemas"], (name, place)
