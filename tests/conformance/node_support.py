@@ -89,9 +89,9 @@ class Pods:
         """Running, or ended already."""
         return await self.until(name, lambda pod: bool({"running", "terminated"} & state(pod).keys()))
 
-    async def logged(self, name: str, words: str) -> None:
+    async def logged(self, name: str, words: str, **params: str) -> None:
         async with asyncio.timeout(120):
-            while words not in str((await self.api.get(f"{self.base}/pods/{name}/log")).body):
+            while words not in str((await self.api.get(f"{self.base}/pods/{name}/log", **params)).body):
                 await asyncio.sleep(0.05)
 
     async def log(self, name: str, **params: str) -> str:

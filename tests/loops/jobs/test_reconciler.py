@@ -149,7 +149,7 @@ async def test_a_job_that_postgres_cannot_store_is_stopped_once_it_is_cancelled(
 
 
 async def refuse_decisions_on(db: Database, uid: UUID) -> None:
-    """Let Postgres refuse what the controller concludes of a job, except the phase Unknown.
+    """Let Postgres refuse what the controller concludes of a job, except that it cannot be stored.
 
     The error is the one that Postgres raises for a value that it cannot hold.
     """
@@ -158,7 +158,7 @@ async def refuse_decisions_on(db: Database, uid: UUID) -> None:
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
         " RAISE EXCEPTION 'a number is out of range' USING ERRCODE = 'numeric_value_out_of_range'; END $$",
         "CREATE TRIGGER refuse BEFORE UPDATE ON jobs FOR EACH ROW"
-        f" WHEN (NEW.uid = '{uid}' AND NEW.phase <> 'Unknown' AND NEW.status_version > OLD.status_version)"
+        f" WHEN (NEW.uid = '{uid}' AND NEW.reason <> 'NotWritable' AND NEW.status_version > OLD.status_version)"
         " EXECUTE FUNCTION refuse()",
     )
 
