@@ -83,6 +83,7 @@ class Problems:
         """At most `limit` errors. If there are more, the last one says how many are not listed."""
         if not self._unlisted:
             return tuple(self._errors)
+        # The entry with the number takes the place of the last listed error, which is therefore hidden too.
         hidden = self._unlisted + 1
         more = FieldError(pointer="", code="TooManyErrors", detail=f"and {hidden} more errors are not listed")
         return (*self._errors[: self._limit - 1], more)

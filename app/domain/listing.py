@@ -64,6 +64,7 @@ class Criteria:
     def matches(self, item: ListItem) -> bool:
         return (
             self.can_match(item)
+            # A filter by uid also selects deleted objects, as in the SQL of app/db/resources.py.
             and (self.deleted or bool(self.uids) or not item.deleted)
             and (not self.phases or item.phase in self.phases)
             and (self.set_name is None or item.set_name == self.set_name)
@@ -101,4 +102,5 @@ def concerns(criteria: Criteria, extent: Extent, item: ListItem) -> bool:
 def _within(moment: datetime | None, after: datetime | None, before: datetime | None) -> bool:
     if after is None and before is None:
         return True
+    # An object without this time, such as a job that has not ended, is in no range.
     return moment is not None and (after is None or moment >= after) and (before is None or moment < before)

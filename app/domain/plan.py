@@ -157,10 +157,12 @@ class ReplicaPlans(Mapping[Rank, ReplicaPlan]):
 
     @override
     def __getitem__(self, key: Rank) -> ReplicaPlan:
+        # A task renders any rank, so ranks beyond its size must be refused here.
         if key not in self:
             raise KeyError(key)
         return self._tasks[key.task].render(key.rank)
 
+    # The default of Mapping would call __getitem__ and render the replica.
     @override
     def __contains__(self, key: object) -> bool:
         return isinstance(key, Rank) and key.task in self._tasks and 0 <= key.rank < self._tasks[key.task].size
@@ -207,6 +209,7 @@ class HostsPlan:
     hosts: Mapping[str, tuple[str, ...]]
 
 
+# No slots: cached_property stores its values in the __dict__ of the instance.
 @dataclass(frozen=True, kw_only=True)
 class JobPlan:
     """The plan of one job. `rules` are evaluated in order, and the first that holds ends the job.

@@ -210,6 +210,7 @@ class Reason(StrEnum):
     RULE_FULFILLED = "RuleFulfilled"
     SUCCESS_IMPOSSIBLE = "SuccessImpossible"
     NO_RULE_FULFILLED = "NoRuleFulfilled"
+    # An object that is not jobgate's has a name that the job needs.
     NAME_CONFLICT = "NameConflict"
     NAMESPACE_TERMINATING = "NamespaceTerminating"
     NAMESPACE_DELETED = "NamespaceDeleted"
@@ -218,4 +219,5 @@ class Reason(StrEnum):
     POD_VANISHED = "PodVanished"
     POD_DELETED = "PodDeleted"
     DISRUPTED = "Disrupted"
+    # PostgreSQL refuses to store the status that the controller computed.
     NOT_WRITABLE = "NotWritable"

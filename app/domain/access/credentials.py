@@ -27,6 +27,8 @@ def credential_of(key: bytes, uid: str) -> str:
 
 def is_credential_of(key: bytes, uid: str, token: str) -> bool:
     """Return whether the token is the credential of the job with this uid. The comparison takes constant time."""
+    # Bytes, since compare_digest raises TypeError for text that is not ASCII. A replaced character equals no
+    # credential.
     return hmac.compare_digest(credential_of(key, uid).encode(), token.encode(errors="replace"))
 
 

@@ -22,6 +22,7 @@ class NamespaceSet:
         return cls(only=frozenset(names))
 
     def __contains__(self, namespace: object) -> bool:
+        # The prefix is excluded here and not by the callers, so that no configuration can include a system namespace.
         if not isinstance(namespace, str) or namespace in self.never or namespace.startswith(_RESERVED_PREFIX):
             return False
         return self.only is None or namespace in self.only

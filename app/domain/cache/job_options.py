@@ -39,6 +39,7 @@ class JobOptions:
 
         It shows whether the options, keys included, have changed. Without the installation's key it reveals nothing.
         """
+        # Sorted and compact, so that equal options always give the same digest.
         text = json.dumps([self.type, self.option_file()], sort_keys=True, separators=(",", ":"))
         return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
@@ -95,6 +96,7 @@ def warmup_options(identity: SetIdentity, spec: SampleSetSpec, job: SampleJobSpe
     options, data_dir = job.warmup_options or WarmupOptions(), site.data_dir(identity.name)
     problems = Problems()
     base = pointer_to(_SPEC, "warmupOptions")
+    # An empty path is the volume itself.
     paths = options.paths or [""]
     for index, path in enumerate(paths):
         check_relative(path, pointer_to(base, "paths", index), problems)
@@ -155,6 +157,7 @@ def _mounted(path: str, mounts: Sequence[tuple[str, str]], pointer: str, problem
     for host, mount in mounts:
         for directory in (host, mount):
             base = parts_of(directory)
+            # Components are compared and not text: /data/cache2 is not in /data/cache.
             if path.startswith("/") and parts[: len(base)] == base:
                 # Only the content of a cache directory can be removed: the directory itself is a mount point.
                 whole = everything or len(parts) == len(base)

@@ -88,6 +88,7 @@ class _CacheKind(PodlessKind):
 
 
 def _consequences(place: Place) -> set[str]:
+    # Several objects have a field `name`, so the step before it counts too.
     names = [str(step) for step in place[-2:]]
     return _CONSEQUENCES.get(names[-1], set()) | _CONSEQUENCES.get(".".join(names), set())
 

@@ -20,6 +20,7 @@ NAME_MAX: Final = names.STATEFUL_SET_NAME_MAX - len(RUNTIME_SUFFIX)
 """The maximum length of a set's name: with a longer name the pods of its StatefulSet cannot be created."""
 CREATED_BY: Final = {"CreatedBy": "paddle-operator"}
 _PADDLE: Final = "paddlepaddle.org/"
+# 64 bits, so that two names of a cluster do not get the same hash by chance.
 _HASH_LENGTH: Final = 16
 
 

@@ -59,6 +59,7 @@ def _without_escapes(body: bytes) -> bytes:
     """Remove escaped backslashes and quotes. Every remaining quote opens or closes a string."""
     if b"\\" not in body:
         return body
+    # Backslashes first: after an escaped backslash, a quote is not escaped.
     return body.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
@@ -79,6 +80,7 @@ def _may_exceed(bare: bytes, limits: DecodingLimits) -> bool:
 
 def _skeleton(bare: bytes) -> bytes:
     """Remove all strings. The result is exact for valid JSON, and the time is bounded for any input."""
+    # The pieces between quotes are alternately outside and inside a string.
     return b"".join(bare.split(b'"')[::2])
 
 
@@ -134,6 +136,7 @@ def _diagnose(body: bytes, reason: str = "") -> JsonValue:
     value = _inspect(written, "", problems)
     if problems:
         refuse_all(problems)
+    # The fast parser has refused the document, so it stays refused even if this one finds no error.
     if reason:
         refuse("MalformedJson", reason, "one JSON document")
     return value
@@ -152,6 +155,7 @@ def _inspect(written: object, pointer: str, problems: Problems) -> JsonValue:
             return written
         case float() if not math.isfinite(written):
             problems.add(pointer, "OutOfRange", "the number is too large", "a finite 64-bit float")
+        # Before int(): a bool is an int in Python, and has no range to check.
         case bool() | float() | None:
             return written
         case int():

@@ -29,6 +29,7 @@ from app.domain.decoding.yaml_scalars import NotJsonError, resolve
 from app.domain.errors import Problems, pointer_to, shorten
 
 _PIECE = 16 * 1024  # characters
+# libyaml parses many times faster, but PyYAML may be built without it.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _STRING_TAGS = ("!", "tag:yaml.org,2002:str")
@@ -163,6 +164,7 @@ class _Builder:
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
         top = self._open[-1] if self._open else None
+        # Only a plain << merges. In quotes it is an ordinary key.
         if top and top.awaits_key and event.implicit[0] and event.value == _MERGE_KEY:
             top.key, top.merges = _MERGE_KEY, True
             return

@@ -45,6 +45,7 @@ def resolve(text: str) -> JsonValue:
     """
     if text in _KEYWORDS:
         return _KEYWORDS[text]
+    # The empty text is a keyword, so there is a first character.
     if text[0] not in _NUMBER_STARTS:
         return text
     if _NOT_FINITE.fullmatch(text):

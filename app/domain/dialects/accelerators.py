@@ -10,6 +10,7 @@ from app.domain.dialects.spec_model import SpecModel, read_spec
 from app.domain.errors import Problems
 from app.domain.plan import Manifest
 
+# As upstream, a resource in either of them counts.
 _AMOUNTS: Final = ("limits", "requests")
 
 
@@ -83,6 +84,7 @@ def _joined(owner: Manifest, field: str, key: str, more: Iterable[Manifest]) -> 
     taken = {item[key] for item in items}
     for item in more:
         if item[key] not in taken:
+            # A copy, since all plans share the configured entries.
             items.append(dict(item))
             taken.add(item[key])
     return {field: items} if items else {}

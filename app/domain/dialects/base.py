@@ -146,6 +146,7 @@ class Dialect(Kind, Generic[SpecT]):
         Raises:
             InvalidManifest: with every error of the manifest.
         """
+        # Errors of the spec are collected apart, since only their pointers are mapped back to the posted spelling.
         problems, found = Problems(), Problems()
         envelope = read_envelope(manifest, problems)
         namespace = envelope["metadata"].get("namespace")
@@ -166,6 +167,7 @@ class Dialect(Kind, Generic[SpecT]):
 
     def read(self, manifest: Manifest) -> Accepted[SpecT]:
         """Return the typed form of a manifest that was accepted before."""
+        # Only the shape is validated: an accepted job must stay readable when a later version or setting accepts less.
         return Accepted(dialect=self, manifest=manifest, spec=self.spec_model.model_validate(manifest["spec"]))
 
     @override

@@ -54,5 +54,6 @@ def read_and_check(model: type[_Spec], value: Any, problems: Problems, checks: S
     readable, left_out = part
     found = Problems()
     checks.check(checks.complete(readable), found)
+    # An error that only the missing fields cause would mislead the user, who gave them.
     problems.extend(error for error in found.errors if not checks.is_consequence(error, left_out))
     return None

@@ -169,4 +169,5 @@ def _texts(metadata: Manifest, field: str, problems: Problems) -> Iterator[tuple
 
 
 def _is_seconds(text: str) -> bool:
+    # The length is checked before int(), which raises ValueError for a text of more than 4300 digits.
     return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _MAX_SECONDS

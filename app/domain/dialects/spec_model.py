@@ -35,6 +35,7 @@ class SpecModel(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
+        # As in Kubernetes, no value is converted: "3" is not an integer.
         strict=True,
         frozen=True,
         alias_generator=to_camel,
@@ -59,12 +60,14 @@ def read_spec(model: type[_Model], value: Any, pointer: str, problems: Problems)
     except ValidationError as refused:
         errors = refused.errors(include_url=False, include_input=False)
     for error in errors:
+        # Composing the detail of an error is slow. Beyond the limit only the number of errors is shown.
         if problems.full:
             problems.add(pointer, "TooManyErrors", "the error is counted and not listed")
         else:
             _add_error(model, error, pointer, problems)
     if any(error["type"] != "extra_forbidden" for error in errors):
         return None
+    # Only unknown fields were wrong, so this validation succeeds.
     return model.model_validate(_without(value, [error["loc"] for error in errors]))
 
 
@@ -164,6 +167,7 @@ def _inside(annotation: Any, step: str | int) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, SpecModel):
         field = next(field for field in annotation.model_fields.values() if field.alias == step)
         return _bare(field.annotation)
+    # The last type argument is that of the items of a list and of the values of a dict.
     return _bare(get_args(annotation)[-1])
 
 

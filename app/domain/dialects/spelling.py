@@ -22,6 +22,7 @@ class Spelling:
 
     def written_at(self, pointer: str) -> str:
         """Return the pointer into the posted document for a pointer into the current spelling."""
+        # The longest pointer is the most precise one: it includes the changes of the fields around it.
         for current in sorted(self.moved, key=len, reverse=True):
             if pointer == current or pointer.startswith(current + "/"):
                 return self.moved[current] + pointer[len(current) :]

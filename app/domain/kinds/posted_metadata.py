@@ -7,6 +7,7 @@ from app.domain.errors import FieldError, InvalidManifest
 from app.domain.kubernetes.names import DNS_LABEL_MAX
 from app.domain.plan import Manifest
 
+# As in Kubernetes.
 SUFFIX_LENGTH: Final = 5
 # The alphabet of Kubernetes for generated names: no vowels, and no digits that look like vowels.
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"

@@ -39,4 +39,5 @@ CLIENT_ANNOTATIONS = frozenset(
 
 def anchor_name(job_uid: str) -> str:
     """Return the name of the anchor, the ConfigMap that owns every other object of the job."""
+    # The uid and not the name: a later job may reuse the name while this anchor still exists.
     return f"jobgate-{job_uid}"

@@ -12,6 +12,8 @@ import msgspec
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
+# The structs form no reference cycles. With gc=False, the garbage collector does not visit them, of which the mirror
+# holds several for each pod.
 class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     api_version: str = ""
     kind: str = ""

@@ -104,6 +104,7 @@ class _Parser:
         found = [self._requirement()]
         while self._take() == ",":
             found.append(self._requirement())
+        # `_take` at the end returns "" and moves beyond the list. Any other token that is no comma lies within it.
         if self._next <= len(self._tokens):
             raise self._unexpected(self._tokens[self._next - 1], "a comma or the end")
         return tuple(found)
@@ -120,6 +121,7 @@ class _Parser:
                 return Requirement(key=key, operator=Operator.IN, values=self._value())
             case "!=":
                 return Requirement(key=key, operator=Operator.NOT_IN, values=self._value())
+            # `in` and `notin` are operators only after a key, so labels with these names can be selected too.
             case "in":
                 return Requirement(key=key, operator=Operator.IN, values=self._set())
             case "notin":

@@ -27,6 +27,7 @@ def owned_metadata(identity: JobIdentity, name: str, own_labels: Mapping[str, st
     metadata: Manifest = {
         "name": name,
         "namespace": identity.namespace,
+        # jobgate's labels come last, so that none of the user can replace those by which jobgate finds its objects.
         "labels": {**own_labels, **job_labels(identity)},
     }
     if anchor_uid is not None:
@@ -37,6 +38,8 @@ def owned_metadata(identity: JobIdentity, name: str, own_labels: Mapping[str, st
                 "name": labels.anchor_name(identity.uid),
                 "uid": anchor_uid,
                 "controller": True,
+                # With the admission plugin OwnerReferencesPermissionEnforcement, True needs the right to update
+                # finalizers of the owner.
                 "blockOwnerDeletion": False,
             }
         ]

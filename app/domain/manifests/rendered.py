@@ -26,6 +26,7 @@ def objects_of(
         if task not in (None, one.name):
             continue
         each = 2 if one.own_services else 1
+        # The objects before `start` are counted and not rendered, so a late page costs no more than the first.
         first, left_out = divmod(start, each)
         for rank in range(first, one.size):
             yield from _objects_of_replica(plan, one.render(rank), anchor_uid)[left_out:]
@@ -49,6 +50,7 @@ def sample_objects(plan: JobPlan, most: int) -> Iterator[Manifest]:
     left = max(most - len(shared), 0)
     for place, task in enumerate(tasks):
         each = 2 if task.own_services else 1
+        # Each task gets an equal share of what the tasks before it have left.
         shown = min(max(left // (len(tasks) - place) // each, 1), task.size)
         for rank in range(shown):
             yield from _objects_of_replica(plan, task.render(rank), None)
@@ -74,6 +76,7 @@ def _shared_objects(plan: JobPlan, anchor_uid: str | None) -> list[Manifest]:
 
 def pod_bytes(plan: JobPlan) -> dict[str, int]:
     """Return the size in bytes of the largest pod of each task, that of the last rank, which has the most digits."""
+    # As long as a real uid, so that the size is that of the created pod.
     no_uid = "00000000-0000-0000-0000-000000000000"
     return {
         task.name: len(msgspec.json.encode(pod_manifest(plan, task.render(task.size - 1), 1, no_uid)))

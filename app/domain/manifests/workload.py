@@ -37,6 +37,7 @@ def service_manifest(plan: JobPlan, service: ServicePlan, anchor_uid: str | None
     """
     spec: Manifest = {
         "publishNotReadyAddresses": True,
+        # The uid excludes the pods of a former job with the same name that are still terminating.
         "selector": {**service.selector, labels.JOB_UID: plan.identity.uid},
     }
     if service.headless:

@@ -175,6 +175,7 @@ def _check_host_port(port: Mapping, pointer: str, problems: Problems, facts: Pod
 
 def _check_probe(name: str, probe: Mapping, here: str, problems: Problems) -> None:
     _check_handler(probe, here, problems, _PROBE_HANDLERS)
+    # The API server replaces 0 by its default, 1.
     if name != "readinessProbe" and probe.get("successThreshold") not in (None, 0, 1):
         problems.add(pointer_to(here, "successThreshold"), "Invalid", f"a {name} succeeds at once", "1")
     if name == "readinessProbe" and probe.get("terminationGracePeriodSeconds") is not None:

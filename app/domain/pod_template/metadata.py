@@ -25,6 +25,7 @@ _NOT_A_TEMPLATES = {
 def check_metadata(metadata: JsonValue, pointer: str, problems: Problems) -> None:
     fields = mapping(metadata)
     for name, reason in _NOT_A_TEMPLATES.items():
+        # Go programs write empty values of fields that they do not set, such as creationTimestamp: null.
         if fields.get(name) not in (None, "", 0, []):
             problems.add(
                 pointer_to(pointer, name), "NotSupported", f"a template cannot set {name}: {reason}", "leave it out"

@@ -80,6 +80,7 @@ def _check_name(owner: Mapping, here: str, seen: set[str], problems: Problems, *
     name = text(owner, "name")
     pointer = pointer_to(here, "name")
     if not name:
+        # The schema reports a name that is missing or of another type.
         if owner.get("name") == "":
             problems.add(pointer, "Required", f"a {what} must have a name", _NAME_ACCEPTED)
         return

@@ -28,6 +28,7 @@ def check_resources(resources: JsonValue, pointer: str, problems: Problems, *, e
         if _may_be_overcommitted(name):
             if limit is not None and requested > limit:
                 problems.add(here, "OutOfRange", f"the request of {name} is over its limit", "at most the limit")
+        # The API server refuses to overcommit extended resources and huge pages.
         elif limit is None:
             here = pointer_to(pointer, "limits", name)
             problems.add(here, "Required", f"{name} cannot be shared: its limit must be set", "what is requested")

@@ -30,6 +30,7 @@ _TYPE_NAMES = {
     "boolean": "true or false",
     "null": "null",
 }
+# bool comes before int, since it is a subclass of int.
 _PYTHON_TYPES: tuple[tuple[type, str], ...] = (
     (bool, "boolean"),
     (int, "integer"),
@@ -41,6 +42,7 @@ _PYTHON_TYPES: tuple[tuple[type, str], ...] = (
 
 
 def check_schema(template: JsonValue, pointer: str, problems: Problems) -> None:
+    # Most templates are valid, and this test is much faster than the collection of errors.
     if _validator.is_valid(template):
         return
     for error in _validator.iter_errors(_without_nulls(template)):
@@ -96,6 +98,7 @@ def _report_unknown(unexpected: list[str], path: list[str | int], here: str, pro
 
 
 def _nearest(name: str, known: list[str]) -> str | None:
+    # A much longer name is no misspelling, and comparing it takes long.
     if len(name) > max(map(len, known), default=0) + 5:
         return None
     by_lower = {candidate.lower(): candidate for candidate in known}

@@ -22,6 +22,7 @@ _TRUSTED_ANNOTATIONS: Final = (
     "sidecar.istio.io/",
     "inject.istio.io/",
 )
+# This one only turns the injection of a sidecar on or off.
 _HARMLESS_ANNOTATIONS: Final = frozenset({"sidecar.istio.io/inject"})
 # Multus attaches networks by these annotations. A reference can name another namespace, as ns/name or in JSON.
 _NETWORK_ANNOTATIONS: Final = ("k8s.v1.cni.cncf.io/", "v1.multus-cni.io/")
@@ -45,6 +46,7 @@ def service_account(allowed: Collection[str]) -> Check:
 
     def check(pod: PodTemplate) -> Iterator[Finding]:
         accepted = "one of " + ", ".join(sorted({DEFAULT_SERVICE_ACCOUNT, *allowed}))
+        # serviceAccount is the deprecated name of the field, which the API server still obeys.
         for field in ("serviceAccountName", "serviceAccount"):
             name = text(pod.spec.value, field)
             if name and name != DEFAULT_SERVICE_ACCOUNT and name not in allowed and ANY not in allowed:

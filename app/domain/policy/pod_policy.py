@@ -10,6 +10,7 @@ from app.domain.policy.table import SERVICE_ACCOUNT, Level, checks_of
 from app.domain.policy.template import Check, DeclaredTemplate, PodTemplate
 
 
+# No slots: cached_property stores its value in the __dict__ of the instance.
 @dataclass(frozen=True, kw_only=True)
 class PodPolicy:
     """The configuration of the pod policy.
@@ -60,6 +61,7 @@ class PodPolicy:
             Forbidden: the error has every new violation.
         """
         problems = Problems()
+        # Exemptions do not apply here: what the stored job already does, with or without one, blocks no edit of it.
         old = {(error.code, error.pointer) for error in self.violations(before)} if before else set()
         problems.extend(e for e in self.violations(templates, exempt) if (e.code, e.pointer) not in old)
         if problems:

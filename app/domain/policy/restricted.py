@@ -60,6 +60,7 @@ def run_as_user(pod: PodTemplate) -> Iterator[Finding]:
         return
     for context in pod.contexts:
         user = context.value.get("runAsUser")
+        # False == 0 in Python.
         if user == 0 and not isinstance(user, bool):
             yield Finding(context.at("runAsUser"), "the user 0 is root", "another number, or leave it out")
 

@@ -9,6 +9,7 @@ from app.domain.reconcile.lifecycle import has_failed
 from app.domain.status.records import Condition, JobStatus, Replica
 from app.domain.vocabulary import ConditionType, JobPhase
 
+# Cancelled is neither a success nor a failure: Completed and Failed are both False.
 ENDED_BADLY = (JobPhase.FAILED, JobPhase.TIMED_OUT)
 _FOLLOWED = frozenset({ConditionType.SCHEDULER_UNAVAILABLE})
 FOUND = ("SchedulerFound", "this cluster has the requested scheduler")
@@ -25,6 +26,7 @@ def job_conditions(
         wanted[ConditionType.RUNNING] = (status.phase is JobPhase.RUNNING, status.reason, status.message)
     failed = [str(key) for key, replica in replicas.items() if has_failed(replica)]
     if failed:
+        # Twenty names bound the length of the message for a job of ten thousand replicas.
         wanted[ConditionType.REPLICA_FAILURE] = (True, "ReplicaFailed", f"failed for good: {', '.join(failed[:20])}")
     paused = status.phase is JobPhase.PAUSED
     if paused or any(condition.type is ConditionType.PAUSED for condition in status.conditions):

@@ -51,6 +51,7 @@ def _refusal(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> ClusterRefusal
 
 
 def _only_grows(inputs: Inputs, replica: Replica | None) -> bool:
+    # The rank has left the plan since the create was refused.
     if replica is None:
         return True
     grows = replica.key.task in inputs.plan.elastic and is_newcomer(replica)
@@ -63,6 +64,7 @@ def _expired(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Finish | None:
     if deadline is not None and deadline <= inputs.now:
         message = f"the job has been active for more than {inputs.plan.active_deadline} s"
         return Finish(phase=JobPhase.TIMED_OUT, reason=Reason.DEADLINE_EXCEEDED, message=message)
+    # The status is that of the last reconcile. Since then, the replicas may have started, so they are checked too.
     deadline = pending_deadline(inputs, status)
     if deadline is not None and deadline <= inputs.now and is_waiting(replicas.values()):
         seconds = _pending_seconds(inputs)

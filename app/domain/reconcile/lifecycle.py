@@ -28,6 +28,7 @@ from app.domain.vocabulary import (
 )
 
 OUT_OF_MEMORY = "OOMKilled"  # the reason that the kubelet reports
+# The message is also the mark of an attempt whose pod was deleted by force: nothing else in the record shows that.
 NODE_LOST_WARNING = (
     "its node does not answer, so the process may still run; the pod object was deleted without waiting for it"
 )
@@ -55,6 +56,7 @@ def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -
 def pod_of(attempt: Attempt, pods: Iterable[ObservedPod]) -> ObservedPod | None:
     """Return the pod of the attempt: the recorded one, or the first one with the number of the attempt."""
     for pod in pods:
+        # An attempt has at most one uid: a second pod with its number is not its pod.
         if pod.attempt == attempt.number and attempt.pod_uid in (None, pod.uid):
             return pod
     return None
@@ -108,6 +110,8 @@ def _mirror(attempt: Attempt, pod: ObservedPod) -> Attempt:
 
 
 def _outcome(attempt: Attempt, pod: ObservedPod) -> Outcome:
+    # The reason to stop is stored before the delete is sent, so any later end may be the effect of the delete. A
+    # success counts even if the cluster was removing the pod: the work is done, and a replacement would repeat it.
     if attempt.stopping is not None:
         return Outcome.STOPPED
     if pod.phase is ReplicaPhase.SUCCEEDED:
@@ -131,6 +135,8 @@ class Budget:
         self.charged = False
 
     def grants(self, replica: Replica, plan: RestartPlan) -> bool:
+        # An ended attempt is settled again in each reconcile until its evidence is stored, but must be charged only
+        # once.
         if self._was_granted(replica):
             return True
         # The replicas of a failed job end one after another, and their ends must not be charged as several restarts.
@@ -156,6 +162,7 @@ def _same_end(before: Attempt, after: Attempt) -> bool:
 
 
 def _restarting_since(status: JobStatus) -> datetime | None:
+    # A restart because of a disruption is not charged, so failures during it cannot belong to a charged one.
     if status.phase is not JobPhase.RESTARTING or status.reason != Reason.RESTARTING:
         return None
     return status.transitions[-1].at if status.transitions else None
@@ -193,6 +200,7 @@ def _is_retryable(attempt: Attempt, exits: RetryableExits) -> bool:
     container = next((one for one in attempt.containers if one.name == exits.container and not one.init), None)
     if container is None or container.exit_code is None:
         return True
+    # The same container would run out of memory again, and one that succeeded did not cause the end of the pod.
     if container.reason == OUT_OF_MEMORY or container.exit_code == 0:
         return False
     return not container.message or container.exit_code >= exits.least_code

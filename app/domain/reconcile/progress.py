@@ -51,6 +51,7 @@ def next_status(
     replicas = members.wanted
     counts = aggregate(replicas.values(), restarting=directive.start)
     status = replace(status, aggregate=counts, observed_generation=inputs.plan.identity.generation)
+    # Nothing is restarted or replaced in a job that ends, so what its pods do now must not change its counters.
     if not (status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove):
         status = replace(
             status,
@@ -72,6 +73,7 @@ def next_status(
         status, inputs.plan, replicas, inputs.now, gang_available=inputs.observed.gang_available
     )
     status = replace(status, conditions=conditions, transitions=_transitions(inputs, status))
+    # This needs the transition that the line above may have added.
     return replace(status, restored_at=_restored_at(inputs, status, members))
 
 
@@ -80,6 +82,7 @@ def _restored_at(inputs: Inputs, status: JobStatus, members: Members) -> datetim
     if status.phase not in (JobPhase.RESTARTING, JobPhase.SCALING):
         return status.restored_at
     since, known = status.transitions[-1].at, status.restored_at
+    # An earlier time belongs to a former restart or resize. It stays until the present one is complete.
     is_of_now = known is not None and known >= since
     if members.still_running() or not all(_has_pod(replica) for replica in members.wanted.values()):
         return None if is_of_now else known
@@ -131,6 +134,7 @@ def _live_status(
 ) -> JobStatus:
     replicas = members.wanted
     now, plan = inputs.now, inputs.plan
+    # The order of the checks is that of `_directive` in reconcile.py, so that the phase describes what the steps do.
     if inputs.intent.cancel or inputs.intent.remove:
         return replace(
             status,
@@ -173,10 +177,12 @@ def is_resuming(inputs: Inputs) -> bool:
     status = inputs.recorded.status
     if inputs.plan.paused or inputs.intent.cancel or inputs.intent.remove or status.phase.is_terminal:
         return False
+    # A pause that is withdrawn before its last pod is gone has stopped pods too, so the job must resume as well.
     return status.phase is JobPhase.PAUSED or status.reason == Reason.PAUSING
 
 
 def _waits_since(inputs: Inputs) -> datetime:
+    # A new job waits since its submission and not since the controller found it, so an outage counts as waiting.
     first = inputs.recorded.status.phase is JobPhase.QUEUED and not inputs.recorded.replicas
     return inputs.recorded.created_at if first else inputs.now
 
@@ -242,6 +248,8 @@ def _quiet_status(
 
 def _is_marked(inputs: Inputs) -> bool:
     """Return whether the anchor has the annotation with the terminal phase. A job is quiet only after that."""
+    # `anchor_marked` is in the memory of the controller. After its restart, only the record shows that the anchor is
+    # marked.
     return inputs.observed.anchor_marked or inputs.recorded.status.quiet
 
 

@@ -272,8 +272,10 @@ def _needs_another_reconcile(
     # The clean-up policy applies only to a recorded end.
     if inputs.recorded.status.phase is not status.phase and status.phase.is_terminal:
         return True
+    # The step that replaced an attempt has not created the pod of the new one.
     if any(step.former is not None for step in steps.values()):
         return True
+    # The end of the job was determined before the steps, and may depend on a replica that has left in this one.
     return any(
         replica.attempt.phase is ReplicaPhase.DELETED and _phase_before(inputs, key) is not ReplicaPhase.DELETED
         for key, replica in replicas.items()

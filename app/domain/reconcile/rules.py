@@ -54,6 +54,7 @@ def _holds(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> bool:
         return False
     # A rule may name ranks beyond the present size of an elastic task. They have not reached anything.
     results = (key in replicas and reached(replicas[key]) for key in rule.ranks)
+    # `all` of no results is True, but a rule without ranks must not end a job.
     return any(results) if rule.quantifier is not Quantifier.ALL else bool(rule.ranks) and all(results)
 
 

@@ -110,6 +110,7 @@ class Stepper:
         if self.directive.start:
             if replica.phase is not ReplicaPhase.CREATING:
                 step.replica = replace(replica, attempt=replace(replica.attempt, phase=ReplicaPhase.CREATING))
+            # A pod of another attempt still has the name. `_clear` deletes it, and its end starts another reconcile.
             if pods:
                 return
             if replica.retry_at is not None and replica.retry_at > self.now:
@@ -245,6 +246,7 @@ class Stepper:
             # The back-off counts from the end of the attempt, not from the reconcile that noticed it.
             retry_at=max(ended_at + wait, self.now) if wait else None,
         )
+        # `step.replica` has the next attempt now, so `_clear` treats this pod as one of a former attempt and releases it.
         if pod is not None:
             self._clear(step, pod)
         if step.replica.retry_at is not None:

@@ -113,6 +113,7 @@ def without(wanted: Iterable[NameRange], owned: Iterable[NameRange]) -> list[Nam
 def _subtract(span: _Span, owned: Sequence[_Span]) -> Iterable[_Span]:
     first = span.first
     for other in owned:
+        # Both lists are sorted and merged, so what remains begins after the last owned range that was subtracted.
         if other.last < first or other.first > span.last:
             continue
         if other.first > first:

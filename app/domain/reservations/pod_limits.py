@@ -78,4 +78,5 @@ def share(limit: int, writers: int) -> int:
 
     Together, the writers may add a quarter of the limit.
     """
+    # Writers that are far from a limit need not wait for one another. Near it, each waits and counts the others.
     return limit // (4 * writers)

@@ -69,6 +69,7 @@ def shape_of(accepted: Accepted[Any], plan: Callable[[Accepted[Any]], JobPlan]) 
     task = scaling.autoscaled
     size, (least, most) = scaling.sizes[task], scaling.bounds[task]
     others = sum(scaling.sizes.values()) - size
+    # Some kinds, such as DIJob, bound all tasks together. The other tasks keep their sizes in a dry run.
     least, most = max(least, scaling.total[0] - others), min(most, scaling.total[1] - others)
     # A plan renders no pod for a task without replicas, so such a task is planned with its least number of replicas.
     with_replicas = accepted if size else accepted.dialect.resized(accepted, {task: max(1, least)})

@@ -113,6 +113,8 @@ class _DryRun:
     def _least_fulfilled_first(self) -> list[ScalableJob]:
         """Return the jobs in order of fulfillment; equal ones in order of their requests of GPU, CPU and memory."""
 
+        # The sizes are the planned ones: by their sizes before the run, the same jobs would come first in every
+        # iteration. The name makes the order total, so that equal inputs give equal decisions.
         def rank(job: ScalableJob) -> tuple[object, ...]:
             need = job.need
             return (job.fulfillment(self._planned[job.uid]), need.gpu, need.cpu, need.memory, job.namespace, job.name)
@@ -143,6 +145,8 @@ class _DryRun:
         if self._planned[job.uid] >= job.most:
             return _Held(Verdict.AT_MAX, f"{job.most} is its most"), None
         after = self._requested + job.need
+        # The order of the checks is upstream's: memory, a node that fits, CPU, GPU. The first one that fails is
+        # reported.
         if job.need.memory and after.memory > self._limit.memory:
             return _Held(Verdict.MEMORY_AT_LOAD, f"one more would request {self._memory(after)}"), None
         node = self._rooms.find(job)
@@ -182,6 +186,8 @@ class _DryRun:
 
 
 def _part(total: int, load: float) -> int:
+    # Rounded first: most loads have no exact binary form, and a product such as 28.999… for 0.29 of 100 would lose a
+    # unit.
     return total * round(load * _PARTS) // _PARTS
 
 

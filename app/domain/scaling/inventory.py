@@ -75,6 +75,8 @@ class Census:
                 total += allocatable_of(node.status.allocatable)
         for job in jobs:
             lacking = job.size - self._of_task[job.namespace, job.uid, job.task]
+            # A job that has settled and lacks pods has replicas that have ended, or that take the place of their former
+            # pods.
             if lacking < 0 or job.settling:
                 requested += job.need.times(lacking)
         return Inventory(

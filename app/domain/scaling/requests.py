@@ -21,6 +21,7 @@ Quantities: TypeAlias = Mapping[str, str | int | float | None]
 _MEGA = 1_000_000
 _MOST = 2**53  # the largest integer that every JSON reader represents exactly
 _SIDECAR = "Always"
+# As in nvidia.com/gpu and amd.com/gpu, and in alpha.kubernetes.io/nvidia-gpu of older manifests.
 _GPU = "gpu"
 
 

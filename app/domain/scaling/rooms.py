@@ -34,6 +34,7 @@ class Rooms:
 
     def charge(self, node: NodeCapacity, job: ScalableJob) -> None:
         charged = replace(node, free=node.free - job.need, slots=node.slots - 1)
+        # The name of the node makes its place unique, so bisect finds this very entry.
         del self._order[bisect_left(self._order, _place(node))]
         insort(self._order, _place(charged))
         self._nodes[node.name] = charged

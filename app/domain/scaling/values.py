@@ -116,6 +116,7 @@ class ScalableJob:
 
     def fulfillment(self, size: int) -> Fraction:
         """Return (size - least) / (most - least), which may be outside 0 to 1; 1 for a job of fixed size."""
+        # Exact, so that jobs of equal fulfillment compare as equal and the size of their requests decides.
         return Fraction(1) if self.least == self.most else Fraction(size - self.least, self.most - self.least)
 
 

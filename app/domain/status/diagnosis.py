@@ -42,6 +42,7 @@ _EVENTS: Final[Mapping[str, PendingCode]] = {
     "Pulling": PendingCode.CONTAINER_CREATING,
 }
 # The kubelet uses the reasons Failed and BackOff for many causes. These words of the message identify the cause.
+# The first match counts, so the most general words come last.
 _MESSAGE_WORDS: Final = (
     ("pull", PendingCode.IMAGE_PULL),
     ("back-off restarting", PendingCode.CRASH_LOOP),
@@ -93,6 +94,7 @@ def _unbound(pod: Pod, scheduled: ObjectCondition | None) -> PendingReason:
 
 def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    # A fault explains the wait better than the progress of the other containers.
     for status in statuses:
         waiting = status.state.waiting
         if waiting is not None and waiting.reason in _FAULTS:

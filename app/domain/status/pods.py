@@ -36,9 +36,11 @@ _DISRUPTIONS: Final = frozenset(
         "UnexpectedAdmissionError",
     }
 )
+# The kubelet appends the resource that its node lacks, as in OutOfcpu or OutOfmemory.
 _OUT_OF: Final = "OutOf"
 # Shells and container runtimes report a process that signal n ended with the exit code 128 + n.
 _SIGNAL_BASE: Final = 128
+# The highest signal of Linux, SIGRTMAX.
 _MAX_SIGNAL: Final = 64
 
 
@@ -116,6 +118,7 @@ def _has_ended(pod: Pod) -> bool:
         return False
     if not pod.spec.node_name or pod.metadata.deletion_grace_period_seconds == 0:
         return True
+    # The kubelet starts no container of a pod that is being deleted, so the containers that have ended stay ended.
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     started = [container.state for container in statuses if _has_started(container)]
     return bool(started) and all(state.terminated is not None for state in started)
@@ -131,6 +134,7 @@ def _containers(pod: Pod) -> Iterable[ObservedContainer]:
 def _container(status: ContainerStatus, *, init: bool) -> ObservedContainer:
     state = status.state
     ended = state.terminated or status.last_state.terminated
+    # While a container runs, the reason and message of its last end no longer hold.
     explained = state.terminated or (state.waiting if not state.running else None)
     if state.running:
         name, started_at = "running", state.running.started_at
@@ -190,4 +194,6 @@ def _why(pod: Pod, phase: ReplicaPhase, own: list[ObservedContainer]) -> tuple[s
 
 
 def _number(text: str) -> int:
+    # Any client can change labels. int() accepts other digits than 0 to 9, and raises for a text of thousands of
+    # digits.
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else -1

@@ -32,6 +32,7 @@ _SERVICE_ACCOUNT: Final = re.compile(r"error looking up service account |service
 _NO_NAMESPACE: Final = re.compile(r"^namespaces \"[^\"]*\" not found")
 _TERMINATING: Final = "because it is being terminated"
 _BEING_DELETED: Final = "object is being deleted"
+# The API server reports the limit of etcd on a request as an internal error.
 _TOO_LARGE: Final = "request is too large"
 _OURS_TO_FIX: Final = frozenset({400, 413, 422})
 

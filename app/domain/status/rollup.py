@@ -146,6 +146,7 @@ def pending_reasons(
         reason = _why(replica, pods.get(key, []), observed, now, crashed.get(key))
         if reason is not None:
             groups.setdefault((reason.code, reason.message), []).append((key, reason.since))
+    # The text breaks ties, so that an unchanged state gives an equal status and nothing is written.
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return tuple(
         JobPendingReason(
@@ -162,6 +163,7 @@ def pending_reasons(
 def _why(
     replica: Replica, pods: list[ObservedPod], observed: ObservedJob, now: datetime, failure: ReplicaFailure | None
 ) -> PendingReason | None:
+    # The replica has no next attempt yet, so no time of its start is known.
     if replica.attempt.outcome is not None:
         return _back_off(failure, f"attempt {replica.attempt.number + 1} follows") if failure is not None else None
     if replica.attempt.stopping is not None:

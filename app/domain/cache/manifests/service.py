@@ -6,6 +6,7 @@ from app.domain.cache.naming import object_metadata, pod_selector, service_name,
 from app.domain.cache.values import SetIdentity
 from app.domain.plan import Manifest
 
+# Upstream's port, which is a constant there.
 PORT: Final = 7716
 PORT_NAME: Final = "service"
 TOKEN_KEY: Final = "token"  # noqa: S105  a key's name
@@ -36,6 +37,7 @@ def token_secret(identity: SetIdentity, token: str) -> Manifest:
         "kind": "Secret",
         "metadata": object_metadata(identity, token_secret_name(identity.name)),
         "type": "Opaque",
+        # The token is derived from the uid of the set, so it never changes.
         "immutable": True,
         "stringData": {TOKEN_KEY: token},
     }

@@ -9,6 +9,7 @@ from app.domain.cache.values import SecretValues, SetIdentity, storage_keys_of
 from app.domain.errors import invalid_manifest
 from app.domain.plan import Manifest
 
+# As upstream. No such class needs to exist: equal names are enough to bind a claim to an existing volume.
 STORAGE_CLASS: Final = "paddle-operator"
 # A claim must request a size. JuiceFS has no fixed size, so this one only has to be larger than any data set.
 CAPACITY: Final = "10Pi"
@@ -45,7 +46,9 @@ def persistent_volume(identity: SetIdentity, spec: SampleSetSpec, secret: Secret
         "spec": {
             **_storage(),
             "capacity": {"storage": CAPACITY},
+            # The data in the storage outlives the set.
             "persistentVolumeReclaimPolicy": "Retain",
+            # Without a uid, since the claim does not exist yet. The volume controller adds the uid when it binds them.
             "claimRef": {
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",

@@ -144,6 +144,7 @@ def iec(amount: int) -> str:
     power = 0
     while power < len(_UNITS) - 1 and amount >= _KIB ** (power + 1):
         power += 1
+    # Integers, since a float is not exact for sizes above 8 PiB.
     unit = _KIB**power
     tenths = (amount * 20 + unit) // (2 * unit)  # rounded half up
     if power == 0:

@@ -23,6 +23,7 @@ def needs(spec: SampleSetSpec, record: SetRecord, observed: SetObserved, *, dele
     if deleted:
         return frozenset()
     wanted = _BY_PHASE[record.phase]
+    # Before its sync, a set only posts the options of the sync, and needs no cache status.
     if record.phase is SetPhase.MOUNT and not spec.no_sync and not record.sync_job:
         wanted = frozenset({Need.SYNC_OPTIONS})
     if any(observed.of(part) is Found.ABSENT for part in STORAGE):

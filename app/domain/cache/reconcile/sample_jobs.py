@@ -87,6 +87,8 @@ def _follow(inputs: JobInputs) -> JobDecision:
     answers = _current_answers(inputs)
     if not answers:
         return _fail(inputs, "the set has given up the servers that had the job")
+    # A failure on any server ends the job, even while others still work on it. Upstream reads the servers in order, so
+    # a running server 0 hides the failure of server 1.
     failure = next((answer for answer in answers if answer.status is ServerJobState.FAIL), None)
     if failure is not None:
         return _fail(inputs, failure.message)

@@ -72,6 +72,7 @@ def _with_observed(inputs: SetInputs) -> tuple[SetRecord, tuple[SampleEvent, ...
         record,
         made=(record.made | set(new)) - lost,
         runtime=observed.runtime,
+        # The last status stays while a server does not answer.
         cache=observed.cache or record.cache,
     )
     return record, tuple(created(part) for part in new)

@@ -112,6 +112,7 @@ class SetObserved:
     @property
     def nodes(self) -> Mapping[str, str]:
         """The name of the running pod by node; if a node has several, the one with the lowest index."""
+        # The pods are in the order of their indexes, so the lowest index of a node is the last one to be set.
         return {pod.node: pod.name for pod in reversed(self.pods) if pod.is_running and pod.node}
 
 

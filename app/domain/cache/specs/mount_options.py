@@ -197,6 +197,7 @@ def check_default_directory(pointer: str, problems: Problems, roots: Sequence[st
 def check_distinct(paths: Iterable[str], pointer: str, problems: Problems) -> None:
     """Check that no directory contains another, which would be counted and cleared twice."""
     before: list[str] | None = None
+    # In the order of components, a directory is followed at once by those inside it.
     for parts in sorted(path.split("/") for path in paths):
         if before is not None and parts[: len(before)] == before:
             detail = f'"{shorten("/".join(parts))}" is inside "{shorten("/".join(before))}", or the same'

@@ -99,6 +99,7 @@ def check_sample_job(
     spec: SampleJobSpec, metadata: Mapping[str, Any], base: str, limits: CacheLimits, problems: Problems
 ) -> None:
     """Report every violated rule of a spec that matches the schema."""
+    # The checks of all kinds have the same arguments. No rule of a SampleJob concerns its metadata.
     del metadata
     _check_type(spec, base, problems)
     at = pointer_to(base, "sampleSetRef", "name")

@@ -94,6 +94,7 @@ class SampleSetSpec(SpecModel):
 
     @property
     def driver(self) -> str:
+        # As upstream, an empty name means the default driver.
         return self.csi.driver or JUICEFS
 
     @property
@@ -155,6 +156,7 @@ def _check_source(spec: SampleSetSpec, pointer: str, limits: CacheLimits, proble
     uri, at = spec.source.uri, pointer_to(pointer, "uri")
     if 0 < len(uri) < _MIN_URI:
         problems.add(at, "TooShort", f"the uri has {len(uri)} characters", f"{_MIN_URI} or more: {EXPECTED}")
+    # With noSync the source is not read. Only keys in its URI are refused then, since they would be stored and shown.
     elif not uri or not spec.no_sync:
         check_source(uri, at, problems)
     elif wrong := wrong_authority(uri):
@@ -177,6 +179,7 @@ def _check_levels(spec: SampleSetSpec, pointer: str, limits: CacheLimits, proble
 
 def _check_placement(spec: SampleSetSpec, base: str, problems: Problems) -> None:
     """Check affinity and tolerations with the schema of a pod that contains them."""
+    # The container is valid, so every error belongs to a field of the user.
     pod: dict[str, Any] = {"containers": [{"name": "c", "image": "i"}], "tolerations": spec.tolerations}
     if spec.node_affinity is not None:
         pod["affinity"] = {"nodeAffinity": spec.node_affinity}

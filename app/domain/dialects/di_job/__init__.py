@@ -93,6 +93,7 @@ class DIJobDialect(Dialect[DIJobSpec]):
 
     @override
     def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
+        # The assigned ranks follow from the sizes, which may change.
         return immutable_changes(as_posted(stored), as_posted(new), self.mutable_fields)
 
     @override

@@ -40,6 +40,7 @@ def least_total(spec: DIJobSpec) -> int:
 def largest_sizes(spec: DIJobSpec, job: str, most: int) -> dict[str, int]:
     """Return the largest size of each task if every other task has one replica and all pod names are short enough."""
     spare = max(most - len(spec.tasks) + 1, 1)
+    # With d digits there are 10^d ranks, 0 included.
     return {task.name: max(min(spare, 10 ** rank_digits(job, task.name)), task.replicas) for task in spec.tasks}
 
 

@@ -25,6 +25,7 @@ def host(job: str, task: str, rank: int, namespace: str) -> str:
 
 
 def nodes_variable(task: str) -> str:
+    # Task names are DNS labels, which have no underscore, so two tasks never get the same variable.
     return f"DI_{task.upper().replace('-', '_')}_NODES"
 
 

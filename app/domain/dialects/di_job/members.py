@@ -24,6 +24,7 @@ def layout(sizes: Mapping[str, int], before: Mapping[str, Sequence[int]]) -> dic
     """Return the global ranks of each task in order of rank. Replicas in `before` keep their global ranks."""
     kept = {task: list(before.get(task, ())[:size]) for task, size in sizes.items()}
     taken = {rank for ranks in kept.values() for rank in ranks}
+    # All tasks draw from one generator, in the order of the tasks, so no rank is given twice.
     free = (rank for rank in count() if rank not in taken)
     return {task: kept[task] + [next(free) for _ in range(size - len(kept[task]))] for task, size in sizes.items()}
 
@@ -83,6 +84,7 @@ def by_global_rank(ranked: Mapping[str, Sequence[int]], texts: Mapping[Rank, str
 
 
 def _host(address: str) -> str:
+    # An IPv6 address needs brackets before a port.
     return f"[{address}]" if ":" in address else address
 
 

@@ -66,6 +66,7 @@ def native_status(job: str, sizes: Mapping[str, int], facts: StatusFacts) -> dic
         "reschedules": status.reschedules,
         "profilings": dict(facts.reported),
     }
+    # As upstream, an ended job has no ready replicas and no taskStatus.
     if status.phase.is_terminal:
         if status.finished_at is not None:
             shown["completionTimestamp"] = _time(status.finished_at)
@@ -105,6 +106,8 @@ def _steps(job: str, facts: StatusFacts) -> list[_Step]:
     steps = [_Step(facts.created_at, PENDING, _SENTENCES[PENDING])]
     for transition in facts.status.transitions:
         phase = _phase_of(transition.phase, transition.reason)
+        # The creation of the last pod is no transition of the uniform phase, so its step is inserted where it belongs
+        # in time.
         if created_all is not None and created_all < transition.at and steps[-1].phase == PENDING:
             steps.append(_Step(created_all, STARTING, _SENTENCES[STARTING]))
         if phase == PENDING and created_all is not None and created_all <= transition.at:

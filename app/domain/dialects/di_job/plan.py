@@ -49,6 +49,7 @@ def plan_job(spec: DIJobSpec, manifest: Manifest, identity: JobIdentity, site: S
             _rule(SUCCESS_RULE, RuleOutcome.SUCCESS, Quantifier.ALL, all_ranks),
             _rule(FAILURE_RULE, RuleOutcome.FAILURE, Quantifier.ANY, all_ranks),
         ),
+        # The failure rule ends the job as soon as one replica has failed, so success cannot become impossible before.
         fails_when_success_is_impossible=False,
         services=(_service(identity.name),),
         missing_scheduler=next(
@@ -100,6 +101,7 @@ def _spare_pods(spec: DIJobSpec, job: str) -> tuple[NameRange, ...]:
 def _tasks(
     spec: DIJobSpec, identity: JobIdentity, ranked: Mapping[str, Sequence[int]], site: Site
 ) -> tuple[TaskPlan, ...]:
+    # Computed once for all replicas: the lists of hosts may have 128 KiB. A rendered replica adds only its DI_RANK.
     shared = shared_variables(identity, ranked, site.server_url)
     restart = RestartPlan(policy=RestartPolicy.ON_FAILURE, limit=spec.backoff_limit, scope=BudgetScope.JOB)
     total = sum(len(of_task) for of_task in ranked.values())

@@ -36,6 +36,7 @@ def validate(spec: DIJobSpec, job: str, limits: Limits, problems: Problems) -> N
     if job and (wrong := names.dns_1035_label(service_name(job))):
         detail = f'the Service "{shorten(service_name(job))}" of the job: {wrong}'
         problems.add("/metadata/name", "InvalidName", detail, "a shorter name of letters, digits and -")
+        # Without the name, the checks of pod names do not report the same error again.
         job = ""
     before = len(problems)
     _check_tasks(spec, job, problems)
@@ -43,6 +44,7 @@ def validate(spec: DIJobSpec, job: str, limits: Limits, problems: Problems) -> N
     before = len(problems)
     _check_templates(spec, limits, problems)
     _check_bounds(spec, problems)
+    # The room depends on the lengths of names and the sizes of templates, so errors in these would be reported twice.
     if well_named and len(problems) == before:
         _check_room(spec, job, limits, problems)
 
@@ -64,6 +66,7 @@ def _check_tasks(spec: DIJobSpec, job: str, problems: Problems) -> None:
             problems.add(pointer_to(at, "type"), "Duplicate", detail, "one task of each type but none")
         if not task.name:
             problems.add(pointer_to(at, "name"), "Required", "none type task has no name", "a DNS label")
+        # Two tasks of one type without names get the same default name. The error about the type is enough.
         elif known[task.name] > 1 and not (twice and task.name == task.type):
             detail = f"there is more than one task named {shorten(task.name)}"
             problems.add(pointer_to(at, "name"), "Duplicate", detail, "a name of its own")

@@ -38,6 +38,7 @@ _CONDITIONS: Final = (
     ConditionType.FAILED,
     ConditionType.PAUSED,
 )
+# The message of a fulfilled rule begins with the name of the rule, see `_fulfilled` in reconcile/rules.py.
 _RULE: Final = re.compile(r"(success|failure)Rules\[([0-9]+)\]")
 
 

@@ -81,6 +81,7 @@ def _debugged(spec: GenericJobSpec, replica: ReplicaSpec) -> Manifest | None:
     if not debug.enabled:
         return None
     chosen = next((item for item in debug.replica_specs if item.type == replica.type), None)
+    # A list of types restricts debug mode to them. Without a list, all types are debugged.
     if chosen is None and debug.replica_specs:
         return None
     command = chosen.command if chosen else ["sleep", "inf"]

@@ -25,6 +25,7 @@ def check_ports(ports: Sequence[ServicePortSpec], base: str, problems: Problems)
             problems.add(
                 pointer_to(at, "name"), "Required", "with more than one port, each needs a name", "a DNS label"
             )
+        # TCP is Kubernetes' default.
         number = (port.port, port.protocol or "TCP")
         if number in numbered:
             problems.add(
@@ -42,6 +43,7 @@ def _check_port(port: ServicePortSpec, at: str, problems: Problems) -> None:
     if isinstance(target, str) and target:
         if wrong := names.port_name(target):
             problems.add(pointer, "InvalidName", wrong, "the name of a container's port, or a number")
+    # A bool is an int in Python.
     elif isinstance(target, bool) or not isinstance(target, int | str | None):
         problems.add(pointer, "InvalidType", "must be a port number or a port's name", "an integer or a string")
     elif isinstance(target, int) and not 0 <= target <= 65_535:

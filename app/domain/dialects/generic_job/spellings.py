@@ -68,6 +68,7 @@ def _rules(rules: Any, base: str, moved: dict[str, str]) -> Any:
         rules = rules["rules"]
     if not isinstance(rules, list):
         return rules
+    # If the list itself was posted under another name, the pointers to its entries begin with that name.
     written = moved.get(base, base)
     changed = []
     for index, rule in enumerate(rules):
@@ -100,4 +101,5 @@ def _ranks(ranks: Any) -> Any:
 
 
 def _is_rank(text: str) -> bool:
+    # Other texts stay as they are, for the check of their type to report.
     return text.isascii() and text.isdecimal() and len(text) <= 10

@@ -56,6 +56,7 @@ def validate(spec: GenericJobSpec, job: str, base: str, limits: Limits, problems
         before = len(problems)
         validate_pod_template(replica.template, template, problems)
         check_texts(texts_of(replica.template.get("spec")), scope, pointer_to(template, "spec"), problems)
+        # A template with errors may not be possible to render, and a number of replicas out of range has no last rank.
         if counted and len(problems) == before:
             _check_size(spec, replica, scope, template, limits, problems)
 
@@ -180,6 +181,7 @@ def _check_size(
     spec: GenericJobSpec, replica: ReplicaSpec, scope: Scope, at: str, limits: Limits, problems: Problems
 ) -> None:
     """Check the pod of the last rank, which is the largest of its type."""
+    # resumeSpecs can make the pods of a resumed job larger.
     for resumed in (False, True):
         template = template_in_mode(spec, replica, resumed=resumed)
         common = with_variables(template["spec"], scope, replica.type, None)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.plan import Manifest
 
+# `$$` is the first alternative, so that `$$(rank)` is the escape of Kubernetes and not a reference.
 _REFERENCE: Final = re.compile(r"\$(?:\$|\(([^()$]*)\))")
 _REPLICAS: Final = re.compile(r"replicas\[([^\[\]]+)\]")
 _HOST: Final = re.compile(r"service\.([^\[\]]+)\[([0-9]{1,10})\]\.host")

@@ -19,6 +19,7 @@ from app.domain.errors import FieldError, Problems
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.policy.template import DeclaredTemplate
 
+# As upstream.
 _RUNTIME_ID_LENGTH: Final = 4
 # The codes of errors that may exist only because the field of this name could not be read and was left out.
 _CONSEQUENCES: Final[Mapping[str, frozenset[str]]] = {

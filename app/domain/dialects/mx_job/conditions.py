@@ -37,6 +37,7 @@ def conditions(spec: MxJobSpec, job: str, facts: StatusFacts) -> list[dict[str, 
 def _changes(facts: StatusFacts) -> Iterator[_Event]:
     before = None
     for transition in facts.status.transitions:
+        # A transition may change only the reason of a phase.
         if transition.phase is not before:
             if transition.phase is JobPhase.RUNNING:
                 yield transition.at, READY, ""

@@ -38,6 +38,7 @@ _PHASES: Final[Mapping[JobPhase, str]] = {
     JobPhase.CANCELLED: "Failed",
     JobPhase.UNKNOWN: "Running",
 }
+# SuccessImpossible is not among them, since the plan of an MxJob has a failure rule for any replica.
 _ENDS_BY_REPLICAS: Final = frozenset({Reason.RULE_FULFILLED, Reason.NO_RULE_FULFILLED})
 
 

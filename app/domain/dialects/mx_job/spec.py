@@ -66,6 +66,7 @@ class MxReplicaSpec(SpecModel):
     @field_validator("mx_replica_type")
     @classmethod
     def _default_role(cls, value: str) -> str:
+        # Upstream is written in Go, where an empty string is an absent field and gets the default.
         return value or MxRole.WORKER.value
 
 

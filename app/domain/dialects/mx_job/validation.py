@@ -139,4 +139,5 @@ def _check_names(spec: MxJobSpec, job: str, base: str, problems: Problems) -> No
 
 
 def _last_name(job: str, runtime_id: str, replica: MxReplicaSpec) -> str:
+    # The role may not be valid, and as long as the body of the request.
     return replica_name(job, shorten(replica.mx_replica_type).lower(), runtime_id, max(replica.replicas, 1) - 1)

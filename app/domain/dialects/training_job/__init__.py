@@ -40,6 +40,7 @@ class TrainingJobDialect(Dialect[TrainingJobSpec]):
         "/metadata/annotations",
         "/spec/trainer/min-instance",
         "/spec/trainer/max-instance",
+        # The number of trainers, which a request for another size changes. Clients cannot post this field.
         f"/{ASSIGNED}",
     )
     spec_model = TrainingJobSpec

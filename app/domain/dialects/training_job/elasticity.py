@@ -82,6 +82,7 @@ def amount_of(resources: Manifest, part: str, name: str) -> Decimal:
     """Return a quantity of `resources`; 0 if it is absent or not valid. The validation of the pod reports the error."""
     amounts: Any = resources.get(part)
     amount = amounts.get(name) if isinstance(amounts, dict) else None
+    # A bool is an int in Python.
     if isinstance(amount, bool) or not isinstance(amount, str | int | float):
         return Decimal(0)
     try:

@@ -24,6 +24,7 @@ _ENDS: Final[Mapping[JobPhase, str]] = {
 _STATES: Final[Mapping[ReplicaPhase, str]] = {
     ReplicaPhase.PENDING: STARTING,
     ReplicaPhase.RUNNING: RUNNING,
+    # Upstream has no state for a node that does not answer. The process may still run.
     ReplicaPhase.UNKNOWN: RUNNING,
     ReplicaPhase.SUCCEEDED: SUCCEEDED,
     ReplicaPhase.FAILED: FAILED,

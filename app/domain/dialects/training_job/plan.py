@@ -39,6 +39,7 @@ def pod_name(job: str, role: str, rank: int) -> str:
 
 def host_name(job: str, namespace: str, role: str, rank: int) -> str:
     """Return the DNS name by which pods of the cluster reach a replica."""
+    # Without the domain of the cluster, which the search path in a pod's resolv.conf adds.
     return f"{pod_name(job, role, rank)}.{job}.{namespace}.svc"
 
 
@@ -73,6 +74,7 @@ def plan_job(spec: TrainingJobSpec, trainers: int, manifest: Manifest, identity:
         tasks=_tasks(spec, wanted, identity, site),
         rules=_rules(spec, wanted),
         fails_when_success_is_impossible=False,
+        # The Service only gives the pods DNS names, for which it needs no ports.
         services=(ServicePlan(name=job, ports=(), selector={}, labels={}),),
         missing_scheduler=next((lacking for role in wanted if (lacking := _scheduler(spec, role, site)[1])), None),
         hosts=_hosts(wanted, identity) if spec.fault_tolerant else None,
@@ -132,6 +134,7 @@ def _replica(
 
 
 def _scheduler(spec: TrainingJobSpec, role: str, site: Site) -> tuple[str | None, str | None]:
+    # As upstream, the annotation does not apply to the master.
     own = spec.annotations.scheduler if role != MASTER else ""
     return scheduler_here(own or spec.scheduler_name, site)
 
@@ -141,6 +144,7 @@ def _labels(spec: TrainingJobSpec, role: str, rank: int, identity: JobIdentity) 
     found = {_JOB_LABELS[role]: identity.name}
     if spec.annotations.priority:
         found[PRIORITY] = spec.annotations.priority
+    # With frame_work, only jobs of type multi have pservers. Upstream gives an index to these and not to others.
     indexed = role == TRAINER or (role == PSERVER and spec.frame_work is not None)
     if indexed:
         found[index_label(identity.namespace, identity.name, role)] = str(rank)

@@ -29,6 +29,7 @@ _ETCD_COMMAND: Final = (
     " -initial-cluster etcd0=http://$(POD_IP):2380"
     " -initial-cluster-state new"
 )
+# Fixed, as upstream: the manifest's resources of the master have no effect.
 _MASTER_RESOURCES: Final = {
     "limits": {"cpu": "2", "memory": "1Gi"},
     "requests": {"cpu": "1", "memory": "500Mi"},
@@ -68,6 +69,7 @@ def role_template(
         env = [*env, {"name": HOSTS_VARIABLE, "value": f"{HOSTS_PATH}/hosts.json"}]
     container, origins = _container(spec, part, role, base, env)
     if hosts:
+        # A directory, since the kubelet does not update a single file that is mounted with subPath.
         mount = {"name": HOSTS_VOLUME, "mountPath": HOSTS_PATH, "readOnly": True}
         container["volumeMounts"] = [*container.get("volumeMounts", []), mount]
     pod: Manifest = {"containers": [container], "restartPolicy": "Never"}
@@ -203,6 +205,7 @@ def _place(pod: Manifest, origins: dict[str, str], spec: TrainingJobSpec, part: 
     ]
     for name, value, origin in fields:
         origins[f"/spec/{name}"] = origin
+        # A grace period of 0 is a value, while False, None and empty lists are absent fields. False == 0 in Python.
         if value or (value == 0 and value is not False):
             pod[name] = value
 

@@ -53,6 +53,7 @@ def validate(spec: TrainingJobSpec, job: str, namespace: str | None, limits: Lim
         problems.add("/spec/annotations/priority", "InvalidLabel", wrong, "the value of a label")
     if spec.fault_tolerant:
         _check_reserved(spec, problems)
+    # A port beyond the last one would be reported again for each role and each port of the range.
     if ported:
         _check_pods(spec, job or "job", limits, problems)
 
@@ -85,6 +86,7 @@ def _check_names(largest: Mapping[str, int], job: str, problems: Problems) -> No
     longest = max(last, key=len)
     if wrong := names.dns_label(longest):
         problems.add(at, "NameTooLong", f'the name "{shorten(longest, 120)}" of a replica: {wrong}', "a shorter name")
+    # The namespace is the prefix of the key. It is a valid prefix in any case, so any name stands for it.
     key = index_label("namespace", job, TRAINER)
     if wrong := names.label_key(key):
         problems.add(at, "NameTooLong", f"the label with a trainer's index: {wrong}", "a shorter name")
@@ -93,6 +95,7 @@ def _check_names(largest: Mapping[str, int], job: str, problems: Problems) -> No
 def _check_hosts(largest: Mapping[str, int], job: str, namespace: str, problems: Problems) -> None:
     """Check the size of the list of hosts. It has each host twice: in the JSON file and in the text file."""
     host = max(len(host_name(job, namespace, role, count - 1)) for role, count in largest.items())
+    # Four further bytes for each host: quotes and a comma in the JSON file, and a newline in the text file.
     size = sum(largest.values()) * (2 * host + 4)
     if size > _CONFIG_MAP_BYTES:
         accepted = f"{_CONFIG_MAP_BYTES} bytes or fewer: a smaller max-instance or shorter names"
