@@ -88,7 +88,7 @@ class StopReason(StrEnum):
 class ScaleOutcome(StrEnum):
     """The outcome of a request for another size."""
 
-    REACHED = "Reached"  # the requested replicas run or have succeeded, and all others are gone
+    REACHED = "Reached"  # the requested replicas run or have finished, and all others are gone
     REFUSED = "Refused"  # by the cluster
     REPLACED = "Replaced"  # by a newer request for the same task
     JOB_ENDED = "JobEnded"

@@ -162,7 +162,7 @@ def _reached_message(record: ScaleRecord, members: Members) -> str:
 
 
 def _is_there(replica: Replica) -> bool:
-    """Return whether the replica runs or has succeeded for good."""
+    """Return whether the replica runs, or has ended for good without being stopped."""
     runs = replica.phase is ReplicaPhase.RUNNING and replica.attempt.stopping is None
     return runs or (replica.settled and replica.attempt.outcome is not Outcome.STOPPED)
 

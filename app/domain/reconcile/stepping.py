@@ -246,7 +246,7 @@ class Stepper:
             # The back-off counts from the end of the attempt, not from the reconcile that noticed it.
             retry_at=max(ended_at + wait, self.now) if wait else None,
         )
-        # `step.replica` has the next attempt now, so `_clear` treats this pod as one of a former attempt and releases it.
+        # `step.replica` has the next attempt now, so `_clear` releases this pod as one of a former attempt.
         if pod is not None:
             self._clear(step, pod)
         if step.replica.retry_at is not None:
