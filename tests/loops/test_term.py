@@ -10,6 +10,7 @@ import pytest
 from app.clock import SystemClock
 from app.db import heartbeats, installation
 from app.db.errors import LeaseLost
+from app.domain.kubernetes import labels
 from app.domain.vocabulary import JobPhase
 from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.identity import WrongCluster
@@ -129,3 +130,18 @@ async def test_a_term_does_nothing_with_a_database_that_is_older_than_the_cluste
     with pytest.raises(WrongCluster, match="the database is older than what this cluster has seen"):
         await asyncio.wait_for(term.run(), WITHIN)
     assert await harness.pods() == {}
+
+
+@pytest.mark.parametrize("value", ["not-a-uid", "{uid}"], ids=["no uid", "uid in capitals"])
+async def test_a_pod_whose_job_label_is_no_uid_does_not_end_the_term(harness: Harness, value: str) -> None:
+    """Any client that may create a pod can set the labels, and could otherwise stop the controller for all tenants."""
+    async with a_running_term(harness) as state:
+        await state_is(state, "Running")
+        uid = await harness.submit(replicas=1)
+        await harness.pods_until(lambda found: len(found) == 1)
+        forged = value.format(uid=str(uid).upper())
+        await harness.make_pod("forged", labels=harness.labels(uid) | {labels.JOB_UID: forged})
+        name = (await harness.pods_until(lambda found: len(found) == 2))[-1]
+        await harness.kubelet.run(name)
+        await harness.kubelet.finish(name)
+        await harness.phase(uid, JobPhase.SUCCEEDED)

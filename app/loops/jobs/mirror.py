@@ -1,9 +1,10 @@
 """The pods and nodes of the cluster as reflectors keep them in memory, and the observation of one job."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import datetime
 from itertools import chain
+from uuid import UUID
 
 from typing_extensions import override
 
@@ -124,7 +125,7 @@ class Mirror:
         selector = f"{labels.INSTALLATION}={installation},{labels.JOB_UID}"
         for namespace in namespaces or (None,):
             source = ResourceSource(api, POD, POD_CODEC, namespace=namespace, label_selector=selector)
-            self._stores[namespace] = ReflectorStore(labels.JOB_UID, on_change)
+            self._stores[namespace] = ReflectorStore(labels.JOB_UID, self._job_changed)
             self._pod_reflectors[namespace] = Reflector(
                 GuardedSource(source, verify, doubt), self._stores[namespace], clock, pace=pace
             )
@@ -197,8 +198,20 @@ class Mirror:
 
     def _node_changed(self, name: str) -> None:
         for uid in {pod.metadata.labels.get(labels.JOB_UID, "") for pod in self.pods() if pod.spec.node_name == name}:
-            if uid:
-                self._on_change(uid)
+            self._job_changed(uid)
+
+    def _job_changed(self, uid: str) -> None:
+        # Every client that can create pods can set the label. A value that is no uid would end the term in the queue.
+        if is_job_uid(uid):
+            self._on_change(uid)
+
+
+def is_job_uid(text: str) -> bool:
+    """Return whether the value of a job label is a uid as jobgate writes it."""
+    with suppress(ValueError):
+        # The same uid in capitals would be a second key in the work queue: two reconciles of one job at a time.
+        return str(UUID(text)) == text
+    return False
 
 
 def _anchors(recorded: Recorded, expectations: Expectations) -> Collection[str] | None:

@@ -19,7 +19,7 @@ from app.k8s.codec import OBJECT
 from app.k8s.errors import KubeConflict, KubeError, KubeNotFound
 from app.k8s.finalizers import release
 from app.k8s.resources import CONFIG_MAP, POD
-from app.loops.jobs.mirror import Mirror
+from app.loops.jobs.mirror import Mirror, is_job_uid
 from app.loops.leadership.lease import Leadership
 
 log = structlog.get_logger()
@@ -60,7 +60,9 @@ class Janitor:
         """Delete and release the orphans in served namespaces."""
         # Pods are read before jobs. A job is stored before it has a pod, so the queries find every job that has one.
         pods = [pod for pod in self._mirror.pods() if pod.metadata.namespace in self._served]
-        known = await self._known({uid for pod in pods if _is_uuid(uid := pod.metadata.labels.get(labels.JOB_UID, ""))})
+        known = await self._known(
+            {uid for pod in pods if is_job_uid(uid := pod.metadata.labels.get(labels.JOB_UID, ""))}
+        )
         for pod in pods:
             if pod.metadata.labels.get(labels.JOB_UID) not in known:
                 with suppress(KubeError):
@@ -102,9 +104,3 @@ class Janitor:
             with suppress(KubeNotFound, KubeConflict):
                 await self._api.delete(POD, metadata.name, metadata.namespace, uid=metadata.uid, timeout=self._timeout)
         await release(self._api, POD, metadata, labels.EVIDENCE_FINALIZER, request_seconds=self._timeout)
-
-
-def _is_uuid(text: str) -> bool:
-    with suppress(ValueError):
-        return str(UUID(text)) == text
-    return False
