@@ -52,6 +52,7 @@ class Admission:
 
     def _add_tolerations(self, pod: Object) -> None:
         tolerations = pod.setdefault("spec", {}).setdefault("tolerations", [])
+        # As the admission plugin DefaultTolerationSeconds does.
         for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
             # A toleration without a key or without an effect matches all keys or effects.
             if not any(
@@ -65,6 +66,7 @@ class Admission:
 
     def _allocate_address(self, service: Object) -> None:
         found = service.setdefault("spec", {})
+        # A headless Service has the address "None", which its client has set.
         if found.get("clusterIP") or found.get("type") == "ExternalName":
             return
         taken = {spec(record.object).get("clusterIP") for record in self._store.iterate(SERVICES)}

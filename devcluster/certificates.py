@@ -71,6 +71,7 @@ class Certificates:
             server.certificate.verify_directly_issued_by(authority.certificate)
         except (ValueError, TypeError, InvalidSignature):
             return False
+        # After a start with another host, the certificate must contain that host.
         names = server.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         return names == _alternative_names(self._hosts)
 

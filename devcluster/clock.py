@@ -30,6 +30,7 @@ def parse(text: str) -> datetime:
     Raises:
         ValueError: the text is not such a time.
     """
+    # Python 3.11, the oldest version that jobgate supports, reads Z and nine digits.
     return datetime.fromisoformat(text)
 
 

@@ -34,6 +34,7 @@ class SqliteDatabase:
     def __init__(self, path: Path | None) -> None:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
+        # With isolation_level=None, sqlite3 starts no transactions of its own. `_transaction` has explicit ones.
         self._connection = sqlite3.connect(path or ":memory:", isolation_level=None, timeout=_LOCK_SECONDS)
         self._persistent = path is not None
         try:
@@ -57,6 +58,7 @@ class SqliteDatabase:
         return int(row[0]) if row else 0
 
     def put(self, row: Row) -> None:
+        # The database of a cluster in memory would only be a second copy of the objects.
         if not self._persistent:
             return
         self._transaction(

@@ -106,6 +106,7 @@ def _decide_terminating(obj: Object, options: DeleteOptions, *, changed: bool) -
     if options.grace is not None and options.grace < left:
         asked = max(options.grace, 0)
         due = clock.parse_optional(metadata["deletionTimestamp"]) or clock.now()
+        # The deadline moves by the difference, so that the time that has passed still counts.
         metadata["deletionTimestamp"] = clock.timestamp(due - timedelta(seconds=left - asked))
         metadata["deletionGracePeriodSeconds"] = left = asked
         changed = True
@@ -135,6 +136,7 @@ def _mark_terminating(obj: Object, grace: int) -> None:
 def _add_propagation(obj: Object, policy: str) -> bool:
     wanted = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(policy)
     finalizers = meta(obj).get("finalizers") or []
+    # The policy of the last request replaces an earlier one.
     kept = [name for name in finalizers if name not in (FOREGROUND, ORPHAN)] if policy else list(finalizers)
     if wanted:
         kept.append(wanted)
@@ -149,4 +151,5 @@ def is_due(obj: Object) -> bool:
     metadata = meta(obj)
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
         return False
+    # A namespace has finalizers in its spec too.
     return not metadata.get("deletionGracePeriodSeconds") and not (spec(obj).get("finalizers"))

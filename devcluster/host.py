@@ -17,6 +17,7 @@ def write_private(path: Path, text: str) -> None:
         Path(file.name).chmod(0o600)
         file.write(text)
         file.flush()
+        # After a power failure, the new name must not refer to a file whose content has not reached the disk.
         os.fsync(file.fileno())
     # A rename within one directory is atomic.
     Path(file.name).replace(path)

@@ -82,6 +82,7 @@ def _strategic_value(target: Any, value: Any, field_type: str) -> Any:
 
 
 def _merge_list(target: list[Any], patch: list[Any], kind: str, merge_key: str) -> list[Any]:
+    # An item with only this directive replaces the whole list.
     if any(item.get("$patch") == "replace" and merge_key not in item for item in patch):
         return [deepcopy(item) for item in patch if "$patch" not in item]
     result = list(target)
@@ -100,6 +101,7 @@ def _merge_list(target: list[Any], patch: list[Any], kind: str, merge_key: str) 
 def _json_patch(target: Any, patch: Any) -> Object:
     if not isinstance(patch, list):
         raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+    # If a step fails, its caller discards the copy, so no part of a patch is stored.
     for step in patch:
         target = _json_step(target, step)
     result: Object = target
@@ -131,6 +133,7 @@ def _failed() -> StatusError:
 
 
 def _parts(path: str) -> list[str]:
+    # ~1 first (RFC 6901): ~01 stands for ~1 and not for a slash.
     return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
 
 

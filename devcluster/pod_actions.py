@@ -61,6 +61,7 @@ def disrupt(
         return pod
 
     pod = ObjectAddress(PODS, address.namespace, address.name)
+    # A pod with another uid or version must not get the condition either.
     check_preconditions(PODS, registry.get(pod).object, options)
     registry.update(ObjectAddress(PODS, address.namespace, address.name, "status"), change)
     registry.delete(pod, options)

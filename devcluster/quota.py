@@ -33,6 +33,7 @@ def usage(store: ObjectStore, namespace: str) -> Amounts:
 
 def check(store: ObjectStore, namespace: str, pod: Object) -> None:
     """Raise Forbidden if the pod would exceed a quota of its namespace."""
+    # As in a real API server, a quota applies once its controller has copied the limits into the status.
     quotas = [record for record in store.listed(QUOTAS, namespace) if status(record.object).get("hard")]
     if not quotas:
         return
@@ -60,4 +61,5 @@ def _refusal(quota: str, hard: Amounts, used: Amounts, asked: Amounts, pod: Obje
 
 
 def _must_be_given(name: str) -> bool:
+    # As in Kubernetes, a quota of CPU or memory requires that each pod states its own.
     return name.rpartition(".")[2] in ("cpu", "memory") and "/" not in name

@@ -89,6 +89,7 @@ class Registry:
             return _dry_run_record(address, name, obj)
         record = self.store.put(resource, address.namespace, name, obj)
         if resource is NAMESPACES:
+            # A real cluster has a controller for this. Here, pods need not wait for the account.
             self.create(ObjectAddress(SERVICE_ACCOUNTS, name), {"metadata": {"name": "default"}})
         return record
 
@@ -125,6 +126,7 @@ class Registry:
     def delete(self, address: ObjectAddress, options: DeleteOptions) -> tuple[Record, bool]:
         """Start or finish a deletion, and return the last state of the object and whether it is gone."""
         current = self.get(address)
+        # As the admission plugin NamespaceLifecycle, which protects these three and not kube-node-lease.
         if address.resource is NAMESPACES and address.name in _KEPT_NAMESPACES[:3]:
             raise forbidden("namespaces", address.name, "this namespace may not be deleted")
         deletion.check_preconditions(address.resource, current.object, options)

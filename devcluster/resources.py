@@ -22,11 +22,11 @@ class ApiResource:
     subresources: tuple[str, ...] = ()
     fields: frozenset[str] = frozenset()
     field_aliases: tuple[tuple[str, str], ...] = ()
-    returns_deleted: bool = False
-    unconditional_update: bool = True
-    create_on_update: bool = False
+    returns_deleted: bool = False  # the answer to a delete is the object, and not a Status
+    unconditional_update: bool = True  # an update needs no resourceVersion
+    create_on_update: bool = False  # a PUT creates a missing object
     has_generation: bool = False
-    custom: bool = False
+    custom: bool = False  # as if defined by a CustomResourceDefinition: the items of its lists have kind and apiVersion
 
     @property
     def group_version(self) -> str:

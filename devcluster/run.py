@@ -56,6 +56,7 @@ async def run(settings: DevClusterSettings, stop: asyncio.Event, *, ready: async
             api_settings = ApiSettings(token, settings.timings.bookmark)
             api = ApiServer(registry, lister, api_settings, FaultInjection(store, lister))
             timeout = settings.timings.shutdown
+            # With handler_cancellation, a client that disconnects ends its watch at once.
             runner = web.AppRunner(
                 api.application(), access_log=None, shutdown_timeout=timeout, handler_cancellation=True
             )
@@ -65,6 +66,7 @@ async def run(settings: DevClusterSettings, stop: asyncio.Event, *, ready: async
             finally:
                 await runner.cleanup()
         finally:
+            # After the runner: its handlers use the store until they end.
             store.close()
 
 
@@ -112,6 +114,7 @@ async def _serve(
         loops = [*_controllers(settings, cluster.registry), _CertificateRenewal(certificates, renewed)]
         tasks = [group.create_task(_keep_running(loop)) for loop in loops]
         await site.start()
+        # The port is known only once the server listens.
         kubeconfig = publish()
         # Nodes connect through the kubeconfig, so they start after the server.
         tasks += [group.create_task(node.run()) for node in _nodes(settings, cluster.home, kubeconfig)]

@@ -200,6 +200,7 @@ class ObjectStore:
         return final
 
     def _next(self, resource: ApiResource, namespace: str, name: str, obj: Object) -> Record:
+        # A version that cannot be stored is skipped, and never used again.
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         return Record.of(resource, namespace, name, obj, self.version)

@@ -57,6 +57,7 @@ _DURATION_FORMATS: tuple[tuple[float, int, str, int, str], ...] = (
 def duration(span: timedelta) -> str:
     """Format a duration as HumanDuration of k8s.io/apimachinery does: in one or two units."""
     seconds = int(span.total_seconds())
+    # The clocks of two machines may differ by a second.
     if seconds < -1:
         return "<invalid>"
     seconds = max(seconds, 0)

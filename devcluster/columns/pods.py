@@ -38,6 +38,7 @@ def summary(pod: Object) -> _Summary:
     sidecars = _sidecars(pod)
     sidecar_restarts = _init_containers(pod, found, sidecars)
     if not found.initializing or _holds(pod, "Initialized"):
+        # The restarts of init containers count only while they run.
         found.restarts = sidecar_restarts
         _main_containers(pod, found)
     if is_terminating(pod) and status(pod).get("reason") == "NodeLost":
@@ -100,6 +101,7 @@ def _ended(terminated: _Status) -> str:
 
 def _main_containers(pod: Object, found: _Summary) -> None:
     running = False
+    # In reverse order, so that the reason of the first container is the one that remains.
     for container in reversed(status(pod).get("containerStatuses") or []):
         found.restarts.add(container)
         state = container.get("state") or {}
@@ -110,6 +112,7 @@ def _main_containers(pod: Object, found: _Summary) -> None:
         elif container.get("ready") and "running" in state:
             running = True
             found.ready += 1
+    # A container that has completed does not complete the pod while another one runs.
     if found.reason == "Completed" and running:
         found.reason = "Running" if _holds(pod, "Ready") else "NotReady"
 

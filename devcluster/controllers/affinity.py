@@ -26,6 +26,7 @@ def closed_nodes(pod: Object, nodes: Iterable[Record], placed: Iterable[tuple[Ob
         own |= _domains(mine, pod, other, here)
         theirs |= _domains(required_terms(other), other, pod, here)
     closed = {name: THEIRS for name, found in by_name.items() if _is_in_any(theirs, found)}
+    # As kube-scheduler, report the rules of the pod itself if both kinds exclude a node.
     return closed | {name: OWN for name, found in by_name.items() if _is_in_any(own, found)}
 
 
@@ -43,6 +44,7 @@ def _domains(terms: list[Object], holder: Object, other: Object, node: Mapping[s
 
 def _applies_to(term: Object, holder: Object, other: Object) -> bool:
     spaces = term.get("namespaces") or [meta(holder).get("namespace")]
+    # Another selector would need the labels of namespaces, which this scheduler does not read.
     everywhere = term.get("namespaceSelector") == {}
     named = everywhere or meta(other).get("namespace") in spaces
     return named and selects(term.get("labelSelector"), labels(other))

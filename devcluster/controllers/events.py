@@ -20,6 +20,7 @@ class Recorder:
 
     def record(self, about: Record, kind: str, reason: str, message: str, action: str = "") -> None:
         now = clock.now()
+        # Events about objects without a namespace are in `default`.
         namespace = about.namespace or "default"
         event: Object = {
             # client-go names Events after the object and the time in nanoseconds.

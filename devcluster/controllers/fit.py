@@ -19,6 +19,7 @@ def reasons(pod: Object, node: Object, used: Amounts, closed: str = "") -> list[
 
     `closed` is the message of the anti-affinity filter for this node, which is the last filter.
     """
+    # The filters come in the order of kube-scheduler's default plugins.
     if spec(node).get("unschedulable") and not _tolerated(pod, {"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"}):
         return ["node(s) were unschedulable"]
     for taint in spec(node).get("taints") or []:
@@ -45,6 +46,7 @@ def _listed(reasons: Iterable[str]) -> str:
 
 
 def tolerates(toleration: Object, taint: Object) -> bool:
+    # A toleration without an effect or a key matches every effect or key.
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
     if toleration.get("key") and toleration["key"] != taint.get("key"):

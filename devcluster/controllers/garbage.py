@@ -35,6 +35,7 @@ class GarbageCollector:
             return
         for dependent in self._store.dependents(uid(record.object)):
             self._collect(dependent)
+        # An owner in foreground deletion may have waited for this dependent.
         for owner in owner_uids(record.object):
             found = self._store.by_uid(owner)
             if found is not None:
@@ -83,6 +84,7 @@ class GarbageCollector:
             references = meta(dependent.object).get("ownerReferences") or []
             blocking |= any(entry.get("uid") == own and entry.get("blockOwnerDeletion") for entry in references)
             if not is_terminating(dependent.object):
+                # Foreground again, so that the dependents of the dependent are deleted before it.
                 self._delete(dependent, "Foreground")
         # Foreground deletion waits only for dependents with blockOwnerDeletion.
         if not (blocking and self._store.dependents(own)):
@@ -108,6 +110,7 @@ class OrphanPods:
     async def run(self) -> None:
         while True:
             self.sweep(asyncio.get_running_loop().time())
+            # A pod outlives the grace period by at most half of it.
             await asyncio.sleep(min(self._grace / 2, 5.0))
 
     def sweep(self, now: float) -> None:
@@ -125,6 +128,7 @@ class OrphanPods:
 
     def _remove(self, record: Record) -> None:
         address = ObjectAddress(PODS, record.namespace, record.name)
+        # No kubelet is left that could end the containers and confirm that.
         options = DeleteOptions(grace=0, uid=uid(record.object))
         if is_terminal(record.object):
             self._registry.delete(address, options)

@@ -24,6 +24,7 @@ class NamespaceController:
         while True:
             change = await self._feed.get()
             if _matters(change):
+                # The change is that of an object in the namespace, or of the namespace itself.
                 self._reconcile(change.record.namespace or change.record.name)
 
     def _reconcile(self, name: str) -> None:
@@ -35,6 +36,7 @@ class NamespaceController:
                 if not is_terminating(left.object):
                     options = DeleteOptions(uid=uid(left.object), propagation="Background")
                     self._registry.delete(ObjectAddress(left.resource, name, left.name), options)
+            # Objects without finalizers and grace periods are gone after the deletions above.
             left_over = list(self._contents(name))
             if left_over:
                 self._report_remaining(record, left_over)
@@ -79,6 +81,7 @@ class NamespaceController:
             }
             return namespace
 
+        # With its last finalizer, the registry removes the namespace.
         self._registry.update(ObjectAddress(NAMESPACES, "", record.name, "finalize"), change)
 
 

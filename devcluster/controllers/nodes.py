@@ -65,6 +65,7 @@ class NodeLifecycle:
 
     def check(self, now: float) -> None:
         nodes = self._store.listed(NODES)
+        # Built again each time, so that deleted nodes are forgotten.
         self._signs = {node.name: self._sign(node, now) for node in nodes}
         for node in nodes:
             with suppress(StatusError):
@@ -113,6 +114,7 @@ class NodeLifecycle:
         if node is None:
             return
         wanted = {"True": "", "False": NOT_READY}.get(_ready(node), UNREACHABLE)
+        # Without evictions, the taint only keeps new pods away.
         self._taint(node, wanted, ("NoSchedule", "NoExecute") if evicting else ("NoSchedule",))
         if not wanted or not evicting:
             self._tainted_since = {key: at for key, at in self._tainted_since.items() if key[0] != name}
@@ -139,6 +141,7 @@ class NodeLifecycle:
 
         def change(obj: Object) -> Object:
             obj["spec"]["taints"] = kept
+            # A real API server omits an empty list.
             if not kept:
                 del obj["spec"]["taints"]
             return obj

@@ -22,6 +22,7 @@ class QuotaController:
     async def run(self) -> None:
         while True:
             touched = self._namespace(await self._feed.get())
+            # One count serves all changes that are queued.
             while not self._feed.empty():
                 touched |= self._namespace(self._feed.get_nowait())
             for namespace in touched:

@@ -40,6 +40,7 @@ class Scheduler:
         self._used: dict[str, Amounts] = {}
         # By uid: pods without a node that this scheduler must place.
         self._waiting: dict[str, Record] = {}
+        # By uid: placed pods with anti-affinity rules, which also concern pods without rules.
         self._with_anti_affinity: set[str] = set()
 
     async def run(self) -> None:
@@ -80,6 +81,7 @@ class Scheduler:
         if is_terminating(pod) or not self._is_ours(pod):
             self._waiting.pop(own, None)
             return False
+        # A pod that waits already is tried again only when a change may help it.
         is_new = own not in self._waiting
         self._waiting[own] = record
         return is_new
@@ -109,6 +111,7 @@ class Scheduler:
         nodes = self._store.listed(NODES)
         for record in sorted(self._waiting.values(), key=_order):
             current = self._store.get(PODS, record.namespace, record.name)
+            # The pod is gone, and another one may have its name.
             if current is None or uid(current.object) != uid(record.object):
                 self._waiting.pop(uid(record.object), None)
                 continue

@@ -38,6 +38,7 @@ def ordinal_of(parent: Object, pod: Object) -> int | None:
 
 def make_pod(parent: Object, number: int, template: Object, revision: str) -> Object:
     name = f"{meta(parent)['name']}-{number}"
+    # The template belongs to a revision in the store, whose objects are never changed in place.
     made: Object = deepcopy({"metadata": template.get("metadata") or {}, "spec": template.get("spec") or {}})
     metadata = made["metadata"]
     metadata |= {"name": name, "generateName": f"{meta(parent)['name']}-", "ownerReferences": [owner(parent)]}
@@ -55,6 +56,7 @@ def make_pod(parent: Object, number: int, template: Object, revision: str) -> Ob
 
 def template_data(parent: Object) -> Object:
     """Return the data that a ControllerRevision stores of a set."""
+    # As in a real cluster, a strategic merge patch that replaces the template.
     return {"spec": {"template": {**spec(parent)["template"], "$patch": "replace"}}}
 
 

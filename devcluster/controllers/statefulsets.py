@@ -40,6 +40,7 @@ class StatefulSetController:
         self._recorded: dict[str, str] = {}
 
     async def run(self) -> None:
+        # The feed has no changes from before the start.
         touched = {uid(record.object) for record in self._store.iterate(STATEFUL_SETS)}
         while True:
             for own in touched:
@@ -54,6 +55,7 @@ class StatefulSetController:
         now = asyncio.get_running_loop().time
         if not self._unfinished:
             self._due = None
+        # The time stays the same over several calls, so that a stream of changes does not postpone it.
         elif self._due is None:
             self._due = now() + _RETRY_SECONDS
         touched: set[str] = set()
@@ -76,6 +78,7 @@ class StatefulSetController:
     def _reconcile(self, own: str) -> None:
         self._unfinished.discard(own)
         record = self._store.by_uid(own)
+        # The garbage collector deletes the pods of a deleted set.
         if record is None or record.resource is not STATEFUL_SETS or is_terminating(record.object):
             self._recorded.pop(own, None)
             return
@@ -109,6 +112,7 @@ class StatefulSetController:
         update = next((one for one in mine if one.object.get("data") == data), None)
         if update is None:
             update = self._create_revision(record, data, newest + 1)
+        # A set that returns to an earlier template uses its revision again, which becomes the newest.
         elif update.object.get("revision", 0) < newest:
             update = self._set_revision(update, newest + 1)
         named = status(record.object).get("currentRevision")
@@ -166,6 +170,7 @@ class StatefulSetController:
         if is_terminating(pod.object):
             return False
         seconds = int(spec(record.object).get("minReadySeconds", 0))
+        # No change announces that minReadySeconds have passed, so the set is reconciled again after the retry time.
         if is_ready(pod.object) and not is_available(pod.object, seconds):
             self._unfinished.add(uid(record.object))
         return is_available(pod.object, seconds)
@@ -183,6 +188,7 @@ class StatefulSetController:
             self._registry.create(ObjectAddress(PODS, record.namespace), made)
         except StatusError as error:
             raise StatusError(error.code, error.reason, f"{what} failed error: {error.message}") from error
+        # After a success, the same failure is recorded again.
         self._recorded.pop(uid(record.object), None)
         self._recorder.record(record, "Normal", "SuccessfulCreate", f"{what} successful")
 
@@ -197,6 +203,7 @@ class StatefulSetController:
         for pod in surplus:
             if not is_terminating(pod.object):
                 self._delete(record, pod)
+            # With OrderedReady, one pod is deleted at a time.
             if ordered:
                 return False
         return not surplus

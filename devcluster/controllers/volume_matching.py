@@ -35,6 +35,7 @@ def best_volume(claim: Object, volumes: Iterable[Record]) -> Record | None:
     suitable = [record for record in volumes if _suits(record.object, claim)]
     reserved = [record for record in suitable if is_reserved_for(record.object, claim)]
     free = [record for record in suitable if _is_free(record.object) and _is_selected(record.object, claim)]
+    # The name decides between equal capacities, so that the choice is reproducible.
     return min(reserved or free, key=lambda record: (capacity(record.object), record.name), default=None)
 
 

@@ -69,6 +69,7 @@ class VolumeController:
         if claim is None:
             return "Released"
         bound = spec(claim.object).get("volumeName")
+        # The volume is bound before its claim, so the claim may not name it yet.
         return "Bound" if bound in (None, "", volume.name) else "Available"
 
     def _set_phase(self, record: Record, wanted: str) -> None:
@@ -105,6 +106,7 @@ class VolumeController:
         volume = self._store.get(PERSISTENT_VOLUMES, "", name) if name else None
         if volume is None:
             self._mark_lost(claim, _LOST if name else _LOST_NAME)
+        # A binding that was interrupted, or whose volume has lost its reference, is completed.
         elif not spec(volume.object).get("claimRef") or is_reserved_for(volume.object, claim.object):
             self._bind(claim, volume)
         else:
@@ -152,6 +154,7 @@ class VolumeController:
     def _bind(self, claim: Record, volume: Record) -> None:
         """Bind the volume first, so that the volume of a bound claim always names the claim."""
         self._recorded.pop(uid(claim.object), None)
+        # The annotation marks a reference that the controller made, and not the user.
         kept = bool(spec(volume.object).get("claimRef"))
         asked = bool(spec(claim.object).get("volumeName"))
         reference = _reference(claim)

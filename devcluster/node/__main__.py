@@ -78,6 +78,7 @@ async def serve(arguments: argparse.Namespace) -> None:
 async def announce(agent: NodeAgent, running: "asyncio.Task[None]", name: str) -> None:
     """Print the line that callers wait for, once the node is registered."""
     ready = agent.ready
+    # The agent may end with an error before it is ready.
     while not (ready.is_set() or running.done()):
         await asyncio.wait([running], timeout=0.05)
     if ready.is_set():

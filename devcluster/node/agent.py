@@ -68,6 +68,7 @@ class NodeAgent:
         addresses = AddressBlock(self._name, routed=self._settings.routed_addresses)
         try:
             async with (
+                # The log server starts before the registration, since the status of the node contains its port.
                 KubeClient(load_kubeconfig(self._kubeconfig)) as client,
                 self._serve_logs(),
                 csi_mounts(client, self._settings) as csi,
@@ -164,6 +165,7 @@ class NodeAgent:
         try:
             self._node = await client.post("/api/v1/nodes", node_object(self._name, self._settings))
         except StatusError as error:
+            # 409: the Node object of an earlier run exists. Its status follows with the first report.
             if error.code != 409:
                 raise
             labels = node_object(self._name, self._settings)["metadata"]["labels"]
@@ -192,6 +194,7 @@ class NodeAgent:
 
     async def _every(self, seconds: float, action: Callable[[], Awaitable[None]]) -> None:
         while True:
+            # The registration has just done this for the first time.
             await asyncio.sleep(seconds)
             await self._retry(action)
 
@@ -207,6 +210,7 @@ class NodeAgent:
 
     @contextlib.asynccontextmanager
     async def _serve_logs(self) -> AsyncIterator[None]:
+        # A client that follows a log would otherwise delay the end of the node.
         runner = web.AppRunner(KubeletServer(self).application(), access_log=None, shutdown_timeout=0.5)
         await runner.setup()
         certificates = Certificates(self._settings.data_dir / "pki", HOST_IP)
@@ -221,6 +225,7 @@ class NodeAgent:
 
     async def _delete_old_state(self, informer: Informer) -> None:
         """Delete the logs and the volumes of pods whose objects are gone."""
+        # Before the first list, every pod would seem to be gone.
         await informer.synced.wait()
         while True:
             for folder in (self._settings.data_dir / "logs", self._settings.data_dir / "pods"):

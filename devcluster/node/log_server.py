@@ -13,6 +13,7 @@ from devcluster import clock
 from devcluster.node.containers.logs import LogOptions, read_log
 from devcluster.objects import container_named
 
+# Seconds between two reads of a log that is followed.
 FOLLOW_PAUSE = 0.1
 PULL_WORDS = {
     "ErrImagePull": "image can't be pulled",
@@ -62,6 +63,7 @@ def choose_restart(pod: Mapping[str, Any], container: str, *, previous: bool) ->
 
 
 def _is_of(state: Mapping[str, Any], restart: int) -> bool:
+    # The id of a container ends in the number of its restart.
     return str(state["terminated"].get("containerID", "")).endswith(f"/{restart}")
 
 

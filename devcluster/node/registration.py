@@ -77,6 +77,7 @@ def lease_object(name: str, node: Mapping[str, Any], interval: float, now: datet
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
     spec = {
         "holderIdentity": name,
+        # As for a kubelet, four times the period of renewals.
         "leaseDurationSeconds": max(1, round(interval * 4)),
         "renewTime": clock.micro_timestamp(now),
     }

@@ -45,9 +45,11 @@ def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> Request
     Raises:
         StatusError: there is no such resource (404), or it does not allow the method (405).
     """
+    # Split before the parts are decoded: an encoded slash belongs to its part.
     raw = path.strip("/").split("/")
     group, version, parts = _split_version([unquote(part) for part in raw])
     namespace = ""
+    # namespaces/<name>/status is a subresource of the namespace, and no collection in it.
     if len(parts) >= 3 and parts[0] == "namespaces" and (parts[2] not in NAMESPACES.subresources or len(parts) > 3):
         namespace, parts = parts[1], parts[2:]
     resource = catalog.find(group, version, parts[0]) if parts else None

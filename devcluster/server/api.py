@@ -179,6 +179,7 @@ class ApiServer:
         dry_run = queries.dry_run(request.query, "PatchOptions")
         resource = info.address.resource
         patches.check_type(request.content_type, resource.kind)
+        # The media type of a patch names its format. The encoding is always JSON.
         patch = bodies.decode(await request.read(), "application/json", resource.kind)
         validation = request.query.get("fieldValidation", "Warn")
         unknown: list[str] = []

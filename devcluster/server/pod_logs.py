@@ -79,6 +79,8 @@ class LogProxy:
     async def _stream(self, request: web.Request, url: str, query: Mapping[str, str]) -> web.StreamResponse:
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=_NODE_CONNECT_SECONDS)
+            # Like a real API server without a configured authority, this one accepts any certificate of a kubelet. The
+            # number of connections has no limit, since each client that follows a log needs one.
             self._session = aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(ssl=False, limit=0))
         try:
             answer = await self._session.get(url, params=query)
@@ -96,6 +98,7 @@ class LogProxy:
 
 
 def _check_positive(name: str, option: str, value: int | None) -> None:
+    # With tailLines=0, a client that follows the log gets only new lines.
     least = 0 if option == "tailLines" else 1
     if value is None or value >= least:
         return

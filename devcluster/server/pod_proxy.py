@@ -54,6 +54,7 @@ class PodPortProxy:
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
             connector = aiohttp.TCPConnector(ssl=False, limit=0)
+            # The body is forwarded as the pod encoded it, together with its Content-Encoding.
             self._session = aiohttp.ClientSession(timeout=timeout, connector=connector, auto_decompress=False)
         return self._session
 

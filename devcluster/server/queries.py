@@ -40,6 +40,7 @@ def watch_version(query: Mapping[str, str]) -> int | None:
         return version(query)
     except StatusError as error:
         message = error.message.removeprefix("invalid resource version: ")
+        # A real API server answers a watch this way, and a list with 400.
         raise StatusError(500, "", message) from error
 
 

@@ -15,6 +15,7 @@ def rendered(record: Record) -> Object:
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {name: metadata[name] for name in _KEPT if name in metadata},
+        # As the JSON encoding of Go, which omits 0 here.
         "spec": {"replicas": size} if size else {},
         "status": {
             "replicas": status(record.object).get("replicas", 0),

@@ -11,12 +11,14 @@ _OWNER_FIELDS = (
     ("name", "must not be empty"),
     ("uid", "must not be empty"),
 )
+# Kubernetes' limit on the keys and values of one object.
 _TOTAL_ANNOTATIONS = 256 * 1024
 
 
 class Strategy:
     """The strategy of a kind without rules of its own, and the base class of all strategies."""
 
+    # Whether the status is a subresource, so that an update of the object does not change it.
     split_status = False
 
     def name_problem(self, name: str) -> str | None:

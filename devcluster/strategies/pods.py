@@ -64,6 +64,7 @@ def _default_spec(found: Object) -> None:
     found.setdefault("preemptionPolicy", "PreemptLowerPriority")
     if "serviceAccountName" not in found:
         found["serviceAccountName"] = found.get("serviceAccount") or "default"
+    # The deprecated field repeats the current one.
     found["serviceAccount"] = found["serviceAccountName"]
 
 
@@ -83,6 +84,7 @@ def default_template_spec(found: Object) -> None:
 def _default_container(container: Object) -> None:
     image = container.get("image", "")
     tag = image.rpartition("/")[2].partition(":")[2]
+    # The image of such a tag may change.
     always = tag in ("", "latest") and "@" not in image
     container.setdefault("imagePullPolicy", "Always" if always else "IfNotPresent")
     container.setdefault("terminationMessagePath", "/dev/termination-log")
@@ -117,6 +119,7 @@ def _default_probe(probe: Object) -> None:
 def _default_volume(volume: Object) -> None:
     for source in ("configMap", "secret", "downwardAPI", "projected"):
         if source in volume:
+            # 0644 as a decimal number.
             volume[source].setdefault("defaultMode", 420)
     if "hostPath" in volume:
         volume["hostPath"].setdefault("type", "")

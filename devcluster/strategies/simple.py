@@ -9,6 +9,7 @@ from devcluster.errors import FieldCause, forbidden_field, invalid_value, requir
 from devcluster.objects import Object, meta, spec
 from devcluster.strategies.base import Strategy
 
+# Kubernetes' limit on the data of a ConfigMap or Secret.
 _MAX_DATA = 1024 * 1024
 
 
@@ -22,6 +23,7 @@ class NamespaceStrategy(Strategy):
     @override
     def default(self, obj: Object) -> None:
         meta(obj).setdefault("labels", {})["kubernetes.io/metadata.name"] = meta(obj).get("name", "")
+        # Only a new namespace has no uid. An update may have removed the finalizer on purpose.
         if "uid" not in meta(obj):
             obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
         obj.setdefault("status", {}).setdefault("phase", "Active")
@@ -164,6 +166,7 @@ class EventStrategy(Strategy):
         """Require that an Event is in the namespace of the object that it is about."""
         about = (obj.get("involvedObject") or {}).get("namespace", "")
         own = meta(obj).get("namespace", "")
+        # An Event about an object without a namespace is in `default`.
         if about in ("", own) and (about or own == "default"):
             return []
         return [invalid_value("involvedObject.namespace", about, "does not match event.namespace")]

@@ -83,6 +83,7 @@ class FaultInterceptor(Interceptor):
         rule = self._rule
         if rule.delay_ms:
             await asyncio.sleep(rule.delay_ms / 1000)
+        # Only a watch has a stream for an ERROR event.
         if rule.gone == "http" or (rule.gone and not self._is_watch):
             raise expired(rule.message)
         if rule.status:
@@ -98,6 +99,7 @@ class FaultInterceptor(Interceptor):
         sent = 0
         async for line in lines:
             if rule.silent_after is not None and sent >= rule.silent_after:
+                # Waits until the client or the server ends the connection.
                 await asyncio.Event().wait()
             if rule.cut_after is not None and sent >= rule.cut_after:
                 yield line[: len(line) // 2]

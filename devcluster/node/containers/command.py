@@ -28,6 +28,7 @@ async def build_command(context: PodContext, container: Mapping[str, Any], resta
         StatusError: the API server refused a request or did not answer.
     """
     image = find_image(context.node.images(), container["image"])
+    # A kubelet pulls the image first, so a missing image is reported before missing configuration.
     argv = argv_for(image, container["image"], container.get("command") or (), container.get("args") or ())
     objects = await context.node.objects.fetch(
         context.namespace, container_references(container), max_age=context.freshness()
@@ -37,6 +38,7 @@ async def build_command(context: PodContext, container: Mapping[str, Any], resta
     scratch.mkdir(parents=True, exist_ok=True)
     own = build_environment(container, context.sources(objects))
     identity = f"{folder.resolve()}/"
+    # The mark comes last, so that no container can hide its processes from `leftovers`.
     env = {**_base_environment(context, image, scratch), **own, MARK: identity}
     env["PATH"] = search_path(os.environ.get("PATH", DEFAULT_PATH), image, own.get("PATH"), _commands(context, image))
     argv = tuple(expand(word, {**_service_environment(context), **own}) for word in argv)
@@ -67,6 +69,7 @@ def _base_environment(context: PodContext, image: Image | None, scratch: Path) -
     env = {"HOME": str(scratch)}
     env |= {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     env |= {"HOSTNAME": hostname_of(context.pod), **_service_environment(context)}
+    # Python buffers output to a pipe in blocks, which would delay the log of the container.
     env |= {"PYTHONUNBUFFERED": "1", "JOBGATE_DEV_HOSTS_FILE": str(context.hosts_file)}
     return env | dict(image.env if image else {})
 
@@ -79,6 +82,7 @@ def _mounts(context: PodContext, container: Mapping[str, Any], folder: Path) -> 
     """Return the mounts, with shorter paths first, so that a mount inside another volume follows that volume."""
     found = [_volume_mount(context, entry) for entry in container.get("volumeMounts") or []]
     message = folder / "termination-log"
+    # A bind mount needs an existing file.
     message.write_bytes(b"")
     found.append(Mount(source=message, target=termination_path(container), read_only=False))
     if context.node.namespaces and not any(m.target == "/etc/hosts" for m in found):
@@ -109,6 +113,7 @@ def _without_namespaces(
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Replace each mount path in command, args and environment with the directory of its volume."""
     paths = sorted(((m.target, str(m.source)) for m in mounts), key=lambda pair: -len(pair[0]))
+    # These have paths of this machine, which may contain a mount path by chance.
     kept = {"PATH", "HOME", MARK, "JOBGATE_DEV_HOSTS_FILE"}
     changed = {name: value if name in kept else substitute(value, paths) for name, value in env.items()}
     changed |= {f"JOBGATE_DEV_MOUNT_{i}": f"{m.target}={m.source}" for i, m in enumerate(mounts)}

@@ -49,6 +49,7 @@ def _dispatch(action: Mapping[str, Any], target: HandlerTarget) -> Coroutine[Any
         return _http(action["httpGet"], target)
     if "tcpSocket" in action:
         return _tcp(action["tcpSocket"], target)
+    # The node has no gRPC client, so this probe only connects.
     if "grpc" in action:
         return _tcp(action["grpc"], target)
     if "sleep" in action:

@@ -68,6 +68,7 @@ def load_images(path: Path | None) -> tuple[Image, ...]:
     entries = content.get("images") if isinstance(content, dict) else None
     if not isinstance(entries, list):
         raise ValueError(f"{path}: expected a list under 'images'")  # noqa: TRY004
+    # The first match counts, so the file can replace built-in entries.
     return (*(_image(entry, f"{path}: images[{i}]") for i, entry in enumerate(entries)), *BUILT_IN)
 
 
@@ -93,12 +94,14 @@ def find_image(images: Sequence[Image], name: str) -> Image | None:
 
 def _normal(name: str) -> str:
     for prefix in HUB:
+        # The registry and the tag that a name without them stands for.
         name = name.removeprefix(prefix)
     last = name.rpartition("/")[2]
     return name if ":" in last or "@" in last else f"{name}:latest"
 
 
 def image_id(name: str) -> str:
+    # The node has no image with a digest, so any stable value serves.
     return f"{_normal(name)}@sha256:{hashlib.sha256(_normal(name).encode()).hexdigest()}"
 
 

@@ -24,6 +24,7 @@ class LogWriter:
 
     def __init__(self, path: Path, limit: int, clock_ns: Callable[[], int] = time.time_ns) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Unbuffered, so that a client that follows the log sees each line at once.
         self._file: BinaryIO = path.open("ab", buffering=0)
         self._left = limit
         self._clock_ns = clock_ns
@@ -111,6 +112,8 @@ def tail_offset(file: BinaryIO, lines: int) -> int:
     end = file.seek(0, io.SEEK_END)
     if lines <= 0:
         return end
+    # The last line ends in a newline too, so one more is passed to reach the end of the line before the first wanted
+    # one.
     wanted = lines + 1
     position = end
     while position > 0:

@@ -25,6 +25,7 @@ class RestartBackoff:
         # A kubelet forgets earlier failures after a run of twice the maximum back-off.
         if ran_for > 2 * self.maximum:
             self._restarts = 0
+        # The limit on the exponent keeps the power small. The maximum applies long before.
         delay = 0.0 if self._restarts == 0 else min(self.maximum, self.base * 2 ** min(30, self._restarts - 1))
         self._restarts += 1
         return delay

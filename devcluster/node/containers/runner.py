@@ -66,6 +66,7 @@ class ContainerRunner:
                     break
                 await self._back_off((clock.now() - begun).total_seconds())
         finally:
+            # A runner that is cancelled must leave no process.
             if self._process:
                 self._process.kill()
             self.finished.set()
@@ -156,6 +157,7 @@ class ContainerRunner:
         text = START_FAILED + message
         self._event("Failed", f"Error: {text}", warning=True)
         ended = clock.timestamp()
+        # The exit code and the start time that containerd reports for a container that never started.
         state = {"exitCode": 128, "reason": "StartError", "message": text, "startedAt": "1970-01-01T00:00:00Z"}
         self._terminated(state | {"finishedAt": ended, "containerID": self.record.container_id})
 
@@ -183,6 +185,7 @@ class ContainerRunner:
         hook = (self.record.spec.get("lifecycle") or {}).get("postStart")
         try:
             if hook:
+                # A kubelet sets no limit. If the container ends, so does the hook.
                 await perform(hook, target, 3600)
         except ActionError as error:
             self._event("FailedPostStartHook", f"PostStartHook failed: {error}", warning=True)
@@ -243,6 +246,7 @@ class ContainerRunner:
             self._process.kill()
 
     async def _kill(self, message: str, grace: float | None) -> None:
+        # `_run_once` resets the attribute when the process ends, which may happen while this method waits.
         process = self._process
         if process is None:
             return
@@ -264,6 +268,7 @@ class ContainerRunner:
     async def _pre_stop(self, hook: Mapping[str, Any], process: Process, grace: float) -> None:
         try:
             async with asyncio.timeout(grace):
+                # A preStop hook never runs beside the postStart hook.
                 await self._post_start_done.wait()
                 await perform(hook, self._target(process.command), grace)
         except (ActionError, TimeoutError) as error:

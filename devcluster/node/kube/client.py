@@ -170,6 +170,7 @@ class KubeClient:
     async def list_all(self, path: str, **params: str) -> tuple[list[dict[str, Any]], str]:
         """Return the items of all pages of a list, and the version to watch from."""
         items: list[dict[str, Any]] = []
+        # The page size of client-go.
         page = await self.get(path, limit="500", **params)
         while True:
             items += page.get("items") or []
@@ -187,12 +188,14 @@ class KubeClient:
         self._check_line(f"watch {path}")
         query = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
         query |= {"timeoutSeconds": str(WATCH_SECONDS), **params}
+        # The server ends the watch within this time, so a longer silence means a broken connection.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=WATCH_SECONDS + WATCH_SLACK)
         try:
             async with self._open().get(self.server + path, params=query, timeout=timeout) as response:
                 if response.status >= 400:
                     raise _refusal(response.status, await response.read())
                 async for line in _lines(response.content):
+                    # An open watch must fall silent too while the node plays a lost one.
                     self._check_line(f"watch {path}")
                     yield _watch_event(line)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -206,6 +209,7 @@ class KubeClient:
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes, None]:
     rest = b""
+    # readline would refuse a line beyond its limit, and a large object is one line.
     async for chunk in content.iter_any():
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:

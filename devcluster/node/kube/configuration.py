@@ -83,6 +83,7 @@ class ObjectCache:
         async with self._locks.setdefault(key, asyncio.Lock()):
             fetched, found = self._known.get(key, (float("-inf"), None))
             if time.monotonic() - fetched > max_age:
+                # The age counts from the request: the object may have changed while the answer was on its way.
                 asked = time.monotonic()
                 found = await self._get(namespace, reference)
                 self._known[key] = (asked, found)

@@ -60,6 +60,7 @@ class EventRecorder:
             "count": 1,
         }
         if not self._queue.full():
+            # The running number keeps the order of equal Events, and the queue from comparing dicts.
             self._queue.put_nowait((not warning, next(self._order), key, event))
 
     async def run(self) -> None:
@@ -87,4 +88,5 @@ class EventRecorder:
 
 
 def _name(pod: str, key: str, stamp: str) -> str:
+    # Cut, so that the name has at most 253 characters.
     return f"{pod[:200]}.{hashlib.sha256(f'{key}|{stamp}'.encode()).hexdigest()[:16]}"

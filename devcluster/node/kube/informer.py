@@ -42,6 +42,7 @@ class Informer:
                 await self._list_and_watch()
             except StatusError as error:
                 log.info("%s: %s", self._path, error)
+                # The next list is the remedy, so there is nothing to wait for.
                 if error.code == 410:
                     continue
             await asyncio.sleep(self._pause())
@@ -86,6 +87,7 @@ class Informer:
                 self._on_change(uid, None)
             return
         known = self.objects.get(uid)
+        # A new list repeats the objects that have not changed.
         if known and known["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]:
             return
         self.objects[uid] = found

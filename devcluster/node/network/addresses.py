@@ -30,6 +30,7 @@ class AddressBlock:
         self._taken: dict[str, str] = {}
         self._used: set[str] = set()
         self._next = 0
+        # The search begins at a number derived from the name, so a node usually gets the same block at each start.
         self._lock, self._block = self._take_block(crc32(name.encode()) % BLOCKS)
         self._network = ""
         if routed and self._block is not None:
@@ -44,6 +45,7 @@ class AddressBlock:
             self._folder.chmod(0o1777)
         for i in range(BLOCKS):
             block = FIRST_BLOCK + (start + i) % BLOCKS
+            # A system such as macOS has only 127.0.0.1.
             if not _can_bind(f"127.{block}.0.1"):
                 break
             if (lock := _try_lock(self._folder / str(block))) is not None:
@@ -108,7 +110,9 @@ def _can_bind(address: str) -> bool:
 
 def _try_lock(path: Path) -> int | None:
     try:
+        # O_CLOEXEC: a process of a container must not keep the lock.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    # The file belongs to another user, whose agent may hold the block.
     except PermissionError:
         return None
     try:

@@ -70,6 +70,7 @@ class HostsFileWriter:
             if context.namespace not in bodies:
                 bodies[context.namespace] = body_for(context.namespace, names)
             text = header_for(context.pod, context.ip) + bodies[context.namespace]
+            # The worker of a pod writes the first version, when it creates the directory.
             if self._written.get(context.uid) != text and context.hosts_file.exists():
                 _write_in_place(context.hosts_file, text)
                 self._written[context.uid] = text

@@ -27,6 +27,7 @@ def _change(what: int, flags: int, network: str, bits: int) -> bool:
     if not sys.platform.startswith("linux"):
         return False
     try:
+        # A struct rtmsg and its attributes, behind a struct nlmsghdr.
         body = struct.pack("=8BI", socket.AF_INET, bits, 0, 0, TABLE_LOCAL, PROTOCOL_STATIC, SCOPE_HOST, TYPE_LOCAL, 0)
         body += struct.pack("=HH4s", 8, RTA_DST, socket.inet_aton(network))
         body += struct.pack("=HHI", 8, RTA_OIF, socket.if_nametoindex("lo"))
@@ -38,4 +39,5 @@ def _change(what: int, flags: int, network: str, bits: int) -> bool:
     except OSError:
         return False
     _, kind, _, _, _, error = struct.unpack("=IHHIIi", answer[:20])
+    # The kernel acknowledges a success as error 0.
     return bool(kind == NLMSG_ERROR and error == 0)

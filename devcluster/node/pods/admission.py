@@ -15,6 +15,7 @@ def rejection(
     for other in others:
         used = add(used, charged_amounts(other))
     wanted = charged_amounts(pod)
+    # As a kubelet, check the number of pods first.
     for name in sorted(wanted, key=lambda name: (name != "pods", name)):
         amount, taken, limit = wanted[name], used.get(name, Decimal(0)), parse(capacity.get(name, "0"))
         if amount > 0 and taken + amount > limit:

@@ -58,6 +58,7 @@ def recover_records(
     for record in records:
         if record.running:
             started = record.state["running"].get("startedAt")
+            # The time of the end is unknown.
             record.state = {"terminated": LOST | {"startedAt": started, "finishedAt": started}}
     if policy == "Never" or pod["metadata"].get("deletionTimestamp"):
         _close(records)

@@ -13,7 +13,6 @@ from devcluster.quantity import qos_class
 
 OURS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
-
 @dataclass(slots=True, kw_only=True)
 class PodState:
     """The state of a pod beyond its containers."""
@@ -65,6 +64,7 @@ def pod_phase(pod: Mapping[str, Any], containers: Sequence[ContainerRecord], sta
     if state.failure and not any(c.running for c in containers):
         return "Failed"
     policy = pod["spec"].get("restartPolicy", "Always")
+    # Init containers come first, so the first one that is not done determines the phase.
     for record in containers:
         if record.role is ContainerRole.INIT and not _init_done(record):
             if record.exit_code and (state.terminating or not _comes_back(record, policy)):
@@ -83,6 +83,7 @@ def _main_phase(mains: Sequence[ContainerRecord], policy: str, *, terminating: b
         return "Running"
     if not terminating and any("waiting" in c.state or _comes_back(c, policy) for c in mains):
         return "Running"
+    # A container that waits and is not restarted any more has ended before.
     codes = [c.exit_code if c.exit_code is not None else c.last_state["terminated"]["exitCode"] for c in mains]
     return "Succeeded" if all(code == 0 for code in codes) else "Failed"
 

@@ -63,6 +63,7 @@ class StatusWriter:
                 failures += 1
                 self._dirty.set()
                 await asyncio.sleep(retry_delay(failures))
+            # `touch` may have been called during the write.
             if not self._dirty.is_set():
                 self._clean.set()
 
@@ -100,6 +101,7 @@ class StatusWriter:
             self.gone.set()
             return
         self._version = fresh["metadata"]["resourceVersion"]
+        # The other client may have changed the status too, so it is written again.
         self._written = None
         self._adopt(fresh)
 
@@ -113,6 +115,7 @@ class StatusWriter:
             try:
                 await self._client.delete(self._path, body)
             except StatusError as error:
+                # 409: another pod has the name now.
                 if error.code in (404, 409):
                     return
                 log.info("removal of %s: %s", self._path, error)

@@ -26,7 +26,7 @@ DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadlin
 
 
 class PodWorker:
-    """Runs the volumes and containers of one pod, and reports its status. `see` delivers each observed version."""
+    """Runs the volumes and containers of one pod, and reports its status. `observe` delivers each observed version."""
 
     def __init__(self, node: NodeRuntime, pod: Mapping[str, Any], player_for: PlayerFor) -> None:
         self._node = node
@@ -101,6 +101,7 @@ class PodWorker:
         await self._until(self._writer.gone.is_set)
 
     def _rejected(self) -> bool:
+        # A former agent has admitted the pod.
         if (self.context.pod.get("status") or {}).get("startTime"):
             return False
         self._state.failure = self._node.reject(self.context.pod)
@@ -137,6 +138,7 @@ class PodWorker:
         seconds = self.context.pod["spec"].get("activeDeadlineSeconds")
         left = None
         if seconds is not None:
+            # From the start time in the API, so that a restart of the agent does not extend the deadline.
             left = max(0.0, seconds - (clock.now() - self._state.started_at).total_seconds())
         try:
             async with asyncio.timeout(left):
@@ -226,11 +228,13 @@ class PodWorker:
                 record.state = {"waiting": {"reason": "ContainerCreating"}}
         async with asyncio.TaskGroup() as group:
             for runner in self._runners.values():
+                # A container that ended under a former agent has its result.
                 if runner.record.role is ContainerRole.MAIN and runner.record.exit_code is None:
                     self._started_names.add(runner.record.name)
                     group.create_task(runner.run())
 
     async def _stop_sidecars(self) -> None:
+        # `_stop_all` stops them.
         if self._stopping.is_set():
             return
         deadline = asyncio.get_running_loop().time() + self._grace()
@@ -239,6 +243,7 @@ class PodWorker:
                 await self._stop_together([runner], deadline)
 
     async def _until(self, condition: Any) -> None:
+        # Once the object is gone, `gone` stays set and would make this a busy loop.
         while not condition():
             self._news.clear()
             await wait_for_any(

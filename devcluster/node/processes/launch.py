@@ -20,6 +20,7 @@ MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 MNT_DETACH = 2
 PR_SET_PDEATHSIG = 1
 SIGKILL, SIGPIPE = 9, 13
+# The numbers of a system call for which libc has no function.
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 # Flags that statvfs reports and that a read-only remount in a user namespace must repeat.
 KEPT_FLAGS = os.ST_NOSUID | getattr(os, "ST_NODEV", 0) | getattr(os, "ST_NOEXEC", 0)
@@ -54,9 +55,11 @@ def enter_namespaces(hostname: str) -> None:
         flags |= CLONE_NEWUSER
     check(libc.unshare(flags), "unshare")
     if user != 0:
+        # The kernel requires this before a process without privileges maps its group.
         write("/proc/self/setgroups", "deny")
         write("/proc/self/uid_map", f"0 {user} 1")
         write("/proc/self/gid_map", f"0 {group} 1")
+    # No mount of the container may propagate to the host.
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     name = os.fsencode(hostname)
     check(libc.sethostname(name, len(name)), "sethostname")
@@ -64,6 +67,7 @@ def enter_namespaces(hostname: str) -> None:
 
 def join_namespaces(pid: int) -> None:
     """Enter the namespaces of a running container, for probes and hooks."""
+    # The user namespace comes first: it grants the right to enter the others.
     kinds = ["mnt", "uts"] if os.geteuid() == 0 else ["user", "mnt", "uts"]
     opened = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY) for kind in kinds]
     for descriptor in opened:
@@ -110,6 +114,7 @@ class Mounts:
         return path
 
     def _is_ours(self, path: str) -> bool:
+        # After a cover of /, the directories in it are those of the host.
         return any(path == own or (own != "/" and path.startswith(own + "/")) for own in self._ours)
 
     def _cover(self, folder: str) -> None:
@@ -117,6 +122,7 @@ class Mounts:
         stage = f"{self._stage}/{self._covers}"
         os.makedirs(stage, exist_ok=True)
         mount("tmpfs", stage, "tmpfs", 0)
+        # The cover gets the mode of what it covers, such as the sticky bit of /tmp.
         os.chmod(stage, os.stat(folder).st_mode & 0o7777)
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -154,6 +160,7 @@ def hide(folder: str) -> None:
     """Unmount the mounts of the node below this folder. The volumes of the container are bound elsewhere already."""
     with open("/proc/self/mountinfo") as table:
         points = [line.split(" ")[4] for line in table]
+    # Inner mounts before those around them.
     for point in reversed(points):
         if point.startswith(folder + "/"):
             libc.umount2(os.fsencode(point), MNT_DETACH)

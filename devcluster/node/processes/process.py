@@ -101,6 +101,7 @@ class Process:
 def _send(pid: int, number: signal.Signals, how: Callable[[int, int], None]) -> None:
     try:
         how(pid, number)
+    # The process has ended, or its pid belongs to a process of another user now.
     except (ProcessLookupError, PermissionError):
         return
 
@@ -119,6 +120,7 @@ async def start(command: Command, sink: OutputSink) -> Process:
         os.close(status_read)
         raise StartError(str(error)) from error
     finally:
+        # Only the child may hold this end: its exec or exit must close the pipe.
         os.close(status_write)
     process = Process(popen, command)
     try:
@@ -127,6 +129,7 @@ async def start(command: Command, sink: OutputSink) -> Process:
             assert stream is not None
             process.pumps.append(await _pump(stream, name, sink))
         failure = await _read_all(status_read)
+    # A cancellation too: nothing else would end the process.
     except BaseException:
         process.kill()
         raise
@@ -140,6 +143,7 @@ def _fork(command: Command, status: int) -> "subprocess.Popen[bytes]":
     # mkstemp makes the file private, and its name unique among concurrent probes.
     descriptor, spec = tempfile.mkstemp(prefix="launch-", dir=command.folder)
     with os.fdopen(descriptor, "wb") as file:
+        # launch.py can load this without importing json, which takes time.
         marshal.dump(_spec(command), file)
     return subprocess.Popen(
         [sys.executable, "-I", "-S", launch.__file__, spec, str(status)],
@@ -210,6 +214,7 @@ async def _exited(popen: "subprocess.Popen[bytes]") -> None:
     if not hasattr(os, "pidfd_open"):
         await asyncio.to_thread(popen.wait)
         return
+    # Until `wait` reaps the process, its pid is taken, so no signal can reach another process.
     descriptor = os.pidfd_open(popen.pid)
     loop = asyncio.get_running_loop()
     ended = loop.create_future()

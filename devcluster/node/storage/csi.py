@@ -81,6 +81,7 @@ class CsiMounts:
         point = self.folder / name / "mount"
         async with published.lock:
             if not (published.runs and is_mounted(point)):
+                # A dead juicefs leaves a mount that blocks every access to it.
                 await self._end(published, point)
                 await self._mount(published, name, point, await self._read(spec))
             published.users.add(pod_uid)
@@ -88,6 +89,7 @@ class CsiMounts:
 
     async def release(self, pod_uid: str) -> None:
         """Record that a pod without processes uses no volumes, and unmount those that no other pod uses."""
+        # A copy, since another pod may publish a volume meanwhile.
         for name, published in list(self._volumes.items()):
             if pod_uid not in published.users:
                 continue
@@ -137,6 +139,7 @@ class CsiMounts:
         try:
             async with asyncio.timeout(MOUNT_SECONDS):
                 while published.runs and not is_mounted(point):
+                    # The kernel does not announce a mount to this process, so it polls, until juicefs ends.
                     await asyncio.wait([published.ending], timeout=POLL)
         except TimeoutError:
             await self._end(published, point)

@@ -18,6 +18,7 @@ DRIVER = "csi.juicefs.com"
 BINARY_VARIABLE = "JOBGATE_DEV_JUICEFS"
 REQUIRED = ("name", "metaurl")
 OPTION = re.compile(r"[a-z][a-z0-9-]*(=[^,]*)?")
+# The password may contain @, so it extends to the last one.
 META_URL = re.compile(r"(?P<scheme>[a-z0-9]+)://(?P<user>[^:@/]*):(?P<password>.*)@(?P<rest>[^@]*)")
 PASSWORD_VARIABLES = {
     "redis": "REDIS_PASSWORD",
@@ -119,8 +120,10 @@ def without_password(url: str) -> tuple[str, dict[str, str]]:
         return url, {}
     variable = PASSWORD_VARIABLES.get(found["scheme"])
     if variable is None:
+        # These engines have no password. What looks like one is part of a path.
         if found["scheme"] in ("sqlite3", "badger", "memkv"):
             return url, {}
         raise VolumeError(f"juicefs takes a password of {found['scheme']} on its command line only, where all see it")
     user = f"{found['user']}@" if found["user"] else ""
+    # The password is percent-encoded in the URL, and not in the variable.
     return f"{found['scheme']}://{user}{found['rest']}", {variable: unquote(found["password"])}

@@ -61,4 +61,5 @@ async def refresh_volumes(context: PodContext) -> None:
         await asyncio.sleep(every * random.uniform(0.9, 1.0))  # noqa: S311
         with contextlib.suppress(MountError, StatusError, OSError):
             tokens = await service_account_tokens(context.node.client, context.pod)
+            # The pods of a node share answers, but no refresh gets an answer of the one before it.
             await _write_payloads(context, tokens, max_age=every / 2)

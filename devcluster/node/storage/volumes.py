@@ -188,6 +188,7 @@ async def backing_directory(context: PodContext, volume: Mapping[str, Any]) -> P
     if set(volume) == {"name"} or "emptyDir" in volume or "ephemeral" in volume:
         folder = context.folder / "volumes" / name
         folder.mkdir(parents=True, exist_ok=True)
+        # As a kubelet's emptyDir, writable for all users. The umask limits the mode of mkdir.
         folder.chmod(0o777)
         return folder
     kind = next(key for key in volume if key != "name")
