@@ -20,6 +20,8 @@ FIRST_BLOCK, BLOCKS = 2, 250
 SHARED = "127.0.0.1"
 # A block of 512 addresses: 250 blocks fit into 198.18.0.0/15.
 ROUTED_BITS = 23
+# A number becomes a third octet (number // 250) and a fourth; these are the last that stay inside the block.
+LAST_NUMBER, LAST_ROUTED_NUMBER = 63_999, 499
 
 
 class AddressBlock:
@@ -69,7 +71,7 @@ class AddressBlock:
             return self._taken.get(uid, SHARED)
         while True:
             # Addresses are reused as late as possible, so that a late client does not reach another pod.
-            self._next = self._next % (500 if self._network else 65000) + 1
+            self._next = self._next % (LAST_ROUTED_NUMBER if self._network else LAST_NUMBER) + 1
             address = self._address(self._next)
             if address not in self._used:
                 break

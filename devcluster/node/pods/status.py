@@ -11,7 +11,6 @@ from devcluster.node.containers.record import ContainerRecord
 from devcluster.node.containers.restarts import ContainerRole, restarts
 from devcluster.quantity import qos_class
 
-OURS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 @dataclass(slots=True, kw_only=True)
 class PodState:

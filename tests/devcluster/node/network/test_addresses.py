@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.node.network import addresses
 from devcluster.node.network.addresses import AddressBlock
 
 
@@ -20,6 +21,22 @@ def test_pods_have_addresses_of_their_own_until_they_are_gone(tmp_path: Path) ->
         assert block.acquire("c") != first or not block.distinct
     finally:
         block.close()
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_no_address_is_outside_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, routed: bool) -> None:
+    monkeypatch.setattr(addresses, "add_local_route", lambda *_: True)
+    monkeypatch.setattr(addresses, "remove_local_route", lambda *_: True)
+    block, found = AddressBlock("n", tmp_path, routed=routed), set()
+    try:
+        # More often than the block has addresses.
+        for _ in range(600 if routed else 65_000):
+            found.add(block.acquire("pod"))
+            block.release("pod")
+    finally:
+        block.close()
+    network = ipaddress.ip_network(f"{min(found)}/{addresses.ROUTED_BITS if routed else 16}", strict=False)
+    assert all(ipaddress.ip_address(address) in network for address in found)
 
 
 def test_two_agents_share_no_address(tmp_path: Path) -> None:
