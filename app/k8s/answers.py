@@ -18,6 +18,7 @@ def error_from_answer(status: int, body: bytes, headers: Mapping[str, str]) -> K
         answer = {}
     if answer.get("kind") != "Status":
         answer = {"message": clean_text(body[:MAX_WORDS]).strip()}
+    # The status of the HTTP answer counts, because a Status may lack its code.
     return error_from_status({**answer, "code": status}, _seconds(headers.get("Retry-After")))
 
 

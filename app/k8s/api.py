@@ -334,6 +334,7 @@ def _event(line: bytes, codec: Codec[T]) -> WatchEvent[T]:
     if envelope.type == "ERROR":
         status = load_json(bytes(envelope.object))
         raise error_from_status(status if isinstance(status, dict) else {})
+    # Not skipped: it could be a deletion, and a list finds every deletion.
     raise BrokenAnswer(f"a watch event of unknown type {envelope.type!r}")
 
 
@@ -341,6 +342,7 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield whole lines. If the stream ends within a line, this part comes last."""
     rest = bytearray()
     async for piece in pieces:
+        # Only the new piece is searched, so that the time for a long line stays linear.
         if b"\n" not in piece:
             rest += piece
         else:

@@ -16,6 +16,7 @@ from app.k8s.text import clean_json, clean_text
 
 MAX_REPAIRS = 50  # fields dropped from one object before only its metadata is kept
 
+# msgspec reports the path of the wrong field only in its message.
 _PATH = re.compile(r"`(\$[^`]*)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[(\.\.\.)\]")
 
@@ -121,6 +122,8 @@ def load_json(raw: bytes) -> Any:
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass
     try:
+        # The parser of the standard library also accepts control characters and lone surrogates, which are then
+        # replaced.
         return _clean(json.loads(data.decode("utf-8", "replace"), strict=False))
     except (ValueError, RecursionError) as error:
         raise BrokenAnswer(f"not JSON: {error}") from error

@@ -142,6 +142,7 @@ class BearerToken:
         """Read the value once for all requests that need it at the same time."""
         async with self._lock:
             due = self._value is None or self._due <= self._clock.monotonic()
+            # Another request has read a newer token meanwhile.
             if not due and self._value != refused:
                 return
             try:
@@ -149,6 +150,7 @@ class BearerToken:
             except Exception as error:  # a plugin can raise any exception; the old token may still be valid
                 if self._value is None or refused is not None:
                     raise KubeUnauthorized(401, "Unauthorized", f"no token could be read: {error}") from error
+            # Also after a failure, so that a plugin that fails does not run for every request.
             self._due = self._clock.monotonic() + TOKEN_CHECK
 
 

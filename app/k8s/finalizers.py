@@ -14,6 +14,7 @@ async def release(
     """Remove the finalizer. Returns False if the finalizers differ from `metadata`: read the object again."""
     if finalizer not in metadata.finalizers:
         return True
+    # By its index: a merge patch replaces the whole list, and with it a finalizer that another client has just added.
     path = f"/metadata/finalizers/{metadata.finalizers.index(finalizer)}"
     patch = [
         {"op": "test", "path": "/metadata/uid", "value": metadata.uid},

@@ -63,6 +63,7 @@ class CreateLimiter:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # A success in a window that was not full does not show that the server can take more.
         full = self._in_flight >= self.window
         self._in_flight -= 1
         if isinstance(error, KubeTooManyRequests):
@@ -82,6 +83,7 @@ class CreateLimiter:
         try:
             await waiter
         except asyncio.CancelledError:
+            # This waiter was woken and will not run. Without the next one, the slot would stay unused.
             if waiter.done() and not waiter.cancelled():
                 self._wake(1)
             raise

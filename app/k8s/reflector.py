@@ -195,6 +195,7 @@ class Reflector(Generic[T]):
 
     def offer(self, obj: T) -> None:
         """Take in an object that another request returned, as if the watch had delivered it."""
+        # Without `_take`, which would move the position of the watch past events that have not arrived.
         self._deliver(WatchEvent(WatchEventType.MODIFIED, obj))
 
     async def _list(self) -> None:
@@ -210,6 +211,7 @@ class Reflector(Generic[T]):
             self._heard()
             # If later pages are newer, the watch repeats changes that they contain. Their versions show that.
             version = version or page.resource_version
+            # An object whose metadata could not be decoded has no uid.
             objects += [obj for obj in page.items if obj.metadata.uid]
             token = page.continue_token
             if not token:
@@ -235,6 +237,8 @@ class Reflector(Generic[T]):
                 raise BrokenAnswer("several watches brought neither an event nor a bookmark")
             try:
                 await self._watch()
+            # As in client-go: a busy server says nothing about the position, and a list would cost it more than the
+            # watch.
             except KubeTooManyRequests as error:
                 await self._wait_after(error)
                 continue
@@ -262,6 +266,7 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> None:
         pace = self._pace
+        # At random, so that watches that began together do not end together.
         seconds = int(pace.shortest + (pace.longest - pace.shortest) * self._chance())
         self.stats.watches += 1
         async with aclosing(self._source.watch(str(self._position), seconds, pace.idle, self._heard)) as events:
@@ -313,4 +318,5 @@ class Reflector(Generic[T]):
 
 
 def _is_ahead(error: KubeError) -> bool:
+    # The server has never had this version: it was restored, or another one replaced it. Only a list shows its state.
     return isinstance(error, KubeStatusError) and error.is_version_too_large

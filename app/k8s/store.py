@@ -51,9 +51,11 @@ class ReflectorStore(Generic[T]):
         self._tell(changed)
 
     def applied(self, obj: T) -> None:
+        # If the label has changed, both its former and its new value are reported.
         changed = {self._value(obj)}
         holder = self.named(obj.metadata.namespace, obj.metadata.name)
         if holder is not None and holder.metadata.uid != obj.metadata.uid:
+            # The event is that of an older object, and the newer one has its name by now.
             if holder.metadata.version > obj.metadata.version:
                 return
             # Two objects cannot have one name: the older one was deleted, and the event of its deletion is missing.
@@ -81,6 +83,7 @@ class ReflectorStore(Generic[T]):
     def _remove(self, obj: T) -> str:
         metadata, value = obj.metadata, self._value(obj)
         del self._by_uid[metadata.uid]
+        # A newer object may have the name already.
         if self._uid_by_name.get((metadata.namespace, metadata.name)) == metadata.uid:
             del self._uid_by_name[metadata.namespace, metadata.name]
         uids = self._uids_by_label[value]

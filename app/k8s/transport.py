@@ -175,8 +175,10 @@ class Transport:
                         yield response
                     finally:
                         _abort_unless_read(response)
+        # From special to general: all of these are a ClientError.
         except aiohttp.SocketTimeoutError as error:
             raise SilentStream(f"{what}: nothing came for {limit.sock_read} s") from error
+        # Without a connection nothing was sent, so not even a write is ambiguous.
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
             raise Unreachable(f"{what}: {_words(error)}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -209,6 +211,7 @@ class Transport:
             headers["Authorization"] = authorization
         if body is None:
             del headers["Content-Type"]
+        # `KubeResource.path` has escaped the names.
         url = yarl.URL(self._base + path, encoded=True)
         response = await self._session.request(
             method,
@@ -218,6 +221,7 @@ class Transport:
             timeout=limit,
             proxy=self._endpoint.proxy,
             server_hostname=self._endpoint.server_name,
+            # A redirect would send the token to another server.
             allow_redirects=False,
             read_bufsize=buffer,
         )

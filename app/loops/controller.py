@@ -59,6 +59,7 @@ class Controller:
     async def run(self) -> None:
         """Acquire the lease and lead, again and again, until cancelled."""
         for _ in rounds():
+            # A task that outlives its term holds the former candidate, so it cannot act under the next epoch.
             leadership = self._leadership = self._candidate()
             self.state.set("Waiting", "another process holds the controller's lease")
             await leadership.acquire()
@@ -67,6 +68,7 @@ class Controller:
             except* LeaseLost as lost:
                 log.warning("controller.lease_lost", error=str(_first(lost)))
             finally:
+                # `_lead` returns only when all its tasks have ended, so nothing acts after the release.
                 await leadership.release()
 
     async def _lead(self, leadership: Leadership) -> None:
@@ -79,6 +81,7 @@ class Controller:
         """Run one term, which ends only by an error. Pause after an error that the next term can recover from."""
         try:
             await Term(self._context, leadership, self.state).run()
+        # LeaseLost is not handled here: it ends `_lead`.
         except* WrongCluster as wrong:
             await self._report_and_pause(leadership, "WrongCluster", str(_first(wrong)))
         except* KubeError as error:
@@ -90,6 +93,7 @@ class Controller:
     async def _report_and_pause(self, leadership: Leadership, state: str, message: str) -> None:
         """Store the reason in the heartbeat, with the last contact unchanged, and pause."""
         self.state.set(state, message)
+        # Without PostgreSQL the heartbeat cannot be stored, and the API processes see its age.
         with suppress(DatabaseUnavailable):
             before = await heartbeats.read(self._db)
             seen = before.observed_at if before is not None else NEVER

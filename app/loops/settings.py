@@ -28,10 +28,13 @@ class ControllerSettings:
     reserved_namespaces: tuple[str, ...] = ()
     system_namespace: str = "jobgate-system"
     lease_ttl: float = 15.0
+    # A fifth of the lease: four renewals may fail before it expires.
     lease_renew_every: float = 3.0
     request_timeout: float = 5.0
     coalesce: float = 0.02
+    # The longest delay of a change whose notification was lost.
     poll_every: float = 1.0
+    # API processes read the heartbeat once a second.
     heartbeat_every: float = 1.0
     stale_after: float = 30.0
     retry_every: float = 2.0

@@ -51,6 +51,7 @@ class Supervisor:
                     group.create_task(loop())
                 error = "returned, which it never should"
                 log.error("loop.returned", loop=name)
+            # CancelledError is no Exception, so the supervisor's own cancellation is not handled here.
             except* Exception as errors:
                 failure = errors.exceptions[0]
                 error = f"{type(failure).__name__}: {failure}"

@@ -113,11 +113,13 @@ class Term:
             WrongCluster, KubeError, DatabaseUnavailable, LeaseLost: in an exception group.
         """
         self._state.set("Syncing", "listing the cluster")
+        # First of all: on another cluster, the pods of every job would seem to be gone.
         await self._identity.bind()
         contact = ClusterContact(timedelta(seconds=self._settings.stale_after), self._context.clock.now())
         async with TaskGroup() as group:
             group.create_task(self._mirror.run())
             group.create_task(self._identity.keep())
+            # Six probes within `stale_after`, so that a single lost answer does not make the status stale.
             group.create_task(self._repeat(self._settings.stale_after / 6, partial(self._probe, contact)))
             group.create_task(self._repeat(self._settings.heartbeat_every, partial(self._beat, contact)))
             # Invariant: no loop below runs before every resource is listed. Until then a missing pod proves nothing.
@@ -150,6 +152,7 @@ class Term:
 
     async def _follow_intent(self) -> None:
         """Queue the jobs with new intents at every hint. A poll finds those whose hint was lost."""
+        # Subscribe before the first query, so that no hint is missed that arrives during it.
         with self._context.listener.subscribe(INTENT) as hints:
             for _ in rounds():
                 try:
@@ -167,12 +170,14 @@ class Term:
     async def _probe(self, contact: ClusterContact) -> None:
         try:
             await self._identity.probe()
+        # WrongCluster is no KubeError: it ends the term.
         except KubeError as error:
             contact.probed(self._context.clock.now(), str(error))
         else:
             contact.probed(self._context.clock.now())
 
     async def _beat(self, contact: ClusterContact) -> None:
+        # The watches, not the probes, show how old the recorded status is: the server can answer while a watch is cut.
         watched_at = self._mirror.last_contact
         if watched_at is None:
             return
@@ -183,6 +188,7 @@ class Term:
         silence = contact.silence(now, watched_at, self._mirror.last_error)
         if silence is not None:
             self._state.set("Unreachable", silence)
+        # Only this state ends here: Syncing must not become Running before the first list.
         elif self._state.state == "Unreachable":
             self._state.set("Running")
         lease, state = self._leadership.lease, self._state

@@ -52,6 +52,7 @@ class WorkQueue:
     def add(self, key: str) -> None:
         """Make the key ready now."""
         if key in self._processing:
+            # Not queued, or a second worker would get the key at the same time.
             self._again.add(key)
         elif key not in self._queued:
             self._queued.add(key)
@@ -68,6 +69,7 @@ class WorkQueue:
             self._due[key] = due
             heapq.heappush(self._heap, (due, key))
             if self._heap[0] == (due, key):
+                # `run` sleeps until a later time than this one.
                 self._rescheduled.set()
 
     def add_rate_limited(self, key: str) -> None:
@@ -88,6 +90,7 @@ class WorkQueue:
 
     async def get_batch(self, limit: int) -> list[str]:
         """Wait for at least one key, and return up to `limit` keys of as many groups as possible."""
+        # A loop, because another worker may take the keys before this one runs.
         while not self._queued:
             self._filled.clear()
             await self._filled.wait()
@@ -117,6 +120,7 @@ class WorkQueue:
         """Make delayed keys ready when they are due, until cancelled."""
         for _ in rounds():
             wait = self.bring_due()
+            # No other task runs since the heap was read, so no earlier time is missed.
             self._rescheduled.clear()
             try:
                 async with asyncio.timeout(wait):

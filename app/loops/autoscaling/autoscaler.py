@@ -164,10 +164,12 @@ class Autoscaler:
         try:
             namespaces = self._context.settings.namespaces
             inventory = await read_inventory(self._context.api, namespaces=namespaces, jobs=run.jobs)
+            # Another cluster behind the same address has another capacity.
             await self._verify()
         except KubeError as error:
             log.warning("autoscaler.no_inventory", error=str(error))
             return replace(run, error=f"the cluster could not be read: {error}")
+        # Many jobs take long to compute, and the event loop must renew the lease meanwhile.
         outcome = await asyncio.to_thread(
             dry_run, inventory, run.jobs, pending=bool(run.pending), max_load=run.max_load
         )
@@ -181,6 +183,7 @@ class Autoscaler:
         row = self._known.rows[decision.uid]
         try:
             await self._edit(row, decision)
+        # The job or the cluster has changed since the run began. The next run decides again.
         except (Conflict, DatabaseContended, InvalidManifest, NotFound, PreconditionFailed) as error:
             metrics.AUTOSCALER_CHANGES.labels("refused").inc()
             return replace(decision, refusal=str(error))
@@ -190,6 +193,7 @@ class Autoscaler:
 
     async def _edit(self, row: LiveRow, decision: ScalingDecision) -> None:
         found = await scaling_jobs.manifests(self._db, [row.uid])
+        # Only to save work: the transaction checks the version again under the lock.
         if not found or found[0].intent_version != row.intent_version:
             raise PreconditionFailed("the job was edited after it was read")
         before = self._read(row, found[0].manifest)

@@ -11,6 +11,7 @@ from app.k8s.resources import NODE, POD
 
 PAGE = 1000
 _COUNTED = StructCodec(CountedPod)
+# Pods that have ended hold no resources, as for the scheduler.
 _NOT_OVER = "status.phase!=Succeeded,status.phase!=Failed"
 
 

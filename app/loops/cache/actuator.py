@@ -140,6 +140,7 @@ class SampleActuator:
             reached(FaultPoint.SAMPLE_OBJECT_CREATED)
         except KubeAlreadyExists:
             pass  # the next reconcile determines whether it belongs to the set
+        # Temporary, so they are retried with back-off. Any other refusal becomes part of the set's status.
         except (KubeServerError, KubeTooManyRequests):
             raise
         except (KubeStatusError, DomainError) as error:
@@ -197,6 +198,7 @@ class SampleActuator:
 
     async def _label(self, subject: Subject, action: LabelNode) -> None:
         patch = {"metadata": {"labels": {subject.node_label: action.value}}}
+        # The node is gone, and its label with it.
         with suppress(KubeNotFound):
             await self._api.merge_patch(NODE, action.node, patch=patch, timeout=self._timeout)
         reached(FaultPoint.NODE_LABELLED)

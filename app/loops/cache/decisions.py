@@ -136,9 +136,11 @@ class SampleDecider:
                     found.observed = replace(found.observed, digest=options.digest(self._key))
             case Need.SYNC_RESULT:
                 answers = await self._runtimes.answers(servers[:1], JobType.SYNC, record.sync_job)
+                # Server 0 runs all syncs. If it is not running, the first of the running servers is another one.
                 answer = next((answer for answer in answers if answer.index == 0), None)
                 found.observed = replace(found.observed, sync=answer)
             case Need.CACHE:
+                # As upstream: while a set is being mounted, server 0 alone measures the cache.
                 queried = servers[:1] if record.phase is SetPhase.MOUNT else servers
                 found.observed = replace(found.observed, cache=aggregate(await self._runtimes.reports(queried)))
 

@@ -236,6 +236,7 @@ class SampleReader:
             limit=MAX_EVENTS,
             timeout=self._timeout,
         )
+        # The Events of a former pod of this name are still stored, for an hour by default.
         warnings = [event for event in page.items if pod is None or event.involved_object.uid == pod.metadata.uid]
         newest: Event | None = max(warnings, key=lambda event: event.last_seen or LONG_AGO, default=None)
         return None if newest is None else Complaint(reason=newest.reason, message=newest.message)

@@ -177,6 +177,7 @@ class SampleReconciler:
         except (DatabaseUnavailable, KubeError) as error:
             log.warning("sample.reconcile_failed", sample=key, error=str(error))
             done = False
+        # An error with one set must not end the term, which all sets and jobs share.
         except Exception:
             log.exception("sample.reconcile_failed", sample=key)
             done = False

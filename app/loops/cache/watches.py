@@ -18,6 +18,7 @@ class SetChangeSink:
         self._on_change = on_change
 
     def replaced(self, objects: Sequence[Object]) -> None:
+        # Objects that vanished during a gap are not in the list. The regular reconcile of their set finds that out.
         for obj in objects:
             self.applied(obj)
 

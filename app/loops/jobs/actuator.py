@@ -82,6 +82,7 @@ class Actuator:
         if any(isinstance(action, EnsureObjects) for action in actions):
             anchor = await self._creator.ensure_objects(work)
             if anchor is None:
+                # Without the anchor, a pod would have no owner. The expectations hold the time of its next try.
                 actions = [action for action in actions if not isinstance(action, (CreatePod, WriteHosts))]
         # The list of hosts is written before the pods are created, so that a new pod finds itself in the list.
         write_hosts = partial(self._creator.write_hosts, work)
@@ -124,6 +125,7 @@ class Actuator:
             case ConfirmGone():
                 return partial(self._confirm_gone, work, action)
             case ReadEvents():
+                # Not awaited: reading Events must not delay the other actions of the job.
                 self._event_reader.request(work.plan.identity, action, work.expectations)
                 return None
             case MarkAnchor():
@@ -136,6 +138,7 @@ class Actuator:
     async def _delete_pod(self, work: Work, action: DeletePod) -> bool:
         reached(FaultPoint.POD_BEFORE_DELETE)
         self._leadership.guard(self._timeout)
+        # The pod is gone, or a later pod has its name, which the uid protects.
         with suppress(KubeNotFound, KubeConflict):
             await self._api.delete(
                 POD,
@@ -178,6 +181,7 @@ class Actuator:
             pod = None
         # Another cluster would also answer that there is no such pod.
         await self._verify()
+        # The pod exists although the mirror does not have it: a client has removed its labels, or the watch is late.
         if pod is not None and pod.metadata.uid == action.uid:
             self._adopt(await self._labelled(work, pod))
         else:
@@ -192,6 +196,7 @@ class Actuator:
         if pod.metadata.labels.items() >= wanted.items():
             return pod
         log.warning("pod.labels_put_back", job=identity.uid, pod=pod.metadata.name)
+        # The uid makes the API server refuse the patch if a later pod has the name.
         patch = {"metadata": {"uid": pod.metadata.uid, "labels": wanted}}
         self._leadership.guard(self._timeout)
         patched = await self._api.merge_patch(
@@ -202,6 +207,7 @@ class Actuator:
     async def _mark_anchor(self, work: Work, action: MarkAnchor) -> bool:
         identity = work.plan.identity
         patch = {"metadata": {"annotations": {labels.TERMINAL_PHASE: action.phase}}}
+        # A missing anchor counts as marked, but not if another cluster has none.
         await self._verify()
         self._leadership.guard(self._timeout)
         with suppress(KubeNotFound):
@@ -209,12 +215,13 @@ class Actuator:
                 CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace, patch=patch, timeout=self._timeout
             )
         reached(FaultPoint.ANCHOR_MARKED)
+        # Only the first mark can change the next decision.
         work.expectations.revision += not work.expectations.anchor_marked
         work.expectations.anchor_marked = True
         return True
 
     async def _remove_objects(self, work: Work) -> bool:
-        """Delete the objects of the job, the anchor last. Returns True once none is left.
+        """Delete the objects of the job. Returns True once none is left.
 
         An object with the job's labels that its anchor does not control belongs to another client, and stays.
         """
@@ -235,6 +242,8 @@ class Actuator:
         found = 0
         for resource, item in listed:
             if _is_anchor(resource, item.metadata, anchor) or is_owned(item.metadata, identity.uid, anchors):
+                # An object that is deleted now still counts, because a finalizer may hold it. The action is repeated
+                # until none is found.
                 found += 1
                 self._leadership.guard(self._timeout)
                 with suppress(KubeNotFound, KubeConflict):
@@ -245,6 +254,7 @@ class Actuator:
                         uid=item.metadata.uid,
                         timeout=self._timeout,
                     )
+        # The empty lists of another cluster do not mean that nothing is left.
         await self._verify()
         reached(FaultPoint.OBJECTS_REMOVED)
         work.expectations.objects_gone = not found

@@ -102,6 +102,7 @@ class Creator:
             return None
         try:
             anchor = await self._ensure(anchor_manifest(plan), work)
+            # Before the other creates: if one is refused, the uid still proves which objects belong to the job.
             _remember_anchor(work.expectations, anchor.uid)
             reached(FaultPoint.ANCHOR_CREATED)
             for service in plan.services:
@@ -152,6 +153,7 @@ class Creator:
     async def create_pod(self, work: Work, action: CreatePod, anchor: str) -> bool:
         plan, expectations = work.plan, work.expectations
         if not self._is_due(expectations, action.key):
+            # Not a failure: the reconciler queues the job again for `retry_at`.
             return True
         replica = plan.replicas[action.key]
         try:
@@ -163,6 +165,7 @@ class Creator:
             pod = await self._create_or_adopt_pod(manifest, work)
         except KubeError as error:
             self._refused(work, action.key, error)
+            # The expectations hold the refusal and the time of the next try, so the action itself has not failed.
             return True
         except NameInUse as taken:
             self._note(expectations, action.key, taken.refusal(self._clock))
@@ -235,6 +238,7 @@ class Creator:
         else:
             expectations.refusals[key] = refusal
         expectations.tries[key] = expectations.tries.get(key, 0) + 1
+        # The same refusal again changes no decision, so it causes no reconcile.
         expectations.revision += before is not refusal
         backoff = OUTAGE_BACKOFF if refusal.code in OUTAGES else REFUSED_BACKOFF
         expectations.retry_at[key] = self._clock.monotonic() + backoff.delay(expectations.tries[key])
@@ -269,6 +273,7 @@ def _require_own(manifest: Manifest, found: Metadata, work: Work) -> None:
     wanted = metadata["labels"]
     what = f"{manifest['kind']} {found.name}"
     former = found.labels.get(labels.JOB_UID, "")
+    # The anchor itself has no owner. Its name contains the uid of the job.
     has_owner = "ownerReferences" in metadata
     if found.labels.get(labels.INSTALLATION) != wanted[labels.INSTALLATION] or (
         has_owner and not names_anchor(found, former)
@@ -276,10 +281,12 @@ def _require_own(manifest: Manifest, found: Metadata, work: Work) -> None:
         raise NameInUse(
             RefusalVerdict.FAIL, Reason.NAME_CONFLICT, f"{what} exists and is not this installation's; it is left alone"
         )
+    # The submission of this job has requested the removal of the former job's objects.
     if former != wanted[labels.JOB_UID]:
         raise NameInUse(
             RefusalVerdict.WAIT, PendingCode.PREVIOUS_OBJECTS, f"{what} of a former job with this name is not gone yet"
         )
+    # Before the check of the owner: an object that is being deleted makes way, whoever controls it.
     if found.deletion_timestamp is not None:
         raise NameInUse(
             RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet"

@@ -52,6 +52,7 @@ class EventReader:
                 self._filled.clear()
                 await self._filled.wait()
             uid, (job, expectations) = self._wanted.popitem(last=False)
+            # Before the read, so that a request that arrives during it waits like one after it.
             self._remember(uid)
             await self._explain(uid, job, expectations)
             await asyncio.sleep(1 / READS_PER_SECOND)

@@ -75,6 +75,7 @@ class EvidenceCapture:
         Raises:
             KubeError: the cluster did not give it, and the deadline has not passed: try again.
         """
+        # Only in memory: a new controller gives the capture its full time again, which loses nothing.
         since = expectations.capturing_since.setdefault(action.pod_uid, self._clock.monotonic())
         expired = self._clock.monotonic() - since >= self._settings.deadline
         logs, refusals = await self._logs(job, action)
@@ -109,6 +110,7 @@ class EvidenceCapture:
         async def read(container: str) -> None:
             try:
                 logs[container] = await self._tail(job.namespace, action.pod_name, container)
+            # One container without a log must not lose the logs of the others.
             except KubeError as error:
                 refusals[container] = error
 
@@ -134,6 +136,7 @@ class EvidenceCapture:
                         dropped = True
                         del tail[: len(tail) - limit]
         except TimeoutError:
+            # What has come in time is evidence too.
             if not tail:
                 raise SlowLog(f"the log of {container} did not come within {CALL_TIMEOUT:g} s") from None
             dropped = True

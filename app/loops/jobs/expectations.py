@@ -16,6 +16,7 @@ class Expectations:
     """
 
     revision: int = 0
+    # The uids of pods that a quorum read did not find. Their absence from the mirror would not suffice.
     gone: set[str] = field(default_factory=set)
     refusals: dict[Rank, ClusterRefusal] = field(default_factory=dict)
     job_refusal: ClusterRefusal | None = None

@@ -63,6 +63,7 @@ class MemoryBudget:
     async def take(self, amount: int) -> bool:
         """Take the amount. Returns False if a large amount does not fit now."""
         is_large = self._is_large(amount)
+        # If nothing is taken, any amount fits. Otherwise a job beyond the bound could never act.
         while self._taken[is_large] and self._taken[is_large] + amount > self._limit:
             if is_large:
                 return False

@@ -65,6 +65,8 @@ class NodeSource(ResourceSource[Node]):
         try:
             return await super().list_page(continue_token, limit)
         except KubeForbidden:
+            # The watch that follows is refused too, and the list is repeated with back-off. So a right that is granted
+            # later is noticed.
             return ListPage(items=(), resource_version="0")
 
 

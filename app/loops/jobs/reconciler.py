@@ -108,6 +108,8 @@ class Reconciler:
                     await self._pause(keys, error)
                     continue
                 for key in keys:
+                    # A pod can name a job that PostgreSQL does not know. The janitor deletes such a pod if it is
+                    # jobgate's.
                     if UUID(key) not in found:
                         self._queue.done(key)
                 for uids in batches([uid for key in keys if (uid := UUID(key)) in found], found):
@@ -126,11 +128,13 @@ class Reconciler:
             if await self._budget.take(task.memory):
                 group.create_task(self._act(task))
             else:
+                # The decision is stored, and the next reconcile computes its actions again.
                 self._queue.add_after(task.key, BUDGET_PAUSE)
                 self._queue.done(task.key)
 
     async def _pause(self, keys: Sequence[str], error: DatabaseUnavailable) -> None:
         log.warning("reconcile.database_unavailable", error=str(error))
+        # This stops the whole loop: no other job could be reconciled either.
         await asyncio.sleep(DATABASE_PAUSE)
         self._retry(keys)
 
@@ -201,6 +205,7 @@ class Reconciler:
             plan=plan,
             actions=decision.actions,
             expectations=expectations,
+            # Read together with the observation: what the cluster answers later calls for another reconcile.
             revision_before=expectations.revision,
             established=job.recorded.had_pods,
             anchors=decision.status.anchors,
@@ -241,6 +246,7 @@ class Reconciler:
     async def _act(self, task: StoredWork) -> None:
         try:
             done = not task.work.actions or await self._actuator.perform(task.work)
+        # Any other error ends the term, and the work queue with it.
         except DatabaseUnavailable as error:
             log.warning("act.database_unavailable", job=task.key, error=str(error))
             done = False
@@ -271,6 +277,7 @@ class Reconciler:
 
 def _must_be_written(item: Decided) -> bool:
     decision, job = item.decision, item.job
+    # The write of an observed intent clears `intent_at`. Otherwise `pending_intents` would return the job forever.
     return decision.dirty or job.intent_is_new or decision.wake_at != job.wake_at
 
 
@@ -289,6 +296,7 @@ def _task(item: Decided, size: controller.JobSize) -> StoredWork:
 def _write(item: Decided) -> JobWrite:
     plan = item.work.plan
     changed = (replica.key for replica in item.decision.changed)
+    # A leaving rank is not in the plan any more. Its row keeps the name of its pod.
     names = {key: plan.pod_name(key) for key in changed if key in plan.replicas}
     return item.job.write(item.decision, observed_at=item.decision.status.observed_at, pod_names=names)
 
@@ -298,6 +306,7 @@ def _unwritable(item: Decided, error: str, now: datetime) -> Decision:
     recorded = item.job.recorded
     status = recorded.status
     history: tuple[HistoryEntry, ...] = ()
+    # Only the first time: the job is tried every minute, and each history row would repeat the error.
     if not status.phase.is_terminal and status.reason != Reason.NOT_WRITABLE:
         status = replace(status, phase=JobPhase.UNKNOWN, reason=Reason.NOT_WRITABLE, message=error)
         history = (HistoryEntry(at=now, phase=status.phase, reason=status.reason, message=error),)

@@ -25,6 +25,7 @@ class ClusterContact:
     def silence(self, now: datetime, watched_at: datetime, watch_error: str) -> str | None:
         """Return why the mirror is stale, or None while it is current."""
         unanswered, unwatched = now - self.answered_at, now - watched_at
+        # Three probes without an answer: one is sent in each sixth of the limit.
         if unanswered > self.limit / 2:
             return (
                 f"the API server has not answered for {unanswered.total_seconds():.0f} s: {self.error or 'no answer'}"

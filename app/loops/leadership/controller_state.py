@@ -58,4 +58,5 @@ def controller_condition(
             state="LeaseLost",
             message=f"the lease ran out {abs(remaining):.0f} s ago, and the work under it has not ended",
         )
+    # An unreachable cluster needs no restart and may come back; only an operator can resolve a wrong one.
     return ControllerCondition(ok=reported.state != "WrongCluster", state=reported.state, message=reported.message)

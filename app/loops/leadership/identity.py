@@ -93,6 +93,7 @@ class Identity:
         an address to another cluster cuts the open connections. Call this before a write, so that the write does not
         reach another cluster, and after a read, before a missing object is taken as deleted.
         """
+        # Many creates call this at once: the first one queries, and the others find its answer.
         async with self._verifying:
             if not self._is_verified():
                 await self._verify()
@@ -158,6 +159,7 @@ class Identity:
             "data": {"epoch": str(epoch), "position": str(position)},
         }
         self._leadership.guard(self._timeout)
+        # After a conflict, the next period compares with what the other controller wrote.
         with suppress(KubeConflict):
             await self._api.merge_patch(CONFIG_MAP, self._name, self._namespace, patch=patch, timeout=self._timeout)
 
@@ -186,6 +188,7 @@ class Identity:
             },
             "data": {"epoch": str(epoch), "position": str(position)},
         }
+        # Another controller of this installation was faster; the next period compares with what it wrote.
         with suppress(KubeAlreadyExists):
             try:
                 await self._api.create(manifest, timeout=self._timeout)

@@ -96,6 +96,7 @@ class Leadership:
         if lease is None:
             return False
         self._lease, self._deadline = lease, before + self._ttl
+        # Computed at each scrape: a value that a task sets would stay when the tasks of this process are stuck.
         EPOCH.set_function(self._epoch)
         LEASE_REMAINING.set_function(lambda: self.remaining or 0.0)
         reached(FaultPoint.LEASE_ACQUIRED)
@@ -114,12 +115,14 @@ class Leadership:
         pause = self._renew_every
         for _ in rounds():
             await asyncio.sleep(pause)
+            # After a failure only the time until the deadline is left, so the next try follows sooner.
             pause = self._renew_every if await self._renew() else self._renew_every / 5
 
     async def _renew(self) -> bool:
         """Try to renew the lease once, at most until its deadline. Returns whether that worked."""
         before = self._clock.monotonic()
         try:
+            # A connection that hangs must not keep this task beyond the deadline.
             async with asyncio.timeout(self._deadline - before):
                 await leases.renew(self._db, self.lease)
         except (DatabaseUnavailable, TimeoutError) as error:
@@ -134,11 +137,13 @@ class Leadership:
     async def release(self) -> None:
         """Give up the lease, so that the next holder does not have to wait for its expiry."""
         remaining, lease = self.remaining, self._lease
+        # Before the request: as soon as the database has released the lease, another process may act.
         self._lease = None
         if lease is None or remaining is None or remaining <= 0:
             return
         try:
             async with asyncio.timeout(remaining):
                 await leases.release(self._db, lease)
+        # Harmless: without an answer, the lease expires by itself.
         except (DatabaseUnavailable, TimeoutError) as error:
             log.warning("lease.release_failed", error=str(error))

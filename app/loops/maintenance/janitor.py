@@ -65,6 +65,7 @@ class Janitor:
         )
         for pod in pods:
             if pod.metadata.labels.get(labels.JOB_UID) not in known:
+                # The next run finds the orphan again.
                 with suppress(KubeError):
                     await self._delete(pod)
 
@@ -103,4 +104,5 @@ class Janitor:
         if metadata.deletion_timestamp is None:
             with suppress(KubeNotFound, KubeConflict):
                 await self._api.delete(POD, metadata.name, metadata.namespace, uid=metadata.uid, timeout=self._timeout)
+        # Without a record of the job, there is no attempt whose evidence could be stored.
         await release(self._api, POD, metadata, labels.EVIDENCE_FINALIZER, request_seconds=self._timeout)

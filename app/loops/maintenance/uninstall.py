@@ -35,6 +35,7 @@ async def uninstall(
     for resource in (POD, POD_GROUP, SERVICE, CONFIG_MAP):
         for namespace in namespaces or (None,):
             for item in await _listed(api, resource, namespace, selector):
+                # A removal can take longer than the lease. Without the lease, a controller may create objects again.
                 leadership.guard(request_seconds)
                 await _remove(api, resource, item, request_seconds)
                 deleted[resource.kind] += 1
@@ -56,6 +57,7 @@ async def _remove(api: KubeApi, resource: KubeResource, item: Object, seconds: f
         await api.delete(resource, metadata.name, metadata.namespace, uid=metadata.uid, timeout=seconds)
     if labels.EVIDENCE_FINALIZER not in metadata.finalizers:
         return
+    # False means that another client has changed the finalizers meanwhile: read them again.
     while not await release(api, resource, metadata, labels.EVIDENCE_FINALIZER, request_seconds=seconds):
         try:
             found = await api.get(resource, metadata.name, metadata.namespace, codec=OBJECT, timeout=seconds)
