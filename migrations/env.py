@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 from app.models import metadata
 
 MIGRATION_LOCK = 7_210_113_355_028_441
+# While a migration waits for a table, all later requests queue behind it. It must give up soon.
 LOCK_TIMEOUT = "15s"
 STATEMENT_TIMEOUT = "10min"
 
@@ -17,6 +18,7 @@ STATEMENT_TIMEOUT = "10min"
 def run(connection: Connection) -> None:
     context.configure(connection=connection, target_metadata=metadata, compare_server_default=True)
     with context.begin_transaction():
+        # Before the timeouts are set: a second process waits for as long as the first one migrates.
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
         connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
         connection.execute(text(f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT}'"))

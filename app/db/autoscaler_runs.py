@@ -48,6 +48,7 @@ INSERT INTO autoscaler_runs ({_WRITTEN}) SELECT {_WRITTEN} FROM {_WRITTEN.rows("
 _READ: Final = f"SELECT id, {_RUN} FROM autoscaler_runs"  # noqa: S608  constants
 _PAGE = f"{_READ} WHERE id < $1 ORDER BY id DESC LIMIT $2"
 _LAST_SEEN = f"{_READ} WHERE inventory IS NOT NULL ORDER BY id DESC LIMIT 1"
+# OFFSET finds the newest run that is not kept, by the primary key and without a count.
 _FORGET = """
 DELETE FROM autoscaler_runs WHERE id IN (
     SELECT id FROM autoscaler_runs
@@ -68,6 +69,7 @@ async def apply(db: Database, lease: Lease, uid: UUID, change: JobEdit, limits: 
     """
 
     async def store(connection: Connection, room: PodRoom) -> None:
+        # Only the locks of `with_room` precede the fence. They come first in every transaction.
         await leases.fence(connection, lease)
         await edits.edit_in(connection, room, uid, change)
 

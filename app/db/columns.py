@@ -74,6 +74,7 @@ class Columns:
 
     def values(self, record: Any) -> tuple[Any, ...]:
         """The record's value of each column."""
+        # An attrgetter of one name returns the bare value.
         values = self._get(record)
         return self.encoded(values) if len(self.names) > 1 else self.encoded((values,))
 
@@ -142,4 +143,5 @@ def _decoded(column: Column[Any]) -> str:
 
 def _type_of(column: Column[Any]) -> str:
     name: str = column.type.compile(dialect=_DIALECT)
+    # The type of an array has no collation.
     return name.partition(" COLLATE ")[0].lower()

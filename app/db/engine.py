@@ -23,6 +23,7 @@ log = structlog.get_logger()
 Connection: TypeAlias = Any
 
 _DRIVER_PREFIX = "postgresql+asyncpg://"
+# The binary format of jsonb is a version byte and then the text.
 _JSONB_VERSION = b"\x01"
 # Seconds. A server that is alive answers a roll-back, a CancelRequest or the end of a session within milliseconds.
 _RELEASE_SECONDS = 1.0
@@ -47,6 +48,7 @@ class DatabaseTimeouts:
     @classmethod
     def of(cls, statement: float) -> Self:
         """Derive all timeouts from the one of statements."""
+        # Shorter than the timeout of the statement, which would otherwise end every wait for a lock with its own error.
         half = statement / 2
         return cls(
             connect=statement,
@@ -65,6 +67,7 @@ def driver_url(url: str) -> str:
 
 def session_settings(timeouts: DatabaseTimeouts, application: str) -> dict[str, str]:
     return {
+        # `app.db.stuck_sessions` finds the sessions of all processes by the beginning of this name.
         "application_name": application,
         "statement_timeout": _milliseconds(timeouts.statement),
         "lock_timeout": _milliseconds(timeouts.lock),
@@ -75,6 +78,7 @@ def session_settings(timeouts: DatabaseTimeouts, application: str) -> dict[str, 
 
 
 def _milliseconds(seconds: float) -> str:
+    # 0 would disable the timeout.
     return str(max(1, round(seconds * 1000)))
 
 
@@ -118,6 +122,7 @@ class Database:
         with translated():
             pool = await asyncpg.create_pool(
                 driver_url(url),
+                # asyncpg refuses a minimum above the maximum.
                 min_size=min(min_size, pool_size),
                 max_size=pool_size,
                 init=_prepare,
@@ -149,6 +154,7 @@ class Database:
         Raises:
             DatabaseUnavailable: no connection was free in time, or the server did not answer.
         """
+        # Around the caller's block too, so that the errors of its statements are translated.
         with translated():
             connection = await self._pool.acquire(timeout=self._timeouts.acquire)
             try:
@@ -169,6 +175,7 @@ class Database:
                 await transaction.start()
                 yield connection
                 await transaction.commit()
+            # Also on cancellation: the connection must not return to the pool within the transaction.
             except BaseException:
                 await _undo(connection, transaction)
                 raise
@@ -194,6 +201,7 @@ async def _undo(connection: Connection, transaction: Any) -> None:
             await transaction.rollback()
     except Exception:  # noqa: BLE001  the error that led here is the one to report
         connection.terminate()
+    # A roll-back that was cancelled leaves the connection in an unknown state.
     except BaseException:
         connection.terminate()
         raise

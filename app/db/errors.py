@@ -50,6 +50,7 @@ _UNAVAILABLE = (
     asyncpg.OperatorInterventionError,  # shutdown, statement timeout
     asyncpg.InsufficientResourcesError,  # disk full, too many connections
     asyncpg.PostgresSystemError,
+    # This process was frozen within a transaction, and the server has ended its session.
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.ReadOnlySQLTransactionError,  # a standby, for as long as the failover lasts
     asyncpg.InvalidCachedStatementError,  # the schema changed under a prepared statement; asyncpg prepares it again

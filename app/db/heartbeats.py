@@ -22,6 +22,7 @@ class Heartbeat:
 
 
 _COLUMNS: Final = record_columns(heartbeats, Heartbeat)
+# The first heartbeat inserts the only row.
 _BEAT: Final = f"""
 INSERT INTO heartbeats ({_COLUMNS}) SELECT {_COLUMNS} FROM {_COLUMNS.rows("w")}
 ON CONFLICT (singleton) DO UPDATE SET {_COLUMNS.assigned("excluded")}

@@ -61,6 +61,8 @@ class StoredAnswer:
 
 _KEY: Final = record_columns(idempotency_keys, IdempotencyKey)
 _CLAIMED: Final = _KEY + columns(idempotency_keys, "job_uid", "created_at")
+# ON CONFLICT waits for a transaction that holds the key: it commits, and the key is in use, or it rolls back, and the
+# key is free. A wait beyond the lock timeout is DatabaseContended: that request is still running.
 _CLAIM: Final = f"""
 INSERT INTO idempotency_keys ({_CLAIMED}) SELECT {_CLAIMED} FROM {_CLAIMED.rows("w")} ORDER BY scope, key
 ON CONFLICT DO NOTHING RETURNING scope, key
@@ -95,6 +97,7 @@ async def claim(
         return {}
     found = {
         (row["scope"], row["key"]): StoredAnswer(fingerprint=row["fingerprint"], uid=row["uid"], answer=row["answer"])
+        # A second statement, whose snapshot contains the keys that the first one has waited for.
         for row in await connection.fetch(_READ, *Columns.arguments(refused))
     }
     return {place: found.get(place) for place in refused}

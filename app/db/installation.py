@@ -26,13 +26,16 @@ class Installation:
     created_at: datetime
 
 
+# The size of a SHA-256 digest, as recommended for an HMAC key.
 _KEY_BYTES = 32
 
+# Of two processes that start at once, the first insert wins, and both read its row.
 _CREATE = """
 INSERT INTO installation (id, key, created_at) VALUES ($1, $2, $3) ON CONFLICT (singleton) DO NOTHING
 """
 _COLUMNS: Final = record_columns(installation, Installation)
 _READ: Final = f"SELECT {_COLUMNS} FROM installation"  # noqa: S608  constants
+# The first cluster stays. Only an operator binds the database to another one, by setting the column to null.
 _BIND: Final = f"""
 UPDATE installation SET cluster_uid = COALESCE(cluster_uid, $1)
 RETURNING {_COLUMNS}

@@ -23,14 +23,17 @@ class Lease:
 
 
 _FREE = "SELECT expires_at <= clock_timestamp() FROM leases WHERE name = $1"
+# The row is expired from the beginning, so that `_LOCK` finds a row to lock.
 _INTRODUCE = (
     "INSERT INTO leases (name, holder, epoch, expires_at) VALUES ($1, '', 0, '-infinity') ON CONFLICT DO NOTHING"
 )
+# clock_timestamp() everywhere: now() is the beginning of the transaction, which may have waited for a lock since.
 _LOCK = "SELECT expires_at <= clock_timestamp() FROM leases WHERE name = $1 FOR UPDATE"
 _TAKE = """
 UPDATE leases SET holder = $2, epoch = epoch + 1, expires_at = clock_timestamp() + $3::interval
 WHERE name = $1 RETURNING epoch
 """
+# An expired lease is not renewed even if no other process has taken it: its holder has stopped acting.
 _RENEW = """
 UPDATE leases SET expires_at = clock_timestamp() + $4::interval
 WHERE name = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp() RETURNING epoch
@@ -38,6 +41,7 @@ WHERE name = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp(
 _RELEASE = """
 UPDATE leases SET expires_at = '-infinity' WHERE name = $1 AND holder = $2 AND epoch = $3
 """
+# If the lock waits for a takeover, PostgreSQL checks the condition again on the new row, which has another epoch.
 _FENCE = """
 SELECT 1 FROM leases
 WHERE name = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp() FOR KEY SHARE
@@ -55,6 +59,7 @@ async def acquire(db: Database, name: str, holder: str, ttl: float) -> Lease | N
             return None  # read without a lock, so that candidates do not delay the holder
     async with db.begin() as connection:
         await connection.execute(_INTRODUCE, name)
+        # Checked again under the lock, because another candidate may have been faster.
         if not await connection.fetchval(_LOCK, name):
             return None
         epoch = await connection.fetchval(_TAKE, name, holder, timedelta(seconds=ttl))
@@ -82,7 +87,7 @@ async def release(db: Database, lease: Lease) -> None:
 async def fence(connection: Connection, lease: Lease) -> None:
     """Check the lease and keep it from being taken over until the transaction ends.
 
-    This is the first statement of every transaction of a holder.
+    This is the first statement of every transaction of a holder, except for the locks of `app.db.jobs.pod_room`.
 
     Raises:
         LeaseLost: the lease has expired, or another process has acquired it.

@@ -130,6 +130,7 @@ async def _connected(url: str, work: Callable[[Config, Connection], _T]) -> _T:
         async with engine.connect() as connection:
             return await connection.run_sync(_with_configuration, work)
     except DBAPIError as error:
+        # SQLAlchemy wraps the error of the driver twice, and `translated` knows only the driver's own.
         cause = error.orig.__cause__ if error.orig else None
         raise cause or error from error
     finally:
@@ -140,6 +141,7 @@ def _with_configuration(connection: Connection, work: Callable[[Config, Connecti
     """`migrations` is a package: beside `app` in a checkout, and installed beside it by the wheel."""
     with as_file(files("migrations")) as scripts:
         configuration = Config()
+        # The parser of the configuration interpolates `%`.
         configuration.set_main_option("script_location", str(scripts).replace("%", "%%"))
         configuration.set_main_option("path_separator", "os")
         configuration.set_main_option(

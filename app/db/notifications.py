@@ -21,6 +21,7 @@ FEED = "feed"  # the publisher has numbered feed entries
 INTENT = "intent"  # a client has changed the intent of a job or sample
 CHANNELS = (FEED, INTENT)
 
+# Channels belong to the database, in which other programs may send notifications too.
 _PREFIX = "jobgate_"
 _NOTIFY = "SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel"
 
@@ -49,6 +50,7 @@ class Notifier:
                     await connection.execute(_NOTIFY, channels)
             except DatabaseUnavailable:
                 pass  # subscribers poll, so a lost hint costs them one interval
+            # The hints of this time share the next NOTIFY.
             await asyncio.sleep(self._interval)
 
 
@@ -121,6 +123,7 @@ class Listener:
             try:
                 await self._attend(connection)
             finally:
+                # Not `close`, which would wait for the answer of a server that may be frozen.
                 connection.terminate()
 
     async def _attend(self, connection: Any) -> None:
@@ -128,6 +131,7 @@ class Listener:
         connection.add_termination_listener(lambda _: ended.set())
         for channel in CHANNELS:
             await connection.add_listener(_PREFIX + channel, self._received)
+        # Only now: hints from before the LISTEN were lost.
         self._wake_all()
         self.listening.set()
         while not ended.is_set():

@@ -36,6 +36,7 @@ class Query:
 
     def text(self, limit: int) -> str:
         conditions = " AND ".join(self._conditions) or "true"
+        # The uid orders rows of the same time, so that no page repeats or skips one.
         order = f"{self.alias}.created_at DESC, {self.alias}.uid DESC"
         return f"{self._select} WHERE {conditions} ORDER BY {order} LIMIT {int(limit)}"
 
@@ -48,6 +49,7 @@ def restrict_after(query: Query, cursor: Cursor | None) -> None:
 def restrict_namespaces(query: Query, namespaces: NamespaceSet) -> None:
     column, names = f"{query.alias}.namespace", namespaces.names
     if names is None:
+        # The names that begin with `kube-` are reserved, however many there are.
         query.add(f"NOT starts_with({column}, 'kube-') AND {column} <> ALL({{}}::text[])", namespaces.excluded)
     elif len(names) == 1:
         query.add(f"{column} = {{}}", names[0])  # can use the index that begins with the namespace
@@ -67,6 +69,7 @@ def restrict_labels(query: Query, requirements: Sequence[Requirement]) -> None:
                 query.add(f"{labels} ->> {{}} = ANY({{}}::text[])", requirement.key, list(requirement.values))
             case Operator.NOT_IN:
                 values = list(requirement.values)
+                # As in Kubernetes, an object without the label matches `notin`. Its comparison is null.
                 query.add(f"({labels} ->> {{}} = ANY({{}}::text[])) IS NOT TRUE", requirement.key, values)
 
 

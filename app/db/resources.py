@@ -159,6 +159,7 @@ async def page(
     db: Database, stored: Stored[Row], where: Criteria, *, after: Cursor | None = None, limit: int
 ) -> Page[Row]:
     """Return at most `limit` rows after the cursor, the newest first. Each page reads only its own part of an index."""
+    # The token reaches no served namespace.
     if where.namespaces.names == []:
         return Page(rows=[], next=None)
     query = Query(f"SELECT {stored.columns} FROM {stored.table.name}", stored.alias)  # noqa: S608
@@ -177,6 +178,7 @@ def restrict(query: Query, deleted: str, where: Criteria) -> None:
     """Add the conditions of the criteria. `deleted` is the column with the time of the deletion."""
     restrict_namespaces(query, where.namespaces)
     at = query.alias
+    # Deleted objects stay readable by uid, also in a list.
     if not where.uids and not where.deleted:
         query.add(f"{at}.{deleted} IS NULL")
     for condition, value in (

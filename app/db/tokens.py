@@ -20,6 +20,7 @@ PREFIX = "jg"
 _ALPHABET = string.ascii_letters + string.digits
 _ID_LENGTH = 10
 _SECRET_LENGTH = 32
+# Otherwise every client would cause a write each time its cached token is verified again.
 _TOUCH_INTERVAL = timedelta(minutes=1)
 # Compared with the secret of an unknown token, so that the response time does not reveal which ids exist.
 _NO_HASH = bytes(hashlib.sha256().digest_size)
@@ -43,6 +44,7 @@ _CREATE = """
 INSERT INTO api_tokens (id, name, secret_hash, role, namespaces, created_at) VALUES ($1, $2, $3, $4, $5, $6)
 """
 _LIST = f"SELECT {_COLUMNS} FROM api_tokens ORDER BY created_at, id"  # noqa: S608  columns of our own
+# A repeated revocation keeps the first time.
 _REVOKE = "UPDATE api_tokens SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1 RETURNING id"
 _VERIFY = f"SELECT secret_hash, {_COLUMNS} FROM api_tokens WHERE id = $1 AND revoked_at IS NULL"  # noqa: S608  as above
 _VALID = f"SELECT {_COLUMNS} FROM api_tokens WHERE id = ANY($1::text[]) AND revoked_at IS NULL"  # noqa: S608  as above

@@ -25,6 +25,7 @@ job_events = Table(
     uid_column("job_uid"),
     number_column("version"),
     Column("resource", Text, nullable=False, server_default=text("'jobs'")),
+    # Every entry is updated once, when it gets its number. This leaves one dead row version for each.
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.05"},
 )
 """The entries of the feed. `seq` is null until the publisher has numbered the committed entry.

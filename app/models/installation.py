@@ -27,6 +27,7 @@ leases = Table(
     text_column("holder"),
     number_column("epoch"),
     time_column("expires_at"),
+    # A renewal every few seconds rewrites the same row. Half of the page is free for versions that need no index entry.
     postgresql_with={"fillfactor": "50"},
 )
 """Leases. The epoch increases at each takeover. `expires_at` is a time of the database's clock."""
@@ -39,6 +40,7 @@ heartbeats = Table(
     number_column("epoch"),
     text_column("state"),
     text_column("message"),
+    # As for leases: one row that is rewritten every second.
     postgresql_with={"fillfactor": "50"},
 )
 """The last contact of the controller with the cluster, and its state. One row."""

@@ -23,6 +23,7 @@ jobs = Table(
     text_column("kind"),
     text_column("api_version"),
     json_column("labels", "{}"),
+    # JSON, not JSONB, which would reorder the keys, rewrite numbers and refuse an escaped NUL.
     Column("manifest", JSON, nullable=False),
     number_column("generation", default=1),
     number_column("version", default=1),
@@ -57,7 +58,7 @@ jobs = Table(
 
 `version` increases with every change and makes the ETag, `generation` with changes of the spec as in Kubernetes,
 `intent_version` with every request of a client, and `status_version` with writes of the controller. `intent_at` is the
-time of the oldest request that no decision has observed, or null. `reported` is the last report of the job's own pods.
+time of the last request, or null once a decision has observed it. `reported` is the last report of the job's own pods.
 Indexed columns, except `wake_at`, change only a few times in the life of a job, so that most status updates do not
 touch the indexes.
 """
@@ -128,4 +129,5 @@ scale_records = Table(
 )
 """Requests for another size of a task, with actor, reason, time and outcome. An open request has the outcome null."""
 
+# Few records are open, however many a job has.
 Index("scale_records_open", scale_records.c.job_uid, scale_records.c.seq, postgresql_where=text("outcome IS NULL"))

@@ -30,4 +30,5 @@ idempotency_keys = Table(
 )
 """The first answers to requests that have an idempotency key."""
 
+# The sweeper deletes keys by age.
 Index("idempotency_keys_age", idempotency_keys.c.created_at)

@@ -44,6 +44,8 @@ Two live jobs never share a name:
 Index(
     "names_reserved", names.c.namespace, names.c.name, names.c.kind, unique=True, postgresql_where=text("NOT released")
 )
+# These two find the rows that share a name with a range: those that begin inside it, and the few ranges that reach into
+# it.
 Index("names_by_number", names.c.namespace, names.c.stem, names.c.kind, names.c.number)
 Index("names_ranges", names.c.namespace, names.c.stem, names.c.kind, postgresql_where=text("count > 1"))
 

@@ -23,6 +23,7 @@ samples = Table(
     word_column("name"),
     text_column("api_version"),
     json_column("labels", "{}"),
+    # JSON, for the same reasons as in `jobs`.
     Column("manifest", JSON, nullable=False),
     word_column("set_name"),
     number_column("generation", default=1),

@@ -9,6 +9,7 @@ down_revision: str | None = None
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+# There are no foreign keys; the docstring of `app.models` explains why.
 SCHEMA = (
     """
     CREATE TABLE api_tokens (

@@ -67,6 +67,7 @@ SCHEMA = (
     WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05)
     """,
     "CREATE INDEX samples_by_name ON samples (kind, namespace, name, created_at DESC, uid DESC)",
+    # Decides between concurrent submissions of one name.
     "CREATE UNIQUE INDEX samples_name ON samples (kind, namespace, name) WHERE gone_at IS NULL",
     "CREATE INDEX samples_newest ON samples (kind, created_at DESC, uid DESC)",
     "CREATE INDEX samples_newest_in_namespace ON samples (kind, namespace, created_at DESC, uid DESC)",

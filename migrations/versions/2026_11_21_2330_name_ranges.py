@@ -13,6 +13,7 @@ down_revision: str | None = "0002"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+# The expressions of `app.models.reservations` at this revision. A migration does not import what may change later.
 STEM = "COALESCE(substring(name, '^(.*[^0-9])(0|[1-9][0-9]{0,8})$'), name)"
 NUMBER = "COALESCE((substring(name, '[^0-9](0|[1-9][0-9]{0,8})$'))::integer, -1)"
 HASH = "md5(namespace || '/' || kind || '/' || stem)"
@@ -32,9 +33,12 @@ GROUP BY job_uid, namespace, kind, released, stem, run
 """  # noqa: S608  expressions of our own
 
 UPGRADE = (
+    # No name may be reserved between the copy and the new constraint.
     "LOCK TABLE names IN ACCESS EXCLUSIVE MODE",
     RUNS,
+    # Before the new columns, which PostgreSQL computes for every row.
     "TRUNCATE names",
+    # Released names are found by stem and number now.
     "DROP INDEX names_released",
     "ALTER TABLE names ADD COLUMN count INTEGER DEFAULT 1 NOT NULL",
     f'ALTER TABLE names ADD COLUMN stem TEXT COLLATE "C" GENERATED ALWAYS AS ({STEM}) STORED NOT NULL',

@@ -13,6 +13,7 @@ branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
 UPGRADE = (
+    # Processes of the version before do not name the column, so it needs a default.
     "ALTER TABLE jobs ADD COLUMN planned_pods BIGINT DEFAULT 0 NOT NULL",
     """
     CREATE TABLE planned_pods (

@@ -13,6 +13,7 @@ branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
 ATTEMPTS = "UPDATE {table} SET phase = {spell}(phase), outcome = {spell}(outcome), evidence = {spell}(evidence)"
+# The keys of the aggregate are phases. Braces are doubled, because the text is a format string.
 AGGREGATES = """
 UPDATE jobs SET status = jsonb_set(status, '{{aggregate}}', (
     SELECT jsonb_object_agg({spell}(phase), count) FROM jsonb_each(status -> 'aggregate') AS counts (phase, count)

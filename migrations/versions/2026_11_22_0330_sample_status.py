@@ -82,6 +82,7 @@ def upgrade() -> None:
         "UPDATE samples SET reason = 'Deleted'"
         " WHERE kind = 'SampleJob' AND phase NOT IN ('Succeeded', 'Failed') AND gone_at IS NOT NULL"
     )
+    # Not CONCURRENTLY, which is not possible in the transaction that all migrations share.
     for name, definition in INDEXES.items():
         op.execute(f"CREATE INDEX {name} ON {definition}")
 

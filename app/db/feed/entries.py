@@ -57,9 +57,12 @@ class FeedPage:
     bounds: Bounds
 
 
+# Arbitrary, but the same in every version: all processes of an installation share the lock.
 PUBLISHER_LOCK = 4_401_973_265_120_067
 
+# The lock ends with the transaction, so a publisher that dies does not keep it.
 _TAKE_TURN = "SELECT pg_try_advisory_xact_lock($1)"
+# `batch` is materialized, so that all parts of the statement refer to the same rows. The order of insertion is kept.
 _NUMBER = """
 WITH batch AS MATERIALIZED (
     SELECT id, row_number() OVER (ORDER BY id) AS place
@@ -73,6 +76,7 @@ WHERE e.id = batch.id AND e.id = ANY(ARRAY(SELECT id FROM batch))
 """
 _BOUNDS = "SELECT epoch, first, last FROM feed"
 _EVENT: Final = record_columns(job_events, FeedEvent)
+# The outer join returns the bounds also without entries, and both in one snapshot. `seq > $1` excludes unnumbered ones.
 _READ: Final = f"""
 SELECT f.epoch, f.first, f.last, e.*
 FROM feed AS f LEFT JOIN LATERAL (
@@ -82,6 +86,8 @@ FROM feed AS f LEFT JOIN LATERAL (
 ) AS e ON true
 ORDER BY e.seq
 """  # noqa: S608  constants
+# Only entries from the beginning are deleted, up to the first that must stay, so the feed has no gap. `feed.first`
+# moves in the same statement, so that a reader whose position was deleted finds out in its snapshot.
 _FORGET = """
 WITH oldest AS MATERIALIZED (
     SELECT e.seq, e.at < $1 AND e.seq <= f.last - $2 AS old
@@ -127,6 +133,8 @@ async def read(
         rows = await connection.fetch(_READ, after_seq, limit, namespaces, job_uid)
     now = Bounds(epoch=rows[0]["epoch"], first=rows[0]["first"], last=rows[0]["last"])
     events = [FeedEvent(**_EVENT.read(row)) for row in rows if row["seq"] is not None]
+    # A full page may be followed by further matches. Otherwise nothing up to the end matches, and the next read starts
+    # there.
     upto = events[-1].seq if len(events) == limit else max(now.last, after_seq)
     return FeedPage(events=events, upto=upto, bounds=now)
 

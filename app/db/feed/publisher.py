@@ -28,6 +28,7 @@ class Publisher:
 
     async def run(self) -> None:
         for _ in rounds():
+            # Before the work, so that a hint that arrives during it is not lost.
             self._hinted.clear()
             try:
                 await self.publish_all()

@@ -85,6 +85,7 @@ class JobSize(NamedTuple):
     manifest_bytes: int
 
 
+# The aggregate counts the desired replicas. More rows are stored while replicas are leaving.
 _SIZES = """
 SELECT j.uid,
        GREATEST((SELECT sum(bucket.value::int) FROM jsonb_each_text(j.status -> 'aggregate') AS bucket),

@@ -50,6 +50,7 @@ _LOCK = """
 SELECT uid, namespace, generation, status_version, intent_version, history_count, phase, gone_at
 FROM jobs WHERE uid = ANY($1::uuid[]) ORDER BY uid FOR UPDATE
 """
+# Rows that would not change are left alone: an update costs a row version.
 _ACKNOWLEDGE = """
 UPDATE jobs AS j SET intent_at = NULL, wake_at = w.wake_at
 FROM unnest($1::uuid[], $2::timestamptz[]) AS w(uid, wake_at)
@@ -67,6 +68,7 @@ RETURNING j.namespace, j.uid, j.version
 """  # noqa: S608  constants
 _POD_NAME: Final = columns(replicas, "pod_name")
 _REPLICA: Final = ATTEMPT_KEY + ATTEMPT + REPLICA + _POD_NAME
+# A write without a pod name keeps the stored one: a leaving rank has no name in the plan.
 _REPLICAS: Final = f"""
 INSERT INTO replicas ({_REPLICA}) SELECT {_REPLICA} FROM {_REPLICA.rows("w")}
 ON CONFLICT (job_uid, task, rank) DO UPDATE
@@ -78,6 +80,7 @@ DELETE FROM replicas AS r USING unnest($1::uuid[], $2::text[], $3::int[]) AS w(j
 WHERE (r.job_uid, r.task, r.rank) = (w.job_uid, w.task, w.rank)
 """
 _ATTEMPT: Final = ATTEMPT_KEY + ATTEMPT
+# An ended attempt is written again when something about it changes, such as its evidence.
 _ATTEMPTS: Final = f"""
 INSERT INTO attempts ({_ATTEMPT}) SELECT {_ATTEMPT} FROM {_ATTEMPT.rows("w")}
 ON CONFLICT (job_uid, task, rank, attempt) DO UPDATE SET {ATTEMPT.assigned("excluded")}
@@ -185,6 +188,7 @@ def _history_rows(writes: Sequence[JobWrite], locked: Mapping[UUID, Any]) -> lis
     return [
         JOB_HISTORY.values(write.uid, seq, entry)
         for write in writes
+        # Every writer of history holds the lock on the job, so the numbers have no gaps and no duplicates.
         for seq, entry in enumerate(write.decision.history, locked[write.uid]["history_count"] + 1)
     ]
 
@@ -198,6 +202,7 @@ async def _store_names(connection: Connection, writes: Sequence[JobWrite], locke
     ended = [
         w.uid
         for w in writes
+        # Only in the transition: the names are released and the pods subtracted once.
         if w.decision.status.phase.is_terminal and w.decision.status.phase != locked[w.uid]["phase"]
     ]
     gone = [w.uid for w in writes if w.decision.status.gone_at is not None and locked[w.uid]["gone_at"] is None]

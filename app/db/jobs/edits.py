@@ -56,6 +56,7 @@ SET cancel_requested_at = $2, cancel_requested_by = $3, cancel_reason = $4, vers
 WHERE uid = $1 AND cancel_requested_at IS NULL AND phase <> ALL($5::text[])
 RETURNING j.history_count, {COLUMNS}
 """  # noqa: S608  constants
+# A job that has ended must not appear as cancelled because it is deleted.
 _REMOVE = f"""
 UPDATE jobs AS j
 SET remove_requested_at = COALESCE(remove_requested_at, $2),
@@ -125,6 +126,7 @@ async def edit(db: Database, uid: UUID, change: JobEdit, limits: PodLimits = DEF
 
 async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: JobEdit) -> JobRow:
     """Do what `edit` does, inside the caller's transaction, which has reserved `room` for the additional pods."""
+    # Names before rows, as in every transaction. In another order, two of them could deadlock.
     await reserve_more(connection, uid, change.names)
     before = await connection.fetchrow(_LOCK, uid)
     job = _require(uid, before, change)
@@ -218,6 +220,7 @@ async def set_reported(db: Database, uid: UUID, value: Mapping[str, Any]) -> boo
 
 async def _check(connection: Connection, uid: UUID, check: Check | None) -> None:
     if check is not None:
+        # The row stays locked until the write, so nothing changes after the check.
         check(await _unchanged(connection, uid))
 
 

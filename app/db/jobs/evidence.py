@@ -121,6 +121,7 @@ async def _write(connection: Connection, key: tuple[UUID, str, int, int], captur
         )
     if capture.events:
         await connection.execute(_EVENTS, *key, list(capture.events))
+    # An attempt that has ended and is not replaced yet has a row in both tables.
     await connection.execute(_ATTEMPT, *key, capture.state, capture.reason)
     await connection.execute(_REPLICA, *key, capture.state, capture.reason)
 

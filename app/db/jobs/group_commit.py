@@ -98,8 +98,10 @@ class GroupCommit:
             reached(FaultPoint.SUBMISSION_STORED)
         except DatabaseUnavailable as error:
             if isinstance(error, DatabaseContended):
+                # Nothing was written. Alone, only the job that is in conflict waits or fails.
                 await self._commit_each(batch)
             else:
+                # The commit may have succeeded. A second try would find its own names in use.
                 _refuse(batch, error)
         except Exception:  # noqa: BLE001  the error is reported below to the job that causes it
             await self._commit_each(batch)
@@ -117,6 +119,7 @@ class GroupCommit:
             if together.jobs[0].idempotency is None:
                 _refuse([together], error)
             else:
+                # Most likely another request with this key is running. The service waits for its end and tries again.
                 _answer(together, {0: KeyInFlight()})
         except Exception as error:  # noqa: BLE001  the error concerns only this caller
             _refuse([together], error)
@@ -138,6 +141,7 @@ class GroupCommit:
 
 
 def _answer(waiting: _Waiting | _Together, answer: Any) -> None:
+    # The caller may have been cancelled meanwhile.
     if not waiting.answer.done():
         waiting.answer.set_result(answer)
 

@@ -44,6 +44,8 @@ WHERE NOT n.released ORDER BY n.kind, n.stem, n.number
 _RANGE: Final = columns(names_table, "kind", "name", "count")
 _ROW: Final = columns(names_table, "job_uid", "namespace") + _RANGE
 _OWN: Final = f"SELECT {_RANGE} FROM names WHERE job_uid = $1 AND NOT released"  # noqa: S608  constants
+# ON CONFLICT without a target covers the unique index and the exclusion constraint. It waits for transactions that are
+# inserting a conflicting row.
 _RESERVE: Final = f"""
 INSERT INTO names ({_ROW}) SELECT {_ROW} FROM {_ROW.rows("w", place="place")} ORDER BY place
 ON CONFLICT DO NOTHING RETURNING job_uid, {_RANGE}
@@ -53,6 +55,7 @@ SELECT uid FROM jobs
 WHERE uid = $6 OR remove_requested_at IS NULL AND uid IN (SELECT n.job_uid FROM {_SHARING} WHERE n.released)
 ORDER BY uid FOR UPDATE
 """  # noqa: S608  constants
+# An UPDATE locks rows in any order. So all of them are locked before, in order of uid.
 _CLEAR_THE_WAY = f"""
 WITH locked AS MATERIALIZED (
     SELECT uid FROM jobs
@@ -123,6 +126,7 @@ async def reserve_more(connection: Connection, uid: UUID, names: Sequence[NameRa
     """
     if names:
         namespace = await connection.fetchval("SELECT namespace FROM jobs WHERE uid = $1", uid)
+        # The exclusion constraint would refuse a range that overlaps with one of the job's own.
         lacking = without(names, await _own(connection, uid))
         if namespace is not None and lacking:
             await reserve(connection, [(uid, namespace, one) for one in lacking])

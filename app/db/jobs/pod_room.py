@@ -25,13 +25,16 @@ _MANY_ROWS: Final = 256
 
 _T = TypeVar("_T")
 
+# Each connection has its own backend, so concurrent transactions spread over the stripes.
 _TAKE_ONE = "SELECT pg_advisory_xact_lock($1::int, pg_backend_pid() % $2::int)"
+# In ascending order, so that two transactions cannot deadlock.
 _TAKE_ALL = "SELECT pg_advisory_xact_lock($1::int, stripe) FROM generate_series(0, $2::int - 1) AS stripe"
 _PLANNED = """
 SELECT namespace, sum(pods)::bigint AS pods, count(*) AS entries FROM planned_pods
 WHERE namespace = ANY($1::text[]) GROUP BY namespace
 UNION ALL SELECT NULL, COALESCE(sum(pods), 0)::bigint, count(*) - 2 * count(DISTINCT namespace) FROM planned_pods
 """
+# A concurrent fold has locked its rows and replaces them, so they are skipped and counted once.
 _FOLD = """
 WITH old AS (
     DELETE FROM planned_pods WHERE id IN (SELECT id FROM planned_pods FOR UPDATE SKIP LOCKED)
@@ -85,6 +88,7 @@ async def _run(
         await connection.execute(_TAKE_ALL if alone else _TAKE_ONE, _LOCK, STRIPES)
         room = await _read(connection, list(wanted), limits)
         if not alone and not room.is_far_from_full(wanted, STRIPES):
+            # The lock is given up first: two transactions that hold one stripe each and wait for all would deadlock.
             raise _NearLimit
         return await work(connection, room)
 

@@ -40,6 +40,7 @@ _COLUMNS: Final = ATTEMPT_KEY + columns(replicas, "pod_name") + ATTEMPT + REPLIC
 _REPLICAS: Final = f"""
 SELECT {_COLUMNS} FROM replicas WHERE job_uid = ANY($1::uuid[]) ORDER BY job_uid, task, rank
 """  # noqa: S608  constants
+# OFFSET skips only replicas of one job, whose number is limited.
 _REPLICA_PAGE: Final = f"""
 SELECT {_COLUMNS} FROM replicas
 WHERE job_uid = $1 AND ($2::text IS NULL OR task = $2) AND ($3::int IS NULL OR rank = $3)

@@ -69,6 +69,7 @@ SELECT job_uid, {CONDITION} FROM conditions WHERE job_uid = ANY($1::uuid[]) ORDE
 """  # noqa: S608  constants
 
 
+# One statement is one snapshot, so the conditions belong to the version of the job that is read.
 def _with_status(plain: Columns) -> str:
     return f"""{(plain + STATUS).of("j")}, j.status,
     (SELECT jsonb_agg(to_jsonb(c) - 'job_uid' - 'position' ORDER BY c.position)

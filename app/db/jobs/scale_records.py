@@ -22,6 +22,7 @@ _OPEN = f"""
 SELECT job_uid, {_COLUMNS} FROM scale_records
 WHERE job_uid = ANY($1::uuid[]) AND outcome IS NULL ORDER BY job_uid, seq
 """  # noqa: S608  constants
+# LATERAL reads only the newest records of each job, from the end of the primary key.
 _LAST = f"""
 SELECT w.job_uid, {_COLUMNS} FROM unnest($1::uuid[]) AS w(job_uid)
 CROSS JOIN LATERAL (SELECT * FROM scale_records WHERE job_uid = w.job_uid ORDER BY seq DESC LIMIT $2) AS s

@@ -217,6 +217,7 @@ class _Batch:
         keys = []
         for place in places:
             job = self._jobs[place]
+            # The first of several jobs with the same key claims it. The others get its answer in the next attempt.
             if job.idempotency is not None and job.idempotency.place not in first:
                 first[job.idempotency.place] = place
                 keys.append((job.idempotency, job.uid, job.created_at))

@@ -64,6 +64,7 @@ class SampleEdit:
 
 _NEW: Final = record_columns(samples, NewSample, elsewhere=["idempotency"])
 _INSERTED: Final = _NEW + columns(samples, "phase", "record")
+# A name is free again when nothing is left of the sample that had it, so the unique index is partial.
 _INSERT: Final = f"""
 INSERT INTO samples ({_INSERTED}, reason, message, history_count, intent_at)
 SELECT {_INSERTED}, '', '', 1, created_at FROM {_INSERTED.rows("w")}
