@@ -88,6 +88,7 @@ def _job(kind: JobType, help_text: str) -> None:
         ] = "by-hand",
     ) -> None:
         _logged(development)
+        # As upstream: random on the command line, sequence in a SampleJob.
         defaults = {"strategyName": "random"} if kind is JobType.WARMUP else {}
         options = _options(kind, [*context.args], defaults)
         config = RuntimeConfig(data_dir, tuple(cache_dirs or ()), index=_server_index(index))

@@ -26,6 +26,7 @@ from app.domain.kubernetes import names
 # this time.
 _CACHE_SECONDS: Final = 5.0
 _MAX_CACHED: Final = 4096  # bounds the memory that invented tokens can use
+# A token of jobgate has 46 characters. Longer headers are refused before they are hashed.
 _MAX_TOKEN_LENGTH: Final = 512
 ANY_NAMESPACE: Final = "*"  # in a stored token
 

@@ -44,6 +44,7 @@ class Autoscaling:
         if stored is None or stored.run.inventory is None:
             raise NotFound("the controller has not recorded an inventory of the cluster yet", code="NoInventory")
         run = stored.run if max_load is None else replace(stored.run, max_load=max_load)
+        # Many jobs take long to compute, and the event loop serves other requests meanwhile.
         outcome = await asyncio.to_thread(
             dry_run, stored.run.inventory, run.jobs, pending=bool(run.pending), max_load=run.max_load
         )

@@ -129,9 +129,11 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         """
         job = await self.current(namespace, name)
         precondition(job)
+        # Before the check for an ended job: a repeated cancel succeeds even if the job has ended meanwhile.
         if job.status.phase is JobPhase.CANCELLED or job.cancel_requested_at is not None:
             return Changed(row=job, pending=not job.status.phase.is_terminal)
         self.require_editable(job)
+        # Not an edit: a cancel does not depend on the manifest, so it need not start again after another edit.
         changed = await edits.request_cancel(
             self._db, job.uid, actor=actor, at=self._clock.now(), reason=reason, check=precondition
         )
@@ -149,6 +151,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
                 f"the job is {job.status.phase}: only a job that has ended can be retried", code="NotFinished"
             )
         accepted = self._read(job)
+        # A job that was cancelled while it was paused must run when it is retried.
         if accepted.dialect.supports_pause:
             accepted = accepted.dialect.with_pause(accepted, paused=False)
         manifest = accepted.manifest
@@ -159,6 +162,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
     @override
     def edit_of(self, row: JobRow, edited: Accepted[Any], request: EditRequest[JobRow]) -> edits.JobEdit:
         manifest = edited.manifest
+        # Saves two plans, which are slow for a large manifest.
         if request.keeps_objects:
             grown = Growth(scales=(), names=(), pods=0)
         else:
@@ -181,6 +185,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
     def revised(self, row: JobRow, document: Manifest, *, administers: bool) -> Accepted[Any]:
         kept = row.manifest
         namespace = kept["metadata"]["namespace"]
+        # The name never changes. `str` draws an empty suffix.
         draft = self._planner.draft(document, namespace, str, stored=kept, administers=administers)
         errors = draft.accepted.dialect.changes(kept, draft.manifest)
         if errors:
@@ -217,5 +222,6 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
 
 def _stem(name: str) -> str:
     """Return the name without a generated suffix, so that the name does not grow with each retry of a retry."""
+    # Generated suffixes have five characters of Kubernetes' alphabet, which lacks vowels, 0 and 1.
     head, _, tail = name.rpartition("-")
     return head if head and len(tail) == 5 and not set("aeiou01") & set(tail) else name

@@ -59,6 +59,7 @@ class DiServer:
         resized_task = members.task_to_resize(job.manifest, task)
 
         def require_same_job(found: StoredRow) -> None:
+            # The token belongs to one job and must not resize a later one of the same name.
             if found.uid != job.uid:
                 raise Conflict("the job has ended and another one has its name", code="AlreadyFinished")
 

@@ -189,10 +189,12 @@ class Editor(ABC, Generic[Row, _Edit]):
             request.precondition(row)
             self.require_editable(row)
             edit = await offloaded_if_large((row.manifest, request.document), self._compute, row, request)
+            # Nothing is stored, so version and ETag stay.
             if edit is None:
                 return Changed(row=row, pending=not self.is_carried_out(row))
             try:
                 changed = await self.store(row, edit)
+            # Another edit was stored first. If the client sent If-Match, its precondition refuses the next iteration.
             except PreconditionFailed:
                 continue
             self._hint()

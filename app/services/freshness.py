@@ -41,11 +41,14 @@ class FreshnessReader:
 
     async def read(self) -> Freshness:
         if self._clock.monotonic() >= self._refresh_at:
+            # Before the read, so that other requests do not wait for it, and a slow database is queried only once a
+            # second.
             self._refresh_at = self._clock.monotonic() + _REFRESH_SECONDS
             await self._refresh()
         beat = self._beat
         if beat is None:
             return Freshness(observed_at=None, stale=True, state="never", message="no controller has ever run")
+        # In any other state the controller does not follow the cluster, even if its last contact is recent.
         stale = beat.state != _RUNNING or self._clock.now() - beat.observed_at > self._stale_after
         observed_at = beat.observed_at if beat.observed_at > _EARLIEST_CONTACT else None
         return Freshness(observed_at=observed_at, stale=stale, state=beat.state, message=beat.message)

@@ -111,10 +111,12 @@ class Logs:
         """
         current = story.stored.replica.attempt
         refusal: NotFound | Unavailable | None = None
+        # The pod of an earlier attempt is gone. A pod with its name belongs to a later attempt.
         if number == current.number and current.pod_uid is not None:
             try:
                 return await self._live(uid, request)
             except (NotFound, Unavailable) as error:
+                # The pod may have been released a moment ago. Then its log is stored.
                 refusal = error
         stored = await evidence.log(self._db, uid, story.stored.replica.key, number, request.container)
         if stored is not None:
@@ -166,6 +168,7 @@ def _last_lines(text: bytes, count: int | None) -> bytes:
     if count is None:
         return text
     lines = text.splitlines(keepends=True)
+    # The slice [-0:] would be all lines.
     return b"".join(lines[-count:]) if count else b""
 
 

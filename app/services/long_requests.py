@@ -83,6 +83,7 @@ class LongRequest:
 
     def end(self, reason: EndReason) -> None:
         """Cancel the request at its current `await`. Only the first reason is kept."""
+        # asyncio raises an error if a scope is rescheduled whose time has run out.
         if self.end_reason is None and not self._scope.expired():
             self.end_reason = reason
             self._scope.reschedule(asyncio.get_running_loop().time())
@@ -117,6 +118,7 @@ class LongRequests:
         """
         self._require_room(principal, kind)
         request = LongRequest(principal=principal, confirmed_at=self._clock.monotonic())
+        # There is no await since the check, so the limits are never exceeded.
         self._count(request, kind, 1)
         try:
             async with request._scope as scope:  # noqa: SLF001 - both classes are of this module
@@ -130,6 +132,7 @@ class LongRequests:
                 finally:
                     self._open.discard(request)
         except TimeoutError:
+            # The block itself has raised it.
             if not request._scope.expired():  # noqa: SLF001 - as above
                 raise
             request.end_reason = request.end_reason or EndReason.TIMEOUT
@@ -172,6 +175,7 @@ class LongRequests:
 
     async def _end(self, ending: dict[LongRequest, EndReason]) -> None:
         for number, (request, reason) in enumerate(ending.items(), 1):
+            # It may have ended while others were being ended.
             if request in self._open:
                 request.end(reason)
             if number % _ENDED_AT_ONCE == 0:

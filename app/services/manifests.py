@@ -30,6 +30,7 @@ async def page_of(
 
     `task` restricts the objects to those of one task.
     """
+    # At least one object, or the next page would begin with the same one.
     return await _taken(objects_of(plan, start=start, task=task), size, max_bytes, least=1)
 
 

@@ -61,6 +61,7 @@ def redrafted(row: SampleRow, document: Manifest, limits: CacheLimits) -> Podles
         InvalidManifest: the document is not valid, or changes a field that is immutable, or immutable in this phase.
     """
     kind = row.of_kind
+    # The name never changes. `str` draws an empty suffix.
     draft = drafted(kind, document, row.namespace, kind.limits_of_edit(row.manifest, limits), str)
     errors = [*kind.changes(row.manifest, draft.manifest), *kind.frozen(row.record, row.manifest, draft.manifest)]
     if errors:

@@ -185,6 +185,7 @@ class JobReader(Reader[JobRow]):
         if after is None or after.attempt == 0:
             pending = sorted(map(_pending_event, row.status.pending_reasons), key=lambda event: event.place)
             found = [event for event in pending if after is None or event.place > after][:limit]
+            # The previous page ended within the pending reasons, so the stored Events follow from their beginning.
             after = None
         if len(found) < limit:
             kept = await evidence.events_page(self._db, row.uid, after, limit - len(found))

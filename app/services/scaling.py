@@ -92,6 +92,7 @@ def growth(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[An
     Raises:
         InvalidManifest: the objects of the next manifest are too large.
     """
+    # Only the next manifest is checked. The stored one was accepted under the limits of its time.
     plans = planner.plan(before, uid), planner.checked_plan(after, uid)
     sizes = [{task.name: task.size for task in plan.tasks} for plan in plans]
     scalable = plans[0].elastic | plans[1].elastic
@@ -134,6 +135,7 @@ def _checked(scaling: Scaling, asked: Sequence[_Asked], problems: Problems, whol
             problems.add(one.pointer, "UnknownTask", "no task of this name can be scaled", _one_of(scaling.sizes))
             continue
         least, most = scaling.bounds[one.task]
+        # The present size is always accepted: a repeated request changes nothing, even if the bounds have changed.
         if not least <= one.size <= most and one.size != scaling.sizes[one.task]:
             detail = f"{one.task} would have {one.size} replicas"
             problems.add(one.pointer, "OutOfRange", detail, f"{least} to {most}")
@@ -144,6 +146,7 @@ def _checked(scaling: Scaling, asked: Sequence[_Asked], problems: Problems, whol
 
 
 def _check_sum(scaling: Scaling, sizes: Mapping[str, int], problems: Problems, pointer: str) -> None:
+    # The sum of wrong sizes would only add a misleading error.
     if problems:
         return
     least, most = scaling.total

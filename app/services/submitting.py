@@ -196,6 +196,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             (new,) = attempt.news
             return Created(uid=new.uid, name=new.name, version=1, body=attempt.body, replayed=False)
         first = self._first_answer(refused, attempt.prepared, alone=True)
+        # That of the stored answer: this attempt may have drawn another name.
         name = msgspec.json.decode(first.answer)["name"]
         return Created(uid=first.uid, name=name, version=1, body=first.answer, replayed=True)
 
@@ -259,6 +260,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             attempt = await build()
             news = list(attempt.news)
             if key is not None:
+                # The body is stored with the objects in one transaction, so a repetition gets the same bytes.
                 kept = IdempotencyKey(scope=key.scope, key=key.key, fingerprint=key.fingerprint, answer=attempt.body)
                 news[0] = replace(news[0], idempotency=kept)
             refused = await self._past_same_key(partial(self.store, news))
@@ -273,6 +275,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         """Repeat `store` while another request with the same idempotency key is running, up to a time limit."""
         deadline = self._clock.monotonic() + _KEY_WAIT
         while True:
+            # Not only a read: if the other request fails, this one takes its place.
             refused = await store()
             if not isinstance(refused.get(0), KeyInFlight) or self._clock.monotonic() >= deadline:
                 return refused
@@ -293,6 +296,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             self.check_total(prepared, len(documents))
             await asyncio.sleep(0)  # a hundred large manifests must not delay other requests
         wrong = len(documents) - len(prepared)
+        # 403 only if the policy alone is violated. A document that is not valid makes it 422.
         if wrong and are_valid:
             raise violation(
                 f"the pod policy does not allow {wrong} of the {len(documents)} {self._what}s; none was stored",
@@ -306,6 +310,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
 
         `alone` says whether the request had one object, so that pointers do not begin with `/items/<index>`.
         """
+        # The first object carries the idempotency key of the request.
         match refused.get(0):
             case Replayed() as first:
                 return first

@@ -154,5 +154,6 @@ def _first_status(plan: JobPlan) -> JobStatus:
         replicas=(),
         count=count,
     )
+    # The aggregate adds up to the desired number of replicas from the beginning.
     aggregate = dict.fromkeys(ReplicaPhase, 0) | {ReplicaPhase.CREATING: count}
     return JobStatus(aggregate=aggregate, pending_reasons=(waiting,))

@@ -63,6 +63,7 @@ def parse_position(text: str) -> Position | None:
     epoch, _, seq = text.strip().partition(".")
     if not (epoch.isascii() and epoch.isdecimal() and seq.isascii() and seq.isdecimal()):
         return None
+    # 18 digits always fit into a bigint of PostgreSQL.
     if len(epoch) > 18 or len(seq) > 18:
         return None
     return Position(epoch=int(epoch), seq=int(seq))
@@ -156,6 +157,7 @@ class Waker:
     def wake(self, waiters: Iterable[Waiter], changed_after: Position | None = None) -> None:
         """Queue the waiters. A waiter that is queued already is woken once for both."""
         for waiter in waiters:
+            # A waiter that was woken before has not read since, so its earlier position stays.
             if waiter.is_idle:
                 waiter.changed_after = changed_after
             if not waiter.is_queued:
@@ -218,6 +220,8 @@ class Watcher:
         for _ in rounds():
             try:
                 await self._follow()
+            # Errors from within the task group of `_follow` come in a group. `except*` also catches one that comes
+            # alone.
             except* DatabaseUnavailable as errors:
                 log.warning("the feed cannot be read: %s", errors.exceptions[0])
                 await asyncio.sleep(_PAUSE_AFTER_ERROR)
@@ -277,6 +281,7 @@ class Watcher:
         if position.seq == self._last:
             return [], position
         if self.remembers(position):
+            # The numbers have no gaps, so the place of an event follows from its number.
             skipped = position.seq + 1 - self._events[0].seq
             batch: Sequence[FeedEvent] = list(islice(self._events, skipped, skipped + _BATCH))
             upto = batch[-1].seq
@@ -303,6 +308,7 @@ class Watcher:
     async def _read_recent(self, bounds: entries.Bounds) -> None:
         """Read the last events of the feed at the start of the process."""
         self._epoch, self._last = bounds.epoch, max(bounds.first - 1, bounds.last - _KEPT_AT_START)
+        # If the feed is replaced meanwhile, `_read_page` continues at its end.
         while self._last < bounds.last and self._epoch == bounds.epoch:
             await self._read_page()
         self._begun.set()
@@ -336,11 +342,15 @@ class Watcher:
             for key in _keys_of(event):
                 uids[key].add(event.job_uid)
         for key in uids:
+            # `get`, because a defaultdict would keep an entry for every key of an event.
             self.waker.wake(self._waiters.get(key, ()), before)
         followers = {follower for key in uids for follower in self._followers.get(key, ())}
+        # Only the changes that a follower with criteria may want are read from PostgreSQL.
         filtered = {key for follower in followers if follower.criteria for key in follower.interest.index_keys()}
         try:
             objects = await self._changed(event for event in events if filtered.intersection(_keys_of(event)))
+        # These events count as read and are not distributed again, so the followers must assume that anything has
+        # changed.
         except DatabaseUnavailable:
             for follower in followers:
                 follower.follow(None)

@@ -27,6 +27,7 @@ from app.loops.settings import AutoscalerSettings, ControllerSettings, SampleSet
 from app.settings.serving import Names, ServingSettings
 
 ENV_PREFIX = "JOBGATE_"
+# Absolute, without dot components, and without characters that need quoting.
 _DIRECTORY = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
 
 
@@ -225,6 +226,7 @@ class Settings(ServingSettings):
     @field_validator("accelerators_file")
     @classmethod
     def _can_be_read(cls, value: str | None) -> str | None:
+        # Read at the start too, so that a file that is not valid stops the process and not a job.
         _accelerators(value)
         return value
 
@@ -264,6 +266,7 @@ class Settings(ServingSettings):
 
     def controller_database_timeouts(self) -> DatabaseTimeouts:
         """Bound statements by the lease: the fence rejects what the controller writes after its lease has expired."""
+        # With the `silence` of half as long, a connection without an answer is dropped after the duration of one lease.
         return DatabaseTimeouts.of(min(self.database_timeout, self.lease_seconds * 2 / 3))
 
     def limits(self) -> Limits:
@@ -286,6 +289,7 @@ class Settings(ServingSettings):
     def site(self) -> Site:
         pairs = (item.split("=", 1) for item in self.scheduler_names.split(",") if "=" in item)
         return Site(
+            # An empty name stands for the default scheduler.
             schedulers={upstream.strip(): here.strip() or None for upstream, here in pairs},
             server_url=(self.server_url or f"http://{self.host}:{self.port}").rstrip("/"),
             accelerators=_accelerators(self.accelerators_file),
@@ -309,6 +313,7 @@ class Settings(ServingSettings):
             restart_backoff=self.restart_backoff,
             restart_backoff_max=self.restart_backoff_max,
             disruption_limit=self.disruption_limit,
+            # 0 means no limit too.
             pending_deadline=_seconds(self.pending_deadline) or None,
             node_lost_after=_seconds(self.node_lost_after),
             events_after=self.events_after,

@@ -17,6 +17,7 @@ def _split(value: object) -> object:
 
 
 # A comma-separated list in an environment variable.
+# NoDecode, because pydantic-settings decodes a list as JSON by default.
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 
 
@@ -105,6 +106,7 @@ class ServingSettings(BaseSettings):
     def http(self) -> HttpSettings:
         return HttpSettings(
             max_body_bytes=self.max_body_bytes,
+            # Otherwise the largest body would never be accepted.
             max_bodies_bytes=max(self.max_bodies_bytes, self.max_body_bytes),
             cors_origins=self.cors_origins,
             hosts=self._hosts(),

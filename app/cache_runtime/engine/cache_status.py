@@ -149,6 +149,7 @@ def tree_size(top: Path, stop: Stop) -> int:
                     levels.append(os.scandir(entry.path))
                 elif entry.is_file(follow_symlinks=False):
                     status = entry.stat(follow_symlinks=False)
+                    # Only files with several names are remembered, so that the set stays small.
                     if status.st_nlink > 1 and status.st_ino in linked:
                         continue
                     if status.st_nlink > 1:
@@ -179,7 +180,9 @@ def disk_figures(paths: tuple[Path, ...]) -> tuple[int, int, int]:
             continue
         devices.add(device)
         disk = os.statvfs(path)
+        # As df: blocks that only root may use are neither used nor available.
         blocks = (disk.f_blocks, disk.f_blocks - disk.f_bfree, disk.f_bavail)
         for index, count in enumerate(blocks):
+            # Rounded up, as df does.
             sums[index] += -(-count * disk.f_frsize // _KIB)
     return sums[0], sums[1], sums[2]

@@ -66,6 +66,7 @@ def directory(base: Path, parts: list[str], path: str) -> Iterator[int]:
 
 def _opened(base: Path, path: str) -> int:
     try:
+        # Links are followed here: the base comes from the command line of the server, not from a client.
         return os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise JobFailed(f"the path {path!r} cannot be opened: {base}: {error.strerror}") from None

@@ -136,6 +136,7 @@ def _unlinked(parent: int, name: str) -> bool:
         os.unlink(name, dir_fd=parent)
     except FileNotFoundError:
         return True
+    # For a directory, Linux reports EISDIR and POSIX prescribes EPERM.
     except (IsADirectoryError, PermissionError):
         return False
     return True

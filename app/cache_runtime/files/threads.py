@@ -61,6 +61,7 @@ async def run_with_background(background: Coroutine[Any, Any, None], work: Await
             finally:
                 task.cancel()
     except ExceptionGroup as errors:
+        # A failure of the background task after the work has succeeded does not matter.
         failed = failed or (None if outcome else errors.exceptions[0])
     if failed is not None:
         raise failed

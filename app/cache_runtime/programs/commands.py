@@ -26,6 +26,7 @@ class Output:
         self._partial = b""
 
     def feed(self, chunk: bytes) -> None:
+        # Progress bars rewrite their line with a carriage return.
         *lines, self._partial = (self._partial + chunk).replace(b"\r", b"\n").split(b"\n")
         self._partial = self._partial[:_LINE_LIMIT]
         for line in lines:

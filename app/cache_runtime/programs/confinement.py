@@ -41,6 +41,7 @@ def version() -> int:
 def confined(arguments: list[str], *, reads: Iterable[str], writes: Iterable[str]) -> list[str]:
     """Return the command line that runs another one confined to these paths. Paths that do not exist are ignored."""
     spec = json.dumps([[*reads], [*writes]])
+    # -I: neither variables nor the current directory can add modules.
     return [sys.executable, "-I", str(Path(__file__)), spec, *arguments]
 
 
@@ -53,6 +54,7 @@ def restrict(reads: Iterable[str], writes: Iterable[str]) -> None:
     known = version()
     handled = _READ | _WRITE | sum(right for since, right in _SINCE if known >= since)
     libc = _libc()
+    # struct landlock_ruleset_attr has 8 bytes in the first version, which all later versions accept.
     ruleset = _checked(libc.syscall(_CREATE_RULESET, struct.pack("=Q", handled), ctypes.c_size_t(8), 0))
     for path in reads:
         _allow(libc, ruleset, path, _READ)
@@ -72,6 +74,7 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
     try:
         if not stat.S_ISDIR(os.fstat(opened).st_mode):
             rights &= _OF_FILES  # the kernel refuses rights of directories for a file
+        # struct landlock_path_beneath_attr, which is packed.
         _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, opened), 0))
     finally:
         os.close(opened)

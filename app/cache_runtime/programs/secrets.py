@@ -54,6 +54,7 @@ def scrubber(uris: Iterable[str]) -> Scrubber:
     """
     found: set[str] = set()
     for uri in uris:
+        # The last @ ends the user part, because a key may contain an @.
         user, at, _ = uri.partition("://")[2].lstrip("/").rpartition("@")
         if at:
             for part in (user, *user.split(":", 1)):

@@ -60,6 +60,7 @@ class JobQueue:
         Raises:
             OSError: a result cannot be written; the remaining jobs stay in the queue.
         """
+        # First, so that `run` starts none of them when the running job ends.
         queued, self._waiting = self._waiting, deque()
         if self._running is not None:
             self._terminated = True

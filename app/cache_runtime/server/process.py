@@ -93,6 +93,7 @@ async def serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> No
             ]
             waiting = group.create_task(stop.wait())
             await asyncio.wait({http, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            # Uploads that are still being answered are stored, and the next server of this directory queues them.
             server.should_exit = True
             for task in (*working, waiting):
                 task.cancel()

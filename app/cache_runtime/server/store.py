@@ -82,6 +82,7 @@ class FileStore:
             return None
 
     def save_options(self, key: JobKey, body: bytes) -> SaveResult:
+        # There is no await between the read and the write, and no other process has the directory.
         known = self.read(options_folder(key.kind), key.name)
         if known is not None:
             return SaveResult.KNOWN if known == body else SaveResult.CONFLICT

@@ -121,6 +121,7 @@ class Rendezvous:
         Raises:
             FileNotFoundError: the run has ended.
         """
+        # A rename, not a new file, so that the directory keeps one entry for each server.
         before, after = (f"beat.{self.server}.{count}" for count in (self._beats, self._beats + 1))
         os.rename(before, after, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         self._beats += 1
