@@ -9,9 +9,11 @@ from sqlalchemy import Connection, text
 
 from app.models import metadata
 
+# Arbitrary, but the same in every version: migrations of all versions wait for each other.
 MIGRATION_LOCK = 7_210_113_355_028_441
 # While a migration waits for a table, all later requests queue behind it. It must give up soon.
 LOCK_TIMEOUT = "15s"
+# A migration that hangs must not keep its locks forever.
 STATEMENT_TIMEOUT = "10min"
 
 

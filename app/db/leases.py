@@ -38,6 +38,7 @@ _RENEW = """
 UPDATE leases SET expires_at = clock_timestamp() + $4::interval
 WHERE name = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp() RETURNING epoch
 """
+# The row stays, because the next epoch follows from its epoch.
 _RELEASE = """
 UPDATE leases SET expires_at = '-infinity' WHERE name = $1 AND holder = $2 AND epoch = $3
 """

@@ -43,6 +43,7 @@ class Query:
 
 def restrict_after(query: Query, cursor: Cursor | None) -> None:
     if cursor is not None:
+        # A comparison of rows follows the index, so the query reads none of the earlier pages.
         query.add(f"({query.alias}.created_at, {query.alias}.uid) < ({{}}, {{}})", cursor.created_at, cursor.uid)
 
 

@@ -49,4 +49,5 @@ class Autoscaling:
             dry_run, stored.run.inventory, run.jobs, pending=bool(run.pending), max_load=run.max_load
         )
         age = (self._clock.now() - run.at).total_seconds()
+        # Another process recorded the time, and its clock may be ahead.
         return AutoscalerDryRun(run=replace(run, decisions=outcome.decisions), observed_at=run.at, age=max(0.0, age))

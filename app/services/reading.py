@@ -148,6 +148,7 @@ class JobReader(Reader[JobRow]):
         if not rows:
             return {}
         found = await replicas.of_many(self._db, [row.uid for row in rows])
+        # The native status of other jobs needs no ended attempts.
         changed = [row.uid for row in rows if row.status.restarts or row.status.reschedules]
         ended = await attempts.of_many(self._db, changed) if changed else {}
         scaled = [row.uid for row in rows if row.scale_count]

@@ -87,6 +87,7 @@ class JobQueue:
         self._terminated = False
         try:
             async with asyncio.TaskGroup() as group:
+                # A task of its own, so that `terminate` can cancel the job and not the queue.
                 self._running = group.create_task(self._perform(key))
         finally:
             self._running = None

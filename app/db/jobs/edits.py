@@ -49,6 +49,7 @@ SET manifest = $2, labels = $3, generation = generation + $7::int, version = ver
     scale_count = scale_count + $4, planned_pods = planned_pods + $6
 WHERE uid = $1 RETURNING j.history_count, j.scale_count, {COLUMNS}
 """  # noqa: S608  constants
+# The statement checks the phase again, because the controller may end the job after the service has read it.
 _CANCEL = f"""
 UPDATE jobs AS j
 SET cancel_requested_at = $2, cancel_requested_by = $3, cancel_reason = $4, version = version + 1,

@@ -29,6 +29,7 @@ CROSS JOIN LATERAL (
       AND number < w.first AND number + count > w.first
 ) AS n
 """
+# Only a newer job can have taken over the name: an older one has released it.
 _TAKEN_OVER = f"""
 SELECT EXISTS (
     SELECT FROM {_SHARING}

@@ -95,6 +95,7 @@ async def _run(
 
 async def _read(connection: Connection, namespaces: Sequence[str], limits: PodLimits) -> PodRoom:
     rows = {row["namespace"]: row for row in await connection.fetch(_PLANNED, namespaces)}
+    # The row without a namespace is the total.
     total = rows.pop(None)
     if total["entries"] > _MANY_ROWS:
         await connection.execute(_FOLD)

@@ -113,6 +113,7 @@ async def submit(db: Database, jobs: Sequence[NewJob], limits: PodLimits = DEFAU
         undecided = await batch.attempt(range(len(jobs)))
         for place in undecided:
             await _decide(batch, place)
+        # Last, because it locks the rows of other jobs.
         await batch.clear_the_way()
         return [batch.answers[place] for place in range(len(jobs))]
 
