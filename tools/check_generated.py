@@ -20,7 +20,14 @@ from app.embedded_postgres.server import EmbeddedPostgres
 from app.main import create_app
 
 ROOT = Path(__file__).parent.parent
-LOCKS = {"runtime.txt": (), "embedded.txt": ("embedded",), "dev.txt": ("embedded", "dev"), "bench.txt": ("bench",)}
+LOCKS = {
+    "runtime.txt": (),
+    "embedded.txt": ("embedded",),
+    "dev.txt": ("embedded", "dev"),
+    "bench.txt": ("bench",),
+    "sdks.txt": ("sdks",),
+}
+WITHOUT_PROJECT = {"bench.txt", "sdks.txt"}  # installed apart from jobgate, or after it
 DEPENDENCY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==\S+", re.MULTILINE)
 INDEX = re.compile(r"^\s*(?:-i|--(?:extra-)?index-url|--find-links|-f|--trusted-host)\b|https?://", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
@@ -62,7 +69,7 @@ def check_locks() -> Iterator[str]:
         if found := INDEX.search(text):
             yield f"requirements/{lock} names an index: {found.group().strip()}."
         locked = {_plain(name) for name in DEPENDENCY.findall(text)}
-        for name in sorted(_declared(project, groups, with_project=lock != "bench.txt") - locked):
+        for name in sorted(_declared(project, groups, with_project=lock not in WITHOUT_PROJECT) - locked):
             yield f"requirements/{lock} lacks {name}, which pyproject.toml names: run `make lock`."
         for line in _without_hash(text):
             yield f"requirements/{lock} has no hash for {line}: run `make lock`."

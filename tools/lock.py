@@ -36,6 +36,7 @@ def main() -> int:
             *("--constraint", "requirements/embedded.txt"),
         )
     compile_lock("bench.txt", "--group", "bench", "--constraint", "requirements/dev.txt")
+    compile_lock("sdks.txt", "--group", "sdks")  # without constraints, since it is not installed beside the others
     return 0
 
 

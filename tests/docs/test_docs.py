@@ -24,13 +24,16 @@ NAMED_PATH = re.compile(
     r"`((?:app|tests|docs|deploy|examples|tools|migrations|openapi|bench|requirements)/[A-Za-z0-9_./-]+)`"
 )
 SECTIONS = ("**Context.**", "**Decision.**", "**Consequences.**", "**A change violates this when**", "**Enforced by**")
-# Variables that Settings do not read, but tests, the node agent or programs in pods.
+# Variables that Settings do not read, but tests, the node agent, clients or programs in pods.
 OTHER_VARIABLES = {
     "JOBGATE_TEST_KUBECONFIG",
     "JOBGATE_TEST_GATEWAY_KUBECONFIG",
     "JOBGATE_TEST_DATABASE_URL",
     "JOBGATE_FAULT_POINTS",
     "JOBGATE_HOSTS_FILE",
+    "JOBGATE_URL",
+    "JOBGATE_TOKEN",
+    "JOBGATE_NAMESPACE",
 }
 
 

@@ -1,0 +1,150 @@
+"""`make sdks` reports what it cannot build, incomplete clients, and programs that report something wrong."""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tools.sdks.__main__ import Results, build_all
+from tools.sdks.building import Failed, Skipped, Workshop, install, missing_operations, unexpected_warnings
+from tools.sdks.catalog import LANGUAGES, PYTHON, SDKS, Language
+from tools.sdks.scenario import JOB_KINDS, Stored, differences, labelled_manifests
+
+MADE_UP = Language(name=PYTHON, locks=("requirements/sdks.txt",), install=((sys.executable, "-c", "open('ran', 'x')"),))
+OPERATIONS = {
+    "paths": {"/a": {"get": {"operationId": "get_job"}, "put": {"operationId": "put_di_job"}, "parameters": {}}}
+}
+
+
+def prints(text: str) -> tuple[str, ...]:
+    """Return a command that prints a text and fails."""
+    return (sys.executable, "-c", f"import sys; sys.exit({text!r})")
+
+
+def test_dependencies_are_installed_once(tmp_path: Path) -> None:
+    workshop = Workshop(directory=tmp_path)
+    install(workshop, MADE_UP)
+    assert (tmp_path / PYTHON / "ran").is_file()
+    install(workshop, MADE_UP)  # the command would fail the second time
+
+
+def test_a_missing_program_is_named(tmp_path: Path) -> None:
+    language = dataclasses.replace(MADE_UP, programs=("no-such-compiler",))
+    with pytest.raises(Skipped, match="no-such-compiler not found on PATH"):
+        install(Workshop(directory=tmp_path), language)
+
+
+def test_packages_that_cannot_be_fetched_are_skipped(tmp_path: Path) -> None:
+    language = dataclasses.replace(MADE_UP, install=(prints("no matching distribution"),))
+    with pytest.raises(Skipped, match="no matching distribution"):
+        install(Workshop(directory=tmp_path), language)
+
+
+@pytest.mark.parametrize(
+    "message", ["do not match the hashes", "npm error code EINTEGRITY", "verifying: checksum mismatch"]
+)
+def test_packages_that_differ_from_the_lock_file_are_a_failure(tmp_path: Path, message: str) -> None:
+    language = dataclasses.replace(MADE_UP, install=(prints(message),))
+    with pytest.raises(Failed, match=message):
+        install(Workshop(directory=tmp_path), language)
+
+
+def test_what_is_skipped_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    language = dataclasses.replace(LANGUAGES[0], programs=("no-such-compiler",))
+    monkeypatch.setattr("tools.sdks.__main__.find_language", lambda _: language)
+    results = Results()
+    build_all(Workshop(directory=tmp_path), SDKS[:1], results)
+    assert results == Results(skipped=[SDKS[0]])
+    assert capsys.readouterr().out == f"sdks: skipped {SDKS[0].name} (python): no-such-compiler not found on PATH\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "missing"),
+    [
+        ("get_job.py", "class PutDIJob: ...", set()),
+        ("api.go", "func (c *Client) GetJob()\nfunc (c *Client) PutDiJob()", set()),
+        ("api.ts", "getJob", {"put_di_job"}),
+        ("api.md", "getJob putDiJob", {"get_job", "put_di_job"}),
+    ],
+)
+def test_operations_that_a_client_lacks_are_found(tmp_path: Path, file: str, text: str, missing: set[str]) -> None:
+    (tmp_path / file).write_text(text)
+    assert missing_operations(OPERATIONS, tmp_path) == missing
+
+
+def test_only_listed_warnings_are_tolerated() -> None:
+    sdk = dataclasses.replace(SDKS[0], warning=r"^WARN (.+)$", tolerated=("this",))
+    assert list(unexpected_warnings(sdk, "WARN this one\nINFO\nWARN that one\n")) == ["that one"]
+
+
+ENDED: Mapping[str, Any] = {kind: {"uid": f"uid-{kind}", "name": kind.lower(), "kind": kind} for kind in JOB_KINDS}
+SAMPLES = {
+    "samplesets": {"kind": "SampleSet", "uid": "s", "deletedAt": "2026-01-01T00:00:00Z"},
+    "samplejobs": {"kind": "SampleJob", "uid": "j", "deletedAt": "2026-01-01T00:00:00Z"},
+}
+REPORT: Mapping[str, Any] = {
+    "jobs": {kind: f"uid-{kind}" for kind in JOB_KINDS},
+    "phases": dict.fromkeys(JOB_KINDS, "Succeeded"),
+    "watched": ["Queued", "Succeeded"],
+    "replicas": ["generic-worker-0 Succeeded 0"],
+    "log": "worker 0 of 2\ndone\n",
+    "history": ["Queued Submitted", "Succeeded Done"],
+    "problem": {"code": "Invalid", "pointers": ["/spec"]},
+    "replayed": "uid-GenericJob",
+    "pages": [["genericjob", "mxjob"], ["dijob", "trainingjob"]],
+    "samples": {"SampleSet": "s", "SampleJob": "j"},
+}
+
+
+def answer(request: httpx2.Request) -> httpx2.Response:
+    """Answer as a gateway that stores what REPORT contains."""
+    resource = request.url.path.rpartition("/")[2]
+    items = {
+        "jobs": list(ENDED.values()),
+        "replicas": [{"name": "generic-worker-0", "phase": "Succeeded", "exitCode": 0}],
+        "history": [{"phase": "Queued", "reason": "Submitted"}, {"phase": "Succeeded", "reason": "Done"}],
+        **{name: [item] for name, item in SAMPLES.items()},
+    }
+    if request.method == "POST":
+        return httpx2.Response(422, json={"code": "Invalid", "errors": [{"pointer": "/spec"}]})
+    return httpx2.Response(200, json={"items": items[resource]})
+
+
+def found(report: Mapping[str, Any]) -> list[str]:
+    with httpx2.Client(base_url="http://gateway", transport=httpx2.MockTransport(answer)) as http:
+        return [line.partition(":")[0] for line in differences(report, Stored(http, "client"), {})]
+
+
+def test_a_correct_report_has_no_differences() -> None:
+    assert found(REPORT) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        *((part, None) for part in REPORT if part not in {"watched", "pages"}),
+        ("watched", []),
+        ("watched", ["Queued"]),
+        ("watched", ["Made up", "Succeeded"]),
+        ("pages", []),
+        ("pages", [["genericjob", "mxjob", "dijob", "trainingjob"]]),
+        ("pages", [["genericjob", "mxjob"], ["dijob"]]),
+    ],
+)
+def test_a_wrong_report_is_found(part: str, value: object) -> None:
+    assert found({**REPORT, part: value}) == [part]
+
+
+def test_the_manifests_have_every_kind_and_the_label_of_the_client() -> None:
+    manifests = labelled_manifests(SDKS[0])
+    assert {manifest["kind"] for manifest in manifests.values()} == {*JOB_KINDS, "SampleSet", "SampleJob"}
+    assert {json.dumps(manifest["metadata"]["labels"]) for manifest in manifests.values()} == {
+        json.dumps({"client": SDKS[0].name})
+    }

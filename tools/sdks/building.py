@@ -1,0 +1,169 @@
+"""Installs the projects of the languages, and generates and compiles the clients in them."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.sdks.catalog import LANGUAGES, PYTHON, Command, Language, Sdk
+
+ROOT = Path(__file__).parents[2]
+PROJECTS = ROOT / "examples" / "clients"
+DOCUMENT = ROOT / "openapi" / "openapi.json"
+COMMAND_SECONDS = 1800.0  # generous: a compiler on a busy machine
+TAIL = 40  # lines of a failed command's output
+STAMP = ".installed"
+# A package that differs from its lock file is a failure, even though a package that cannot be fetched is not.
+DIFFERS = re.compile(r"do not match the hashes|EINTEGRITY|checksum mismatch|differs from the lock file", re.IGNORECASE)
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+
+
+class Skipped(Exception):  # noqa: N818 - a message for the person who started it
+    """A toolchain or a package is not available here. The message says which one."""
+
+
+class Failed(Exception):  # noqa: N818 - as Skipped
+    """A client cannot be generated or compiled, or its scenario fails. The message contains the cause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """A directory with the projects of all languages."""
+
+    directory: Path
+
+    def project(self, language: str) -> Path:
+        return self.directory / language
+
+    def run(
+        self, language: str, command: Command, *arguments: str, environment: dict[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command in the project of a language. Raise Failed if it fails."""
+        project = self.project(language)
+        line = [*self._expanded(command), *arguments]
+        try:
+            ran = subprocess.run(
+                line,
+                cwd=project,
+                env=_environment() | (environment or {}),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=COMMAND_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise Failed(f"`{' '.join(line)}` took more than {COMMAND_SECONDS:.0f} s") from None
+        if ran.returncode:
+            raise Failed(f"`{' '.join(line)}` exited with status {ran.returncode}\n{_tail(ran.stdout, ran.stderr)}")
+        return ran
+
+    def _expanded(self, command: Command) -> list[str]:
+        values = {"root": ROOT, "document": DOCUMENT, "python": self.project(PYTHON) / ".venv" / "bin" / "python"}
+        return [argument.format_map({name: str(value) for name, value in values.items()}) for argument in command]
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables for a command: those of this process, without the settings of a gateway or of Python."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("JOBGATE_", "PYTHON", "VIRTUAL_ENV"))
+    }
+
+
+def _tail(*outputs: str) -> str:
+    return "\n".join("\n".join(outputs).strip().splitlines()[-TAIL:])
+
+
+def install(workshop: Workshop, language: Language) -> None:
+    """Copy the project of a language and install its dependencies, unless they are those of the lock files.
+
+    Raises:
+        Skipped: a program is missing, or a package cannot be fetched.
+        Failed: a package is not the one of the lock file.
+    """
+    for name in language.needs:
+        install(workshop, find_language(name))
+    missing = [program for program in language.programs if shutil.which(program) is None]
+    if missing:
+        raise Skipped(f"{' and '.join(missing)} not found on PATH")
+    project = workshop.project(language.name)
+    shutil.copytree(PROJECTS / language.name, project, dirs_exist_ok=True)
+    stamp = project / STAMP
+    digest = _digest(ROOT / lock for lock in language.locks)
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    stamp.unlink(missing_ok=True)
+    for command in language.install:
+        try:
+            workshop.run(language.name, command)
+        except Failed as failed:
+            if DIFFERS.search(str(failed)):
+                raise
+            raise Skipped(f"its packages cannot be installed: {failed}") from None
+    stamp.write_text(digest)
+
+
+def _digest(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256(sys.version.encode())
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def find_language(name: str) -> Language:
+    return next(language for language in LANGUAGES if language.name == name)
+
+
+def build(workshop: Workshop, sdk: Sdk) -> None:
+    """Generate a client and compile it with the program that uses it. Raise Failed if it is not complete."""
+    generated = workshop.project(sdk.language) / sdk.generated
+    _remove(generated)
+    for command in sdk.generate:
+        ran = workshop.run(sdk.language, command)
+        if warnings := list(unexpected_warnings(sdk, ran.stdout + ran.stderr)):
+            raise Failed("\n".join(["the generator warns:", *warnings]))
+    if missing := sorted(missing_operations(json.loads(DOCUMENT.read_text()), generated)):
+        raise Failed(f"these operations are not in the generated client: {', '.join(missing)}")
+    for command in sdk.compile:
+        workshop.run(sdk.language, command)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def unexpected_warnings(sdk: Sdk, output: str) -> Iterator[str]:
+    if sdk.warning:
+        for text in re.findall(sdk.warning, output, re.MULTILINE):
+            if not any(text.startswith(tolerated) for tolerated in sdk.tolerated):
+                yield text
+
+
+def missing_operations(document: dict[str, dict[str, dict[str, dict[str, str]]]], generated: Path) -> set[str]:
+    """Return the operations of the document that no file or identifier below `generated` is named after."""
+    operations = {
+        operation["operationId"]
+        for item in document["paths"].values()
+        for operation in item.values()
+        if "operationId" in operation
+    }
+    files = [path for path in generated.rglob("*") if path.is_file()] if generated.is_dir() else [generated]
+    names = {_normalized(path.stem) for path in files}
+    for path in files:
+        if path.suffix in {".py", ".ts", ".go", ".java"}:
+            names |= {_normalized(name) for name in IDENTIFIER.findall(path.read_text(encoding="utf-8"))}
+    return {operation for operation in operations if _normalized(operation) not in names}
+
+
+def _normalized(name: str) -> str:
+    """Return a name without the differences between `submit_job`, `submitJob` and `SubmitJob`."""
+    return name.replace("_", "").lower()
