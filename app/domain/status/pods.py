@@ -13,6 +13,7 @@ Sidecars (init containers that always restart) have no influence on the phase.
 
 from collections.abc import Container as Collection
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Final
 
 from app.domain.kubernetes import labels
@@ -42,6 +43,8 @@ _OUT_OF: Final = "OutOf"
 _SIGNAL_BASE: Final = 128
 # The highest signal of Linux, SIGRTMAX.
 _MAX_SIGNAL: Final = 64
+# What container runtimes report as the time of something that has not happened.
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
@@ -137,9 +140,9 @@ def _container(status: ContainerStatus, *, init: bool) -> ObservedContainer:
     # While a container runs, the reason and message of its last end no longer hold.
     explained = state.terminated or (state.waiting if not state.running else None)
     if state.running:
-        name, started_at = "running", state.running.started_at
+        name, started_at = "running", _time(state.running.started_at)
     else:
-        name, started_at = ("terminated" if state.terminated else "waiting"), ended.started_at if ended else None
+        name, started_at = ("terminated" if state.terminated else "waiting"), _time(ended.started_at) if ended else None
     return ObservedContainer(
         name=status.name,
         state=name,
@@ -152,8 +155,13 @@ def _container(status: ContainerStatus, *, init: bool) -> ObservedContainer:
         reason=(explained.reason or None) if explained else None,
         message=(explained.message or None) if explained else None,
         started_at=started_at,
-        finished_at=ended.finished_at if ended else None,
+        finished_at=_time(ended.finished_at) if ended else None,
     )
+
+
+def _time(reported: datetime | None) -> datetime | None:
+    """Return a time of a container; None if it is the epoch, which a container that never started has as its start."""
+    return None if reported is None or reported <= _EPOCH else reported
 
 
 def _signal(exit_code: int, reported: int | None) -> int | None:

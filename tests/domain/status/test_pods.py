@@ -237,3 +237,12 @@ def test_every_pod_has_one_phase(
     assert (pod.pending is None) or pod.phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING)
     if pod.ended:
         assert phase in ("Succeeded", "Failed") or pod.deleting
+
+
+def test_a_container_that_never_started_has_no_start() -> None:
+    """The kubelet reports the epoch as the start of a container that the runtime could not start."""
+    failed = ended(128, reason="StartError", startedAt="1970-01-01T00:00:00Z")
+    observed = observe_pod(a_pod(failed, phase="Failed"), lost_nodes=())
+    (container,) = observed.containers
+    assert (observed.started_at, container.started_at) == (None, None)
+    assert (observed.finished_at, container.finished_at) == (AT_T1, AT_T1)
