@@ -25,6 +25,7 @@ from app.domain.listing import Criteria
 from app.domain.plan import JobPlan, Rank
 from app.domain.planning import Planner
 from app.domain.status.records import Attempt, JobPendingReason, Replica, ScaleRecord
+from app.domain.vocabulary import ReplicaPhase
 from app.services.manifests import ManifestPage, page_of
 
 _T = TypeVar("_T")
@@ -163,10 +164,18 @@ class JobReader(Reader[JobRow]):
         }
 
     async def replicas(self, uid: UUID, where: ReplicaFilter, *, start: int, limit: int) -> list[ReplicaHistory]:
-        """Return at most `limit` replicas with their ended attempts, by task and rank, from the index `start`."""
+        """Return at most `limit` replicas with their ended attempts, by task and rank, from the index `start`.
+
+        The replicas of a job that the controller has not reconciled yet are those of its plan.
+        """
         found = await replicas.page(self._db, uid, where, start=start, limit=limit)
         if not found:
-            await self.version(Address(uid=uid))  # an unknown job is an error, not an empty page
+            row = await self.row(Address(uid=uid))  # an unknown job is an error, not an empty page
+            if not row.status.observed_generation:
+                plan = await asyncio.to_thread(self._plan, row)
+                return _planned_replicas(plan, where)[start : start + limit]
+            # The controller may have stored the replicas between the two reads.
+            found = await replicas.page(self._db, uid, where, start=start, limit=limit)
         ended: dict[Rank, list[Attempt]] = {}
         for task, rank, attempt in await attempts.of_replicas(self._db, uid, [one.replica.key for one in found]):
             ended.setdefault(Rank(task, rank), []).append(attempt)
@@ -202,6 +211,18 @@ class JobReader(Reader[JobRow]):
         accepted = self._planner.read(job.manifest, job.uid, job.generation)
         resumed = job.status.resumes > 0
         return self._planner.plan(accepted, str(job.uid), generation=job.generation, resumed=resumed)
+
+
+def _planned_replicas(plan: JobPlan, where: ReplicaFilter) -> list[ReplicaHistory]:
+    """Return the matching replicas of a plan as they are before the first reconcile, by task and rank."""
+    if where.phases and ReplicaPhase.CREATING not in where.phases:
+        return []
+    found = [
+        StoredReplica(replica=Replica(key=key, attempt=Attempt(number=1)), pod_name=plan.pod_name(key))
+        for key in sorted(plan.replicas)
+        if where.task in (None, key.task) and where.rank in (None, key.rank)
+    ]
+    return [ReplicaHistory(stored=stored, ended=()) for stored in found]
 
 
 def _pending_event(reason: JobPendingReason) -> ResourceEvent:

@@ -96,6 +96,22 @@ async def test_replicas_have_all_their_attempts(gateway: Gateway) -> None:
     assert (await get(gateway, "replicas?task=other"))["items"] == []
 
 
+async def test_the_replicas_of_a_stored_job_are_those_of_its_plan(gateway: Gateway) -> None:
+    """They are listed before the first reconcile, which stores them."""
+    await gateway.submit()
+    first, second = (await get(gateway, "replicas"))["items"]
+    assert (first["name"], first["task"], first["rank"], first["phase"]) == ("hello-worker-0", "worker", 0, "Creating")
+    assert [(one["number"], one["podUid"], one["outcome"]) for one in first["attempts"]] == [(1, None, None)]
+    assert (second["name"], second["rank"]) == ("hello-worker-1", 1)
+    page = await get(gateway, "replicas?pageSize=1")
+    assert [item["rank"] for item in page["items"]] == [0]
+    page = await get(gateway, f"replicas?pageSize=1&pageToken={page['nextPageToken']}")
+    assert ([item["rank"] for item in page["items"]], page["nextPageToken"]) == ([1], None)
+    assert (await get(gateway, "replicas?phase=Running"))["items"] == []
+    assert (await get(gateway, "replicas?task=other"))["items"] == []
+    assert len((await get(gateway, "replicas?task=worker&phase=Creating"))["items"]) == 2
+
+
 async def test_replicas_are_paged(gateway: Gateway) -> None:
     await job_with_attempts(gateway)
     page = await get(gateway, "replicas?pageSize=1")
