@@ -12,6 +12,7 @@ from app.api.views import (
     ConditionView,
     ContainerView,
     EventView,
+    FirstFailureView,
     JobStatusView,
     JobView,
     PendingReasonView,
@@ -26,7 +27,7 @@ from app.db.jobs.rows import JobRow, JobSummary
 from app.db.samples.rows import SampleRow
 from app.domain.dialects.base import Scaling, StatusFacts
 from app.domain.planning import Planner
-from app.domain.status.records import Condition, JobStatus
+from app.domain.status.records import Condition, JobStatus, ReplicaFailure
 from app.services.reading import RelatedRows, ReplicaHistory, ResourceEvent
 from app.services.submitting_jobs import PreparedJob
 
@@ -174,10 +175,28 @@ def _status(status: JobStatus) -> StatusView:
         message=status.message,
         aggregate=AggregateView(**{phase.counter: count for phase, count in status.aggregate.items()}),
         pending_reasons=[PendingReasonView.of(reason) for reason in status.pending_reasons],
+        first_failure=_first_failure(status.first_failure),
         observed_generation=status.observed_generation,
         started_at=status.started_at,
         finished_at=status.finished_at,
         observed_at=status.observed_at,
+    )
+
+
+def _first_failure(failure: ReplicaFailure | None) -> FirstFailureView | None:
+    if failure is None:
+        return None
+    assert failure.at is not None, "the time of the first failure is always recorded"
+    return FirstFailureView(
+        replica=str(failure.key),
+        attempt=failure.attempt,
+        node=failure.node,
+        exit_code=failure.exit_code,
+        signal=failure.signal,
+        reason=failure.reason,
+        message=failure.message or None,
+        last_lines=None if failure.last_lines is None else list(failure.last_lines),
+        at=failure.at,
     )
 
 

@@ -55,6 +55,29 @@ class PendingReasonView(View):
     count: int
 
 
+class FirstFailureView(View):
+    """The first failed attempt of a job."""
+
+    replica: str
+    """Task and rank of the replica, for example `worker[0]`."""
+    attempt: int
+    """Number of the attempt, from 1."""
+    node: str | None
+    """Name of the node; null if the pod had none."""
+    exit_code: int | None
+    """Exit code of the container that failed; null if none is known."""
+    signal: int | None
+    """Number of the signal that ended the container; null if none did."""
+    reason: str | None
+    """The reason that the cluster reports, for example `Error`, `OOMKilled` or `StartError`."""
+    message: str | None
+    """The last line of the message that the container left or the cluster reports; null if there is none."""
+    last_lines: list[str] | None
+    """The last lines of the log of the container that failed, at most 10; null if they are not stored."""
+    at: datetime
+    """When the attempt ended."""
+
+
 class CommonStatusView(View):
     """The fields of a status that every kind has."""
 
@@ -74,6 +97,8 @@ class StatusView(CommonStatusView):
     phase: JobPhase
     aggregate: AggregateView
     pending_reasons: list[PendingReasonView]
+    first_failure: FirstFailureView | None
+    """It stays through restarts, resizes and pauses, and after the end of the job; null if no attempt has failed."""
     observed_at: datetime | None
     """When the controller last observed a change of this job in the cluster."""
 

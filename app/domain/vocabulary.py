@@ -215,6 +215,7 @@ class Reason(StrEnum):
     NAMESPACE_TERMINATING = "NamespaceTerminating"
     NAMESPACE_DELETED = "NamespaceDeleted"
     REFUSED_BY_CLUSTER = "RefusedByCluster"
+    REPLICA_FAILED = "ReplicaFailed"  # of history rows: no attempt follows now
     NODE_LOST = "NodeLost"
     POD_VANISHED = "PodVanished"
     POD_DELETED = "PodDeleted"

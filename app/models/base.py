@@ -51,6 +51,10 @@ def json_column(name: str, default: str) -> Column[Any]:
     return Column(name, JSONB, nullable=False, server_default=text(f"'{default}'"))
 
 
+def optional_json_column(name: str) -> Column[Any]:
+    return Column(name, JSONB)
+
+
 def singleton_key() -> tuple[Column[Any], CheckConstraint]:
     """The key of a table with exactly one row."""
     return (
@@ -89,4 +93,5 @@ def attempt_fields() -> tuple[Column[Any], ...]:
         text_column("reason", nullable=True),
         text_column("message", nullable=True),
         json_column("containers", "[]"),
+        optional_json_column("last_lines"),
     )

@@ -26,6 +26,7 @@ replicas = Table(
     time_column("retry_at", nullable=True),
     flag_column("settled"),
     flag_column("leaving"),
+    flag_column("unreported"),
     postgresql_with=HOT_ROWS,
 )
 """Replicas and their current attempts."""

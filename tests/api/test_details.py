@@ -11,7 +11,7 @@ from app.db.jobs import evidence
 from app.db.jobs.evidence import Capture, Log
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
-from app.domain.status.records import Attempt, HistoryEntry, JobPendingReason, Replica
+from app.domain.status.records import Attempt, HistoryEntry, JobPendingReason, Replica, ReplicaFailure
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, PendingCode, ReplicaPhase
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path
 
@@ -110,6 +110,37 @@ async def test_the_replicas_of_a_stored_job_are_those_of_its_plan(gateway: Gatew
     assert (await get(gateway, "replicas?phase=Running"))["items"] == []
     assert (await get(gateway, "replicas?task=other"))["items"] == []
     assert len((await get(gateway, "replicas?task=worker&phase=Creating"))["items"]) == 2
+
+
+async def test_the_first_failure_is_part_of_the_status(gateway: Gateway) -> None:
+    uid: str = (await gateway.submit())["uid"]
+    assert (await get(gateway, "status"))["status"]["firstFailure"] is None
+    failure = ReplicaFailure(
+        key=FIRST.key,
+        attempt=1,
+        outcome=Outcome.FAILED,
+        exit_code=137,
+        signal=9,
+        reason="OOMKilled",
+        node="node-a",
+        last_lines=("epoch 7",),
+        at=AT,
+    )
+    await gateway.conclude(uid, {"phase": JobPhase.RESTARTING, "first_failure": failure})
+    found = {
+        "replica": "worker[0]",
+        "attempt": 1,
+        "node": "node-a",
+        "exitCode": 137,
+        "signal": 9,
+        "reason": "OOMKilled",
+        "message": None,
+        "lastLines": ["epoch 7"],
+        "at": "2026-01-02T03:04:05Z",
+    }
+    assert (await get(gateway, "status"))["status"]["firstFailure"] == found
+    whole = (await gateway.client.get(jobs_path(NAMESPACE, "hello"))).json()
+    assert whole["status"]["firstFailure"] == found
 
 
 async def test_replicas_are_paged(gateway: Gateway) -> None:

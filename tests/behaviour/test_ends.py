@@ -32,10 +32,10 @@ async def test_a_failure_rule_ends_the_job_while_others_run(jobs: Jobs) -> None:
     tasks = [task("exit 3", "chief"), task()]
     await jobs.submit(job("failing", *tasks, successRules=[{"worker": [0]}], failureRules=[{"chief": [0]}]))
     status = await jobs.until("failing", "Failed")
-    assert (status["reason"], status["message"]) == (
-        "RuleFulfilled",
-        "failureRules[0] is fulfilled: all of chief[0] failed",
-    )
+    node = (await jobs.replica("failing", "chief-0"))["node"]
+    cause = f"chief[0] failed in attempt 1 on node {node} (exit code 3, Error)"
+    assert status["reason"] == "RuleFulfilled"
+    assert status["message"] == f"failureRules[0] is fulfilled: all of chief[0] failed: {cause}"
     native = {item["type"]: item for item in (await jobs.job("failing"))["nativeStatus"]["conditions"]}
     assert (native["Failed"]["status"], native["Failed"]["reason"]) == ("True", "Failed")
     assert (native["Completed"]["status"], native["Completed"]["reason"]) == ("False", "Failed")

@@ -101,6 +101,7 @@ class ModelPod:
             started_at=self.started_at,
             finished_at=self.finished_at,
             exit_code=self.exit_code,
+            failed_container=self.containers[0] if self.exit_code else None,
             disruption=self.disruption,
             deletion_deadline=self.deadline,
             held=self.held,
@@ -339,11 +340,10 @@ class World:
         replica = self.recorded.replicas.get(action.key)
         if evidence is Evidence.NONE or replica is None or replica.attempt.number != action.attempt:
             return
-        attempt = replace(replica.attempt, evidence=evidence)
-        self.recorded = replace(
-            self.recorded,
-            replicas={**self.recorded.replicas, action.key: replace(replica, attempt=attempt)},
-        )
+        has_log = evidence is Evidence.CAPTURED and action.failed_container in action.containers
+        attempt = replace(replica.attempt, evidence=evidence, last_lines=("the last line",) if has_log else None)
+        replicas = {**self.recorded.replicas, action.key: replace(replica, attempt=attempt)}
+        self.recorded = replace(self.recorded, replicas=replicas)
         self.attempts[action.key, action.attempt] = attempt
 
     def _confirm(self, action: ConfirmGone) -> None:

@@ -17,6 +17,7 @@ def check_reconcile(world: World, inputs: Inputs, decision: Decision) -> None:
     _is_repeatable(inputs, decision)
     _sums_up(inputs, decision)
     _freezes_the_end(inputs, decision)
+    _keeps_the_first_failure(inputs, decision)
     _keeps_recorded_ends(world, decision)
     _says_everything_once(world, decision)
     _keeps_pods_for_evidence(world, inputs, decision)
@@ -59,6 +60,17 @@ def _freezes_the_end(inputs: Inputs, decision: Decision) -> None:
             after.finished_at,
         )
         assert not actions_of(decision, CreatePod)
+
+
+def _keeps_the_first_failure(inputs: Inputs, decision: Decision) -> None:
+    """A first failure stays, and only its log lines are added later. An ended job gets no new one."""
+    before, after = inputs.recorded.status, decision.status
+    if before.first_failure is None:
+        assert after.first_failure is None or not before.phase.is_terminal
+    else:
+        assert after.first_failure is not None
+        lines = before.first_failure.last_lines or after.first_failure.last_lines
+        assert replace(before.first_failure, last_lines=lines) == after.first_failure
 
 
 def _end(attempt: Attempt) -> tuple[object, ...]:

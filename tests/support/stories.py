@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from app.domain.reconcile.lifecycle import is_loss
+from app.domain.status.failures import cause_of
 from app.domain.status.observed import ClusterRefusal, RefusalVerdict
-from app.domain.vocabulary import BudgetScope, Evidence, JobPhase, PendingCode, ReplicaPhase
+from app.domain.vocabulary import BudgetScope, Evidence, JobPhase, PendingCode, Reason, ReplicaPhase
 from tests.support.cluster_faults import Faults
 from tests.support.cluster_model import NODES, ModelPod, World
 
+FAILURE_REASONS = (Reason.RESTARTING, Reason.DISRUPTED, Reason.REPLICA_FAILED)
 MAX_RECONCILES = 400  # far more than any story needs: a job that reaches it does not come to rest
 
 Op = tuple[str, int]
@@ -216,3 +219,15 @@ def check_world(world: World) -> None:
     for task in world.plan.tasks:
         if task.restart.scope is BudgetScope.JOB and task.restart.limit is not None:
             assert world.recorded.status.restarts <= task.restart.limit
+    _check_failures(world)
+
+
+def _check_failures(world: World) -> None:
+    """Check that the history has a row about each failed attempt, and that the end names the failure that caused it."""
+    told = {(entry.key, entry.attempt) for entry in world.history if entry.reason in FAILURE_REASONS}
+    failed = {where for where, attempt in world.attempts.items() if is_loss(attempt)}
+    assert failed <= told, failed - told
+    status = world.recorded.status
+    if status.phase is JobPhase.FAILED and status.ended_by.failed + status.ended_by.disrupted:
+        assert any(cause_of(failure) in status.message for failure in status.ended_by.first)
+        assert status.first_failure is not None

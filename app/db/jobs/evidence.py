@@ -36,10 +36,12 @@ INSERT INTO attempt_events (job_uid, task, rank, attempt, events) VALUES ($1, $2
 ON CONFLICT (job_uid, task, rank, attempt) DO UPDATE SET events = excluded.events
 """
 _ATTEMPT = """
-UPDATE attempts SET evidence = $5, evidence_reason = $6 WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4
+UPDATE attempts SET evidence = $5, evidence_reason = $6, last_lines = $7
+WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4
 """
 _REPLICA = """
-UPDATE replicas SET evidence = $5, evidence_reason = $6 WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4
+UPDATE replicas SET evidence = $5, evidence_reason = $6, last_lines = $7
+WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4
 """
 _READ_LOG = """
 SELECT tail, truncated FROM attempt_logs
@@ -87,7 +89,10 @@ _BEFORE_ALL: Final = EventPlace(attempt=2**31 - 1)  # the newest attempts come f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """The evidence that was available of one attempt. `reason` explains why some of it was not."""
+    """The evidence that was available of one attempt. `reason` explains why some of it was not.
+
+    `last_lines` are those of the log of the container that failed; None if no container failed or it has no log.
+    """
 
     key: Rank
     attempt: int
@@ -95,6 +100,7 @@ class Capture:
     reason: str | None = None
     logs: Mapping[str, Log]
     events: Sequence[Mapping[str, Any]] = ()
+    last_lines: Sequence[str] | None = None
 
 
 async def store(db: Database, lease: Lease, uid: UUID, capture: Capture) -> bool:
@@ -121,9 +127,10 @@ async def _write(connection: Connection, key: tuple[UUID, str, int, int], captur
         )
     if capture.events:
         await connection.execute(_EVENTS, *key, list(capture.events))
+    lines = None if capture.last_lines is None else list(capture.last_lines)
     # An attempt that has ended and is not replaced yet has a row in both tables.
-    await connection.execute(_ATTEMPT, *key, capture.state, capture.reason)
-    await connection.execute(_REPLICA, *key, capture.state, capture.reason)
+    for statement in (_ATTEMPT, _REPLICA):
+        await connection.execute(statement, *key, capture.state, capture.reason, lines)
 
 
 async def log(db: Database, uid: UUID, key: Rank, attempt: int, container: str) -> Log | None:

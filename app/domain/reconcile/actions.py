@@ -43,13 +43,18 @@ class ReleasePod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureEvidence:
-    """Store the log tails and last Events of an ended attempt, then record in its evidence field that this is done."""
+    """Store the log tails and last Events of an ended attempt, then record in its evidence field that this is done.
+
+    The last `lines` of the log of `failed_container` become part of the attempt; None if no container failed.
+    """
 
     key: Rank
     attempt: int
     pod_name: str
     pod_uid: str
     containers: tuple[str, ...]
+    failed_container: str | None = None
+    lines: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

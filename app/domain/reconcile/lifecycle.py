@@ -49,8 +49,13 @@ def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -
         # gone.
         if attempt.pod_uid is None or attempt.pod_uid not in gone:
             return replica
-        return replace(replica, attempt=_vanished(attempt))
-    return replace(replica, attempt=_mirror(attempt, pod))
+        return _with_news(replica, _vanished(attempt))
+    return _with_news(replica, _mirror(attempt, pod))
+
+
+def _with_news(replica: Replica, attempt: Attempt) -> Replica:
+    """Return the replica with its attempt as it was just observed. A failure is to be reported in the history."""
+    return replace(replica, attempt=attempt, unreported=replica.unreported or is_loss(attempt))
 
 
 def pod_of(attempt: Attempt, pods: Iterable[ObservedPod]) -> ObservedPod | None:
@@ -178,6 +183,11 @@ def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) 
         # Disruptions cost no restart. The limit ends a replica that is disrupted again and again.
         return replace(replica, settled=replica.disruptions >= timing.disruption_limit)
     return replace(replica, settled=not (_wants_restart(replica.attempt, plan) and budget.grants(replica, plan)))
+
+
+def is_loss(attempt: Attempt) -> bool:
+    """Return whether the attempt failed or was disrupted, and jobgate had not stopped it."""
+    return attempt.outcome in (Outcome.FAILED, Outcome.DISRUPTED) and not was_stopped(attempt)
 
 
 def was_stopped(attempt: Attempt) -> bool:

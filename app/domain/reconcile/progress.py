@@ -11,6 +11,7 @@ from app.domain.reconcile.resizing import Members, changes_size, scaling_now, st
 from app.domain.reconcile.stepping import Directive
 from app.domain.reconcile.values import Inputs
 from app.domain.status.failures import crashed_replicas
+from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord, Transition
 from app.domain.status.rollup import SHOWN_REPLICAS, Situation, aggregate, pending_reasons, situation
@@ -32,12 +33,14 @@ class Changes:
     """The results of a reconcile besides the replicas.
 
     `scaled` are the scale records with a new outcome. `restarted` says that a restart was charged to the budget.
-    `former` are the ended attempts that this reconcile has replaced.
+    `former` are the ended attempts that this reconcile has replaced. `is_ending` says that the end of the job waits for
+    the evidence of its cause.
     """
 
     scaled: Sequence[ScaleRecord]
     restarted: bool
     former: Mapping[Rank, Attempt] = field(default_factory=dict)
+    is_ending: bool = False
 
 
 def next_status(
@@ -67,7 +70,7 @@ def next_status(
         status = replace(status, initialized_at=inputs.now)
     if ended:
         status = _quiet_status(inputs, status, directive, members.all, pods)
-    else:
+    elif not changes.is_ending:
         status = _live_status(inputs, status, counts, members, pods, changes)
     conditions = job_conditions(
         status, inputs.plan, replicas, inputs.now, gang_available=inputs.observed.gang_available
@@ -156,18 +159,20 @@ def _live_status(
         )
     scaling = scaling_now(inputs, status, members, still_open(inputs.recorded.scaling, changes.scaled))
     crashed = crashed_replicas(replicas, changes.former, status.crashed)
-    now_is = _queued(status, inputs.observed, replicas) or situation(status, counts, replicas, scaling, crashed)
+    reasons = pending_reasons(replicas, pods, inputs.observed, now, crashed)
+    queued = _queued(status, inputs.observed, replicas)
+    now_is = queued or situation(status, counts, replicas, scaling, crashed, reasons)
     # Scaling is excluded: a running job that waits for further replicas must not fail by the pending deadline.
     waits = now_is.phase not in (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.SCALING)
     return replace(
         status,
         phase=now_is.phase,
         reason=now_is.reason,
-        message=now_is.message,
+        message=one_line(now_is.message),
         crashed=tuple(crashed.values())[:SHOWN_REPLICAS],
         started_at=status.started_at or (now if now_is.phase is JobPhase.RUNNING else None),
         active_since=status.active_since or (now if now_is.phase is JobPhase.RUNNING else None),
-        pending_reasons=pending_reasons(replicas, pods, inputs.observed, now, crashed),
+        pending_reasons=reasons,
         pending_since=(status.pending_since or _waits_since(inputs)) if waits else None,
     )
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from app.domain.plan import Rank
 from app.domain.reconcile.actions import (
     Action,
+    CaptureEvidence,
     CreatePod,
     DeletePod,
     EnsureObjects,
@@ -27,10 +28,13 @@ from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settle
 from app.domain.reconcile.rules import Finish
 from app.domain.reconcile.stepping import Directive, Step, Stepper
 from app.domain.reconcile.values import Decision, Inputs
+from app.domain.status.failures import first_failure
+from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ObservedJob, ObservedPod
-from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
+from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ReplicaFailure, ScaleRecord
 from app.domain.vocabulary import (
     CleanUpPolicy,
+    Evidence,
     JobPhase,
     Reason,
     ReplicaPhase,
@@ -39,6 +43,11 @@ from app.domain.vocabulary import (
 
 # Bounds the time of one reconcile, so that a job of ten thousand replicas does not delay all other jobs.
 PODS_PER_RECONCILE = 50
+# History rows about failed attempts of one job: enough to see how it failed, and little if 10 000 replicas crash again
+# and again. The replicas list all attempts.
+MAX_FAILURE_ROWS = 1000
+NO_FURTHER_ROWS = "the history has no rows about further failures of this job: see its replicas"
+_OF_FAILURES = frozenset({Reason.RESTARTING, Reason.DISRUPTED, Reason.REPLICA_FAILED})
 # The reasons with which the replicas of a job end it. After any other end, such as a cancel, running pods are stopped.
 ENDS_BY_RULE = frozenset({Reason.RULE_FULFILLED, Reason.SUCCESS_IMPOSSIBLE, Reason.NO_RULE_FULFILLED})
 
@@ -50,8 +59,14 @@ def reconcile(inputs: Inputs) -> Decision:
     members = _tracked(inputs, pods, budget)
     # The end is determined before the steps, so that no step starts a replica of a job that ends in this reconcile.
     end = finish(inputs, members)
+    # The message of the end contains the last line of the log of its cause. Until that is read, the job keeps its phase
+    # and starts nothing. The capture deadline bounds this wait.
+    waiting_for = end.cause if end is not None and end.awaits_evidence else None
+    if waiting_for is not None:
+        end = None
     status = _ended(inputs, end) if end is not None else inputs.recorded.status
-    directive = _directive(inputs, status)
+    status = replace(status, first_failure=_first_failure(inputs, members))
+    directive = _directive(inputs, status) if waiting_for is None else Directive()
     steps = _step_all(inputs, status, directive, members, pods)
     after = Members(
         wanted={key: steps[key].replica for key in members.wanted},
@@ -60,9 +75,9 @@ def reconcile(inputs: Inputs) -> Decision:
     scaled = settled_records(inputs, status, after)
     # A restart replaces the ended attempt, but the status still has to count and to list it.
     former = {key: step.former for key, step in steps.items() if step.former is not None}
-    changes = Changes(scaled=scaled, restarted=budget.charged, former=former)
+    changes = Changes(scaled=scaled, restarted=budget.charged, former=former, is_ending=waiting_for is not None)
     status = next_status(inputs, status, directive, after, pods, changes)
-    return _decision(inputs, status, steps, after, scaled)
+    return _decision(inputs, status, steps, after, scaled, waiting_for.key if waiting_for is not None else None)
 
 
 def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
@@ -85,12 +100,17 @@ def _tracked(inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], budget: Bud
     return Members(wanted=wanted, leaving=leaving)
 
 
+def _first_failure(inputs: Inputs, members: Members) -> ReplicaFailure | None:
+    before = inputs.recorded.status
+    return first_failure(before.first_failure, members.all, inputs.now, ended=before.phase.is_terminal)
+
+
 def _ended(inputs: Inputs, finish: Finish) -> JobStatus:
     return replace(
         inputs.recorded.status,
         phase=finish.phase,
         reason=finish.reason,
-        message=finish.message,
+        message=one_line(finish.message),
         ended_by=finish.ended_by,
         crashed=(),
         finished_at=inputs.now,
@@ -134,7 +154,12 @@ def _step_all(
     pods: Mapping[Rank, list[ObservedPod]],
 ) -> dict[Rank, Step]:
     stepper = Stepper(
-        observed=inputs.observed, directive=directive, phase=status.phase, timing=inputs.timing, now=inputs.now
+        observed=inputs.observed,
+        directive=directive,
+        phase=status.phase,
+        first_failure=status.first_failure,
+        timing=inputs.timing,
+        now=inputs.now,
     )
     known = inputs.recorded.replicas
     steps = {
@@ -160,13 +185,16 @@ def _decision(
     steps: Mapping[Rank, Step],
     members: Members,
     scaled: tuple[ScaleRecord, ...],
+    cause: Rank | None,
 ) -> Decision:
+    """Return the decision. `cause` is the replica whose evidence the end of the job waits for."""
     recorded, replicas = inputs.recorded, members.all
     changed = tuple(replica for key, replica in replicas.items() if recorded.replicas.get(key) != replica)
     ended = _ended_attempts(inputs, steps, replicas)
-    history = _history(inputs, status, steps)
+    history, failure_rows = _history(inputs, status, steps)
+    status = replace(status, failure_rows=failure_rows)
     dirty = bool(changed or ended or history or scaled) or status != recorded.status
-    actions, cut = _actions(inputs, status, steps, replicas)
+    actions, cut = _actions(inputs, status, steps, replicas, cause)
     # `observed_at` alone is no change: otherwise every reconcile would write a row and a feed entry.
     if dirty:
         status = replace(status, observed_at=inputs.now)
@@ -179,7 +207,9 @@ def _decision(
         scaled=scaled,
         actions=actions,
         wake_at=_wake_at(inputs, status, steps),
-        again=cut or _needs_another_reconcile(inputs, status, steps, replicas),
+        again=cut
+        or _needs_another_reconcile(inputs, status, steps, replicas)
+        or (cause is not None and replicas[cause].attempt.evidence is not Evidence.NONE),
         dirty=dirty,
     )
 
@@ -199,14 +229,23 @@ def _ended_attempts(
     return tuple(ended)
 
 
-def _history(inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step]) -> tuple[HistoryEntry, ...]:
-    entries = [entry for step in steps.values() for entry in step.history]
+def _history(inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step]) -> tuple[tuple[HistoryEntry, ...], int]:
+    """Return the new history rows, and how many rows about failed attempts the job has with them."""
     before = inputs.recorded.status
+    entries: list[HistoryEntry] = []
+    failure_rows = before.failure_rows
+    for entry in (entry for step in steps.values() for entry in step.history):
+        if entry.reason in _OF_FAILURES:
+            if failure_rows >= MAX_FAILURE_ROWS:
+                continue
+            failure_rows += 1
+        last = entry.reason in _OF_FAILURES and failure_rows == MAX_FAILURE_ROWS
+        entries.append(replace(entry, message=f"{entry.message} ({NO_FURTHER_ROWS})") if last else entry)
     if (before.phase, before.reason) != (status.phase, status.reason):
         actor = inputs.intent.cancel_actor if status.phase is JobPhase.CANCELLED else None
         entry = HistoryEntry(at=inputs.now, phase=status.phase, reason=status.reason, message=status.message)
         entries.append(replace(entry, actor=actor) if actor else entry)
-    return tuple(entries)
+    return tuple(entries), failure_rows
 
 
 def _actions(
@@ -214,14 +253,17 @@ def _actions(
     status: JobStatus,
     steps: Mapping[Rank, Step],
     replicas: Mapping[Rank, Replica],
+    cause: Rank | None,
 ) -> tuple[tuple[Action, ...], bool]:
     """Return the actions of this reconcile, at most PODS_PER_RECONCILE on pods, and whether further ones remain.
 
+    The capture of the evidence that the end of the job waits for, that of `cause`, comes first.
     Creates that the cluster has refused before come last and do not count as remaining, since they have a back-off.
     """
     wanted: list[Action] = [*_foreign_pods(inputs), *(action for step in steps.values() for action in step.actions)]
     refused = [action for action in wanted if _is_refused(inputs.observed, action)]
     fresh = [action for action in wanted if not _is_refused(inputs.observed, action)]
+    fresh.sort(key=lambda action: not (isinstance(action, CaptureEvidence) and action.key == cause))
     actions = [*fresh, *refused][:PODS_PER_RECONCILE]
     if _needs_hosts_update(inputs, status):
         actions.insert(0, WriteHosts())

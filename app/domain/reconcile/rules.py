@@ -1,24 +1,33 @@
 """Evaluates the finish rules of a plan, and ends a job if no rule of it can hold any more."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from app.domain.plan import FinishRule, JobPlan, Rank
 from app.domain.reconcile.lifecycle import has_failed, has_succeeded
-from app.domain.status.failures import summarize_failures
+from app.domain.status.failures import cause_of, earliest_failure, failure_of, summarize_failures
 from app.domain.status.records import NO_FAILURES, FailureSummary, Replica
-from app.domain.vocabulary import JobPhase, Quantifier, Reason, RuleOutcome
+from app.domain.vocabulary import Evidence, JobPhase, Quantifier, Reason, RuleOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """The end of a job: its phase, reason and message, and the failures that caused it."""
+    """The end of a job: its phase, reason and message, and the failures that caused it.
+
+    `cause` is the replica whose failure the message describes, or None.
+    """
 
     phase: JobPhase
     reason: str
     message: str
     ended_by: FailureSummary = NO_FAILURES
+    cause: Replica | None = None
+
+    @property
+    def awaits_evidence(self) -> bool:
+        """Whether the log of the cause, whose last line belongs to the message, has not been read yet."""
+        return self.cause is not None and self.cause.attempt.evidence is Evidence.NONE
 
 
 def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
@@ -28,22 +37,22 @@ def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
         if _holds(rule, replicas):
             return _fulfilled(rule, replicas)
     if plan.fails_when_success_is_impossible and _success_is_impossible(plan, replicas):
-        failed = ", ".join(str(key) for key, replica in replicas.items() if has_failed(replica))
-        return Finish(
-            phase=JobPhase.FAILED,
-            reason=Reason.SUCCESS_IMPOSSIBLE,
-            message=f"no success rule can be fulfilled any more: {failed} failed for good",
-            ended_by=summarize_failures(replicas.values()),
-        )
+        return _failed(Reason.SUCCESS_IMPOSSIBLE, "no success rule can be fulfilled any more", replicas.values())
     # Without this end, a job whose rules name only some ranks would stay Running forever.
     if all(_has_ended(replica) for replica in replicas.values()):
-        return Finish(
-            phase=JobPhase.FAILED,
-            reason=Reason.NO_RULE_FULFILLED,
-            message="every replica has ended and no success or failure rule is fulfilled",
-            ended_by=summarize_failures(replicas.values()),
-        )
+        said = "every replica has ended and no success or failure rule is fulfilled"
+        return _failed(Reason.NO_RULE_FULFILLED, said, replicas.values())
     return None
+
+
+def _failed(reason: str, sentence: str, members: Iterable[Replica]) -> Finish:
+    """Return the end of a failed job. Its message is the sentence and the earliest failure of these replicas."""
+    summary, cause = summarize_failures(replicas := list(members)), earliest_failure(replicas)
+    if cause is not None:
+        others = summary.failed + summary.disrupted - 1
+        more = f"; {others} more replicas failed" if others > 1 else "; 1 more replica failed" if others else ""
+        sentence = f"{sentence}: {cause_of(failure_of(cause.key, cause.attempt))}{more}"
+    return Finish(phase=JobPhase.FAILED, reason=reason, message=sentence, ended_by=summary, cause=cause)
 
 
 def _holds(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> bool:
@@ -77,14 +86,11 @@ _VERBS: Final = {
 def _fulfilled(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> Finish:
     verb = _VERBS[rule.outcome]
     ranks = ", ".join(str(key) for key in sorted(rule.ranks)[:5]) + (" …" if len(rule.ranks) > 5 else "")
-    succeeds = rule.outcome is RuleOutcome.SUCCESS
-    members = [] if succeeds else [replica for key, replica in replicas.items() if key in rule.ranks]
-    return Finish(
-        phase=JobPhase.SUCCEEDED if succeeds else JobPhase.FAILED,
-        reason=Reason.RULE_FULFILLED,
-        message=f"{rule.name} is fulfilled: {rule.quantifier} of {ranks} {verb}",
-        ended_by=summarize_failures(members),
-    )
+    sentence = f"{rule.name} is fulfilled: {rule.quantifier} of {ranks} {verb}"
+    if rule.outcome is RuleOutcome.SUCCESS:
+        return Finish(phase=JobPhase.SUCCEEDED, reason=Reason.RULE_FULFILLED, message=sentence)
+    members = [replica for key, replica in replicas.items() if key in rule.ranks]
+    return _failed(Reason.RULE_FULFILLED, sentence, members)
 
 
 def _success_is_impossible(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> bool:

@@ -17,10 +17,12 @@ from app.domain.reconcile.actions import (
     ReadEvents,
     ReleasePod,
 )
-from app.domain.reconcile.lifecycle import NODE_LOST_WARNING, pod_of, was_stopped
+from app.domain.reconcile.lifecycle import NODE_LOST_WARNING, is_loss, pod_of, was_stopped
 from app.domain.reconcile.timing import Timing
+from app.domain.status.failures import cause_of, failure_of
+from app.domain.status.log_lines import MAX_LINES
 from app.domain.status.observed import ObservedJob, ObservedPod
-from app.domain.status.records import Attempt, HistoryEntry, Replica
+from app.domain.status.records import Attempt, HistoryEntry, Replica, ReplicaFailure
 from app.domain.vocabulary import (
     VAGUE,
     Evidence,
@@ -62,11 +64,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stepper:
-    """Steps the replicas of one job in one reconcile."""
+    """Steps the replicas of one job in one reconcile. `phase` and `first_failure` are those of the job."""
 
     observed: ObservedJob
     directive: Directive
     phase: JobPhase
+    first_failure: ReplicaFailure | None
     timing: Timing
     now: datetime
 
@@ -187,6 +190,7 @@ class Stepper:
         if self._may_restart(replica):
             self._restart(step, pod)
             return
+        self._report(step)
         if pod is None:
             return
         if (self.directive.remove_finished or replica.attempt.outcome is Outcome.STOPPED) and not pod.deleting:
@@ -222,8 +226,14 @@ class Stepper:
                 pod_uid=pod.uid,
                 # A container that never started has no log, and asking the kubelet for it is an error.
                 containers=tuple(c.name for c in pod.containers if c.started_at is not None or c.restart_count),
+                failed_container=pod.failed_container if is_loss(attempt) else None,
+                lines=MAX_LINES if self._failed_first(step.replica) else 1,
             )
         )
+
+    def _failed_first(self, replica: Replica) -> bool:
+        first = self.first_failure
+        return first is not None and (first.key, first.attempt) == (replica.key, replica.attempt.number)
 
     def _may_restart(self, replica: Replica) -> bool:
         return self.directive.start and not replica.settled
@@ -253,6 +263,16 @@ class Stepper:
             step.wake(step.replica.retry_at)
         step.history.append(self._entry(replica, *_restart_entry(replica, attempt.number + 1)))
 
+    def _report(self, step: Step) -> None:
+        """Add a history row about a failed attempt that no attempt follows now, once its evidence is known."""
+        replica = step.replica
+        if not replica.unreported:
+            return
+        step.replica = replace(replica, unreported=False)
+        end = "; no attempt follows" if replica.settled else ""
+        message = f"{cause_of(failure_of(replica.key, replica.attempt))}{end}"
+        step.history.append(self._entry(replica, Reason.REPLICA_FAILED, message))
+
     def _entry(self, replica: Replica, reason: str, message: str) -> HistoryEntry:
         return HistoryEntry(
             at=self.now,
@@ -269,10 +289,9 @@ def _restart_entry(replica: Replica, number: int) -> tuple[str, str]:
     if was_stopped(attempt):
         reason = Reason.SCALING if attempt.stopping is StopReason.SCALE_DOWN else Reason.RESUMING
         return reason, f"{replica.key} comes back as attempt {number}"
-    match attempt.outcome:
-        case Outcome.DISRUPTED:
-            return Reason.DISRUPTED, f"{replica.key} was taken away ({attempt.reason}); attempt {number} replaces it"
-        case _:
-            code = "" if attempt.exit_code is None else f" with exit code {attempt.exit_code}"
-            ended = "succeeded" if attempt.outcome is Outcome.SUCCEEDED else f"failed{code}"
-            return Reason.RESTARTING, f"{replica.key} {ended}; attempt {number} follows"
+    if attempt.outcome is Outcome.SUCCEEDED:
+        return Reason.RESTARTING, f"{replica.key} succeeded; attempt {number} follows"
+    cause = cause_of(failure_of(replica.key, attempt))
+    if attempt.outcome is Outcome.DISRUPTED:
+        return Reason.DISRUPTED, f"{cause}; attempt {number} replaces it"
+    return Reason.RESTARTING, f"{cause}; attempt {number} follows"

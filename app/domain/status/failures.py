@@ -1,43 +1,119 @@
 """Failures of replicas as values that outlast a restart, and the sentences that describe them."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
 
-from app.domain.errors import shorten
 from app.domain.plan import Rank
-from app.domain.reconcile.lifecycle import has_failed, was_stopped
+from app.domain.reconcile.lifecycle import has_failed, is_loss
+from app.domain.status.log_lines import MAX_LINES, one_line
+from app.domain.status.pods import exit_message
 from app.domain.status.records import Attempt, FailureSummary, Replica, ReplicaFailure
 from app.domain.vocabulary import Outcome, ReplicaPhase
 
 LISTED_FAILURES = 5  # enough to see a pattern; the status of a large job stays small
-LOST = (Outcome.FAILED, Outcome.DISRUPTED)
+_MAX_REASON: Final = 100
+_MAX_TEXT: Final = 400  # container runtimes wrap the cause of a start error in 200 characters
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
-def failure_of(key: Rank, attempt: Attempt) -> ReplicaFailure:
-    """Return the failure of an attempt. Its message may be the end of a log, so only the last line is kept."""
-    lines = (attempt.message or "").strip().splitlines()
+def failure_of(key: Rank, attempt: Attempt, *, lines: int = 1) -> ReplicaFailure:
+    """Return the failure of an attempt, with at most `lines` lines of its log.
+
+    Its message may be the end of a log, so only the last line is kept.
+    """
+    known = attempt.last_lines
     return ReplicaFailure(
         key=key,
         attempt=attempt.number,
         outcome=attempt.outcome or Outcome.FAILED,
         exit_code=attempt.exit_code,
-        reason=attempt.reason,
-        message=shorten(lines[-1]) if lines else "",
+        reason=one_line(attempt.reason, _MAX_REASON) if attempt.reason else None,
+        message=_reported(attempt),
         node=attempt.node,
+        signal=next((c.signal for c in attempt.containers if c.exit_code and c.exit_code == attempt.exit_code), None),
+        last_lines=None if known is None else known[-lines:],
+        at=attempt.finished_at,
     )
 
 
+def _reported(attempt: Attempt) -> str:
+    """Return the last line of what the cluster reported; empty if it reported no more than the exit code."""
+    message = (attempt.message or "").strip()
+    if not message or message in map(exit_message, attempt.containers):
+        return ""
+    return one_line(message.splitlines()[-1], _MAX_TEXT)
+
+
 def describe(subject: str, failure: ReplicaFailure) -> str:
-    """Return a sentence about a failure, such as `worker[0] failed (exit code 127, StartError): no such file`."""
+    """Return a sentence about a failure, such as `worker[0] failed (exit code 127, StartError): no such file`.
+
+    It ends with the message that the container left, or else with the last line of its log.
+    """
     how = "was taken away" if failure.outcome is Outcome.DISRUPTED else "failed"
+    return with_details(f"{subject} {how}", failure)
+
+
+def cause_of(failure: ReplicaFailure, subject: str = "") -> str:
+    """Return the sentence about a failure that also names attempt and node. By default its subject is the replica."""
+    how = "was taken away" if failure.outcome is Outcome.DISRUPTED else "failed"
+    where = f"{subject or failure.key} {how} in attempt {failure.attempt}"
+    return with_details(where + (f" on node {failure.node}" if failure.node else ""), failure)
+
+
+def with_details(beginning: str, failure: ReplicaFailure) -> str:
+    """Return the beginning of a sentence with the exit code, the reason and the last words of a failure."""
+    known = _facts(failure)
+    said = failure.message or (failure.last_lines[-1].strip() if failure.last_lines else "")
+    return beginning + (f" ({known})" if known else "") + (f": {said}" if said else "")
+
+
+def _facts(failure: ReplicaFailure) -> str:
+    """Return the exit code and the reason of a failure, as far as they are known: `exit code 137, OOMKilled`."""
     code = [] if failure.exit_code is None else [f"exit code {failure.exit_code}"]
-    facts = ", ".join(code + ([failure.reason] if failure.reason else []))
-    message = [failure.message] if failure.message else []
-    return ": ".join([f"{subject} {how}" + (f" ({facts})" if facts else ""), *message])
+    return ", ".join(code + ([failure.reason] if failure.reason else []))
+
+
+def earliest_failure(replicas: Iterable[Replica]) -> Replica | None:
+    """Return the replica that failed for good first: the likely cause, since others often fail as a consequence."""
+    return min(filter(has_failed, replicas), key=_ended_at, default=None)
+
+
+def first_failure(
+    known: ReplicaFailure | None, replicas: Mapping[Rank, Replica], now: datetime, *, ended: bool
+) -> ReplicaFailure | None:
+    """Return the first failure of a job: the known one, or else the earliest one that the history does not have yet.
+
+    A disruption counts if no attempt follows it. A replica that leaves does not count, and a job that had `ended`
+    before has no new first failure. The lines of the log of the known one are added when they are stored.
+    """
+    if known is None:
+        new = [one for one in replicas.values() if one.unreported and not one.leaving]
+        first = min((one for one in new if _has_crashed(one) or has_failed(one)), key=_ended_at, default=None)
+        return None if first is None or ended else _whole_failure(first, now)
+    replica = replicas.get(known.key)
+    if replica is None or replica.attempt.number != known.attempt:
+        return known
+    return replace(known, last_lines=replica.attempt.last_lines)
+
+
+def _whole_failure(replica: Replica, now: datetime) -> ReplicaFailure:
+    failure = failure_of(replica.key, replica.attempt, lines=MAX_LINES)
+    return replace(failure, at=failure.at or now)
+
+
+def _has_crashed(replica: Replica) -> bool:
+    return replica.attempt.outcome is Outcome.FAILED
+
+
+def _ended_at(replica: Replica) -> datetime:
+    return replica.attempt.finished_at or _NEVER
 
 
 def summarize_failures(replicas: Iterable[Replica]) -> FailureSummary:
-    """Return a summary of the replicas that have failed for good, in the given order."""
-    failed = [replica for replica in replicas if has_failed(replica)]
+    """Return a summary of the replicas that have failed for good, the earliest failure first."""
+    failed = sorted(filter(has_failed, replicas), key=_ended_at)
     disrupted = sum(replica.attempt.outcome is Outcome.DISRUPTED for replica in failed)
     first = tuple(failure_of(replica.key, replica.attempt) for replica in failed[:LISTED_FAILURES])
     return FailureSummary(first=first, failed=len(failed) - disrupted, disrupted=disrupted)
@@ -57,7 +133,7 @@ def crashed_replicas(
         if attempt.outcome is None:
             failure = _before_this_attempt(replica, former.get(key), before.get(key))
         else:
-            failure = failure_of(key, attempt) if _counts(attempt) and not replica.settled else None
+            failure = failure_of(key, attempt) if is_loss(attempt) and not replica.settled else None
         if failure is not None:
             found[key] = failure
     return found
@@ -69,17 +145,13 @@ def _before_this_attempt(
     if replica.phase not in (ReplicaPhase.CREATING, ReplicaPhase.PENDING):
         return None
     if former is not None:
-        return failure_of(replica.key, former) if _counts(former) else None
+        return failure_of(replica.key, former) if is_loss(former) else None
     return known if known is not None and known.attempt == replica.attempt.number - 1 else None
-
-
-def _counts(attempt: Attempt) -> bool:
-    return attempt.outcome in LOST and not was_stopped(attempt)
 
 
 def list_failures(summary: FailureSummary, pod_name: Callable[[Rank], str]) -> str:
     """Return the failures of a summary with the names of their pods, and the number of failures that it omits."""
-    described = [describe(pod_name(failure.key), failure) for failure in summary.first]
+    described = [cause_of(failure, pod_name(failure.key)) for failure in summary.first]
     return "; ".join(described + omitted_failures(summary))
 
 

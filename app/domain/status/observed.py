@@ -44,8 +44,9 @@ class PendingReason:
 class ObservedPod:
     """One pod of a job. `key` and `attempt` come from its labels.
 
-    `phase` is never Deleted. `ended` says that no container of the pod can run any more. `disruption` is the reason of
-    the cluster if it disrupted the pod. `deletion_deadline` is the deletionTimestamp: the end of the grace period.
+    `phase` is never Deleted. `ended` says that no container of the pod can run any more. `failed_container` is the name
+    of the container that `exit_code` belongs to, unless none failed. `disruption` is the reason of the cluster if it
+    disrupted the pod. `deletion_deadline` is the deletionTimestamp: the end of the grace period.
     """
 
     name: str
@@ -60,6 +61,7 @@ class ObservedPod:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     exit_code: int | None = None
+    failed_container: str | None = None
     reason: str | None = None
     message: str | None = None
     disruption: str | None = None

@@ -55,6 +55,7 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
     # The kubelet stops sidecars with a signal after the other containers, so their exit codes mean nothing.
     sidecars = _sidecars(pod)
     own = [container for container in containers if container.name not in sidecars]
+    failed = _failed(own)
     reason, message = _why(pod, phase, own)
     return ObservedPod(
         name=metadata.name,
@@ -69,6 +70,7 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         started_at=min((c.started_at for c in own if not c.init and c.started_at), default=None),
         finished_at=max((c.finished_at for c in own if c.finished_at), default=None) if _has_ended(pod) else None,
         exit_code=_exit_code(own),
+        failed_container=failed.name if failed is not None else None,
         reason=reason,
         message=message,
         disruption=None if phase is ReplicaPhase.SUCCEEDED else disruption_of(pod),
@@ -197,8 +199,13 @@ def _why(pod: Pod, phase: ReplicaPhase, own: list[ObservedContainer]) -> tuple[s
         return status.reason or None, status.message or None
     if failed.message:
         return failed.reason, failed.message
+    return failed.reason, exit_message(failed)
+
+
+def exit_message(failed: ObservedContainer) -> str:
+    """Return the message of a failed container that has left none."""
     code = f"exit code {failed.exit_code}" + (f", signal {failed.signal}" if failed.signal else "")
-    return failed.reason, f'container "{failed.name}" failed with {code}'
+    return f'container "{failed.name}" failed with {code}'
 
 
 def _number(text: str) -> int:

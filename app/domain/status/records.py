@@ -25,7 +25,9 @@ ACTOR_CONTROLLER = "jobgate"
 class Attempt:
     """The life of one pod of a replica, numbered from 1. At most one pod uid is ever recorded for it.
 
-    `outcome` is None until the attempt has ended. `stopping` is stored before jobgate deletes the pod.
+    `outcome` is None until the attempt has ended. `stopping` is stored before jobgate deletes the pod. `last_lines` are
+    the last line of the log of the container that failed, or several lines for the first failure of the job; None if no
+    container failed or its log could not be read.
     """
 
     number: int
@@ -44,6 +46,7 @@ class Attempt:
     reason: str | None = None
     message: str | None = None
     containers: tuple[ObservedContainer, ...] = ()
+    last_lines: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +55,8 @@ class Replica:
 
     The pod of the current attempt is not created before `retry_at`. `settled` means that no further attempt follows
     unless the job is resumed. A replica that is `leaving` has a rank beyond the size of its task. The aggregate and the
-    rules ignore it, and its record remains after its pod is gone.
+    rules ignore it, and its record remains after its pod is gone. `unreported` says that the current attempt failed and
+    that the history has no row about it yet.
     """
 
     key: Rank
@@ -62,6 +66,7 @@ class Replica:
     retry_at: datetime | None = None
     settled: bool = False
     leaving: bool = False
+    unreported: bool = False
 
     @property
     def phase(self) -> ReplicaPhase:
@@ -117,7 +122,11 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFailure:
-    """How one attempt of a replica failed. `message` is the last line of what the cluster reported."""
+    """How one attempt of a replica failed, at the time `at` if that is known.
+
+    `message` is the last line of what the cluster reported. `last_lines` are the last lines of the log of the container
+    that failed; None if they are not stored yet or could not be read.
+    """
 
     key: Rank
     attempt: int
@@ -126,6 +135,9 @@ class ReplicaFailure:
     reason: str | None = None
     message: str = ""
     node: str | None = None
+    signal: int | None = None
+    last_lines: tuple[str, ...] | None = None
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +167,8 @@ class JobStatus:
     `crashed` are the last failures of at most twenty replicas that are being restarted and do not run yet.
     `restored_at` is when every replica had a pod again in the latest restart or resize; None until then. `ended_by` has
     the failures that ended the job; it is empty if the job ended for another reason.
+    `first_failure` is the first failed attempt of the job. It stays through restarts, resizes and pauses, and after the
+    end. `failure_rows` is the number of history rows about failed attempts, which is bounded.
 
     `anchors` are the uids that the anchor of the job has had: several if another client deleted it.
 
@@ -177,6 +191,8 @@ class JobStatus:
     crashed: tuple[ReplicaFailure, ...] = ()
     restored_at: datetime | None = None
     ended_by: FailureSummary = NO_FAILURES
+    first_failure: ReplicaFailure | None = None
+    failure_rows: int = 0
     initialized_at: datetime | None = None
     started_at: datetime | None = None
     active_since: datetime | None = None

@@ -1,13 +1,14 @@
 """Computes the status of a live job from its replicas: the aggregate, the phase and the pending reasons."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.plan import Rank
 from app.domain.reconcile.lifecycle import has_failed, was_stopped
-from app.domain.status.failures import describe
+from app.domain.status.failures import cause_of, describe
+from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ClusterRefusal, ObservedJob, ObservedPod, PendingReason, RefusalVerdict
 from app.domain.status.records import JobPendingReason, JobStatus, Replica, ReplicaFailure
 from app.domain.vocabulary import VAGUE, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase
@@ -15,6 +16,7 @@ from app.domain.vocabulary import VAGUE, JobPhase, Outcome, PendingCode, Reason,
 # Bounds the size of a status. The list of replicas has them all.
 SHOWN_REPLICAS = 20
 LISTED_CRASHES = 3  # in a message; the list of replicas shows all
+_PASSING = frozenset({PendingCode.QUEUED, PendingCode.NAME_TERMINATING, PendingCode.BACK_OFF})
 NAME_TERMINATING = PendingReason(
     code=PendingCode.NAME_TERMINATING, message="the pod of the previous attempt is still terminating"
 )
@@ -55,10 +57,12 @@ def situation(
     replicas: Mapping[Rank, Replica],
     scaling: str | None,
     crashed: Mapping[Rank, ReplicaFailure],
+    reasons: Sequence[JobPendingReason] = (),
 ) -> Situation:
     """Return the phase of a live job, from its former phase and its replicas.
 
-    `scaling` describes a resize that is in progress, and `crashed` has the failures of replicas that are restarted.
+    `scaling` describes a resize that is in progress, `crashed` has the failures of replicas that are restarted, and
+    `reasons` are the pending reasons of the waiting replicas.
 
     Before its first start, a job is Creating until a replica has a node, and then Pending until all have started. After
     it, the job is Running, Scaling or Restarting until it ends or is paused. It is Unknown if no node of it answers.
@@ -71,9 +75,8 @@ def situation(
         return Situation(phase=JobPhase.UNKNOWN, reason=Reason.NODE_LOST, message="no node that runs this job answers")
     # Resuming lasts until all replicas run, although the job has been started before.
     if waiting and status.phase in (JobPhase.RESUMING, JobPhase.PAUSED):
-        return Situation(
-            phase=JobPhase.RESUMING, reason=Reason.RESUMING, message=f"{waiting} of {total} replicas are coming back"
-        )
+        message = f"{waiting} of {total} replicas are coming back{_obstacle(reasons)}"
+        return Situation(phase=JobPhase.RESUMING, reason=Reason.RESUMING, message=message)
     if scaling is not None:
         return Situation(phase=JobPhase.SCALING, reason=Reason.SCALING, message=scaling)
     if not waiting:
@@ -81,15 +84,21 @@ def situation(
             phase=JobPhase.RUNNING, reason=Reason.STARTED, message=f"{live} of {total} replicas are running"
         )
     if status.started_at is not None:
-        message = f"{waiting} of {total} replicas are restarting{_crash_list(crashed)}"
+        message = f"{waiting} of {total} replicas are restarting{_crash_list(crashed) or _obstacle(reasons)}"
         return Situation(phase=JobPhase.RESTARTING, reason=_restart_reason(status, replicas), message=message)
-    return _before_the_first_run(counts, replicas, crashed)
+    return _before_the_first_run(counts, replicas, crashed, reasons)
 
 
 def _before_the_first_run(
-    counts: Mapping[ReplicaPhase, int], replicas: Mapping[Rank, Replica], crashed: Mapping[Rank, ReplicaFailure]
+    counts: Mapping[ReplicaPhase, int],
+    replicas: Mapping[Rank, Replica],
+    crashed: Mapping[Rank, ReplicaFailure],
+    reasons: Sequence[JobPendingReason],
 ) -> Situation:
-    """Return the phase of a job before all of its replicas have started for the first time."""
+    """Return the phase of a job before all of its replicas have started for the first time.
+
+    Its message is the most informative pending reason, unless a replica has failed.
+    """
     total = sum(counts.values())
     creating, waiting = counts[ReplicaPhase.CREATING], counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING]
     phase = JobPhase.CREATING if creating == total else JobPhase.PENDING
@@ -100,11 +109,33 @@ def _before_the_first_run(
         message = f"{len(gone)} of {total} replicas failed before the job first ran{_crash_list(crashed)}{others}"
         reason = Reason.RESTARTING if failed else Reason.DISRUPTED
         return Situation(phase=phase, reason=reason, message=message)
-    if creating:
-        message = f"{creating} of {total} replicas have no node yet{_crash_list(crashed)}"
-        return Situation(phase=phase, reason=Reason.CREATING, message=message)
-    message = f"{waiting} of {total} replicas have not started{_crash_list(crashed)}"
-    return Situation(phase=phase, reason=Reason.WAITING_FOR_PODS, message=message)
+    reason = Reason.CREATING if creating else Reason.WAITING_FOR_PODS
+    why = _most_informative(reasons)
+    if why is not None and not crashed:
+        share = f" ({why.count} of {total} replicas)" if why.count < total else ""
+        return Situation(phase=phase, reason=reason, message=f"{why.code}: {why.message}{share}")
+    message = (
+        f"{creating} of {total} replicas have no node yet"
+        if creating
+        else f"{waiting} of {total} replicas have not started"
+    )
+    return Situation(phase=phase, reason=reason, message=message + _crash_list(crashed))
+
+
+def _most_informative(reasons: Sequence[JobPendingReason]) -> JobPendingReason | None:
+    """Return the pending reason that helps most: one that names an obstacle, and then the most frequent one."""
+    return min(reasons, key=_vagueness, default=None)
+
+
+def _vagueness(reason: JobPendingReason) -> int:
+    """Return 0 for an obstacle, 1 for a wait that ends by itself, and 2 for a code that does not name a cause."""
+    return 2 if reason.code in VAGUE else 1 if reason.code in _PASSING else 0
+
+
+def _obstacle(reasons: Sequence[JobPendingReason]) -> str:
+    """Return the most informative pending reason as the end of a sentence; empty if no reason names an obstacle."""
+    why = _most_informative(reasons)
+    return f": {why.code}: {why.message}" if why is not None and not _vagueness(why) else ""
 
 
 def _lacks_pod(replica: Replica) -> bool:
@@ -116,7 +147,7 @@ def _crash_list(crashed: Mapping[Rank, ReplicaFailure]) -> str:
     """Return the first few failures of restarted replicas, as the end of a sentence."""
     if not crashed:
         return ""
-    listed = [describe(str(key), failure) for key, failure in list(crashed.items())[:LISTED_CRASHES]]
+    listed = [cause_of(failure) for failure in list(crashed.values())[:LISTED_CRASHES]]
     more = [f"and {len(crashed) - LISTED_CRASHES} more"] if len(crashed) > LISTED_CRASHES else []
     return ": " + "; ".join(listed + more)
 
@@ -145,7 +176,7 @@ def pending_reasons(
     for key, replica in replicas.items():
         reason = _why(replica, pods.get(key, []), observed, now, crashed.get(key))
         if reason is not None:
-            groups.setdefault((reason.code, reason.message), []).append((key, reason.since))
+            groups.setdefault((reason.code, one_line(reason.message)), []).append((key, reason.since))
     # The text breaks ties, so that an unchanged state gives an equal status and nothing is written.
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return tuple(

@@ -23,6 +23,7 @@ from app.db.jobs.evidence import Capture, Log
 from app.domain.kubernetes.objects import Event
 from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import CaptureEvidence
+from app.domain.status.log_lines import last_lines
 from app.domain.vocabulary import Evidence
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
@@ -96,6 +97,7 @@ class EvidenceCapture:
             reason=missing or None,
             logs=logs,
             events=[_rendered(event) for event in events or ()],
+            last_lines=_last_lines(action, logs),
         )
         await store.store(self._db, self._leadership.lease, UUID(job.uid), capture)
         reached(FaultPoint.EVIDENCE_STORED)
@@ -162,6 +164,12 @@ async def read_events(api: KubeApi, job: JobIdentity, pod_uid: str) -> list[Even
 
 class SlowLog(KubeError):  # noqa: N818 - an answer that is late, not a fault
     """A log that did not come in time. The next try may succeed."""
+
+
+def _last_lines(action: CaptureEvidence, logs: Mapping[str, Log]) -> tuple[str, ...] | None:
+    """Return the last lines of the container that failed; None if no container failed or its log is not available."""
+    log_of_failed = logs.get(action.failed_container or "")
+    return None if log_of_failed is None else last_lines(log_of_failed.tail, action.lines)
 
 
 def _is_final(error: KubeError) -> bool:

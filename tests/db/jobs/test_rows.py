@@ -47,6 +47,7 @@ containers = st.builds(
     started_at=maybe_moment,
     finished_at=maybe_moment,
 )
+log_lines = st.none() | st.lists(texts, max_size=2).map(tuple)
 attempts = st.builds(
     Attempt,
     number=st.integers(1, 99),
@@ -65,6 +66,7 @@ attempts = st.builds(
     reason=maybe_text,
     message=maybe_text,
     containers=st.lists(containers, max_size=2).map(tuple),
+    last_lines=log_lines,
 )
 conditions = st.builds(
     Condition,
@@ -93,6 +95,9 @@ replica_failures = st.builds(
     reason=maybe_text,
     message=texts,
     node=maybe_text,
+    signal=st.none() | counts,
+    last_lines=log_lines,
+    at=maybe_moment,
 )
 failure_summaries = st.builds(
     FailureSummary,
@@ -116,6 +121,8 @@ statuses = st.builds(
     crashed=st.lists(replica_failures, max_size=2).map(tuple),
     restored_at=maybe_moment,
     ended_by=failure_summaries,
+    first_failure=st.none() | replica_failures,
+    failure_rows=counts,
     initialized_at=maybe_moment,
     started_at=maybe_moment,
     finished_at=maybe_moment,
@@ -132,6 +139,7 @@ replicas = st.builds(
     retry_at=maybe_moment,
     settled=st.booleans(),
     leaving=st.booleans(),
+    unreported=st.booleans(),
 )
 
 
@@ -142,7 +150,9 @@ def through_json(value: Any) -> Any:
 def as_row(columns: Columns, record: Any) -> dict[str, Any]:
     """The row that PostgreSQL returns after it was given the record."""
     values = dict(zip(columns.names, columns.values(record), strict=True))
-    return values | {"containers": msgspec.json.decode(values["containers"])} if "containers" in values else values
+    # A value of a JSON column is passed as text.
+    known = {name: values[name] for name in ("containers", "last_lines", "first_failure") if values.get(name)}
+    return values | {name: msgspec.json.decode(text) for name, text in known.items()}
 
 
 @given(statuses)

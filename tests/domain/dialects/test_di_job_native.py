@@ -282,16 +282,19 @@ def test_messages(phase: JobPhase, reason: str, message: str) -> None:
     [
         (
             [Outcome.FAILED, Outcome.SUCCEEDED, Outcome.FAILED],
-            "job failed since 2 pods failed. and exceed backoff limit: job-learner-0 failed; job-collector-1 failed",
+            (
+                "job failed since 2 pods failed. and exceed backoff limit: job-learner-0 failed in attempt 1; "
+                "job-collector-1 failed in attempt 1"
+            ),
         ),
         (
             [Outcome.DISRUPTED, Outcome.FAILED],
             (
-                "job failed since 1 pods failed. and exceed backoff limit: job-learner-0 was taken away; "
-                "job-collector-0 failed"
+                "job failed since 1 pods failed. and exceed backoff limit: "
+                "job-learner-0 was taken away in attempt 1; job-collector-0 failed in attempt 1"
             ),
         ),
-        ([Outcome.DISRUPTED], "job failed: job-learner-0 was taken away"),
+        ([Outcome.DISRUPTED], "job failed: job-learner-0 was taken away in attempt 1"),
     ],
 )
 def test_the_message_of_a_failure_has_the_number_and_names_of_pods(outcomes: list[Outcome], message: str) -> None:

@@ -10,7 +10,7 @@ from app.domain.dialects.base import Limits, StatusFacts
 from app.domain.dialects.generic_job import GenericJobDialect
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
-from app.domain.status.records import Attempt, Condition, JobStatus, Replica
+from app.domain.status.records import Attempt, Condition, FailureSummary, JobStatus, Replica, ReplicaFailure
 from app.domain.vocabulary import ConditionType, JobPhase, Outcome, Reason, ReplicaPhase
 from tests.domain.dialects.test_generic_job import DATA, load
 from tests.support.golden import Golden
@@ -62,6 +62,15 @@ RUNNING = StatusFacts(
     ],
     created_at=CREATED,
 )
+CAUSE = ReplicaFailure(
+    key=Rank("worker", 1),
+    attempt=1,
+    outcome=Outcome.FAILED,
+    exit_code=3,
+    reason="Error",
+    node="node-a",
+    last_lines=("ValueError: bad rate",),
+)
 RULE = "failureRules[1] is fulfilled: all of worker[1] failed"
 FAILED = StatusFacts(
     status=JobStatus(
@@ -69,6 +78,7 @@ FAILED = StatusFacts(
         reason=Reason.RULE_FULFILLED,
         message=RULE,
         aggregate={ReplicaPhase.RUNNING: 1, ReplicaPhase.FAILED: 1},
+        ended_by=FailureSummary(first=(CAUSE,), failed=1),
         conditions=(
             *RUNNING.status.conditions,
             condition(ConditionType.REPLICA_FAILURE, "True", "ReplicaFailed", "failed for good: worker[1]"),

@@ -299,7 +299,7 @@ def test_state_of_a_role(phases: list[ReplicaPhase], state: str) -> None:
 @pytest.mark.parametrize(
     ("why", "told"),
     [
-        (Reason.RULE_FULFILLED, "example-dist-job-worker-x7k2-1 failed (exit code 1)"),
+        (Reason.RULE_FULFILLED, "example-dist-job-worker-x7k2-1 failed in attempt 1 (exit code 1)"),
         (Reason.REFUSED_BY_CLUSTER, "in jobgate's words"),
     ],
 )

@@ -196,10 +196,16 @@ RULE = Reason.RULE_FULFILLED
                 phase=JobPhase.FAILED,
                 reason=RULE,
                 message="trainersFailed is fulfilled",
-                replicas=[ended(trainer(0), Outcome.SUCCEEDED), ended(trainer(1), Outcome.FAILED), pod(P0)],
+                replicas=[
+                    ended(trainer(0), Outcome.SUCCEEDED),
+                    ended(
+                        trainer(1), Outcome.FAILED, how={"exit_code": 137, "reason": "OOMKilled", "last_lines": ("x",)}
+                    ),
+                    pod(P0),
+                ],
             ),
             False,
-            "trainer instances have failed: examplejob-trainer-1 on no node",
+            "trainer instances have failed: examplejob-trainer-1 on no node (exit code 137, OOMKilled): x",
         ),
         (
             Step(

@@ -18,6 +18,7 @@ from app.domain.reconcile.actions import (
 from app.domain.reconcile.lifecycle import NODE_LOST_WARNING
 from app.domain.reconcile.reconcile import PODS_PER_RECONCILE
 from app.domain.reconcile.timing import Timing
+from app.domain.status.log_lines import MAX_LINES
 from app.domain.status.observed import ClusterRefusal, ObservedContainer, PendingReason, RefusalVerdict
 from app.domain.status.records import Recorded, Replica
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
@@ -84,7 +85,9 @@ def test_a_failed_attempt_waits_for_its_evidence() -> None:
     pod = a_pod(phase=P.FAILED, exit_code=3, finished_at=at(5), containers=containers)
     decision = decide(ONE, RUNNING, pod, now=5)
     assert decision.actions == (
-        CaptureEvidence(key=W0, attempt=1, pod_name=NAME, pod_uid=pod_uid(W0), containers=("main", "again")),
+        CaptureEvidence(
+            key=W0, attempt=1, pod_name=NAME, pod_uid=pod_uid(W0), containers=("main", "again"), lines=MAX_LINES
+        ),
     )
     ((key, attempt),) = decision.ended
     assert (key, attempt.outcome, attempt.exit_code, attempt.evidence) == (W0, Outcome.FAILED, 3, Evidence.NONE)
@@ -101,7 +104,7 @@ def test_the_next_attempt_follows_after_the_back_off(evidence: Evidence) -> None
     replica = first.replicas[W0]
     assert (replica.attempt.number, replica.restarts, replica.retry_at) == (2, 2, at(25))
     assert (first.wake_at, first.again) == (at(25), True)
-    assert first.history[0].message == "worker[0] failed with exit code 3; attempt 2 follows"
+    assert first.history[0].message == "worker[0] failed in attempt 1 (exit code 3); attempt 2 follows"
     recorded = next_record(recorded, first)
     waiting = decide(ONE, recorded, now=24)
     assert (waiting.actions, waiting.wake_at) == ((), at(25))
@@ -113,10 +116,10 @@ def test_the_next_attempt_follows_after_the_back_off(evidence: Evidence) -> None
 def test_the_pod_of_the_last_attempt_is_released_and_not_deleted() -> None:
     decision = decide(ONE, one(a_replica(restarts=2)), a_pod(phase=P.FAILED))
     assert decision.replicas[W0].settled
-    assert (decision.status.phase, decision.status.reason) == (JobPhase.FAILED, Reason.SUCCESS_IMPOSSIBLE)
     assert actions_of(decision, DeletePod, ReleasePod) == []
     failed = ended(W0, Outcome.FAILED, restarts=2)
     later = decide(ONE, a_record(decision.status, failed), a_pod(phase=P.FAILED))
+    assert (later.status.phase, later.status.reason) == (JobPhase.FAILED, Reason.SUCCESS_IMPOSSIBLE)
     assert actions_of(later, DeletePod, ReleasePod) == [ReleasePod(name=NAME, uid=pod_uid(W0))]
 
 

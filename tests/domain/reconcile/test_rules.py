@@ -83,4 +83,4 @@ def test_the_end_names_its_rule_and_its_ranks() -> None:
     replicas = by_rank(ended(W0, FAILED), a_replica(W1))
     found = evaluate(a_plan(rules=[success("worker1"), failure("worker0", name="failureRules[0]")]), replicas)
     assert found is not None
-    assert found.message == "failureRules[0] is fulfilled: all of worker[0] failed"
+    assert found.message == "failureRules[0] is fulfilled: all of worker[0] failed: worker[0] failed in attempt 1"

@@ -8,7 +8,7 @@ from app.domain.plan import Rank
 from app.domain.status.failures import list_failures, summarize_failures
 from app.domain.status.records import NO_FAILURES, FailureSummary
 from app.domain.vocabulary import Outcome
-from tests.support.plans import ended
+from tests.support.plans import at, ended
 
 
 def summary(*ends: dict[str, Any]) -> FailureSummary:
@@ -24,17 +24,27 @@ def tell(*ends: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("end", "told"),
     [
-        ({"exit_code": 1, "reason": "Error", "message": "KeyError: 1"}, "w-0 failed (exit code 1, Error): KeyError: 1"),
-        ({"exit_code": 1, "message": "Traceback:\n  File\nIndexError\n"}, "w-0 failed (exit code 1): IndexError"),
-        ({"exit_code": 137, "reason": "OOMKilled", "message": "\n"}, "w-0 failed (exit code 137, OOMKilled)"),
-        ({}, "w-0 failed"),
+        (
+            {"exit_code": 1, "reason": "Error", "node": "n1", "message": "KeyError: 1"},
+            "w-0 failed in attempt 1 on node n1 (exit code 1, Error): KeyError: 1",
+        ),
+        ({"exit_code": 1, "last_lines": ("a", " b")}, "w-0 failed in attempt 1 (exit code 1): b"),
+        (
+            {"exit_code": 1, "message": "Traceback:\n  File\nIndexError\n"},
+            "w-0 failed in attempt 1 (exit code 1): IndexError",
+        ),
+        (
+            {"exit_code": 137, "reason": "OOMKilled", "message": "\n"},
+            "w-0 failed in attempt 1 (exit code 137, OOMKilled)",
+        ),
+        ({}, "w-0 failed in attempt 1"),
         (
             {"outcome": Outcome.DISRUPTED, "reason": "Evicted", "message": "low on memory"},
-            "w-0 was taken away (Evicted): low on memory",
+            "w-0 was taken away in attempt 1 (Evicted): low on memory",
         ),
     ],
 )
-def test_a_failure_is_described_by_its_exit_code_and_last_line(end: dict[str, Any], told: str) -> None:
+def test_a_failure_is_described_by_attempt_node_exit_code_and_last_line(end: dict[str, Any], told: str) -> None:
     assert tell(end) == told
 
 
@@ -48,7 +58,12 @@ def test_only_the_first_five_failures_are_listed() -> None:
     many = summary(*[{}] * 5, {"outcome": Outcome.DISRUPTED}, {})
     assert (many.failed, many.disrupted) == (6, 1)
     told = list_failures(many, lambda key: f"{key.task}-{key.rank}")
-    assert told == "w-0 failed; w-1 failed; w-2 failed; w-3 failed; w-4 failed; and 2 more"
+    assert told == "; ".join([f"w-{rank} failed in attempt 1" for rank in range(5)] + ["and 2 more"])
+
+
+def test_the_earliest_failure_is_listed_first() -> None:
+    found = summary({"finished_at": at(9)}, {}, {"finished_at": at(7)})
+    assert [failure.key.rank for failure in found.first] == [2, 0, 1]
 
 
 def test_replicas_that_succeeded_or_will_be_restarted_are_no_failures() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.domain.plan import Rank
 from app.domain.status.failures import crashed_replicas, failure_of
 from app.domain.status.observed import ClusterRefusal, ObservedJob, PendingReason, RefusalVerdict
-from app.domain.status.records import Attempt, JobStatus, Replica, ReplicaFailure
+from app.domain.status.records import Attempt, JobPendingReason, JobStatus, Replica, ReplicaFailure
 from app.domain.status.rollup import aggregate, bucket, is_waiting, pending_reasons, situation
 from app.domain.vocabulary import JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
 from tests.support.plans import T0, W0, W1, a_pod, a_replica, an_attempt, at, by_rank, ended, running_status
@@ -220,7 +220,7 @@ RUNS = a_replica(W1, an_attempt(key=W1))
             Reason.RESTARTING,
             (
                 "1 of 2 replicas failed before the job first ran: "
-                "worker[0] failed (exit code 127, StartError): exec: no paddle_k8s"
+                "worker[0] failed in attempt 1 (exit code 127, StartError): exec: no paddle_k8s"
             ),
         ),
         (
@@ -228,7 +228,10 @@ RUNS = a_replica(W1, an_attempt(key=W1))
             {"exit_code": 1},
             JobPhase.CREATING,
             Reason.RESTARTING,
-            ("1 of 2 replicas failed before the job first ran: worker[0] failed (exit code 1); others yet to start: 1"),
+            (
+                "1 of 2 replicas failed before the job first ran: worker[0] failed in attempt 1 (exit code 1); "
+                "others yet to start: 1"
+            ),
         ),
         (
             [COMES_BACK, BOUND],
@@ -236,7 +239,7 @@ RUNS = a_replica(W1, an_attempt(key=W1))
             JobPhase.PENDING,
             Reason.DISRUPTED,
             (
-                "1 of 2 replicas failed before the job first ran: worker[0] was taken away (Evicted); "
+                "1 of 2 replicas failed before the job first ran: worker[0] was taken away in attempt 1 (Evicted); "
                 "others yet to start: 1"
             ),
         ),
@@ -245,14 +248,14 @@ RUNS = a_replica(W1, an_attempt(key=W1))
             {"exit_code": 1},
             JobPhase.PENDING,
             Reason.WAITING_FOR_PODS,
-            "1 of 2 replicas have not started: worker[0] failed (exit code 1)",
+            "1 of 2 replicas have not started: worker[0] failed in attempt 1 (exit code 1)",
         ),
         (
             [IS_BACK, WAITS],
             {"exit_code": 1},
             JobPhase.PENDING,
             Reason.CREATING,
-            "1 of 2 replicas have no node yet: worker[0] failed (exit code 1)",
+            "1 of 2 replicas have no node yet: worker[0] failed in attempt 1 (exit code 1)",
         ),
     ],
 )
@@ -270,9 +273,56 @@ def test_the_message_of_a_restart_lists_three_failures_and_the_number_of_others(
     counts = aggregate(replicas.values(), restarting=True)
     found = situation(running_status(), counts, replicas, None, {key: crash(key, exit_code=3) for key in keys})
     assert found.message == (
-        "5 of 5 replicas are restarting: worker[0] failed (exit code 3); worker[1] failed (exit code 3); "
-        "worker[2] failed (exit code 3); and 2 more"
+        "5 of 5 replicas are restarting: worker[0] failed in attempt 1 (exit code 3); "
+        "worker[1] failed in attempt 1 (exit code 3); worker[2] failed in attempt 1 (exit code 3); and 2 more"
     )
+
+
+REASONS = {
+    "no node fits": JobPendingReason(
+        code=PendingCode.UNSCHEDULABLE,
+        message="0/3 nodes: 3 Insufficient nvidia.com/gpu",
+        since=T0,
+        replicas=(),
+        count=1,
+    ),
+    "no scheduler": JobPendingReason(
+        code=PendingCode.NOT_SCHEDULED, message="no scheduler has reported a result", since=T0, replicas=(), count=2
+    ),
+    "old pod": JobPendingReason(
+        code=PendingCode.NAME_TERMINATING, message="terminating", since=T0, replicas=(), count=1
+    ),
+    "no image": JobPendingReason(code=PendingCode.IMAGE_PULL, message="not found", since=T0, replicas=(), count=2),
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "reasons", "message"),
+    [
+        (JobStatus(), [], "2 of 2 replicas have no node yet"),
+        (JobStatus(), ["no scheduler"], "NotScheduled: no scheduler has reported a result"),
+        (
+            JobStatus(),
+            ["no scheduler", "old pod", "no node fits"],
+            "Unschedulable: 0/3 nodes: 3 Insufficient nvidia.com/gpu (1 of 2 replicas)",
+        ),
+        (JobStatus(), ["no image", "no node fits"], "ImagePull: not found"),
+        (JobStatus(), ["no scheduler", "old pod"], "NameTerminating: terminating (1 of 2 replicas)"),
+        (running_status(), ["no scheduler"], "2 of 2 replicas are restarting"),
+        (running_status(), ["no image"], "2 of 2 replicas are restarting: ImagePull: not found"),
+        (
+            running_status(phase=JobPhase.RESUMING),
+            ["no image"],
+            "2 of 2 replicas are coming back: ImagePull: not found",
+        ),
+    ],
+)
+def test_the_message_of_a_waiting_job_is_the_most_informative_pending_reason(
+    status: JobStatus, reasons: list[str], message: str
+) -> None:
+    waiting = by_rank(*(a_replica(key, an_attempt(key=key, seen=False, phase=P.CREATING)) for key in (W0, W1)))
+    counts = aggregate(waiting.values(), restarting=True)
+    assert situation(status, counts, waiting, None, {}, [REASONS[name] for name in reasons]).message == message
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The last log lines of an attempt are stored before its pod may go, unless nobody can give them any more."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -37,7 +38,9 @@ async def ended(harness: Harness, *, log: bytes = b"the end\n") -> tuple[UUID, W
     harness.kubelet.logs[NAME] = log
     pod_uid = (await harness.pods())[NAME]["metadata"]["uid"]
     await record(harness, uid, pod_uid)
-    action = CaptureEvidence(key=KEY, attempt=1, pod_name=NAME, pod_uid=pod_uid, containers=("main",))
+    action = CaptureEvidence(
+        key=KEY, attempt=1, pod_name=NAME, pod_uid=pod_uid, containers=("main",), failed_container="main", lines=2
+    )
     return uid, work, action
 
 
@@ -76,6 +79,28 @@ async def test_the_end_of_the_log_and_the_events_are_stored(harness: Harness) ->
     assert work.expectations.revision
 
 
+async def last_lines(harness: Harness, uid: UUID) -> tuple[str, ...] | None:
+    return (await stored(harness.db, uid)).recorded.replicas[KEY].attempt.last_lines
+
+
+@pytest.mark.parametrize(
+    ("log", "failed", "lines"),
+    [
+        (b"too old\nTraceback:\n\x1b[31mKeyError: 7\x1b[0m\n", "main", ("Traceback:", "KeyError: 7")),
+        (b"", "main", ()),
+        (b"the end\n", None, None),
+        (b"the end\n", "setup", None),
+    ],
+    ids=["log", "empty", "none-failed", "another"],
+)
+async def test_the_last_lines_of_the_failed_container_become_part_of_the_attempt(
+    harness: Harness, log: bytes, failed: str | None, lines: tuple[str, ...] | None
+) -> None:
+    uid, work, action = await ended(harness, log=log)
+    await harness.evidence.capture(work.plan.identity, replace(action, failed_container=failed), work.expectations)
+    assert await last_lines(harness, uid) == lines
+
+
 async def test_a_kubelet_that_does_not_answer_is_asked_again_until_the_deadline(harness: Harness) -> None:
     uid, work, action = await ended(harness)
     harness.kubelet.log_status = 500
@@ -89,6 +114,7 @@ async def test_a_kubelet_that_does_not_answer_is_asked_again_until_the_deadline(
     assert reason is not None
     assert "main" in reason
     assert "the kubelet is unwell" in reason
+    assert await last_lines(harness, uid) is None
 
 
 async def test_a_kubelet_that_answers_again_is_in_time(harness: Harness) -> None:

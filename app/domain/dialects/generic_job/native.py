@@ -10,6 +10,7 @@ from app.domain.dialects.base import StatusFacts
 from app.domain.dialects.generic_job.plan import replica_name
 from app.domain.dialects.generic_job.spec import GenericJobSpec
 from app.domain.plan import Rank
+from app.domain.status.failures import cause_of
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Condition, JobStatus, Replica
 from app.domain.vocabulary import ConditionType, JobPhase, Reason, ReplicaPhase
@@ -117,7 +118,10 @@ def _end(spec: GenericJobSpec, kind: ConditionType, status: JobStatus) -> tuple[
 
 
 def _message(spec: GenericJobSpec, status: JobStatus, *, succeeded: bool) -> str:
-    """Return upstream's sentence with the rule that ended the job, extended by the rule's place in the spec."""
+    """Return upstream's sentence with the rule that ended the job, extended by the rule's place in the spec.
+
+    The message of a failure also has its cause.
+    """
     outcome = "succeeded" if succeeded else "failed"
     if status.reason != Reason.RULE_FULFILLED:
         return status.message
@@ -128,7 +132,8 @@ def _message(spec: GenericJobSpec, status: JobStatus, *, succeeded: bool) -> str
     if int(found[2]) >= len(rules):
         return status.message
     rule = ", ".join(f'"{task}": {json.dumps(ranks)}' for task, ranks in rules[int(found[2])].items())
-    return f"The job is {outcome} with rule: {{ {rule} }} ({found[0]})"
+    cause = f": {cause_of(status.ended_by.first[0])}" if status.ended_by.first else ""
+    return f"The job is {outcome} with rule: {{ {rule} }} ({found[0]}){cause}"
 
 
 def _time(condition: Condition | None, facts: StatusFacts) -> str:

@@ -10,7 +10,7 @@ from app.domain.dialects.training_job.plan import PSERVER_RESTART_LIMIT, TRAINER
 from app.domain.dialects.training_job.spec import TrainingJobSpec
 from app.domain.dialects.training_job.templates import TRAINER
 from app.domain.plan import Rank
-from app.domain.status.failures import omitted_failures
+from app.domain.status.failures import omitted_failures, with_details
 from app.domain.status.records import JobStatus, Replica, ScaleRecord
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase, ScaleOutcome
 
@@ -59,7 +59,10 @@ def native_phase(status: JobStatus) -> str:
 
 
 def _reason(spec: TrainingJobSpec, job: str, facts: StatusFacts) -> str:
-    """Return upstream's sentence for a phase if it has one, otherwise the message of the status."""
+    """Return upstream's sentence for a phase if it has one, otherwise the message of the status.
+
+    The sentence about failed replicas continues with the pod, node, exit code and last words of each.
+    """
     status = facts.status
     if status.phase is JobPhase.FAILED and status.reason == Reason.RULE_FULFILLED:
         return _failure(spec, job, facts)
@@ -75,14 +78,17 @@ def _reason(spec: TrainingJobSpec, job: str, facts: StatusFacts) -> str:
 def _failure(spec: TrainingJobSpec, job: str, facts: StatusFacts) -> str:
     message = facts.status.message
     if message.startswith(PSERVER_RESTART_LIMIT):
-        return "Pserver reached to restart limit!"
-    if not message.startswith(TRAINERS_FAILED):
+        sentence = "Pserver reached to restart limit!"
+    elif not message.startswith(TRAINERS_FAILED):
         return message
-    if spec.fault_tolerant:
-        return "all trainer instances have failed"
+    else:
+        sentence = f"{'all ' if spec.fault_tolerant else ''}trainer instances have failed"
     ended_by = facts.status.ended_by
-    shown = [f"{pod_name(job, *one.key)} on {one.node or 'no node'}" for one in ended_by.first]
-    return "trainer instances have failed: " + ", ".join([*shown, *omitted_failures(ended_by)])
+    shown = [with_details(f"{pod_name(job, *one.key)} on {one.node or 'no node'}", one) for one in ended_by.first]
+    failures = ", ".join([*shown, *omitted_failures(ended_by)])
+    if not failures:
+        return sentence
+    return f"{sentence} {failures}" if sentence.endswith("!") else f"{sentence}: {failures}"
 
 
 def _scale(record: ScaleRecord) -> dict[str, Any]:

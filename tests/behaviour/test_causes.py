@@ -1,0 +1,49 @@
+"""A failed job says why in its status, in its history and in its native status."""
+
+from tests.behaviour.client import Jobs
+from tests.behaviour.manifests import container, job, task
+
+TRACEBACK = "echo 'Traceback (most recent call last):' >&2; echo 'ValueError: bad rate' >&2; exit 1"
+
+
+async def test_a_misspelt_program_is_named(jobs: Jobs) -> None:
+    misspelt = {"name": "main", "image": "busybox", "command": ["pyhton", "train.py"]}
+    await jobs.submit(job("misspelt", task(containers=[misspelt])))
+    status = await jobs.until("misspelt", "Failed")
+    replica = await jobs.replica("misspelt")
+    assert status["message"].startswith(
+        "no success rule can be fulfilled any more: "
+        f"worker[0] failed in attempt 1 on node {replica['node']} (exit code 128, StartError): "
+    )
+    assert '"pyhton": executable file not found' in status["message"]
+    first = status["firstFailure"]
+    assert (first["replica"], first["attempt"], first["node"]) == ("worker[0]", 1, replica["node"])
+    assert (first["exitCode"], first["reason"], first["lastLines"]) == (128, "StartError", None)
+    assert (replica["startedAt"], replica["containers"][0]["startedAt"]) == (None, None)
+    conditions = {item["type"]: item for item in (await jobs.job("misspelt"))["nativeStatus"]["conditions"]}
+    assert '"pyhton": executable file not found' in conditions["Failed"]["message"]
+    rows = [row for row in await jobs.history("misspelt") if row["reason"] == "ReplicaFailed"]
+    assert [(row["task"], row["rank"], row["attempt"]) for row in rows] == [("worker", 0, 1)]
+    assert '"pyhton": executable file not found' in rows[0]["message"]
+
+
+async def test_the_last_line_of_the_log_is_the_cause(jobs: Jobs) -> None:
+    tasks = [task(containers=[container(TRACEBACK)], policy="OnFailure", limit=1)]
+    await jobs.submit(job("traceback", *tasks, cleanUpPolicy="All"))
+    status = await jobs.until("traceback", "Failed")
+    assert "worker[0] failed in attempt 2 on node " in status["message"]
+    assert status["message"].endswith("(exit code 1, Error): ValueError: bad rate")
+    await jobs.until_pod_gone("traceback-worker-0")
+    first = (await jobs.status("traceback"))["firstFailure"]
+    assert (first["attempt"], first["exitCode"]) == (1, 1)
+    assert first["lastLines"] == ["Traceback (most recent call last):", "ValueError: bad rate"]
+    rows = [row for row in await jobs.history("traceback") if row["task"] == "worker"]
+    assert [(row["reason"], row["attempt"]) for row in rows] == [("ReplicaRestarting", 1), ("ReplicaFailed", 2)]
+    assert all("(exit code 1, Error): ValueError: bad rate" in row["message"] for row in rows)
+
+
+async def test_a_job_that_waits_says_why_in_its_message(jobs: Jobs) -> None:
+    resources = {"requests": {"cpu": "4000"}}
+    await jobs.submit(job("greedy", task(replicas=2, containers=[container(resources=resources)])))
+    status = await jobs.until_status("greedy", lambda status: status["message"].startswith("Unschedulable: 0/"))
+    assert "Insufficient cpu" in status["message"]
