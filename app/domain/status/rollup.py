@@ -16,6 +16,8 @@ from app.domain.vocabulary import VAGUE, JobPhase, Outcome, PendingCode, Reason,
 # Bounds the size of a status. The list of replicas has them all.
 SHOWN_REPLICAS = 20
 LISTED_CRASHES = 3  # in a message; the list of replicas shows all
+MAX_REASONS = 20  # listed with their messages, since each of 10 000 replicas may fail with another message
+OTHER_MESSAGES = "these replicas have other messages"
 _PASSING = frozenset({PendingCode.QUEUED, PendingCode.NAME_TERMINATING, PendingCode.BACK_OFF})
 NAME_TERMINATING = PendingReason(
     code=PendingCode.NAME_TERMINATING, message="the pod of the previous attempt is still terminating"
@@ -171,7 +173,10 @@ def pending_reasons(
     now: datetime,
     crashed: Mapping[Rank, ReplicaFailure],
 ) -> tuple[JobPendingReason, ...]:
-    """Return the pending reasons of all replicas, grouped by code and message, the most frequent first."""
+    """Return the pending reasons of all replicas, grouped by code and message, the most frequent first.
+
+    If there are many messages, the last groups have the replicas with all other messages of a code.
+    """
     groups: dict[tuple[str, str], list[tuple[Rank, datetime | None]]] = {}
     for key, replica in replicas.items():
         reason = _why(replica, pods.get(key, []), observed, now, crashed.get(key))
@@ -179,6 +184,9 @@ def pending_reasons(
             groups.setdefault((reason.code, one_line(reason.message)), []).append((key, reason.since))
     # The text breaks ties, so that an unchanged state gives an equal status and nothing is written.
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    others: dict[tuple[str, str], list[tuple[Rank, datetime | None]]] = {}
+    for (code, _), members in ordered[MAX_REASONS:]:
+        others.setdefault((code, OTHER_MESSAGES), []).extend(members)
     return tuple(
         JobPendingReason(
             code=code,
@@ -187,7 +195,7 @@ def pending_reasons(
             replicas=tuple(str(key) for key, _ in members[:SHOWN_REPLICAS]),
             count=len(members),
         )
-        for (code, message), members in ordered
+        for (code, message), members in [*ordered[:MAX_REASONS], *others.items()]
     )
 
 

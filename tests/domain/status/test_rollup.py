@@ -11,7 +11,15 @@ from app.domain.plan import Rank
 from app.domain.status.failures import crashed_replicas, failure_of
 from app.domain.status.observed import ClusterRefusal, ObservedJob, PendingReason, RefusalVerdict
 from app.domain.status.records import Attempt, JobPendingReason, JobStatus, Replica, ReplicaFailure
-from app.domain.status.rollup import aggregate, bucket, is_waiting, pending_reasons, situation
+from app.domain.status.rollup import (
+    MAX_REASONS,
+    OTHER_MESSAGES,
+    aggregate,
+    bucket,
+    is_waiting,
+    pending_reasons,
+    situation,
+)
 from app.domain.vocabulary import JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
 from tests.support.plans import T0, W0, W1, a_pod, a_replica, an_attempt, at, by_rank, ended, running_status
 
@@ -164,6 +172,27 @@ def test_reasons_are_grouped_and_the_most_frequent_comes_first() -> None:
     first, second = pending_reasons(some, {}, ObservedJob(refusals=refusals), at(10), {})
     assert (first.code, first.count, len(first.replicas), first.since) == ("QuotaExceeded", 29, 20, T0)
     assert (second.code, second.count, second.replicas) == ("PreviousObjects", 1, ("worker[1]",))
+
+
+def test_reasons_with_many_messages_are_few() -> None:
+    """Each of many replicas may wait with another message, and the status is small nevertheless."""
+    keys = [W0._replace(rank=rank) for rank in range(500)]
+    waiting = by_rank(*(a_replica(key, an_attempt(key=key, seen=False, phase=P.CREATING)) for key in keys))
+    refusals = {
+        key: ClusterRefusal(
+            verdict=RefusalVerdict.WAIT,
+            code=PendingCode.QUOTA_EXCEEDED if key.rank % 5 else PendingCode.CLUSTER_DENIED,
+            message=f"refused {key.rank}",
+            since=at(key.rank),
+        )
+        for key in keys
+    }
+    reasons = pending_reasons(waiting, {}, ObservedJob(refusals=refusals), at(999), {})
+    assert len(reasons) == MAX_REASONS + 2
+    assert sum(reason.count for reason in reasons) == len(keys)
+    assert {reason.code for reason in reasons[MAX_REASONS:]} == {"ClusterDenied", "QuotaExceeded"}
+    assert all(reason.message == OTHER_MESSAGES for reason in reasons[MAX_REASONS:])
+    assert all(len(reason.replicas) <= 20 for reason in reasons)
 
 
 def replace_since(refusal: ClusterRefusal, seconds: int) -> ClusterRefusal:
