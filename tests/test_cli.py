@@ -166,7 +166,7 @@ def test_dev_refuses_a_port_that_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "mentioned"),
     [
         ([], ["--namespace", "--all-namespaces", "neither is given"]),
         (["--namespace", "a", "--all-namespaces"], ["--namespace", "--all-namespaces", "both are given"]),
@@ -178,13 +178,13 @@ def test_dev_refuses_a_port_that_is_taken(tmp_path: Path) -> None:
     ],
 )
 def test_creating_a_token_prints_its_namespaces(
-    options: list[str], told: list[str], tmp_path: Path, database_url: str
+    options: list[str], mentioned: list[str], tmp_path: Path, database_url: str
 ) -> None:
     given = {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_RESERVED_NAMESPACES": "vault"}
     ran = jobgate("token", "create", "alice", *options, home=tmp_path, **given)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.count("\n") == 1
-    for words in told:
+    for words in mentioned:
         assert words in ran.stderr
 
 

@@ -20,17 +20,17 @@ def fuzz(*arguments: str) -> tuple[int, str]:
 
 
 def test_a_round_runs_only_property_tests() -> None:
-    status, told = fuzz("--seed=7", PROPERTIES)
-    assert status == 0, told
-    assert told.startswith("seed 7\n")
+    status, output = fuzz("--seed=7", PROPERTIES)
+    assert status == 0, output
+    assert output.startswith("seed 7\n")
     properties = len(re.findall(r"^@given", (ROOT / PROPERTIES).read_text(), re.MULTILINE))
-    assert f"{properties} passed" in told
+    assert f"{properties} passed" in output
 
 
 def test_a_round_without_a_property_test_is_a_failure() -> None:
-    status, told = fuzz("--seed=7", "tests/domain/test_errors.py")
+    status, output = fuzz("--seed=7", "tests/domain/test_errors.py")
     assert status != 0
-    assert "there are no property tests under tests/domain/test_errors.py" in told
+    assert "there are no property tests under tests/domain/test_errors.py" in output
 
 
 def test_a_failure_prints_the_command_that_repeats_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,7 +39,7 @@ def test_a_failure_prints_the_command_that_repeats_it(capsys: pytest.CaptureFixt
 
 
 def test_the_time_limit_stops_a_round() -> None:
-    status, told = fuzz("--seconds=0.01", PROPERTIES)
-    assert status == 0, told
-    assert re.search(r"the time limit stopped the round of seed \d+", told)
-    assert "0 whole rounds passed" in told
+    status, output = fuzz("--seconds=0.01", PROPERTIES)
+    assert status == 0, output
+    assert re.search(r"the time limit stopped the round of seed \d+", output)
+    assert "0 whole rounds passed" in output

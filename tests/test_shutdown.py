@@ -11,7 +11,7 @@ import pytest
 from app.shutdown import EXIT_STATUS, Watchdog
 from tests.k8s.support import ManualClock
 
-TOLD = "told\n"
+READY = "ready\n"
 WITHIN = 120.0
 
 # Told to stop, each hangs in its own way: the event loop is blocked, a task refuses, a thread keeps the process.
@@ -28,7 +28,7 @@ from app.shutdown import stop_on_signals
 async def main():
     stop = asyncio.Event()
     with stop_on_signals(stop, limit=0.5):
-        print("told", flush=True)
+        print("ready", flush=True)
         {hang}
 
 asyncio.run(main())
@@ -42,7 +42,7 @@ def test_a_process_ends_after_a_signal_even_if_something_hangs(hang: str) -> Non
     )
     try:
         assert process.stdout is not None
-        assert process.stdout.readline() == TOLD
+        assert process.stdout.readline() == READY
         os.kill(process.pid, signal.SIGTERM)
         words, _ = process.communicate(timeout=WITHIN)
     finally:

@@ -170,8 +170,8 @@ class Scheduler:
                 yield other.object, self._charged[own][0]
 
     def _report(self, record: Record, message: str) -> None:
-        told = condition(record.object, "PodScheduled")
-        if told is not None and told.get("message") == message:
+        reported = condition(record.object, "PodScheduled")
+        if reported is not None and reported.get("message") == message:
             return
 
         def change(pod: Object) -> Object:

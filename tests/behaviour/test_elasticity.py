@@ -116,12 +116,12 @@ def captured(replica: Body) -> bool:
 WATCH = """
 import json, os, pathlib, time
 path = pathlib.Path(os.environ["JOBGATE_HOSTS_FILE"])
-told = None
+printed = None
 while True:
     first = json.loads(path.read_text())
     lines = path.with_name("trainer.hosts").read_text().splitlines()
-    if first != told and first == json.loads(path.read_text()):
-        told = first
+    if first != printed and first == json.loads(path.read_text()):
+        printed = first
         print(json.dumps([first["generation"], first["hosts"]["trainer"], lines]), flush=True)
     time.sleep(0.1)
 """

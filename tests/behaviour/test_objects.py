@@ -101,10 +101,10 @@ async def test_the_end_is_written_on_the_anchor(jobs: Jobs) -> None:
     uid = (await jobs.submit(job("brief", task("true"))))["uid"]
     await jobs.until("brief", "Succeeded")
 
-    def told(anchors: Any) -> bool:
+    def end_is_written(anchors: Any) -> bool:
         return bool(anchors) and anchors[0]["metadata"]["annotations"].get("jobgate.dev/terminal-phase") == "Succeeded"
 
-    await jobs.until_objects("configmaps", uid, told)
+    await jobs.until_objects("configmaps", uid, end_is_written)
 
 
 async def test_variables_are_filled_in_where_the_pod_runs(jobs: Jobs) -> None:

@@ -71,14 +71,14 @@ FAILED = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "code", "told"), FAILED.values(), ids=FAILED)
+@pytest.mark.parametrize(("arguments", "code", "message"), FAILED.values(), ids=FAILED)
 def test_failures_have_a_message_and_an_exit_status(
-    data: Path, arguments: list[str], code: int, told: str, monkeypatch: pytest.MonkeyPatch
+    data: Path, arguments: list[str], code: int, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOSTNAME", "laptop")
     ran = command(*(argument.format(data=data) for argument in arguments))
     assert ran.returncode == code, ran.stderr
-    assert told in ran.stderr
+    assert message in ran.stderr
 
 
 def test_options_of_the_controller_are_understood() -> None:

@@ -141,13 +141,13 @@ def test_the_page_has_every_default() -> None:
     server = typer.main.get_command(cli.runtime).commands["server"]  # type: ignore[attr-defined]
     defaults = {flag: parameter.default for parameter in server.params for flag in parameter.opts}
     lines = PAGE.partition("| flag | default |")[2].partition("\n\n")[0].splitlines()[2:]
-    told: dict[str, str] = {}
+    listed: dict[str, str] = {}
     for line in lines:
         names, values = (cell.strip() for cell in line.split("|")[1:3])
-        told |= dict(zip(re.findall(r"`(--[\w-]+)`", names), values.split(", ") if values else [], strict=False))
-    assert told.pop("--index") == "from `HOSTNAME`"
-    assert told == {flag: str(defaults[flag]) for flag in told}
-    assert {"--driver", "--serverPort", "--serverDir", "--interval", "--timeout", "--warmup-times"} <= told.keys()
+        listed |= dict(zip(re.findall(r"`(--[\w-]+)`", names), values.split(", ") if values else [], strict=False))
+    assert listed.pop("--index") == "from `HOSTNAME`"
+    assert listed == {flag: str(defaults[flag]) for flag in listed}
+    assert {"--driver", "--serverPort", "--serverDir", "--interval", "--timeout", "--warmup-times"} <= listed.keys()
 
 
 def test_the_waits_of_a_warm_up_are_upstreams() -> None:

@@ -266,5 +266,5 @@ async def test_a_source_that_breaks_off_is_a_failure_that_tells_no_key(tmp_path:
         assert failed["status"] == "fail"
         assert "2 files vanished from the source or could not be read" in failed["message"]
         assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["k0", "k1"]
-        told = json.dumps(failed) + server.log()
-        assert not [key for key in (ACCESS, "s3cr3t") if key in told]
+        text = json.dumps(failed) + server.log()
+        assert not [key for key in (ACCESS, "s3cr3t") if key in text]

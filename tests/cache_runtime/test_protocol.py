@@ -119,8 +119,8 @@ async def test_figures_are_newer_than_the_result_that_is_served(server: CacheSer
         block.write_bytes(content)
         name = await server.post("rmr", {"paths": [f"{server.home}/data/nothing"]})
         await server.ended("rmr", name)
-        told = (await server.ask("GET", "/cacheStatus/cacheInfo.json")).json()
-        assert told["cachedSize"] == str(len(content))
+        info = (await server.ask("GET", "/cacheStatus/cacheInfo.json")).json()
+        assert info["cachedSize"] == str(len(content))
     block.unlink()
 
 
@@ -250,12 +250,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "told"), REFUSED.values(), ids=REFUSED)
-def test_wrong_configurations_do_not_start(arguments: list[str], told: str) -> None:
+@pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED)
+def test_wrong_configurations_do_not_start(arguments: list[str], message: str) -> None:
     command = [sys.executable, "-m", "app.cache_runtime", "server", *arguments]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 2
-    assert told in ran.stderr
+    assert message in ran.stderr
 
 
 async def test_one_directory_has_one_server(tmp_path: Path) -> None:

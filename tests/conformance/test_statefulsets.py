@@ -129,13 +129,13 @@ async def test_pods_come_and_go_one_after_the_other(sets: Sets) -> None:
     assert gone["metadata"]["generation"] == 2
     assert await sets.names() == ["w-0"]
 
-    def told(found: dict[str, Any]) -> bool:
+    def every_step_is_reported(found: dict[str, Any]) -> bool:
         said = {event["message"] for event in found["items"] if event["involvedObject"]["kind"] == "StatefulSet"}
         return said == {f"Create Pod w-{i} in StatefulSet w successful" for i in range(3)} | {
             f"Delete Pod w-{i} in StatefulSet w successful" for i in (1, 2)
         }
 
-    await sets.api.eventually(sets.pods.removesuffix("pods") + "events", told)
+    await sets.api.eventually(sets.pods.removesuffix("pods") + "events", every_step_is_reported)
 
 
 async def test_parallel_sets_do_not_wait(sets: Sets) -> None:
@@ -219,10 +219,10 @@ async def test_a_refused_pod_is_told_and_tried_again(sets: Sets) -> None:
     await sets.create(1)
     words = 'create Pod w-0 in StatefulSet w failed error: pods "w-0" is forbidden: exceeded quota: q'
 
-    def told(found: dict[str, Any]) -> bool:
+    def refusal_is_reported(found: dict[str, Any]) -> bool:
         return any(words in event["message"].replace("Create Pod", "create Pod") for event in found["items"])
 
-    await sets.api.eventually(f"{root}/events", told)
+    await sets.api.eventually(f"{root}/events", refusal_is_reported)
     (await sets.api.delete(f"{root}/resourcequotas/q")).ok()
     await sets.bound("w-0")
 

@@ -169,13 +169,13 @@ async def test_what_does_not_suit_stays_pending_and_says_so(api: KubeClient, nam
             (await api.post(claims(namespace), claim(name, which) | {"spec": claim(name)["spec"] | spec})).ok()
         missing = f'storageclass.storage.k8s.io "{name}" not found'
 
-        def told(found: dict[str, Any]) -> bool:
+        def problems_are_reported(found: dict[str, Any]) -> bool:
             mine = [event for event in found["items"] if event["reason"] == "ProvisioningFailed"]
             return {event["involvedObject"]["name"] for event in mine} == {which for which, _ in UNFIT} and any(
                 event["message"] == missing for event in mine
             )
 
-        await api.eventually(f"/api/v1/namespaces/{namespace}/events", told)
+        await api.eventually(f"/api/v1/namespaces/{namespace}/events", problems_are_reported)
         for which, _ in UNFIT:
             assert (await api.get(f"{claims(namespace)}/{which}")).ok()["status"]["phase"] == "Pending"
         (await api.post(claims(namespace), claim(name))).ok()

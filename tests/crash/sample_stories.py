@@ -217,20 +217,20 @@ class SampleLedger:
 
     async def _check_events(self, story: SampleStory) -> None:
         rows = await self._db.fetch("SELECT * FROM sample_events WHERE uid = $1 ORDER BY seq", UUID(story.uid))
-        told = [(row["seq"], row["reason"]) for row in rows]
-        assert [seq for seq, _ in told] == list(range(1, len(told) + 1)), told
-        made = Counter(reason for _, reason in told if reason.startswith("Create"))
-        assert set(made.values()) <= {1}, told
-        done = Counter(reason for _, reason in told if "Do" in reason)
-        assert story.syncs < 0 or done == story.done, told
+        events = [(row["seq"], row["reason"]) for row in rows]
+        assert [seq for seq, _ in events] == list(range(1, len(events) + 1)), events
+        made = Counter(reason for _, reason in events if reason.startswith("Create"))
+        assert set(made.values()) <= {1}, events
+        done = Counter(reason for _, reason in events if "Do" in reason)
+        assert story.syncs < 0 or done == story.done, events
 
     async def _check_history(self, uid: UUID) -> None:
         sample = await self._db.fetchrow("SELECT * FROM samples WHERE uid = $1", uid)
         rows = await self._db.fetch("SELECT * FROM sample_history WHERE uid = $1 ORDER BY seq", uid)
-        told = [(row["seq"], row["phase"], row["reason"], row["message"], row["actor"]) for row in rows]
-        assert [row[0] for row in told] == list(range(1, sample["history_count"] + 1)), told
-        lines = [row[1:] for row in told]
-        assert sample["gone_at"] is not None or all(one != next_ for one, next_ in pairwise(lines)), told
+        entries = [(row["seq"], row["phase"], row["reason"], row["message"], row["actor"]) for row in rows]
+        assert [row[0] for row in entries] == list(range(1, sample["history_count"] + 1)), entries
+        lines = [row[1:] for row in entries]
+        assert sample["gone_at"] is not None or all(one != next_ for one, next_ in pairwise(lines)), entries
 
     async def _check_secrets(self) -> None:
         """Require that no table contains a key of the volume."""

@@ -256,10 +256,10 @@ async def test_a_list_whose_answer_is_lost_creates_each_job_once(
             there = await stored_uids(database_url)
             assert len(there) == (len(items) if point is FaultPoint.SUBMISSION_STORED else 0)
             await gateway.start()
-            told = (await submitting)["items"]
+            submitted = (await submitting)["items"]
             for name in names:
                 await client.until(name, "Succeeded")
-    assert [item["name"] for item in told] == names
+    assert [item["name"] for item in submitted] == names
     stored = await stored_uids(database_url)
-    assert stored == {item["uid"] for item in told}
+    assert stored == {item["uid"] for item in submitted}
     assert there <= stored

@@ -84,12 +84,12 @@ class Stack:
 
     async def begin(self, group: asyncio.TaskGroup, number: int) -> None:
         """Start the stories of this freeze, and return when the first job is stored."""
-        told = [tell(f"{tell.__name__}-{number}", self.directory) for tell in (recovers, cancels)]
-        self.stories += told
-        for story in told:
+        new_stories = [tell(f"{tell.__name__}-{number}", self.directory) for tell in (recovers, cancels)]
+        self.stories += new_stories
+        for story in new_stories:
             group.create_task(story.run(self.client))
         async with asyncio.timeout(PATIENCE):
-            while not any(story.uid for story in told):
+            while not any(story.uid for story in new_stories):
                 await asyncio.sleep(0.02)
 
     async def notices(self, *, blinds: bool) -> None:

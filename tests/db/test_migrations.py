@@ -190,8 +190,8 @@ async def test_the_migration_derives_the_status_of_samples_from_their_history(em
         found = {one.type: (one.status, one.reason, one.last_transition_at.hour) for one in conditions}
         assert (found_times, found, row["version"]) == (times, expected, 6), name
     assert rows["deleted while it ran"]["reason"] == "Deleted"
-    told = {(row["resource"], row["job_uid"], row["version"]) for row in announced}
-    assert told == {(f"{row['kind'].lower()}s", row["uid"], 6) for row in rows.values()}
+    events = {(row["resource"], row["job_uid"], row["version"]) for row in announced}
+    assert events == {(f"{row['kind'].lower()}s", row["uid"], 6) for row in rows.values()}
 
 
 async def test_processes_that_start_together_migrate_once(empty_database_url: str) -> None:

@@ -131,17 +131,17 @@ async def test_a_set_is_synced_warmed_up_read_cleared_and_deleted(
     user: User, sets: Sets, placed: dict[str, Any], tmp_path: Path
 ) -> None:
     """The story of the demo: two nodes, and a job that mounts the set."""
-    told: list[str] = []
+    printed: list[str] = []
 
     def say(name: str, line: str) -> None:
-        told.append(f"{name} {line}")
+        printed.append(f"{name} {line}")
 
     spec = {"partitions": 2, **placed}
     story = SampleStory(user.http, user.namespace, say, tmp_path / "files", sets.secret, spec)
-    assert (await story.play()).as_expected, told
+    assert (await story.play()).as_expected, printed
     await sets.nothing_is_left()
     await nothing_is_left_on(tmp_path)
-    said = "\n".join(told)
+    said = "\n".join(printed)
     shares = [int(share) for share in re.findall(rf"^{NAME} .* (\d+)% cached", said, re.MULTILINE)]
     assert (shares[0], max(shares)) == (0, 100), said
     assert "servers 2/2" in said
@@ -175,8 +175,8 @@ async def test_a_sync_with_a_wrong_key_fails_and_succeeds_after_an_edit(
             "keyed", lambda view: bool(view["status"]["cache"]) and view["status"]["cache"]["totalBytes"] == 10_000
         )
         history = (await sets.read("keyed/history"))["items"]
-        told = f"{view}{history}{await sets.read('keyed/events')}"
-        assert [key for key in (wrong, SECRET, ACCESS) if key in told] == []
+        answers = f"{view}{history}{await sets.read('keyed/events')}"
+        assert [key for key in (wrong, SECRET, ACCESS) if key in answers] == []
         phases = [entry["phase"] for entry in history]
         assert "Syncing" in phases[phases.index("SyncFailed") :]
         await sets.delete("keyed")
@@ -195,7 +195,7 @@ async def test_the_status_of_a_set_says_why_its_node_cannot_mount_it(
     view = await sets.until("bare", lambda view: view["status"]["reason"] == "FailedMount")
     assert view["status"]["phase"] == "Bound"
     assert (why_no_fuse() or "this node has no juicefs command") in view["status"]["message"]
-    told = (await sets.read("bare/events"))["items"][-1]
-    assert (told["type"], told["reason"], told["message"]) == ("Warning", "FailedMount", view["status"]["message"])
+    event = (await sets.read("bare/events"))["items"][-1]
+    assert (event["type"], event["reason"], event["message"]) == ("Warning", "FailedMount", view["status"]["message"])
     await sets.delete("bare")
     await sets.nothing_is_left()

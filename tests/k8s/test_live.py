@@ -187,8 +187,8 @@ async def test_manifests_that_the_server_refuses(live: KubeApi, namespace: str) 
 
 
 async def test_a_reflector_follows_a_real_cluster(live: KubeApi, namespace: str) -> None:
-    told: list[str] = []
-    store = ReflectorStore[Pod]("job", told.append)
+    reported: list[str] = []
+    store = ReflectorStore[Pod]("job", reported.append)
     source = ResourceSource(live, resources.POD, POD, namespace=namespace, label_selector="job")
     reflector = Reflector[Pod](source, store, SystemClock())
 
@@ -211,5 +211,5 @@ async def test_a_reflector_follows_a_real_cluster(live: KubeApi, namespace: str)
         await until(lambda: len(store) == 5)
         await until(equal)
         running.cancel()
-    assert set(told) == {"j0", "j1", "j2"}
+    assert set(reported) == {"j0", "j1", "j2"}
     assert (reflector.stats.relists, reflector.stats.errors) == (1, 0)

@@ -54,9 +54,9 @@ def test_the_store_ends_equal_to_the_cluster(steps: list[Step]) -> None:
     there = versions(cluster.pods.values())
     assert versions(store.all()) == there
     assert {name: store.named("ns", name) for name in cluster.pods} == cluster.pods
-    # Whoever looks only when told has missed nothing.
-    told = {uid: version for pods in seen.values() for uid, version in pods.items()}
-    assert told == there
+    # Whoever looks only after a report has missed nothing.
+    last_seen = {uid: version for pods in seen.values() for uid, version in pods.items()}
+    assert last_seen == there
 
 
 def versions(pods: object) -> dict[str, int]:

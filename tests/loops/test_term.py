@@ -79,7 +79,7 @@ async def test_nothing_is_reconciled_before_all_pods_are_listed(harness: Harness
 
 
 async def test_the_heartbeat_reports_an_api_server_that_does_not_answer(harness: Harness) -> None:
-    async def told() -> str:
+    async def heartbeat() -> str:
         beat = await heartbeats.read(harness.db)
         return "" if beat is None else f"{beat.state}: {beat.message}"
 
@@ -88,7 +88,7 @@ async def test_the_heartbeat_reports_an_api_server_that_does_not_answer(harness:
         rule = {"namespace": "*", "resource": "namespaces", "name": "kube-system", "status": 503}
         await harness.inject(verb="get", message="no etcd leader", **rule)
         await state_is(state, "Unreachable")
-        await until(lambda: _holds(told, "Unreachable: the API server has not answered", "no etcd leader"), WITHIN)
+        await until(lambda: _holds(heartbeat, "Unreachable: the API server has not answered", "no etcd leader"), WITHIN)
         await harness.heal()
         await state_is(state, "Running")
 

@@ -62,11 +62,11 @@ def object_storage(objects: Mapping[str, bytes]) -> Iterator[Storage]:
             if unquote(parts.path).strip("/") == "bucket":
                 body = storage.listing(parse_qs(parts.query).get("marker", [""])[0])
             else:
-                told = storage.answer(storage.key_of(parts.path))
-                if told is None:
+                content = storage.answer(storage.key_of(parts.path))
+                if content is None:
                     self.close_connection = True
                     return
-                body = told
+                body = content
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Last-Modified", _DATE)

@@ -24,11 +24,11 @@ def config(tmp_path: Path) -> RuntimeConfig:
 
 
 def info(**figures: tuple[int, int]) -> Info:
-    async def told(path: Path) -> str:
+    async def answer(path: Path) -> str:
         files, length = figures[path.name.removeprefix(".")]
         return f"files: {files}\nlength: {length}"
 
-    return told
+    return answer
 
 
 async def test_dot_files_and_directories_at_the_top_do_not_count(config: RuntimeConfig) -> None:

@@ -71,10 +71,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("path", "told"), REFUSED.values(), ids=REFUSED)
-def test_rmr_refuses_and_removes_nothing(base: Path, path: str, told: str) -> None:
+@pytest.mark.parametrize(("path", "message"), REFUSED.values(), ids=REFUSED)
+def test_rmr_refuses_and_removes_nothing(base: Path, path: str, message: str) -> None:
     before = names(base)
-    with pytest.raises(JobFailed, match=told):
+    with pytest.raises(JobFailed, match=message):
         remove_paths(base, (f"{base}/c", path.format(base=base)), Stop())
     assert names(base) == before
     assert kept(base)
@@ -97,7 +97,7 @@ def test_clear_leaves_the_directory_and_dot_files(base: Path, paths: list[str], 
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "message"),
     [
         ("/etc/*", "in none of the cache directories"),
         ("{base}x/*", "in none of the cache directories"),
@@ -109,9 +109,9 @@ def test_clear_leaves_the_directory_and_dot_files(base: Path, paths: list[str], 
         ("{base}/nothing", "does not exist"),
     ],
 )
-def test_clear_refuses_and_removes_nothing(base: Path, path: str, told: str) -> None:
+def test_clear_refuses_and_removes_nothing(base: Path, path: str, message: str) -> None:
     before = names(base)
-    with pytest.raises(JobFailed, match=told):
+    with pytest.raises(JobFailed, match=message):
         clear_paths((base,), (f"{base}/*", path.format(base=base)), Stop())
     assert names(base) == before
     assert kept(base)

@@ -120,8 +120,8 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize(("path", "told"), SOURCES.values(), ids=SOURCES)
-def test_a_source_may_not_be_where_secrets_are(tmp_path: Path, path: str, told: str) -> None:
+@pytest.mark.parametrize(("path", "refusal"), SOURCES.values(), ids=SOURCES)
+def test_a_source_may_not_be_where_secrets_are(tmp_path: Path, path: str, refusal: str) -> None:
     for name in ("source", "runtime/syncOptions", "token", "data"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "source" / "f").write_text("f")
@@ -129,10 +129,10 @@ def test_a_source_may_not_be_where_secrets_are(tmp_path: Path, path: str, told: 
     (tmp_path / "data" / "link").symlink_to(tmp_path / "runtime" / "syncOptions")
     config = RuntimeConfig(tmp_path / "data", secrets=(tmp_path / "runtime", tmp_path / "token" / "token"))
     uri = f"file://{path.format(home=tmp_path)}"
-    if told:
-        with pytest.raises(JobFailed, match=told):
+    if refusal:
+        with pytest.raises(JobFailed, match=refusal):
             check_source(uri, config)
-        with pytest.raises(JobFailed, match=told):
+        with pytest.raises(JobFailed, match=refusal):
             check_source(uri.replace("file", "FILE", 1), config)
     else:
         check_source(uri, config)

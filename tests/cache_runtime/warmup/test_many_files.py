@@ -83,8 +83,8 @@ async def test_a_volume_of_many_files_is_warmed_and_removed_in_bounded_memory(tm
         name = await server.post("sync", {"source": f"file://{tmp_path}/source/", "destination": f"file://{data}/"})
         assert await server.ended("sync", name, within=600) == {"status": "success", "message": f"{SOME} files found"}
         name = await server.post("warmup", {"partitions": 1})
-        told = await server.ended("warmup", name, within=100)
-        assert told["message"] == f"{SOME} files on 1 servers"
+        result = await server.ended("warmup", name, within=100)
+        assert result["message"] == f"{SOME} files on 1 servers"
         name = await server.post("rmr", {"paths": [f"{data}/{number:02}" for number in range(FOLDERS)]})
         assert (await server.ended("rmr", name, within=100))["status"] == "success"
         assert peak_of(server.pid) - before < 32 * MEGABYTE

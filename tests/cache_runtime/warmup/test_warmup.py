@@ -73,10 +73,10 @@ PLAIN = {"a/1", "a/2", "a/b/3", "4"}
 @pytest.mark.parametrize("count", [1, 2, 4, 7])
 async def test_every_plain_file_is_warmed_once(servers: Servers, count: int, strategy: str) -> None:
     options = WarmupRequest(partitions=count, strategyName=strategy)  # type: ignore[arg-type]
-    told = await asyncio.gather(*(servers.server(index, options).run() for index in range(count)))
+    messages = await asyncio.gather(*(servers.server(index, options).run() for index in range(count)))
     warmed = Counter(path for paths in servers.warmed.values() for path in paths)
     assert warmed == Counter(f"{servers.data}/{name}" for name in PLAIN)
-    assert told[0] == f"4 files on {count} servers"
+    assert messages[0] == f"4 files on {count} servers"
     assert servers.left() == []
     if strategy == "sequence":
         sizes = [len(servers.warmed.get(index, [])) for index in range(count)]
@@ -91,9 +91,9 @@ async def test_only_the_paths_asked_for(servers: Servers) -> None:
 async def test_names_that_cannot_be_listed_are_left_out_and_told(servers: Servers) -> None:
     for name in ("two\nlines", " edge ", os.fsdecode(b"\xff\xfe")):
         (servers.data / name).write_text("x")
-    told = await servers.server(0, WarmupRequest()).run()
-    assert told.startswith("5 files on 1 servers; left out, names that juicefs warmup cannot take: 2 (")
-    assert "two\\nlines" in told
+    message = await servers.server(0, WarmupRequest()).run()
+    assert message.startswith("5 files on 1 servers; left out, names that juicefs warmup cannot take: 2 (")
+    assert "two\\nlines" in message
     assert os.fsdecode(b"\xff\xfe") in {Path(path).name for path in servers.warmed[0]}
 
 
@@ -110,9 +110,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("path", "told"), REFUSED.values(), ids=REFUSED)
-async def test_paths_that_are_refused(servers: Servers, path: str, told: str) -> None:
-    with pytest.raises(JobFailed, match=told):
+@pytest.mark.parametrize(("path", "message"), REFUSED.values(), ids=REFUSED)
+async def test_paths_that_are_refused(servers: Servers, path: str, message: str) -> None:
+    with pytest.raises(JobFailed, match=message):
         await servers.server(0, WarmupRequest(paths=(path.format(data=servers.data),))).run()
     assert servers.left() == []
 
@@ -127,10 +127,10 @@ async def test_a_users_list_stays_inside(servers: Servers, line: str) -> None:
 
 async def test_a_warm_up_goes_on_without_a_missing_worker(servers: Servers) -> None:
     options = WarmupRequest(partitions=3)
-    told = await asyncio.gather(
+    messages = await asyncio.gather(
         servers.server(0, options, times=ONE_IS_MISSING).run(), servers.server(2, options, times=TIMES).run()
     )
-    assert told[0] == "4 files on 2 servers; servers that did not come: 1"
+    assert messages[0] == "4 files on 2 servers; servers that did not come: 1"
 
 
 async def test_a_server_of_no_partition_is_told_so(servers: Servers) -> None:
@@ -238,8 +238,8 @@ async def test_a_failed_worker_fails_the_warm_up(servers: Servers) -> None:
 
     options = WarmupRequest(partitions=2)
     parts = (servers.server(0, options), servers.server(1, options, warm=broken))
-    told = await asyncio.gather(*map(_failure, parts))
-    assert [*told] == ["server 1 failed: no such mount", "no such mount"]
+    messages = await asyncio.gather(*map(_failure, parts))
+    assert [*messages] == ["server 1 failed: no such mount", "no such mount"]
     assert servers.left() == []
 
 

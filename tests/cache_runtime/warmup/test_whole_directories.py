@@ -27,12 +27,12 @@ def make(top: Path, *paths: str) -> Path:
     return top
 
 
-def told(top: Path) -> list[ListEntry]:
+def entries(top: Path) -> list[ListEntry]:
     return [*whole_directories.whole_directories(top, top, Stop())]
 
 
 def lines(top: Path) -> dict[str, int]:
-    return {str(Path(os.fsdecode(path)).relative_to(top)): files for path, files in told(top)}
+    return {str(Path(os.fsdecode(path)).relative_to(top)): files for path, files in entries(top)}
 
 
 def below(listed: ListEntry) -> list[bytes]:
@@ -83,7 +83,7 @@ def test_too_many_pending_directories_are_listed_one_by_one(tmp_path: Path, monk
 def test_each_file_is_listed_exactly_once(paths: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         top = make(Path(directory), *paths)
-        found = told(top)
+        found = entries(top)
         assert Counter(path for listed in found for path in below(listed)) == Counter(
             path for path, _ in regular_files(top, top, Stop())
         )

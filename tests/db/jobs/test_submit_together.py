@@ -26,7 +26,7 @@ NEXT = {
     JobPhase.SUCCEEDED: JobPhase.SUCCEEDED,
 }
 VERSIONS = """
-SELECT j.uid, j.version, array_agg(e.version ORDER BY e.seq) AS told
+SELECT j.uid, j.version, array_agg(e.version ORDER BY e.seq) AS announced
 FROM jobs AS j JOIN job_events AS e ON e.job_uid = j.uid GROUP BY j.uid, j.version
 """
 LINES = """
@@ -96,6 +96,6 @@ async def test_concurrent_transactions_do_not_deadlock_and_the_feed_has_every_ch
         versions, lines = await connection.fetch(VERSIONS), await connection.fetch(LINES)
     assert len(versions) == len(lines) == len(uids) > NAMES
     for row in versions:
-        assert row["told"] == list(range(1, row["version"] + 1)), "the feed has every version once, in order"
+        assert row["announced"] == list(range(1, row["version"] + 1)), "the feed has every version once, in order"
     for row in lines:
         assert row["lines"] == list(range(1, row["history_count"] + 1)), "history has no gap"

@@ -124,8 +124,8 @@ async def test_every_field_of_a_decision_is_stored(db: Database, lease: Lease) -
     entry = line.entry
     said = (line.seq, entry.at, entry.phase, entry.reason, entry.actor)
     assert said == (2, later(3), "Syncing", "Syncing", "jobgate")
-    told = await sample_events(db, row.uid, limit=9)
-    assert [(event.seq, event.at, event.type, event.reason) for event in told] == [
+    events = await sample_events(db, row.uid, limit=9)
+    assert [(event.seq, event.at, event.type, event.reason) for event in events] == [
         (1, later(3), "Normal", "CreatePVSuccessfully"),
         (2, later(3), "Normal", "CreatePVCSuccessfully"),
     ]

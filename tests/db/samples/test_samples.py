@@ -226,8 +226,8 @@ async def test_changes_are_told_in_the_feed_by_resource(db: Database) -> None:
     await edits.edit(db, row.uid, edit_of(row))
     await edits.request_deletion(db, job.uid, actor="bob", at=later(1))
     await entries.publish(db)
-    told = (await entries.read(db, 0, 100)).events
-    assert [(event.type, event.resource, event.job_uid, event.version) for event in told] == [
+    events = (await entries.read(db, 0, 100)).events
+    assert [(event.type, event.resource, event.job_uid, event.version) for event in events] == [
         ("created", "samplesets", row.uid, 1),
         ("created", "samplejobs", job.uid, 1),
         ("edited", "samplesets", row.uid, 2),

@@ -36,11 +36,11 @@ class Life:
 
     manifest: Manifest = field(default_factory=lambda: MANIFEST)
     generation: int = 1
-    told: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.world = World(plan=self._plan(), check=check_reconcile)
-        self.told.append({"after": "the submission", "status": self.status()})
+        self.steps.append({"after": "the submission", "status": self.status()})
 
     def _plan(self) -> JobPlan:
         who = replace(identity(self.manifest), generation=self.generation)
@@ -61,7 +61,7 @@ class Life:
                 self.world.reconcile()
             self.world.advance(seconds)
         shown = self.status()
-        self.told.append({"after": after, "status": shown})
+        self.steps.append({"after": after, "status": shown})
         return shown
 
     def pod(self, key: Rank) -> ModelPod:
@@ -140,12 +140,12 @@ STORIES: dict[str, Callable[[], Life]] = {"scaled": scaled, "restarted": restart
 
 @pytest.mark.parametrize("story", STORIES)
 def test_a_life(story: str, golden: Golden) -> None:
-    golden(DATA.parent / "di_job_native" / f"{story}.json", STORIES[story]().told)
+    golden(DATA.parent / "di_job_native" / f"{story}.json", STORIES[story]().steps)
 
 
 @pytest.mark.parametrize("story", STORIES)
 def test_the_condition_of_the_phase_is_the_only_one_that_is_true(story: str) -> None:
-    for step in STORIES[story]().told:
+    for step in STORIES[story]().steps:
         status = step["status"]
         types = [condition["type"] for condition in status["conditions"]]
         holds = [condition["type"] for condition in status["conditions"] if condition["status"] == "True"]
@@ -154,7 +154,7 @@ def test_the_condition_of_the_phase_is_the_only_one_that_is_true(story: str) -> 
 
 
 def phases(life: Life) -> list[str]:
-    return [step["status"]["phase"] for step in life.told]
+    return [step["status"]["phase"] for step in life.steps]
 
 
 def test_restarts_and_reschedules_are_counted_apart() -> None:
@@ -170,21 +170,21 @@ def test_restarts_and_reschedules_are_counted_apart() -> None:
         "Running",
         "Failed",
     ]
-    types = [condition["type"] for condition in life.told[-1]["status"]["conditions"]]
+    types = [condition["type"] for condition in life.steps[-1]["status"]["conditions"]]
     assert types == ["Pending", "Restarting", "Rescheduling", "Starting", "Running", "Failed"]
-    last = life.told[-1]["status"]
+    last = life.steps[-1]["status"]
     assert (last["restarts"], last["reschedules"]) == (1, 1)
 
 
 def test_a_change_of_size_is_a_reschedule() -> None:
     life = scaled()
     assert phases(life)[3:] == ["Running", "Starting", "Running", "Rescheduling", "Running", "Succeeded"]
-    last = life.told[-1]["status"]
+    last = life.steps[-1]["status"]
     assert (last["restarts"], last["reschedules"]) == (0, 2)
 
 
 def test_an_ended_job_has_no_pods_to_count() -> None:
-    last = scaled().told[-1]["status"]
+    last = scaled().steps[-1]["status"]
     assert "taskStatus" not in last
     assert (last["readyReplicas"], last["replicas"]) == (0, 2)
     assert last["completionTimestamp"].startswith("2030-01-01T")
@@ -336,5 +336,5 @@ def test_an_ended_pod_of_a_removed_rank_is_not_counted() -> None:
 
 
 def test_what_the_pods_have_reported_is_shown() -> None:
-    assert Life().told[0]["status"]["profilings"] == {"fps": 120}
+    assert Life().steps[0]["status"]["profilings"] == {"fps": 120}
     assert native(JobPhase.QUEUED)["profilings"] == {}

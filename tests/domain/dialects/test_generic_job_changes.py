@@ -39,7 +39,7 @@ def test_mutable_fields_can_be_changed(pointer: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pointer", "value", "told"),
+    ("pointer", "value", "expected"),
     [
         ("/metadata/name", "other", "/metadata/name"),
         ("/spec/runMode", {"debug": {"enabled": True}}, "/spec/runMode/debug/enabled"),
@@ -54,10 +54,10 @@ def test_mutable_fields_can_be_changed(pointer: str, value: Any) -> None:
         ("/spec/service", {"ports": PORTS}, "/spec/service"),
     ],
 )
-def test_changes_of_immutable_fields_are_refused(pointer: str, value: Any, told: str) -> None:
+def test_changes_of_immutable_fields_are_refused(pointer: str, value: Any, expected: str) -> None:
     new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN).manifest
     changes = DIALECT.changes(STORED, new)
-    assert changes[0].pointer == told
+    assert changes[0].pointer == expected
     assert {change.code for change in changes} == {"Immutable"}
 
 

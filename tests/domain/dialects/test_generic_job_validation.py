@@ -1,4 +1,4 @@
-"""Everything that a GenericJob may have wrong: where it is told, and under which code."""
+"""Everything that a GenericJob may have wrong: where it is reported, and under which code."""
 
 from collections.abc import Callable
 from typing import Any

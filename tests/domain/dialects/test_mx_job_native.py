@@ -34,7 +34,7 @@ SCHEDULER, SERVER_1, WORKER_0, WORKER_1 = (
 class Life(World):
     """A job of MANIFEST whose containers are called mxnet, and leave a message when they fail by themselves.
 
-    `ends` is what else is told of a container, by its exit code.
+    `ends` is what else the cluster reports of a container, by its exit code.
     """
 
     ends: Mapping[int | None, Mapping[str, str]] = {1: {"message": "ValueError: bad data"}}
@@ -46,8 +46,8 @@ class Life(World):
         return replace(inputs, observed=replace(inputs.observed, pods=pods))
 
     def _as_mxnet(self, pod: ObservedPod) -> ObservedPod:
-        told: Mapping[str, Any] = self.ends.get(pod.exit_code, {})
-        return replace(pod, containers=tuple(replace(one, name="mxnet", **told) for one in pod.containers))
+        end: Mapping[str, Any] = self.ends.get(pod.exit_code, {})
+        return replace(pod, containers=tuple(replace(one, name="mxnet", **end) for one in pod.containers))
 
     def settle(self) -> None:
         """Passes until nothing more is to be done, some seconds after what happened."""
@@ -89,7 +89,7 @@ class Life(World):
         self.restart_controller()
         self.settle()
 
-    def told(self) -> StatusFacts:
+    def facts(self) -> StatusFacts:
         return StatusFacts(
             status=self.recorded.status,
             replicas=list(self.recorded.replicas.values()),
@@ -98,13 +98,13 @@ class Life(World):
         )
 
     def native(self) -> dict[str, Any]:
-        return DIALECT.native_status(DIALECT.read(MANIFEST), self.told())
+        return DIALECT.native_status(DIALECT.read(MANIFEST), self.facts())
 
 
 Moment = tuple[str, Callable[[Life], object]]
 
 BEGIN: list[Moment] = [
-    ("stored", Life.told),
+    ("stored", Life.facts),
     ("pods are made", Life.settle),
     ("pods have nodes", Life.move),
     ("all run", Life.move),
@@ -158,7 +158,7 @@ def test_a_restart_of_jobgate_never_harms_a_finished_job() -> None:
     for _ in range(3):
         life.find_again()
         assert life.native() == done
-        assert life.native() == DIALECT.native_status(DIALECT.read(MANIFEST), life.told())
+        assert life.native() == DIALECT.native_status(DIALECT.read(MANIFEST), life.facts())
 
 
 def test_a_restart_of_jobgate_never_harms_a_job_that_is_being_created() -> None:
@@ -171,7 +171,7 @@ def test_a_restart_of_jobgate_never_harms_a_job_that_is_being_created() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "told", "phase"),
+    ("code", "end", "phase"),
     [
         (1, {"message": "bad data"}, "Done"),
         (127, {"message": "not found"}, "Done"),
@@ -184,9 +184,9 @@ def test_a_restart_of_jobgate_never_harms_a_job_that_is_being_created() -> None:
         (137, {"reason": "OOMKilled", "message": "killed"}, "Done"),
     ],
 )
-def test_which_exits_are_retried(code: int, told: dict[str, str], phase: str) -> None:
+def test_which_exits_are_retried(code: int, end: dict[str, str], phase: str) -> None:
     life = alive()
-    life.ends = {code: told}
+    life.ends = {code: end}
     life.settle()
     life.start()
     life.move(WORKER_0, code=code)
@@ -297,13 +297,13 @@ def test_state_of_a_role(phases: list[ReplicaPhase], state: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "told"),
+    ("why", "expected"),
     [
         (Reason.RULE_FULFILLED, "example-dist-job-worker-x7k2-1 failed in attempt 1 (exit code 1)"),
         (Reason.REFUSED_BY_CLUSTER, "in jobgate's words"),
     ],
 )
-def test_the_reason_lists_the_failures_that_ended_the_job(why: Reason, told: str) -> None:
+def test_the_reason_lists_the_failures_that_ended_the_job(why: Reason, expected: str) -> None:
     failed = Attempt(number=1, phase=ReplicaPhase.FAILED, outcome=Outcome.FAILED, exit_code=1)
     well = Attempt(number=1, phase=ReplicaPhase.SUCCEEDED, outcome=Outcome.SUCCEEDED)
     replicas = [Replica(key=key, attempt=one, settled=True) for key, one in ((WORKER_0, well), (WORKER_1, failed))]
@@ -311,7 +311,7 @@ def test_the_reason_lists_the_failures_that_ended_the_job(why: Reason, told: str
         phase=JobPhase.FAILED, reason=why, message="in jobgate's words", ended_by=summarize_failures(replicas)
     )
     facts = StatusFacts(status=status, replicas=replicas, created_at=T0)
-    assert DIALECT.native_status(DIALECT.read(MANIFEST), facts)["reason"] == told
+    assert DIALECT.native_status(DIALECT.read(MANIFEST), facts)["reason"] == expected
 
 
 def conditions(*phases: JobPhase) -> list[str]:

@@ -1,4 +1,4 @@
-"""Everything that an MxJob may have wrong: where it is told, under which code, in which order."""
+"""Everything that an MxJob may have wrong: where it is reported, under which code, in which order."""
 
 from typing import Any
 

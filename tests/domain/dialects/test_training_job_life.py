@@ -35,11 +35,11 @@ class Life:
 
     manifest: Manifest
     generation: int = 1
-    told: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.world = World(plan=self._plan(), check=check_reconcile)
-        self._tell("the submission")
+        self._add_step("the submission")
 
     def _plan(self) -> JobPlan:
         who = replace(identity(self.manifest), generation=self.generation)
@@ -51,9 +51,9 @@ class Life:
             for _ in range(PASSES):
                 self.world.reconcile()
             self.world.advance(seconds)
-        self._tell(after)
+        self._add_step(after)
 
-    def _tell(self, after: str) -> None:
+    def _add_step(self, after: str) -> None:
         recorded = self.world.recorded
         facts = StatusFacts(
             status=recorded.status,
@@ -61,7 +61,7 @@ class Life:
             scale_records=sorted([*self.world.scaled, *recorded.scaling], key=lambda one: one.seq),
             created_at=recorded.created_at,
         )
-        self.told.append({"after": after, "status": DIALECT.native_status(DIALECT.read(self.manifest), facts)})
+        self.steps.append({"after": after, "status": DIALECT.native_status(DIALECT.read(self.manifest), facts)})
 
     def pods(self, *keys: Rank) -> Iterator[ModelPod]:
         yield from [pod for pod in self.world.pods.values() if pod.key in keys]
@@ -184,9 +184,9 @@ STORIES: dict[str, tuple[Callable[[], Life], JobPhase]] = {
 def test_a_story(story: str, golden: Golden) -> None:
     play, end = STORIES[story]
     life = play()
-    golden(DATA.parent / "training_job_native" / f"life_{story}.json", life.told)
+    golden(DATA.parent / "training_job_native" / f"life_{story}.json", life.steps)
     assert life.world.recorded.status.phase is end
-    assert life.told[-1]["status"]["released"]
+    assert life.steps[-1]["status"]["released"]
 
 
 def test_scaling_does_not_change_the_remaining_trainers() -> None:

@@ -1,4 +1,4 @@
-"""Everything that a TrainingJob may have wrong: where it is told, and under which code."""
+"""Everything that a TrainingJob may have wrong: where it is reported, and under which code."""
 
 from typing import Any
 

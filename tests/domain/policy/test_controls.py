@@ -57,8 +57,8 @@ def test_host_users_lifts_no_control_by_default(name: str, level: Level) -> None
 
 
 def test_the_tables_have_a_violation_of_every_control() -> None:
-    told = [(case.baseline, case.violates_restricted) for case in CASES.values()]
-    found = {code for levels in (*told, *WITHOUT_USER_NAMESPACES.values()) for code in " ".join(levels).split()}
+    violations = [(case.baseline, case.violates_restricted) for case in CASES.values()]
+    found = {code for levels in (*violations, *WITHOUT_USER_NAMESPACES.values()) for code in " ".join(levels).split()}
     assert found == set(CONTROLS)
 
 

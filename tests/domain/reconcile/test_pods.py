@@ -225,13 +225,13 @@ def test_a_terminating_pod_on_a_lost_node_is_force_deleted_after_the_wait(
 
 def test_a_lost_node_has_one_history_entry_and_stays_the_reason() -> None:
     recorded = RUNNING
-    told = []
+    entries = []
     for _ in range(3):
         decision = decide(ONE, recorded, STUCK, now=400, lost_nodes=LOST)
-        told += [entry for entry in decision.history if entry.key]
+        entries += [entry for entry in decision.history if entry.key]
         assert len(actions_of(decision, DeletePod)) == 1
         recorded = next_record(recorded, decision)
-    assert [entry.message for entry in told] == [f"{NAME}: {NODE_LOST_WARNING}"]
+    assert [entry.message for entry in entries] == [f"{NAME}: {NODE_LOST_WARNING}"]
     over = decide(ONE, recorded, now=401, gone=frozenset({STUCK.uid}))
     ((_, attempt),) = over.ended
     assert (attempt.outcome, attempt.reason, attempt.message) == (

@@ -1,4 +1,4 @@
-"""What is told of replicas that ended a job."""
+"""How the replicas that ended a job are described."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def tell(*ends: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("end", "told"),
+    ("end", "description"),
     [
         (
             {"exit_code": 1, "reason": "Error", "node": "n1", "message": "KeyError: 1"},
@@ -44,21 +44,21 @@ def tell(*ends: dict[str, Any]) -> str:
         ),
     ],
 )
-def test_a_failure_is_described_by_attempt_node_exit_code_and_last_line(end: dict[str, Any], told: str) -> None:
-    assert tell(end) == told
+def test_a_failure_is_described_by_attempt_node_exit_code_and_last_line(end: dict[str, Any], description: str) -> None:
+    assert tell(end) == description
 
 
 def test_a_long_line_is_cut() -> None:
-    told = tell({"message": "x" * 9_999})
-    assert len(told) < 500
-    assert told.endswith("\N{HORIZONTAL ELLIPSIS}")
+    description = tell({"message": "x" * 9_999})
+    assert len(description) < 500
+    assert description.endswith("\N{HORIZONTAL ELLIPSIS}")
 
 
 def test_only_the_first_five_failures_are_listed() -> None:
     many = summary(*[{}] * 5, {"outcome": Outcome.DISRUPTED}, {})
     assert (many.failed, many.disrupted) == (6, 1)
-    told = list_failures(many, lambda key: f"{key.task}-{key.rank}")
-    assert told == "; ".join([f"w-{rank} failed in attempt 1" for rank in range(5)] + ["and 2 more"])
+    description = list_failures(many, lambda key: f"{key.task}-{key.rank}")
+    assert description == "; ".join([f"w-{rank} failed in attempt 1" for rank in range(5)] + ["and 2 more"])
 
 
 def test_the_earliest_failure_is_listed_first() -> None:

@@ -190,8 +190,8 @@ def test_reason_and_message() -> None:
     killed = seen(a_pod(ended(137, reason="OOMKilled"), phase="Failed"))
     assert killed.reason == "OOMKilled"
     assert killed.message == 'container "c0" failed with exit code 137, signal 9'
-    told = seen(a_pod(ended(2, reason="Error", message="no such file"), phase="Failed"))
-    assert (told.reason, told.message) == ("Error", "no such file")
+    failed = seen(a_pod(ended(2, reason="Error", message="no such file"), phase="Failed"))
+    assert (failed.reason, failed.message) == ("Error", "no such file")
     evicted = seen(a_pod(ended(137), phase="Failed", reason="Evicted", message="The node was low on memory."))
     assert (evicted.reason, evicted.message) == ("Evicted", "The node was low on memory.")
     assert seen(a_pod(ended(0), phase="Succeeded")).reason is None

@@ -31,7 +31,7 @@ async def stage(database_url: str) -> AsyncIterator[Stage]:
         yield found
 
 
-def told(run: AutoscalerRun) -> dict[str, str]:
+def messages(run: AutoscalerRun) -> dict[str, str]:
     return {decision.name: decision.message for decision in run.decisions}
 
 
@@ -48,7 +48,7 @@ async def test_a_run_edits_the_job_with_actor_and_reason(stage: Stage) -> None:
 async def test_a_disabled_autoscaler_only_records_its_decisions(stage: Stage) -> None:
     uid = await stage.job("train")
     run = await stage.autoscaler(replace(ON, enabled=False)).run_once()
-    assert told(run) == {"train": "grows from 1 to 3; then 3 is its most"}
+    assert messages(run) == {"train": "grows from 1 to 3; then 3 is its most"}
     assert not run.decisions[0].applied
     assert await stage.size(uid) == 1
 
@@ -70,7 +70,7 @@ async def test_a_job_is_frozen_after_a_resize_by_any_client(stage: Stage) -> Non
     await autoscaler.run_once()
     stage.cluster.cpu = 0
     stage.now = later(59)
-    assert told(await autoscaler.run_once()) == {
+    assert messages(await autoscaler.run_once()) == {
         "train": "stays at 2: frozen until 2026-03-01T12:01:00Z, after its last change of size"
     }
     stage.now = later(60)
@@ -94,7 +94,7 @@ async def test_a_job_that_is_not_resized_has_a_decision_with_the_reason(
     stage: Stage, phase: JobPhase, spec: dict[str, Any], message: str
 ) -> None:
     await stage.job("train", phase, **spec)
-    assert told(await stage.autoscaler().run_once()) == {"train": f"stays at 1: {message}"}
+    assert messages(await stage.autoscaler().run_once()) == {"train": f"stays at 1: {message}"}
 
 
 async def test_only_live_jobs_of_scalable_kinds_are_considered(stage: Stage) -> None:
@@ -160,7 +160,7 @@ async def test_capacity_of_the_previous_run_is_not_given_away_twice(stage: Stage
     assert await stage.size(first) == 3
     await stage.job("second")
     run = await autoscaler.run_once()
-    assert told(run)["second"] == "stays at 1: one more would request 4000m CPU of 2000m (1 of 2000m)"
+    assert messages(run)["second"] == "stays at 1: one more would request 4000m CPU of 2000m (1 of 2000m)"
 
 
 async def test_a_cluster_that_denies_is_recorded_and_nothing_is_scaled(stage: Stage) -> None:
@@ -224,7 +224,7 @@ async def test_a_job_that_cannot_be_understood_does_not_stop_the_others(stage: S
     uid = await stage.job("train")
     async with stage.db.begin() as connection:
         await connection.execute("UPDATE jobs SET manifest = '{}' WHERE name = 'broken'")
-    assert list(told(await stage.autoscaler().run_once())) == ["train"]
+    assert list(messages(await stage.autoscaler().run_once())) == ["train"]
     assert await stage.size(uid) == 3
 
 

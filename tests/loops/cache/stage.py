@@ -52,7 +52,7 @@ class Servers:
     token: str = ""
     options: dict[tuple[str, str], dict[str, bytes]] = field(default_factory=dict)
     results: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
-    told: list[tuple[str, str, str]] = field(default_factory=list)
+    uploads: list[tuple[str, str, str]] = field(default_factory=list)
     silent: set[str] = field(default_factory=set)
     refusing: dict[str, int] = field(default_factory=dict)
     outcome: Mapping[str, Any] = field(default_factory=lambda: {"status": "success", "message": ""})
@@ -70,8 +70,8 @@ class Servers:
             return self._upload(pod, path, request)
         folder, name = path.split("/")
         if folder == "cacheStatus":
-            told = {"totalSize": str(self.total), "totalFiles": "3", "cachedSize": str(self.cached)}
-            return Reply(200, json.dumps(told).encode())
+            figures = {"totalSize": str(self.total), "totalFiles": "3", "cachedSize": str(self.cached)}
+            return Reply(200, json.dumps(figures).encode())
         kind = folder.removesuffix("Options").removesuffix("Result")
         has = self.options.get((pod, kind), {})
         if name not in has:
@@ -85,7 +85,7 @@ class Servers:
         name = request.headers["filename"]
         if status := self.refusing.get(path):
             return Reply(status, b"not now\n")
-        self.told.append((pod, path, name))
+        self.uploads.append((pod, path, name))
         if request.params.get("terminate"):
             return Reply(200, b"")
         kind = path.removeprefix("upload/").removesuffix("Options")
@@ -94,7 +94,7 @@ class Servers:
 
     def posted(self, kind: str) -> list[str]:
         """Return the pods that received a job of this type, in order."""
-        return [pod for pod, path, _ in self.told if path == f"upload/{kind}Options" and self._has(pod, kind)]
+        return [pod for pod, path, _ in self.uploads if path == f"upload/{kind}Options" and self._has(pod, kind)]
 
     def _has(self, pod: str, kind: str) -> bool:
         return (pod, kind) in self.options

@@ -171,9 +171,9 @@ async def test_a_job_is_posted_once(servers: RuntimeServers, world: World) -> No
 @pytest.mark.parametrize("answer", [400, 401, 409, 500, 5.0, status(503, "ServiceUnavailable")])
 async def test_a_refused_post_is_reported_without_its_body(servers: RuntimeServers, world: World, answer: Any) -> None:
     world.answers = {"POST /upload/syncOptions": answer, "POST /upload/clearOptions?terminate=true": answer}
-    with pytest.raises(NoAnswer) as told:
+    with pytest.raises(NoAnswer) as failure:
         await servers.post(SERVER, JobType.SYNC, "j", b'{"source": "s3://ak:sk@b"}')
-    assert "sk@" not in str(told.value)
+    assert "sk@" not in str(failure.value)
     with pytest.raises(NoAnswer):
         await servers.terminate(SERVER)
 

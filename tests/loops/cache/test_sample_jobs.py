@@ -30,7 +30,7 @@ def pods(*indexes: int) -> list[str]:
 async def test_each_job_type_runs_on_its_servers(stage: Stage) -> None:
     await stage.ready(partitions=2)
     await stage.secret("source", **KEYS)
-    stage.servers.told.clear()
+    stage.servers.uploads.clear()
     specs: dict[str, dict[str, Any]] = {
         "sync": {"secretRef": {"name": "source"}, "syncOptions": {"destination": "more/"}},
         "warmup": {"warmupOptions": {"paths": ["a"]}},
@@ -45,7 +45,7 @@ async def test_each_job_type_runs_on_its_servers(stage: Stage) -> None:
         assert (row.phase, row.message) == ("Succeeded", "")
         assert await stage.reasons(uid) == [f"Do{kind.capitalize()}JobSuccessfully"]
         whose = pods(0) if kind in ("sync", "rmr") else pods(0, 1)
-        assert sorted(pod for pod, path, _ in stage.servers.told if path == f"upload/{kind}Options") == whose
+        assert sorted(pod for pod, path, _ in stage.servers.uploads if path == f"upload/{kind}Options") == whose
     (body,) = (body for name, body in stage.servers.options["imagenet-runtime-0", "clear"].items())
     assert b"/cache/" in body
     syncs = stage.servers.options["imagenet-runtime-0", "sync"].values()
@@ -74,19 +74,19 @@ async def test_a_job_that_cannot_start_reports_the_reason(
 
 async def test_a_terminating_job_is_posted_after_the_others_have_ended(stage: Stage) -> None:
     await stage.ready()
-    stage.servers.told.clear()
+    stage.servers.uploads.clear()
     stage.servers.refusing = {TERMINATE: 500}
     uid = await stage.a_job("j", "warmup", terminate=True)
     for _ in range(3):
         row = await stage.reconcile(uid)
         assert row.phase == "Pending"
-    assert stage.servers.told == []
+    assert stage.servers.uploads == []
     stage.servers.refusing = {}
     await stage.reconcile(uid)
-    assert [path for _, path, _ in stage.servers.told] == [TERMINATE, "upload/warmupOptions"]
+    assert [path for _, path, _ in stage.servers.uploads] == [TERMINATE, "upload/warmupOptions"]
     row = await stage.reconcile(uid)
     assert row.phase == "Succeeded"
-    assert len(stage.servers.told) == 2
+    assert len(stage.servers.uploads) == 2
 
 
 async def test_a_failed_job_starts_again_when_its_options_change(stage: Stage) -> None:
@@ -108,13 +108,13 @@ async def test_lost_job_options_are_posted_again_and_a_silent_server_is_waited_f
     stage.servers.outcome = {"status": "running"}
     uid = await stage.a_job("j", "warmup")
     row = await stage.until(uid, lambda row: row.phase == "Running")
-    stage.servers.told.clear()
+    stage.servers.uploads.clear()
     stage.servers.silent = set(pods(1))
     assert (await stage.reconcile(uid)).phase == "Running"
     stage.servers.silent = set()
     stage.servers.lose("imagenet-runtime-1")
     await stage.reconcile(uid)
-    assert stage.servers.told == [("imagenet-runtime-1", "upload/warmupOptions", record_of(row).job)]
+    assert stage.servers.uploads == [("imagenet-runtime-1", "upload/warmupOptions", record_of(row).job)]
     stage.servers.results = {("imagenet-runtime-1", record_of(row).job): {"status": "fail", "message": "disk full"}}
     row = await stage.reconcile(uid)
     assert (row.phase, row.message) == ("Failed", "disk full")
@@ -141,10 +141,10 @@ async def test_a_job_whose_set_is_gone_is_not_posted_to_a_later_set(stage: Stage
     assert str(uid) in stage.queue, "the end of a set wakes its jobs"
     row = await stage.reconcile(uid)
     assert (row.phase, row.message) == ("Failed", "the SampleSet imagenet that the job was posted to is gone")
-    stage.servers.told.clear()
+    stage.servers.uploads.clear()
     await stage.ready(noSync=True)
     assert (await stage.reconcile(uid)).phase == "Failed"
-    assert stage.servers.told == []
+    assert stage.servers.uploads == []
 
 
 async def test_the_set_is_reconciled_often_after_a_job(stage: Stage) -> None:

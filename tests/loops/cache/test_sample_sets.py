@@ -31,8 +31,8 @@ async def test_a_set_gets_ready_scales_and_leaves_nothing(stage: Stage) -> None:
         stage.nodes[1]: "imagenet-runtime-1",
     }
     created = [f"Create{part}Successfully" for part in ("PV", "PVC", "TokenSecret", "Service", "StatefulSet")]
-    told = [reason for reason in await stage.reasons(uid) if reason != "FailedScheduling"]
-    assert told == [*created, "DoSyncJobSuccessfully"]
+    reasons = [reason for reason in await stage.reasons(uid) if reason != "FailedScheduling"]
+    assert reasons == [*created, "DoSyncJobSuccessfully"]
 
     await stage.edit("imagenet", {"partitions": 1})
     await stage.until(uid, lambda row: row.phase == "PartialReady")
@@ -197,7 +197,7 @@ async def test_lost_sync_options_are_posted_again_and_a_silent_server_is_waited_
     stage.servers.lose(pod)
     await stage.reconcile(uid)
     assert stage.servers.posted("sync") == [pod, pod]
-    assert len({name for _, _, name in stage.servers.told}) == 1
+    assert len({name for _, _, name in stage.servers.uploads}) == 1
     stage.servers.outcome = {"status": "success"}
     await stage.until(uid, lambda row: row.phase == "Ready")
 

@@ -47,7 +47,7 @@ class Api:
         return ListPage(items=self.events, resource_version="1")
 
 
-async def told(
+async def requeued(
     api: Api, clock: Clock, expectations: Expectations, *pods: str, times: int = 1
 ) -> list[tuple[str, float]]:
     """What the event_reader asks to be looked at again, once it has dealt with every wish."""
@@ -67,7 +67,7 @@ async def told(
 
 async def test_a_reason_requeues_the_job_at_once() -> None:
     expectations = Expectations()
-    assert await told(Api(FAILED_MOUNT), Clock(), expectations, "a", "b") == [("job", 0.0), ("job", 0.0)]
+    assert await requeued(Api(FAILED_MOUNT), Clock(), expectations, "a", "b") == [("job", 0.0), ("job", 0.0)]
     assert {uid: reason.code for uid, reason in expectations.pending_events.items()} == {
         "a": PendingCode.VOLUME,
         "b": PendingCode.VOLUME,
@@ -77,13 +77,13 @@ async def test_a_reason_requeues_the_job_at_once() -> None:
 async def test_events_are_read_again_later_if_there_are_none_or_the_cluster_does_not_answer() -> None:
     for api in (Api(), Api(error=Unreachable("refused"))):
         expectations = Expectations()
-        assert await told(api, Clock(), expectations, "a") == [("job", AGAIN)]
+        assert await requeued(api, Clock(), expectations, "a") == [("job", AGAIN)]
         assert not expectations.pending_events
 
 
 async def test_the_events_of_a_pod_are_not_read_twice_within_a_short_time() -> None:
     api, clock = Api(), Clock()
-    await told(api, clock, Expectations(), "a", times=5)
+    await requeued(api, clock, Expectations(), "a", times=5)
     assert api.asked == ["involvedObject.uid=a"]
 
 

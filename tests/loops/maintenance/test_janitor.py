@@ -54,14 +54,14 @@ class DatabaseWithNews:
     def __init__(self, db: Database, news: Callable[[], Awaitable[object]]) -> None:
         self._db = db
         self._news = news
-        self.told = False
+        self.happened = False
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Connection]:
         async with self._db.read() as connection:
             yield connection
-        if not self.told:
-            self.told = True
+        if not self.happened:
+            self.happened = True
             await self._news()
 
 
@@ -71,7 +71,7 @@ async def test_the_pod_of_a_job_that_begins_during_the_search_stays(harness: Har
     await begin(harness, "known")
     db = DatabaseWithNews(harness.db, lambda: begin(harness, "newcomer"))
     await a_janitor(harness, db).delete_orphans()
-    assert db.told
+    assert db.happened
     await harness.kube.gone(f"{harness.path}/pods/orphan")
     await untouched(harness, "known", "newcomer")
 

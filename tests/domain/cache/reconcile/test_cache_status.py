@@ -19,14 +19,14 @@ def whole(node: str = "n0", **figures: int | str) -> ServerReport:
     return a_report(node, **{"total_size": 10 * GIB, "total_files": "1,281,167", "cached_size": GIB, **disk, **figures})
 
 
-def told(*reports: ServerReport | None) -> CacheStatus:
+def status_of(*reports: ServerReport | None) -> CacheStatus:
     summary = aggregate(reports)
     assert summary
     return summary.status
 
 
 def test_the_report_of_one_server_is_formatted() -> None:
-    assert told(whole()).native() == {
+    assert status_of(whole()).native() == {
         "totalSize": "10 GiB",
         "totalFiles": "1,281,167",
         "cachedSize": "1.0 GiB",
@@ -38,19 +38,19 @@ def test_the_report_of_one_server_is_formatted() -> None:
 
 
 def test_totals_are_the_first_that_are_known_and_the_rest_is_summed() -> None:
-    status = told(whole("n0", total_size=0, total_files="0"), whole("n1", total_files="7", disk_used=500))
+    status = status_of(whole("n0", total_size=0, total_files="0"), whole("n1", total_files="7", disk_used=500))
     assert (status.total_size, status.total_files, status.cached_size) == ("10 GiB", "7", "2.0 GiB")
     assert (status.disk_size, status.disk_used, status.disk_usage_rate) == ("2.0 MiB", "750 KiB", "37.5%")
 
 
 def test_of_two_totals_the_first_counts() -> None:
-    status = told(whole("n0"), whole("n1", total_size=20 * GIB, total_files="8"))
+    status = status_of(whole("n0"), whole("n1", total_size=20 * GIB, total_files="8"))
     assert (status.total_size, status.total_files) == ("10 GiB", "1,281,167")
 
 
 def test_files_are_counted_in_groups_of_three() -> None:
-    assert told(whole(total_files="1281167")).total_files == "1,281,167"
-    assert told(whole(total_files="999")).total_files == "999"
+    assert status_of(whole(total_files="1281167")).total_files == "1,281,167"
+    assert status_of(whole(total_files="999")).total_files == "999"
 
 
 def test_an_empty_volume_has_a_status_and_is_never_whole() -> None:
@@ -62,7 +62,7 @@ def test_an_empty_volume_has_a_status_and_is_never_whole() -> None:
 
 
 def test_servers_of_one_node_report_the_same_disks() -> None:
-    status = told(whole("n0"), whole("n0", cached_size=2 * GIB), whole("n1"))
+    status = status_of(whole("n0"), whole("n0", cached_size=2 * GIB), whole("n1"))
     assert (status.cached_size, status.disk_size) == ("3.0 GiB", "2.0 MiB")
 
 
@@ -81,12 +81,12 @@ def test_without_every_answer_or_a_known_size_there_is_no_status(reports: list[S
 
 
 def test_errors_are_joined_without_duplicates() -> None:
-    status = told(whole(error_message="a;b"), whole("n1", error_message="c"), whole("n2", error_message="c"))
+    status = status_of(whole(error_message="a;b"), whole("n1", error_message="c"), whole("n2", error_message="c"))
     assert status.native()["errorMassage"] == "a;b; c"
 
 
 def test_values_that_are_not_numbers_are_reported_and_count_as_zero() -> None:
-    status = told(whole(cached_size="-5", disk_size="9" * 99))
+    status = status_of(whole(cached_size="-5", disk_size="9" * 99))
     assert (status.cached_size, status.disk_usage_rate) == ("0 B", "0.0%")
     assert "cached size -5 is not a number" in status.error_message
 
@@ -120,6 +120,6 @@ def test_percentages(part: int, of: int, text: str) -> None:
 @given(st.lists(st.tuples(st.sampled_from(["n0", "n1"]), st.integers(0, 2**60), st.integers(1, 2**60)), min_size=1))
 def test_the_order_of_servers_does_not_matter_for_sums(figures: list[tuple[str, int, int]]) -> None:
     reports = [whole(node, cached_size=cached, disk_size=size, disk_used=size) for node, cached, size in figures]
-    one, other = told(*reports), told(*reversed(reports))
+    one, other = status_of(*reports), status_of(*reversed(reports))
     assert (one.cached_size, one.disk_size) == (other.cached_size, other.disk_size)
     assert one.disk_usage_rate == "100.0%"

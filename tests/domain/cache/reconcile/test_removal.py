@@ -48,15 +48,15 @@ def test_removal_clears_complaints() -> None:
 
 
 def test_a_claim_in_use_is_reported_once_after_a_while() -> None:
-    record, told = SetRecord(phase=SetPhase.READY, delays=7), []
+    record, reasons = SetRecord(phase=SetPhase.READY, delays=7), []
     for left in [SetObserved(found=found(*STORAGE))] * 6 + [SetObserved(found=found(SetPart.PV))]:
         decision = reconcile_set(
             SetInputs(spec=set_spec(), deleted=True, record=record, observed=left, fresh_name="fresh")
         )
-        told.append([event.reason for event in decision.events])
+        reasons.append([event.reason for event in decision.events])
         record = decision.record
-        assert (record.complaint is not None) == (["ClaimInUse"] in told and record.stage is RemovalStage.CLAIM)
-    assert told == [[], [], [], ["ClaimInUse"], [], [], []]
+        assert (record.complaint is not None) == (["ClaimInUse"] in reasons and record.stage is RemovalStage.CLAIM)
+    assert reasons == [[], [], [], ["ClaimInUse"], [], [], []]
 
 
 @pytest.mark.parametrize(

@@ -172,8 +172,8 @@ def test_figures_older_than_the_end_of_a_sync_are_dropped() -> None:
     assert (synced.record.phase, synced.record.synced, synced.record.cache) == (SetPhase.MOUNT, True, None)
     silent = reconcile_with(synced, at_work(cache=None))
     assert (silent.record.phase, silent.record.cache) == (SetPhase.MOUNT, None)
-    told = reconcile_with(silent, at_work(cache=summary(879 * 1024, 0)))
-    assert (told.record.phase, told.record.cache) == (SetPhase.PARTIAL_READY, summary(879 * 1024, 0))
+    reported = reconcile_with(silent, at_work(cache=summary(879 * 1024, 0)))
+    assert (reported.record.phase, reported.record.cache) == (SetPhase.PARTIAL_READY, summary(879 * 1024, 0))
 
 
 def reconcile_with(before: SetDecision, observed: SetObserved) -> SetDecision:
@@ -368,10 +368,10 @@ def test_any_observation_gives_a_valid_decision(*, phase: SetPhase, observed: Se
     if not deleted:
         assert decision.wake_after is not None or decision.record.phase is SetPhase.READY
     repeated = replace(decision.record, phase=phase)
-    told = decide_set(
+    second = decide_set(
         phase, observed, deleted=deleted, sync_job="a", digest="d1", made=repeated.made, complaint=repeated.complaint
     )
-    assert not [event for event in told.events if event.reason.startswith("Create")]
+    assert not [event for event in second.events if event.reason.startswith("Create")]
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class Server:
     jobs: dict[str, ServerJobState] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
 
-    def told(self, job: str) -> ServerAnswer:
+    def answer(self, job: str) -> ServerAnswer:
         status = self.jobs.get(job, ServerJobState.NOT_POSTED) if self.answers else ServerJobState.UNKNOWN
         return ServerAnswer(index=self.index, status=status, message="as told")
 
@@ -162,7 +162,7 @@ class World:
         if Need.SYNC_OPTIONS in wanted:
             watched = replace(watched, digest=self.digest)
         if Need.SYNC_RESULT in wanted and first is not None and first.running:
-            watched = replace(watched, sync=first.told(self.record.sync_job))
+            watched = replace(watched, sync=first.answer(self.record.sync_job))
         if Need.CACHE in wanted and self.servers and all(s.running and s.answers for s in self.servers.values()):
             watched = replace(watched, cache=summary())
         return watched
@@ -173,9 +173,9 @@ class World:
         running = [server for server in self.servers.values() if server.running]
         seen = JobObserved(set_uid=UID, is_leaving=self.deleted)
         if job.record.phase in _FOLLOWED:
-            told = [server.told(job.record.job) for server in running if server.index in job.record.servers]
+            answers = [server.answer(job.record.job) for server in running if server.index in job.record.servers]
             has_runtime = SetPart.RUNTIME in self.objects
-            return replace(seen, replicas=self.replicas if has_runtime else None, answers=tuple(told))
+            return replace(seen, replicas=self.replicas if has_runtime else None, answers=tuple(answers))
         return replace(seen, running=tuple(server.index for server in running), digest=job.digest(number))
 
     # what the controller does
