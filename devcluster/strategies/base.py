@@ -52,6 +52,7 @@ class Strategy:
         if subresource == "status":
             for name in (new.keys() | old.keys()) - {"metadata", "status"}:
                 _copy(name, old, new)
+            # As in Kubernetes: old kubelets wrote wrong owner references with a status, which broke garbage collection.
             _copy("ownerReferences", meta(old), meta(new))
         else:
             _copy("status", old, new)
@@ -82,6 +83,7 @@ def validate_metadata(obj: Object, kind: Strategy) -> list[FieldCause]:
         ]
     for index, finalizer in enumerate(metadata.get("finalizers") or []):
         wrong = names.qualified_name(finalizer)
+        # A name without a domain is reserved for Kubernetes' own finalizers.
         if not wrong and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             wrong = "name is neither a standard finalizer name nor is it fully qualified"
         if wrong:
@@ -100,6 +102,7 @@ def _validate_labels(metadata: Object) -> list[FieldCause]:
             causes.append(invalid_value("metadata.labels", value, wrong))
     size = 0
     for key, value in (metadata.get("annotations") or {}).items():
+        # The keys of annotations may have capitals, also in their prefix.
         wrong = names.qualified_name(key.lower())
         if wrong:
             causes.append(invalid_value("metadata.annotations", key, wrong))

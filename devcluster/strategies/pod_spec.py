@@ -29,6 +29,7 @@ def validate_spec(found: Object) -> list[FieldCause]:
     containers = found.get("containers") or []
     if not containers:
         causes.append(required("spec.containers"))
+    # One set of names for containers and init containers: the log of each is addressed by the name alone.
     seen: set[str] = set()
     for index, container in enumerate(containers):
         causes += _container(f"spec.containers[{index}]", container, volumes, seen)
@@ -118,6 +119,7 @@ def _resources(path: str, resources: Object) -> Iterator[FieldCause]:
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for name, text in requests.items():
         limit = limits.get(name)
+        # Only extended resources have a domain in their names.
         if "/" in name and limit is None:
             yield FieldCause(
                 "FieldValueRequired",
@@ -134,6 +136,7 @@ def _choices(found: Object) -> Iterator[FieldCause]:
         if value not in allowed:
             yield unsupported(f"spec.{field}", value, allowed)
     for index, toleration in enumerate(found.get("tolerations") or []):
+        # The API server stores no default here, and reads an absent operator as Equal.
         operator = toleration.get("operator", "Equal")
         if operator not in _OPERATORS:
             yield unsupported(f"spec.tolerations[{index}].operator", operator, _OPERATORS)

@@ -30,6 +30,7 @@ class PodStrategy(Strategy):
     @override
     def prepare_create(self, obj: Object) -> None:
         super().prepare_create(obj)
+        # The scheduler ignores such a pod, so nobody else would write the condition.
         if spec(obj).get("schedulingGates"):
             obj["status"] = {"conditions": [dict(_GATED)]}
 
@@ -91,6 +92,7 @@ def _default_container(container: Object) -> None:
     container.setdefault("terminationMessagePolicy", "File")
     resources = container.setdefault("resources", {})
     if resources.get("limits"):
+        # A limit alone is also the request.
         resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
     for port in container.get("ports") or []:
         port.setdefault("protocol", "TCP")
@@ -123,6 +125,7 @@ def _default_volume(volume: Object) -> None:
             volume[source].setdefault("defaultMode", 420)
     if "hostPath" in volume:
         volume["hostPath"].setdefault("type", "")
+    # A volume without a source is an empty directory.
     if not volume.keys() - {"name"}:
         volume["emptyDir"] = {}
 

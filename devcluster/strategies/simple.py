@@ -34,6 +34,7 @@ class NamespaceStrategy(Strategy):
             new["status"] = old.get("status", {})
             return
         super().prepare_update(new, old, subresource)
+        # The finalizers of a namespace are its only spec, and only the subresource `finalize` may change them.
         new["spec"] = old.get("spec", {})
 
 
@@ -52,6 +53,7 @@ class NodeStrategy(Strategy):
         status = obj.setdefault("status", {})
         obj.setdefault("spec", {})
         if "capacity" in status:
+            # Kubernetes' default: without a reservation for the system, pods may use all of the capacity.
             status.setdefault("allocatable", dict(status["capacity"]))
 
 
@@ -82,6 +84,7 @@ class ServiceStrategy(Strategy):
     @override
     def validate(self, obj: Object) -> list[FieldCause]:
         ports = spec(obj).get("ports") or []
+        # A headless Service only has DNS entries, which need no port.
         if not ports and spec(obj).get("clusterIP") != "None" and spec(obj).get("type") != "ExternalName":
             return [required("spec.ports")]
         causes: list[FieldCause] = []
@@ -141,6 +144,7 @@ class SecretStrategy(ConfigMapStrategy):
     @override
     def default(self, obj: Object) -> None:
         obj.setdefault("type", "Opaque")
+        # `stringData` is write-only: no answer contains it.
         given: dict[str, str] = obj.pop("stringData", None) or {}
         if given:
             encoded = {key: b64encode(text.encode()).decode() for key, text in given.items()}

@@ -27,6 +27,7 @@ class StatefulSetStrategy(Strategy):
 
     @override
     def prepare_create(self, obj: Object) -> None:
+        # The status of a client is dropped. A real API server writes these two fields even if they are 0.
         obj["status"] = {"replicas": 0, "availableReplicas": 0}
 
     @override
@@ -81,5 +82,6 @@ def _template_causes(found: Object, selector: Object | None) -> Iterator[FieldCa
     for cause in validate_spec(spec(template)):
         yield FieldCause(cause.reason, cause.message, f"spec.template.{cause.field}")
     restart = spec(template).get("restartPolicy", "Always")
+    # `validate_spec` has reported every other wrong value.
     if restart in ("Never", "OnFailure"):
         yield unsupported("spec.template.spec.restartPolicy", restart, ("Always",))

@@ -20,6 +20,7 @@ _NO_SOURCE = frozenset({
     "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
     "storageClassName", "volumeAttributesClassName", "volumeMode",
 })  # fmt: skip
+# Kubernetes checks csi last, so beside another source, csi is the one too many.
 _SOURCES = (*sorted(TYPES["PersistentVolumeSpec"].keys() - _NO_SOURCE - {"csi"}), "csi")
 _FROZEN_CLAIM = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
@@ -33,6 +34,7 @@ class PersistentVolumeStrategy(Strategy):
     @override
     def prepare_create(self, obj: Object) -> None:
         super().prepare_create(obj)
+        # The finalizer keeps a volume that a claim uses, until a controller removes it.
         _protect(obj, VOLUME_PROTECTION)
         obj["status"] = {"phase": "Pending"}
 
@@ -123,6 +125,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         if _frozen(new, old) != _frozen(old, old):
             causes.append(forbidden_field("spec", _FROZEN_CLAIM))
             return causes
+        # A request that a volume could not fulfil may be lowered again, but no volume shrinks.
         held = (status(old).get("capacity") or {}).get("storage")
         if held is not None and _requested(new) < min(quantity.parse(held), _requested(old)):
             where = "spec.resources.requests.storage"

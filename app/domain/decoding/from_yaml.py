@@ -228,6 +228,7 @@ class _Builder:
     def _store(self, event: yaml.Event, value: JsonValue) -> None:
         self._count(value)
         if not self._open:
+            # kubectl skips an empty document, such as one between two ---.
             if value is not None:
                 self.documents.append(value)
             return

@@ -75,6 +75,7 @@ def utf8_text(body: bytes) -> str:
         text = body.decode()
     except UnicodeDecodeError as error:
         refuse("InvalidUtf8", f"byte {error.start} is not valid UTF-8", "UTF-8 text")
+    # Editors on Windows begin files with a byte order mark, which is not part of JSON.
     text = text.removeprefix("\ufeff")
     if not text.strip():
         refuse("EmptyBody", "the body is empty", "one document")

@@ -73,6 +73,7 @@ def _number(plain: str) -> int | float:
     number = float(plain)
     if not math.isfinite(number):
         raise NotJsonError("OutOfRange", "the number is too large", f'a finite 64-bit float, or "{plain}" in quotes')
+    # kubectl writes 1e3 into JSON as 1000, which fits an integer field.
     return int(number) if number.is_integer() and abs(number) < 2**63 else number
 
 

@@ -107,6 +107,7 @@ def _check_one_of(owner: Mapping, pointer: str, problems: Problems, choices: tup
 
 
 def _check_mounts(container: Mapping, here: str, problems: Problems, volumes: frozenset[str]) -> None:
+    # Mounts and devices share the file system of the container.
     paths: set[str] = set()
     for kind, path_field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
         for mount, pointer in items(container, kind, here):
@@ -162,11 +163,13 @@ def _check_ports(container: Mapping, here: str, problems: Problems, facts: PodSc
 
 def _check_host_port(port: Mapping, pointer: str, problems: Problems, facts: PodScope) -> None:
     number = port.get("hostPort")
+    # For the API server, 0 is an absent port.
     if not isinstance(number, int) or isinstance(number, bool) or number == 0:
         return
     here = pointer_to(pointer, "hostPort")
     if facts.host_network and number != port.get("containerPort"):
         problems.add(here, "Invalid", "with hostNetwork, hostPort must equal containerPort", "the containerPort")
+    # The API server compares the texts, so an absent hostIP differs from 0.0.0.0.
     taken = (text(port, "hostIP"), text(port, "protocol") or "TCP", number)
     if taken in facts.host_ports:
         problems.add(here, "Duplicate", "another container of this pod has the same host port", "a port of its own")
@@ -197,5 +200,6 @@ def _check_target_port(port: JsonValue, here: str, problems: Problems) -> None:
     if isinstance(port, str):
         if wrong := names.port_name(port):
             problems.add(here, "Invalid", wrong, accepted)
+    # The schema has reported every other type.
     elif isinstance(port, int) and not 1 <= port <= 65535:
         problems.add(here, "OutOfRange", "this is not a port number", accepted)

@@ -56,6 +56,7 @@ def _check_volumes(pod: Mapping, pointer: str, problems: Problems) -> frozenset[
     seen: set[str] = set()
     for volume, here in items(pod, "volumes", pointer):
         _check_name(volume, here, seen, problems, what="volume")
+        # A volume without a source is an empty directory, so none is no error.
         sources = [name for name, value in volume.items() if name != "name" and value is not None]
         if len(sources) > 1:
             listed = ", ".join(map(shorten, sources[:5]))
@@ -99,8 +100,10 @@ def _check_containers(pod: Mapping, pointer: str, problems: Problems, volumes: f
         grace_seconds=grace if isinstance(grace := pod.get("terminationGracePeriodSeconds"), int) else DEFAULT_GRACE,
     )
     seen: set[str] = set()
+    # One set of names for both: Kubernetes addresses the log of a container by its name alone.
     for field in ("initContainers", "containers"):
         for container, here in items(pod, field, pointer):
+            # A template may have thousands of containers, and no further error would be kept.
             if problems.full:
                 return
             _check_name(container, here, seen, problems, what="container")
@@ -130,6 +133,7 @@ def _is_address(address: str) -> bool:
 
 
 def _check_dns(pod: Mapping, pointer: str, problems: Problems) -> None:
+    # With every other policy, the node or the cluster has nameservers.
     if text(pod, "dnsPolicy") != "None" or given(mapping(pod.get("dnsConfig")), ("nameservers",)):
         return
     here = pointer_to(pointer, "dnsConfig", "nameservers")

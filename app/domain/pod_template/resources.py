@@ -55,6 +55,7 @@ def _quantities(amounts: JsonValue, pointer: str, problems: Problems, *, extende
             continue
         if quantity < 0:
             problems.add(here, "OutOfRange", f"{name} must not be negative", "0 or more")
+        # An extended resource counts devices.
         elif "/" in name and quantity != quantity.to_integral_value():
             problems.add(here, "Invalid", f"{name} comes in whole pieces only", "an integer")
         else:
@@ -77,6 +78,7 @@ def _wrong_name(name: str, *, extended: bool) -> str | None:
         return None
     if "/" not in name:
         return "is not a standard resource"
+    # A resource quota has such a prefix before the names of extended resources.
     if name.startswith("requests."):
         return "does not follow the standard of extended resources"
     return names.label_key(name) if extended else "is not a resource of a pod as a whole"

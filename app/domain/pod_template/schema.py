@@ -101,6 +101,7 @@ def _nearest(name: str, known: list[str]) -> str | None:
     # A much longer name is no misspelling, and comparing it takes long.
     if len(name) > max(map(len, known), default=0) + 5:
         return None
+    # The comparison would count a letter of another case as a wrong one.
     by_lower = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
     return by_lower[near[0]] if near else None
@@ -116,6 +117,7 @@ def _report_type(error: jsonschema_rs.ValidationError, here: str, problems: Prob
 
 
 def _report_enum(error: jsonschema_rs.ValidationError, here: str, problems: Problems) -> None:
+    # The empty text is accepted as an absent value, and is no help.
     options = [option for option in _schema_at(error.instance_path).get("enum", ()) if option]
     value = error.instance if isinstance(error.instance, str) else ""
     near = _nearest(value, options)
@@ -150,6 +152,7 @@ def _schema_at(path: list[str | int]) -> dict[str, Any]:
         if isinstance(step, int):
             following = schema.get("items")
         else:
+            # A map such as the labels has no properties, but a schema for all its values.
             following = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
         schema = _resolved(following) if isinstance(following, dict) else {}
     return schema
