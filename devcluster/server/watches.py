@@ -69,7 +69,8 @@ class WatchStream:
                 if not await self._wait(position, deadline):
                     if asyncio.get_running_loop().time() >= deadline:
                         return
-                    if self._request.bookmarks:
+                    # A change may have come as the wait ran out. A bookmark must not be newer than what was not sent.
+                    if self._request.bookmarks and position == self._log.end:
                         yield self._bookmark()
         except WindowPassedError:
             yield error_line(expired(f"too old resource version: {self._request.since or 0} ({self._log.compacted})"))
