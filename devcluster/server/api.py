@@ -84,6 +84,7 @@ class ApiServer:
 
     async def _route(self, request: web.Request) -> web.StreamResponse:
         path = request.path
+        # As on a real API server, health needs no token: whoever waits for the start may have none.
         if path in _HEALTH:
             return web.Response(text="ok")
         self._authenticate(request)
@@ -104,6 +105,7 @@ class ApiServer:
         interceptor = self._extension.intercept(info) if self._extension is not None else Interceptor()
         await interceptor.before()
         response = await self._answer(request, info, interceptor)
+        # The write has happened, and the client cannot know it.
         if interceptor.drops_answer:
             _drop(request)
         return response
@@ -196,6 +198,7 @@ class ApiServer:
         options = await self._delete_options(request)
         record, gone = self._registry.delete(info.address, options)
         resource = info.address.resource
+        # An object that a finalizer or a grace period keeps is answered as it is now.
         if not gone or resource.returns_deleted:
             return _object(record)
         details = {"name": record.name, "group": resource.group, "kind": resource.plural, "uid": uid(record.object)}
@@ -283,5 +286,6 @@ def _json(body: object, code: int = 200) -> web.Response:
 def _object(record: Record, code: int = 200, unknown: list[str] | None = None) -> web.Response:
     response = _raw(record.full_body(), code)
     for path in unknown or ():
+        # 299 is HTTP's code of a warning that clients show to users.
         response.headers.add("Warning", f'299 - "unknown field \\"{path}\\""')
     return response

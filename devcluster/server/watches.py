@@ -72,6 +72,7 @@ class WatchStream:
                     # A change may have come as the wait ran out. A bookmark must not be newer than what was not sent.
                     if self._request.bookmarks and position == self._log.end:
                         yield self._bookmark()
+        # The version is too old, or the client reads too slowly. It must list again.
         except WindowPassedError:
             yield error_line(expired(f"too old resource version: {self._request.since or 0} ({self._log.compacted})"))
 
@@ -117,6 +118,7 @@ class WatchStream:
         after = change.type is not ChangeType.DELETED and selector.matches(change.record.object)
         if after:
             return self._event(ChangeType.MODIFIED if before else ChangeType.ADDED, change.record)
+        # To a client with a selector, an object that stops matching is deleted.
         if before and change.previous is not None:
             return self._event(ChangeType.DELETED, _last_seen(change, change.previous))
         return b""

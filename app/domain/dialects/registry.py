@@ -32,6 +32,7 @@ def find(api_version: object, kind: object) -> Dialect[Any]:
 
 def _refusals(api_version: object, kind: object) -> list[FieldError]:
     for dialect in _ALL:
+        # The kind is known, so only the version is wrong.
         if dialect.kind == kind:
             groups = {_group(version) for version in dialect.api_versions}
             other = "version" if _group(api_version) in groups else "group"

@@ -22,4 +22,5 @@ def with_own_scheduler(pod_spec: Manifest, site: Site) -> Manifest:
         return pod_spec
     rest = {key: value for key, value in pod_spec.items() if key != "schedulerName"}
     here = site.schedulers[named]
+    # The site maps a name to the empty text for the cluster's default scheduler.
     return {**rest, "schedulerName": here} if here else rest

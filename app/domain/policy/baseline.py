@@ -9,6 +9,7 @@ from app.domain.pod_template.reading import text
 from app.domain.policy.template import ANNOTATIONS, Check, Finding, PodTemplate, TemplateObject
 
 LEAVE_OUT: Final = "false, or leave it out"
+# Docker's default without NET_RAW, with which a container could forge packets.
 CAPABILITIES: Final = frozenset(
     {
         "AUDIT_WRITE",
@@ -29,7 +30,9 @@ CAPABILITIES: Final = frozenset(
 SECCOMP_TYPES: Final = frozenset({"RuntimeDefault", "Localhost"})
 _APPARMOR_TYPES: Final = frozenset({"RuntimeDefault", "Localhost"})
 _APPARMOR_ANNOTATION: Final = "container.apparmor.security.beta.kubernetes.io/"
+# The empty type is an absent one.
 _SELINUX_TYPES: Final = frozenset({"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"})
+# These are namespaced: a pod that sets them changes nothing for other pods of the node.
 _SYSCTLS: Final = frozenset(
     {
         "kernel.shm_rmid_forced",
@@ -98,6 +101,7 @@ def host_path_volumes(pod: PodTemplate) -> Iterator[Finding]:
 def host_ports(pod: PodTemplate) -> Iterator[Finding]:
     for container in pod.containers:
         for port in container.items("ports"):
+            # For the API server, 0 is an absent port.
             if port.value.get("hostPort") not in (None, 0):
                 yield Finding(port.at("hostPort"), "the port would be one of the node", "leave it out")
 

@@ -49,6 +49,7 @@ class GenericJobDialect(Dialect[GenericJobSpec]):
     def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:
         consequences: set[str] = set()
         for place in left_out:
+            # Without the size of a type, its ranks and all sums are unknown.
             if place[-1] == "replicas":
                 consequences |= {"UnknownRank", "TooManyReplicas", "NoReplicas", "InvalidVariable"}
             elif place[0] == "service":

@@ -70,6 +70,7 @@ def _task(job: str, task: str, count: int, replicas: Mapping[Rank, Replica]) -> 
 
 
 def _replica(name: str, replica: Replica | None) -> dict[str, Any]:
+    # Until its first pass, a stored job has no replicas.
     if replica is None:
         return {"name": name, "uid": "", "phase": "Creating", "containers": []}
     return {

@@ -85,6 +85,7 @@ def _debugged(spec: GenericJobSpec, replica: ReplicaSpec) -> Manifest | None:
     if chosen is None and debug.replica_specs:
         return None
     command = chosen.command if chosen else ["sleep", "inf"]
+    # A readiness probe that fails restarts nothing, so it stays.
     idle = {"args", "livenessProbe", "startupProbe"}
     pod_spec: Manifest = replica.template["spec"]
     containers = [

@@ -17,6 +17,7 @@ from app.domain.plan import Manifest
 # `$$` is the first alternative, so that `$$(rank)` is the escape of Kubernetes and not a reference.
 _REFERENCE: Final = re.compile(r"\$(?:\$|\(([^()$]*)\))")
 _REPLICAS: Final = re.compile(r"replicas\[([^\[\]]+)\]")
+# A rank is an int32, which has at most ten digits.
 _HOST: Final = re.compile(r"service\.([^\[\]]+)\[([0-9]{1,10})\]\.host")
 _PORT: Final = re.compile(r"service\.port\[([^\[\]]+)\]")
 
@@ -69,6 +70,7 @@ class Scope:
         if found := _REPLICAS.fullmatch(name):
             return str(self.replicas[found[1]]) if found[1] in self.replicas else None
         if found := _HOST.fullmatch(name):
+            # The names of pods have no leading zeros.
             return f"{self.job}-{found[1]}-{int(found[2])}"
         if (found := _PORT.fullmatch(name)) and self.ports:
             return str(self.ports[found[1]]) if found[1] in self.ports else None
@@ -79,6 +81,7 @@ class Scope:
             return text
 
         def replacement(reference: re.Match[str]) -> str:
+            # `$$` has no group. It stays as it is, for the kubelet.
             value = None if reference[1] is None else self.value(reference[1], task, rank)
             return reference[0] if value is None else value
 
@@ -92,6 +95,7 @@ def check_texts(
     for steps, text in texts:
         if "$(" not in text:
             continue
+        # A variable that a text repeats is reported once.
         for name in dict.fromkeys(_REFERENCE.findall(text)):
             if wrong := scope.problem(name):
                 detail = f"$({shorten(name)}): {wrong}"

@@ -18,6 +18,7 @@ _MAX_SECONDS: Final = 10 * 366 * 86_400
 
 def _number(value: Any) -> Any:
     """Return the integer of a decimal string, as upstream's examples write it; other values unchanged."""
+    # An int64 has at most 19 digits.
     return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20 else value
 
 
