@@ -60,10 +60,10 @@ async def test_a_rank_that_left_leaves_a_hole_until_growth_fills_the_lowest(jobs
         assert after[name]["metadata"]["uid"] == before[name]["metadata"]["uid"]
         assert environment(after[name])["DI_NODES"].count("holes-collector-1.") == 1, "as of its creation"
     for name, rank in (("holes-evaluator-1", 2), ("holes-evaluator-2", 4)):
-        variables = environment(after[name])
-        nodes = variables["DI_NODES"].split(",")
-        assert (variables["DI_RANK"], nodes[rank].partition(".")[0], len(nodes)) == (str(rank), name, 5)
-        assert [node.partition(".")[0] for node in variables["DI_EVALUATOR_NODES"].split(",")] == [
+        told = environment(after[name])
+        nodes = told["DI_NODES"].split(",")
+        assert (told["DI_RANK"], nodes[rank].partition(".")[0], len(nodes)) == (str(rank), name, 5)
+        assert [node.partition(".")[0] for node in told["DI_EVALUATOR_NODES"].split(",")] == [
             evaluator,
             "holes-evaluator-1",
             "holes-evaluator-2",

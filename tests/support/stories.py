@@ -224,9 +224,9 @@ def check_world(world: World) -> None:
 
 def _check_failures(world: World) -> None:
     """Check that the history has a row about each failed attempt, and that the end names the failure that caused it."""
-    told = {(entry.key, entry.attempt) for entry in world.history if entry.reason in FAILURE_REASONS}
+    explained = {(entry.key, entry.attempt) for entry in world.history if entry.reason in FAILURE_REASONS}
     failed = {where for where, attempt in world.attempts.items() if is_loss(attempt)}
-    assert failed <= told, failed - told
+    assert failed <= explained, failed - explained
     status = world.recorded.status
     if status.phase is JobPhase.FAILED and status.ended_by.failed + status.ended_by.disrupted:
         assert any(cause_of(failure) in status.message for failure in status.ended_by.first)
