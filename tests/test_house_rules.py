@@ -189,7 +189,8 @@ def test_every_route_requires_a_token_or_is_listed_as_open() -> None:
 
 
 def test_every_kind_has_an_example() -> None:
-    shown = {yaml.safe_load(path.read_text())["kind"] for path in (ROOT / "examples").rglob("*.yaml")}
+    # Below examples/clients, YAML files configure the generators of clients.
+    shown = {yaml.safe_load(path.read_text()).get("kind") for path in (ROOT / "examples").rglob("*.yaml")}
     assert {dialect.kind for dialect in set(registry.DIALECTS.values())} <= shown
 
 

@@ -222,3 +222,4 @@ class Reason(StrEnum):
     DISRUPTED = "Disrupted"
     # PostgreSQL refuses to store the status that the controller computed.
     NOT_WRITABLE = "NotWritable"
+    NOT_RECONCILABLE = "NotReconcilable"

@@ -4,6 +4,7 @@ from prometheus_client import Counter, Gauge
 
 PASSES = Counter("jobgate_reconcile_passes_total", "Reconciles of jobs, whether or not anything changed.")
 REJECTED = Counter("jobgate_reconcile_rejected_total", "Decisions that were outdated because the job had changed.")
+FAILED = Counter("jobgate_reconcile_failed_total", "Reconciles and actions of jobs that raised an unexpected error.")
 UNWRITABLE = Counter("jobgate_reconcile_unwritable_total", "Decisions that Postgres could not store.")
 ACTIONS = Counter("jobgate_cluster_actions_total", "Actions on the cluster by kind and outcome.", ("action", "outcome"))
 REFUSED = Counter("jobgate_cluster_refusals_total", "Creates that the cluster refused, by code.", ("code",))

@@ -2,7 +2,8 @@
 
 Jobs that are ready together share one load and one transaction, as far as their memory allows
 (`app/loops/jobs/memory_budget.py`). If Postgres refuses a batch, its decisions are stored one by one, so that a job
-whose decision cannot be stored does not block the others.
+whose decision cannot be stored does not block the others. A job whose reconcile raises an error does not block them
+either.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from uuid import UUID
 import structlog
 
 from app.cancellation import TaskGroup, rounds
-from app.db.errors import DatabaseUnavailable, NotStorable
+from app.db.errors import DatabaseUnavailable, LeaseLost, NotStorable
 from app.db.jobs import controller
 from app.db.jobs.controller import StoredJob
 from app.db.jobs.controller_writes import JobWrite
@@ -42,7 +43,7 @@ BATCH = 64  # jobs that are taken from the queue at once
 BUDGET_PAUSE = 0.5  # seconds before a large job is tried again while other large jobs act
 DATABASE_PAUSE = 1.0  # seconds before a batch is tried again while Postgres does not answer
 LONGEST_SLEEP = 3600.0  # seconds; `wake_at` is stored, and the poll for due jobs finds later ones
-UNWRITABLE_PAUSE = timedelta(minutes=1)  # a new version of jobgate may be able to store the decision
+UNKNOWN_PAUSE = timedelta(minutes=1)  # a new version of jobgate may be able to reconcile the job and store the decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,8 +154,8 @@ class Reconciler:
             if uid not in jobs:
                 self._queue.done(str(uid))
         gang_available = await self._creator.has_gang_api() if jobs else False
-        known = [job for job in jobs.values() if await self._knows_owner(job)]
-        decided = [self._decide(job, gang_available=gang_available) for job in known]
+        results = [await self._try_to_decide(job, gang_available=gang_available) for job in jobs.values()]
+        decided = [item for item in results if item is not None]
         reached(FaultPoint.DECIDED)
         # Invariant: no request is sent to the cluster before the decision that requires it is stored.
         stored = await self._persist(decided)
@@ -165,6 +166,38 @@ class Reconciler:
             metrics.REJECTED.inc()
             self._retry([str(uid)])
         return [_task(item, sizes[item.job.uid]) for item in stored]
+
+    async def _try_to_decide(self, job: StoredJob, *, gang_available: bool) -> Decided | None:
+        """Return the decision, or None if the job is queued for later."""
+        try:
+            return self._decide(job, gang_available=gang_available) if await self._knows_owner(job) else None
+        except (DatabaseUnavailable, LeaseLost):
+            raise
+        except Exception as error:
+            # An error that left the loop would end the term, and the next term would meet the same job: one job
+            # would stop the jobs of all tenants.
+            log.exception("reconcile.failed", job=str(job.uid))
+            metrics.FAILED.inc()
+            await self._store_failure(job, error)
+            return None
+
+    async def _store_failure(self, job: StoredJob, error: Exception) -> None:
+        """Store the phase Unknown for a job whose reconcile raised an error, and queue the job for later.
+
+        The message has the type of the error only, because its text can repeat values of the manifest.
+        """
+        key = str(job.uid)
+        message = (
+            f"jobgate cannot reconcile this job: {type(error).__name__}; the log of the controller has the details"
+        )
+        unknown = _unknown(job, Reason.NOT_RECONCILABLE, message, self._clock.now())
+        write = job.write(unknown, observed_at=unknown.status.observed_at, pod_names={})
+        try:
+            await controller.persist(self._db, self._leadership.lease, [write])
+        except NotStorable:
+            log.exception("reconcile.not_storable", job=key)
+        self._queue.add_after(key, UNKNOWN_PAUSE / timedelta(seconds=1))
+        self._queue.done(key)
 
     async def _knows_owner(self, job: StoredJob) -> bool:
         """Read the uid of the job's anchor if it determines whether a pod belongs to the job.
@@ -238,7 +271,7 @@ class Reconciler:
         except NotStorable as error:
             log.error("reconcile.not_storable", job=str(item.job.uid), error=str(error))  # noqa: TRY400 - no trace needed
             metrics.UNWRITABLE.inc()
-            unknown = _unwritable(item, str(error), self._clock.now())
+            unknown = _unknown(item.job, Reason.NOT_WRITABLE, str(error), self._clock.now())
             is_to_end = item.job.intent.cancel or item.job.intent.remove
             kept = tuple(action for action in item.work.actions if is_to_end and isinstance(action, DeletePod))
             return await self._store([replace(item, decision=unknown, work=replace(item.work, actions=kept))])
@@ -246,9 +279,15 @@ class Reconciler:
     async def _act(self, task: StoredWork) -> None:
         try:
             done = not task.work.actions or await self._actuator.perform(task.work)
-        # Any other error ends the term, and the work queue with it.
+        except LeaseLost:
+            raise
         except DatabaseUnavailable as error:
             log.warning("act.database_unavailable", job=task.key, error=str(error))
+            done = False
+        except Exception:
+            # As in `_try_to_decide`: one job must not end the term.
+            log.exception("act.failed", job=task.key)
+            metrics.FAILED.inc()
             done = False
         finally:
             # The memory is returned even if the term ends here with LeaseLost.
@@ -301,14 +340,14 @@ def _write(item: Decided) -> JobWrite:
     return item.job.write(item.decision, observed_at=item.decision.status.observed_at, pod_names=names)
 
 
-def _unwritable(item: Decided, error: str, now: datetime) -> Decision:
-    """Return the decision to store in place of one that Postgres cannot hold."""
-    recorded = item.job.recorded
+def _unknown(job: StoredJob, reason: Reason, error: str, now: datetime) -> Decision:
+    """Return the decision to store if no decision can be made, or if Postgres cannot hold it."""
+    recorded = job.recorded
     status = recorded.status
     history: tuple[HistoryEntry, ...] = ()
     # Only the first time: the job is tried every minute, and each history row would repeat the error.
-    if not status.phase.is_terminal and status.reason != Reason.NOT_WRITABLE:
-        status = replace(status, phase=JobPhase.UNKNOWN, reason=Reason.NOT_WRITABLE, message=error)
+    if not status.phase.is_terminal and status.reason != reason:
+        status = replace(status, phase=JobPhase.UNKNOWN, reason=reason, message=error)
         history = (HistoryEntry(at=now, phase=status.phase, reason=status.reason, message=error),)
     return Decision(
         status=status,
@@ -317,7 +356,7 @@ def _unwritable(item: Decided, error: str, now: datetime) -> Decision:
         ended=(),
         history=history,
         actions=(),
-        wake_at=now + UNWRITABLE_PAUSE,
+        wake_at=now + UNKNOWN_PAUSE,
         again=False,
         dirty=True,
     )

@@ -13,8 +13,10 @@ from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.db.jobs import edits, evidence
 from app.db.jobs.controller import StoredJob
 from app.domain.kubernetes import labels
-from app.domain.plan import Rank
+from app.domain.manifests.workload import pod_manifest
+from app.domain.plan import JobPlan, Rank
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason
+from app.loops.jobs import creator
 from tests.db.factories import stored
 from tests.loops.harness import Harness
 
@@ -146,6 +148,42 @@ async def test_a_job_that_postgres_cannot_store_is_stopped_once_it_is_cancelled(
         await harness.kube.eventually(pod, lambda found: found["metadata"].get("deletionTimestamp"))
         job = await harness.phase(uid, JobPhase.UNKNOWN)
     assert job.recorded.status.reason == Reason.NOT_WRITABLE
+
+
+async def test_a_job_that_cannot_be_reconciled_does_not_hold_up_the_others_of_its_batch(harness: Harness) -> None:
+    good = await harness.submit("good", replicas=1)
+    bad = await harness.submit("bad", replicas=1)
+    await execute(
+        harness.db,
+        "CREATE TABLE backup AS SELECT uid, manifest FROM jobs",
+        f"""UPDATE jobs SET manifest = '{{"spec": "private words"}}' WHERE uid = '{bad}'""",
+    )
+    async with harness.reconciling():
+        await harness.pods_until(lambda found: found == ["good-worker-0"])
+        job = await harness.phase(bad, JobPhase.UNKNOWN)
+        assert job.recorded.status.reason == Reason.NOT_RECONCILABLE
+        assert "private words" not in job.recorded.status.message
+        await execute(harness.db, "UPDATE jobs SET manifest = b.manifest FROM backup b WHERE b.uid = jobs.uid")
+        harness.queue.add(str(bad))
+        await harness.pods_until(lambda found: found == ["bad-worker-0", "good-worker-0"])
+    assert (await stored(harness.db, good)).recorded.status.phase != JobPhase.UNKNOWN
+
+
+async def test_a_job_whose_pods_cannot_be_made_does_not_hold_up_the_others(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(plan: JobPlan, *arguments: Any, **options: Any) -> Any:
+        if plan.identity.name == "bad":
+            raise ValueError("no pod for this plan")
+        return pod_manifest(plan, *arguments, **options)
+
+    monkeypatch.setattr(creator, "pod_manifest", failing)
+    await harness.submit("bad", replicas=1)
+    async with harness.reconciling():
+        await harness.submit("good", replicas=1)
+        await harness.pods_until(lambda found: found == ["good-worker-0"])
+        monkeypatch.undo()
+        await harness.pods_until(lambda found: found == ["bad-worker-0", "good-worker-0"])
 
 
 async def refuse_decisions_on(db: Database, uid: UUID) -> None:
