@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from tools.sdks.__main__ import Results, build_all
-from tools.sdks.building import Failed, Skipped, Workshop, install, missing_operations, unexpected_warnings
+from tools.sdks.building import PROJECTS, Failed, Skipped, Workshop, install, missing_operations, unexpected_warnings
 from tools.sdks.catalog import LANGUAGES, PYTHON, SDKS, Language
 from tools.sdks.scenario import JOB_KINDS, Stored, differences, labelled_manifests
 
@@ -82,6 +82,13 @@ def test_operations_that_a_client_lacks_are_found(tmp_path: Path, file: str, tex
 def test_only_listed_warnings_are_tolerated() -> None:
     sdk = dataclasses.replace(SDKS[0], warning=r"^WARN (.+)$", tolerated=("this",))
     assert list(unexpected_warnings(sdk, "WARN this one\nINFO\nWARN that one\n")) == ["that one"]
+
+
+def test_npm_packages_are_pinned_without_addresses() -> None:
+    lock = json.loads((PROJECTS / "typescript" / "package-lock.json").read_text())
+    packages = {name: package for name, package in lock["packages"].items() if name}
+    assert len(packages) > 3
+    assert [name for name, package in packages.items() if "resolved" in package or "integrity" not in package] == []
 
 
 ENDED: Mapping[str, Any] = {kind: {"uid": f"uid-{kind}", "name": kind.lower(), "kind": kind} for kind in JOB_KINDS}

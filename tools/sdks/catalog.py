@@ -50,6 +50,7 @@ class Sdk:
 
 
 PYTHON: Final = "python"
+TYPESCRIPT: Final = "typescript"
 
 LANGUAGES: Final = (
     Language(
@@ -62,6 +63,12 @@ LANGUAGES: Final = (
                 *("--disable-pip-version-check", "--require-hashes", "--requirement", "{root}/requirements/sdks.txt"),
             ),
         ),
+    ),
+    Language(
+        name=TYPESCRIPT,
+        programs=("node", "npm"),
+        locks=("examples/clients/typescript/package-lock.json",),
+        install=(("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"),),
     ),
 )
 
@@ -85,5 +92,16 @@ SDKS: Final = (
         warning=r"^WARNING parsing .*\n\n(.+)$",
         # The generator cannot encode YAML. The operations have JSON bodies, too.
         tolerated=("Unsupported content type application/yaml",),
+    ),
+    Sdk(
+        name="openapi-typescript",
+        language=TYPESCRIPT,
+        package="openapi-typescript",
+        example="with-openapi-typescript.ts",
+        generated="schema.ts",
+        generate=(("node", "node_modules/openapi-typescript/bin/cli.js", "{document}", "--output", "schema.ts"),),
+        compile=(("node", "node_modules/typescript/bin/tsc", "--project", "tsconfig.json"),),
+        run=("node", "compiled/with-openapi-typescript.js"),
+        warning=r"^.*\b([Ww]arn.*)$",
     ),
 )
