@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 from devcluster.database import DatabaseInUseError
-from devcluster.host import end_with_parent
+from devcluster.host import end_with_parent, existing_file
 from devcluster.run import run
 from devcluster.settings import DevClusterSettings, Timings
 
@@ -25,7 +25,11 @@ def parse(arguments: list[str] | None = None) -> tuple[DevClusterSettings, int |
     parser.add_argument(
         "--node-resource", action="append", default=[], metavar="NAME=AMOUNT", help="such as nvidia.com/gpu=8"
     )
-    parser.add_argument("--images", type=Path, help="file that maps image patterns to local commands")
+    parser.add_argument(
+        "--images",
+        type=existing_file,
+        help="file that maps image patterns to local commands (default: images.yaml in data dir)",
+    )
     parser.add_argument(
         "--watch-window", type=int, default=defaults.watch_window, help="number of changes kept for each resource"
     )

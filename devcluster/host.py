@@ -1,5 +1,6 @@
 """Services of the operating system: private files, and the end of this process with its parent."""
 
+import argparse
 import ctypes
 import os
 import signal
@@ -21,6 +22,14 @@ def write_private(path: Path, text: str) -> None:
         os.fsync(file.fileno())
     # A rename within one directory is atomic.
     Path(file.name).replace(path)
+
+
+def existing_file(text: str) -> Path:
+    """Return the path that an argument of a command names. Raises ArgumentTypeError if there is no such file."""
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {text}")
+    return path.absolute()
 
 
 def end_with_parent(parent: int) -> None:

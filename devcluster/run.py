@@ -212,7 +212,7 @@ def _nodes(settings: DevClusterSettings, home: Path, kubeconfig: Path) -> list[_
             name=f"node-{number}",
             settings=NodeSettings(
                 data_dir=home / f"node-{number}",
-                images_file=settings.images,
+                images_file=settings.images or home / "images.yaml",
                 cpu=settings.node_cpu,
                 memory=settings.node_memory,
                 extended_resources=dict(settings.node_resources),

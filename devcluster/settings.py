@@ -21,7 +21,8 @@ class Timings:
 class DevClusterSettings:
     """The settings of one cluster.
 
-    Without `data_dir`, the state is in memory. Port 0 selects a free port, and an empty token generates one.
+    Without `data_dir`, the state is in memory. Port 0 selects a free port, and an empty token generates one. Without
+    `images`, the images file is `images.yaml` in the data directory, if it exists.
     """
 
     data_dir: Path | None = None

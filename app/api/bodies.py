@@ -1,5 +1,6 @@
 """Reads request bodies: checks their media type and decodes them into plain values."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
@@ -17,6 +18,10 @@ YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml", "tex
 _SHORT_JSON: Final = 16 * 1024
 _SHORT_YAML: Final = 4 * 1024
 _MANIFEST_TYPES: Final = (JSON, *YAML_TYPES)
+_FORM: Final = "application/x-www-form-urlencoded"
+_CURL_YAML: Final = f"add -H 'Content-Type: {YAML_TYPES[0]}', and --data-binary @FILE in place of -d @FILE"
+# No JSON document begins like this.
+_YAML_START: Final = re.compile(rb"\s*(?:#|---|[A-Za-z]+:)")
 
 _Model = TypeVar("_Model", bound=SpecModel)
 
@@ -58,6 +63,8 @@ async def _documents(request: Request) -> Sequence[JsonValue]:
     media_type = _media_type(request, _MANIFEST_TYPES)
     body = await request.body()
     if media_type == JSON:
+        if _is_yaml_mapping(body):
+            raise _yaml_as_json()
         return (await _decoded_json(body),)
     # An alias (*) can expand a short body to many values.
     is_short = len(body) <= _SHORT_YAML and b"*" not in body
@@ -127,9 +134,26 @@ def _media_type(request: Request, accepted: tuple[str, ...]) -> str:
     media_type, _, parameters = content_type.partition(";")
     media_type = media_type.strip().lower()
     charset = parameters.strip().lower().replace('"', "")
+    if media_type == _FORM and YAML_TYPES[0] in accepted:
+        choice += f"; curl sends {_FORM} by default: {_CURL_YAML}"
     if media_type not in accepted or (charset.startswith("charset=") and charset not in _UTF8):
         raise _type_error("this route does not accept the Content-Type of the request", choice)
     return media_type
+
+
+def _is_yaml_mapping(body: bytes) -> bool:
+    """Return whether a body that is declared as JSON surely is YAML: it begins with a comment, a marker or a key."""
+    return _YAML_START.match(body) is not None
+
+
+def _yaml_as_json() -> MalformedDocument:
+    error = FieldError(
+        pointer="",
+        code="MalformedJson",
+        detail=f"the body is YAML, but its Content-Type is {JSON}",
+        accepted=f"one JSON document, or YAML with the Content-Type {YAML_TYPES[0]}",
+    )
+    return MalformedDocument("the document cannot be read", errors=[error])
 
 
 def _refuse_encoding(request: Request) -> None:

@@ -85,4 +85,6 @@ def _refusal(pointer: str, value: object, accepted: tuple[str, ...]) -> FieldErr
     if value is None:
         return FieldError(pointer=pointer, code="Required", detail="the field is required", accepted=expected)
     text = f'"{shorten(value)}"' if isinstance(value, str) else "not a string"
-    return FieldError(pointer=pointer, code="UnknownKind", detail=f"{text} has another route", accepted=expected)
+    return FieldError(
+        pointer=pointer, code="UnknownKind", detail=f"{text} is not accepted on this route", accepted=expected
+    )

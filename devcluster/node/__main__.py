@@ -7,7 +7,7 @@ import logging
 import signal
 from pathlib import Path
 
-from devcluster.host import end_with_parent
+from devcluster.host import end_with_parent, existing_file
 from devcluster.node.agent import NodeAgent
 from devcluster.node.settings import NodeSettings
 from devcluster.testing.script import script_player
@@ -18,7 +18,11 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--name", default="node-1")
     parser.add_argument("--data-dir", type=Path, help="directory of the state (default: .jobgate/nodes/NAME)")
-    parser.add_argument("--images", type=Path, help="file that maps images to commands: docs/embedded-cluster.md")
+    parser.add_argument(
+        "--images",
+        type=existing_file,
+        help="file that maps images to commands: docs/embedded-cluster.md (default: images.yaml in data dir)",
+    )
     parser.add_argument("--cpu", default="8")
     parser.add_argument("--memory", default="16Gi")
     parser.add_argument("--pods", type=int, default=110)
@@ -52,7 +56,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
 async def serve(arguments: argparse.Namespace) -> None:
     settings = NodeSettings(
         data_dir=arguments.data_dir,
-        images_file=arguments.images,
+        images_file=arguments.images or arguments.data_dir / "images.yaml",
         cpu=arguments.cpu,
         memory=arguments.memory,
         pods=arguments.pods,

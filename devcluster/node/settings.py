@@ -11,7 +11,7 @@ class NodeSettings:
 
     data_dir: Path
     images_file: Path | None = None
-    """The file that maps image patterns to commands. None: the built-in entries only."""
+    """The file that maps image patterns to commands. Without it, or while it does not exist: the built-in entries."""
     cpu: str = "8"
     memory: str = "16Gi"
     ephemeral_storage: str = "100Gi"

@@ -48,6 +48,14 @@ async def test_an_image_that_cannot_be_pulled(jobs: Jobs) -> None:
     assert status["aggregate"]["pending"] == 1
 
 
+async def test_a_command_in_an_unknown_image_does_not_run(jobs: Jobs) -> None:
+    unknown = container("exit 0") | {"image": "registry.example/pyhton:3.12"}
+    await jobs.submit(job("misspelt", task(containers=[unknown])))
+    reason = await jobs.pending("misspelt", "ImagePull")
+    assert "'registry.example/pyhton:3.12' matches no entry of its images file" in reason["message"]
+    assert (await jobs.until("misspelt", "Pending"))["aggregate"]["succeeded"] == 0
+
+
 async def test_an_image_name_that_is_none(jobs: Jobs) -> None:
     play = [{"waiting": {"reason": "InvalidImageName", "message": 'couldn\'t parse image name "A:b:c"'}}]
     await jobs.submit(job("name", task(play=play)))

@@ -74,7 +74,7 @@ async def test_a_failing_container_backs_off(pods: Pods) -> None:
 
 
 async def test_a_command_that_does_not_exist(pods: Pods) -> None:
-    await pods.create("p", {"name": "main", "image": "b", "command": ["no-such-command"]})
+    await pods.create("p", {"name": "main", "image": "busybox", "command": ["no-such-command"]})
     pod = await pods.ended("p")
     ended = state(pod)["terminated"]
     assert (ended["reason"], ended["exitCode"]) == ("StartError", 128)
@@ -86,10 +86,11 @@ async def test_a_command_that_does_not_exist(pods: Pods) -> None:
     [
         {"image": "registry.example/none:1"},
         {"image": "registry.example/none:1", "command": [], "args": ["train"]},
+        {"image": "registry.example/none:1", "command": ["true"]},
         {"image": "jobgate:1"},  # mapped, but with nothing to run
     ],
 )
-async def test_a_container_with_nothing_to_run_waits(pods: Pods, container: dict[str, Any]) -> None:
+async def test_a_container_with_an_unknown_image_or_nothing_to_run_waits(pods: Pods, container: dict[str, Any]) -> None:
     await pods.create("p", {"name": "main", **container})
     reason: dict[str, Any] = {}
 

@@ -25,6 +25,7 @@ from app.domain.decoding.values import (
     refuse_values,
     utf8_text,
 )
+from app.domain.decoding.yaml_mistakes import KEEP_NEWLINES, REPLACE_TABS, is_indented_by_tab, lost_newlines
 from app.domain.decoding.yaml_scalars import NotJsonError, resolve
 from app.domain.errors import Problems, pointer_to, shorten
 
@@ -50,11 +51,12 @@ def decode_yaml(body: bytes, *, limits: DecodingLimits = DEFAULT_LIMITS) -> tupl
             loader.dispose()
     except yaml.YAMLError as error:
         if not problems:
-            refuse("MalformedYaml", _describe(error), "YAML")
+            refuse("MalformedYaml", *_described(error, text))
     if problems:
         refuse_all(problems)
     if not builder.documents:
-        refuse("EmptyBody", "the body contains no document", "at least one document")
+        accepted = KEEP_NEWLINES if lost_newlines(text) else "at least one document"
+        refuse("EmptyBody", "the body contains no document", accepted)
     return tuple(builder.documents)
 
 
@@ -74,11 +76,17 @@ class _Pieces:
         return piece
 
 
-def _describe(error: yaml.YAMLError) -> str:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        mark = error.problem_mark
-        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
-    return shorten(str(getattr(error, "reason", error)))
+def _described(error: yaml.YAMLError, text: str) -> tuple[str, str]:
+    """Return what is wrong and what is accepted. For the common mistakes, this names the next step."""
+    if lost_newlines(text):
+        return "line 1: the body is a single line, so its newlines are lost", KEEP_NEWLINES
+    if not (isinstance(error, yaml.MarkedYAMLError) and error.problem_mark):
+        return shorten(str(getattr(error, "reason", error))), "YAML"
+    line, column = error.problem_mark.line, error.problem_mark.column
+    where = f"line {line + 1}, column {column + 1}"
+    if is_indented_by_tab(text, line):
+        return f"{where}: the line is indented with a tab", REPLACE_TABS
+    return f"{where}: {error.problem}", "YAML"
 
 
 def _line(event: yaml.Event) -> int:

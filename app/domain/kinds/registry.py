@@ -7,6 +7,7 @@ from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.dialects.registry import DIALECTS
 from app.domain.errors import FieldError, InvalidManifest
 from app.domain.kinds.base import Kind, PodlessKind
+from app.domain.kinds.foreign import next_step
 from app.domain.plan import Manifest
 
 PODLESS_KINDS: Final[dict[str, PodlessKind]] = {kind.kind: kind for kind in (SAMPLE_SET, SAMPLE_JOB)}
@@ -20,16 +21,30 @@ def registered() -> Mapping[str, Kind]:
 
 
 def refuse_wrong_route(document: Manifest, resource: str, namespace: str) -> None:
-    """Refuse a document of a known kind that belongs to another resource.
+    """Refuse a document of another system, and one of a known kind that belongs to another resource.
 
     Raises:
-        InvalidManifest: the error names the route of that kind.
+        InvalidManifest: the error names the next step, or the route of that kind.
     """
     kind = document.get("kind")
     found = registered().get(kind) if isinstance(kind, str) else None
-    if found is None or found.resource == resource:
+    if found is None:
+        _refuse_foreign(document, resource)
+        return
+    if found.resource == resource:
         return
     right = found.resource
     route = f"POST /api/v1/namespaces/{namespace}/{right}"
     error = FieldError(pointer="/kind", code="WrongRoute", detail=f"a {kind} has another route", accepted=route)
     raise InvalidManifest(f"a {kind} is not posted here but to {right}: {route}", code="WrongRoute", errors=[error])
+
+
+def _refuse_foreign(document: Manifest, resource: str) -> None:
+    """Raise InvalidManifest if the document is of another system."""
+    step = next_step(document.get("apiVersion"), document.get("kind"), registered().values())
+    if step is None:
+        return
+    own = [kind for kind in registered().values() if kind.resource == resource]
+    accepted = ", ".join(f"{kind.kind} ({kind.api_versions[0]})" for kind in own)
+    error = FieldError(pointer="/kind", code="UnknownKind", detail=step, accepted=accepted)
+    raise InvalidManifest("the manifest is of another system", errors=[error])

@@ -23,13 +23,14 @@ async def build_command(context: PodContext, container: Mapping[str, Any], resta
     """Resolve command, environment, mounts and working directory of a container.
 
     Raises:
-        NoCommandError: neither the container nor its image has a command.
+        NoImageError: the images file does not have the image, or there is no command.
         ConfigError: a source of the environment does not exist.
         StatusError: the API server refused a request or did not answer.
     """
     image = find_image(context.node.images(), container["image"])
     # A kubelet pulls the image first, so a missing image is reported before missing configuration.
-    argv = argv_for(image, container["image"], container.get("command") or (), container.get("args") or ())
+    command, args = container.get("command") or (), container.get("args") or ()
+    argv = argv_for(image, container["image"], command, args, file=context.node.settings.images_file)
     objects = await context.node.objects.fetch(
         context.namespace, container_references(container), max_age=context.freshness()
     )

@@ -52,17 +52,17 @@ BUILT_IN = (
 )
 
 
-class NoCommandError(Exception):
-    """Neither the container nor the images file has a command."""
+class NoImageError(Exception):
+    """The images file does not have the image, or neither it nor the container has a command."""
 
 
 def load_images(path: Path | None) -> tuple[Image, ...]:
-    """Return the entries of a YAML or JSON file, followed by the built-in ones.
+    """Return the entries of a YAML or JSON file if it exists, followed by the built-in ones.
 
     Raises:
         ValueError: the file is invalid. The message names the entry and the field.
     """
-    if path is None:
+    if path is None or not path.exists():
         return BUILT_IN
     content = yaml.safe_load(path.read_text())
     entries = content.get("images") if isinstance(content, dict) else None
@@ -105,25 +105,29 @@ def image_id(name: str) -> str:
     return f"{_normal(name)}@sha256:{hashlib.sha256(_normal(name).encode()).hexdigest()}"
 
 
-def argv_for(image: Image | None, name: str, command: Sequence[str], args: Sequence[str]) -> tuple[str, ...]:
+def argv_for(
+    image: Image | None, name: str, command: Sequence[str], args: Sequence[str], *, file: Path | None = None
+) -> tuple[str, ...]:
     """Return the command line. `command` replaces the entrypoint, and `args` replace cmd, as with real images.
 
+    An image without an entry is refused even if the container has a command: on a real cluster, a misspelt image is
+    not found, and a command that needs its programs would give another result with those of this machine.
+
     Raises:
-        NoCommandError: the command line is empty.
+        NoImageError: there is no entry, or the command line is empty. The message names `file`, the images file.
     """
-    if command:
-        argv = [*command, *args]
-    elif image:
-        argv = [*image.entrypoint, *(args or image.cmd)]
-    else:
-        argv = []
+    where = f"images file {file}" if file else "images file"
+    if image is None:
+        raise NoImageError(
+            f"the embedded node has no images: {name!r} matches no entry of its {where}. To run the command of the"
+            f" container with the programs of this machine, add the entry {{match: {name!r}}} below images"
+        )
+    argv = [*command, *args] if command else [*image.entrypoint, *(args or image.cmd)]
     if not argv:
-        why = "matches no entry of its images file"
-        if image:
-            why = f"matches the entry {image.match!r}, which has no entrypoint and no cmd"
-        raise NoCommandError(
-            f"the embedded node has no images: {name!r} {why}, and the container has no command."
-            " Set command, or add an entry with match, entrypoint and cmd to the images file"
+        raise NoImageError(
+            f"the embedded node has no images: {name!r} matches the entry {image.match!r}, which has no entrypoint and"
+            f" no cmd, and the container has no command. Set command, or add an entry with entrypoint or cmd to its"
+            f" {where}"
         )
     return replace_first_word(image, argv)
 

@@ -17,7 +17,7 @@ from devcluster import clock
 from devcluster.errors import StatusError
 from devcluster.node.containers.command import build_command
 from devcluster.node.containers.handlers import ActionError, HandlerTarget, perform
-from devcluster.node.containers.images import NoCommandError, find_image, replace_first_word
+from devcluster.node.containers.images import NoImageError, find_image, replace_first_word
 from devcluster.node.containers.logs import LogWriter, last_output
 from devcluster.node.containers.probes import ProbeReports, run_probes
 from devcluster.node.containers.record import ContainerRecord
@@ -132,7 +132,7 @@ class ContainerRunner:
             delay = self._context.node.settings.mount_retry
             try:
                 return await build_command(self._context, self.record.spec, self.record.restart_count)
-            except NoCommandError as error:
+            except NoImageError as error:
                 delay = await self._no_image(str(error))
             except (ConfigError, StatusError, OSError) as error:
                 self._wait_state("CreateContainerConfigError", str(error))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from devcluster.node.containers.command import substitute
-from devcluster.node.containers.images import PADDLE, RUNTIME, NoCommandError, argv_for, find_image, load_images
+from devcluster.node.containers.images import PADDLE, RUNTIME, NoImageError, argv_for, find_image, load_images
 from devcluster.node.containers.record import ContainerRecord
 from devcluster.node.containers.restarts import ContainerRole
 from devcluster.node.log_server import LogUnavailableError, choose_restart
@@ -123,7 +123,7 @@ def test_pods_of_a_former_agent_are_recovered(policy: str, status: Any, failed: 
 @pytest.mark.parametrize(
     ("image", "command", "args", "argv"),
     [
-        ("nosuch:1", ["a"], ["b"], ("a", "b")),
+        ("debian", ["a"], ["b"], ("a", "b")),
         ("debian", [], [], ("sh",)),
         ("docker.io/library/busybox", [], ["ls"], ("ls",)),
         ("python:3.12-slim", ["python", "-V"], ["x"], (sys.executable, "-V", "x")),
@@ -145,21 +145,37 @@ def test_a_word_of_an_images_file_may_become_several(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "args", "why"),
+    ("image", "command", "args", "why"),
     [
-        ("nosuch:1", [], r"no images: 'nosuch:1' matches no entry.*Set command, or add an entry"),
-        ("nosuch:1", ["args"], r"no images: 'nosuch:1' matches no entry.*Set command, or add an entry"),
+        ("nosuch:1", [], [], r"no images: 'nosuch:1' matches no entry of its images file /d/images.yaml\. "),
+        ("nosuch:1", ["true"], [], r"'nosuch:1' matches no entry.* add the entry {match: 'nosuch:1'} below images"),
+        ("pyhton:3.12", ["python", "train.py"], [], r"'pyhton:3.12' matches no entry"),
         (
             "paddlepaddle/paddle:2",
             [],
+            [],
             r"'paddlepaddle/paddle:2' matches the entry 'paddlepaddle/\*', which has no entrypoint and no cmd",
         ),
-        ("jobgate", [], r"'jobgate' matches the entry 'jobgate:\*', which has no entrypoint and no cmd"),
+        (
+            "jobgate",
+            [],
+            [],
+            r"'jobgate' matches the entry 'jobgate:\*', which has no entrypoint and no cmd.*Set command",
+        ),
     ],
 )
-def test_a_container_with_nothing_to_run_is_refused(image: str, args: list[str], why: str) -> None:
-    with pytest.raises(NoCommandError, match=why):
-        argv_for(find_image(load_images(None), image), image, [], args)
+def test_an_unknown_image_and_a_container_with_nothing_to_run_are_refused(
+    image: str, command: list[str], args: list[str], why: str
+) -> None:
+    with pytest.raises(NoImageError, match=why):
+        argv_for(find_image(load_images(None), image), image, command, args, file=Path("/d/images.yaml"))
+
+
+def test_an_entry_with_only_a_pattern_runs_the_command_of_the_container(tmp_path: Path) -> None:
+    file = tmp_path / "images.yaml"
+    assert find_image(load_images(file), "nosuch:1") is None
+    file.write_text("images: [{match: 'nosuch:1'}]")
+    assert argv_for(find_image(load_images(file), "nosuch:1"), "nosuch:1", ["true"], ["x"]) == ("true", "x")
 
 
 @pytest.mark.parametrize(
