@@ -12,9 +12,11 @@ from app.api import errors
 from app.api.bodies import JSON
 from app.api.broadcast import Broadcast
 from app.api.browsers import BrowserGuard
+from app.api.compression import Compression
 from app.api.dependencies import Api
 from app.api.envelope import ErrorEnvelope
 from app.api.fast_path import FastPath
+from app.api.head_requests import HeadRequests
 from app.api.job_views import JobViewCache
 from app.api.jobs import JOBS_RESOURCE
 from app.api.metrics import HttpMetrics, RequestMetrics
@@ -118,7 +120,8 @@ def _build_routes(app: FastAPI) -> None:
 
 async def _openapi_document(request: Request) -> Response:
     app: DocumentedApp = request.app
-    return Response(await offloaded(app.document_bytes), media_type=JSON)
+    body = await offloaded(app.document_bytes)
+    return Response(body, media_type=JSON, headers={"Vary": "Accept-Encoding"})
 
 
 def _wrap(app: FastAPI, settings: HttpSettings) -> None:
@@ -128,7 +131,7 @@ def _wrap(app: FastAPI, settings: HttpSettings) -> None:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(settings.cors_origins),
-            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+            allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
             allow_headers=[
                 "Authorization",
                 "Content-Type",
@@ -156,6 +159,9 @@ def _wrap(app: FastAPI, settings: HttpSettings) -> None:
     app.add_middleware(RequestMetrics, metrics=app.state.metrics)
     app.add_middleware(RequestIds)
     app.add_middleware(ErrorEnvelope, base=di_server.BASE)
+    if settings.gzip_min_bytes:
+        app.add_middleware(Compression, min_bytes=settings.gzip_min_bytes)
+    app.add_middleware(HeadRequests)
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -13,6 +13,8 @@ from app.domain.errors import PreconditionFailed
 MAX_WAIT: Final = 60
 # entity-tag of RFC 9110, section 8.8.3.
 _TAG: Final = re.compile(r'\s*(?:(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e\x80-\xff]*)"\s*(?:,|$))')
+# The tag of the form of a representation that is compressed with gzip ends with this.
+_CODED: Final = '--gzip"'
 _WAIT: Final = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])', re.IGNORECASE)
 
 
@@ -32,6 +34,11 @@ def list_tag(items: Iterable[tuple[UUID, int]], query: str) -> str:
     for uid, version in items:
         digest.update(uid.bytes + version.to_bytes(8, "big"))
     return f'"{digest.hexdigest()}"'
+
+
+def coded_tag(tag: str) -> str:
+    """Return the ETag of a representation in the form that is compressed with gzip."""
+    return tag.removesuffix('"') + _CODED
 
 
 def unchanged(if_none_match: str | None, tag: str) -> bool:
@@ -67,7 +74,9 @@ def _tags(header: str, name: str) -> list[str]:
             raise parameter_error(
                 "header", name, "InvalidEntityTag", "is not a list of entity tags", '* or "tag", "tag"'
             )
-        tags.append(f'{match["weak"] or ""}"{match["tag"]}"')
+        # Both forms of a representation have the same content, so the tag of either proves what the client knows.
+        tag = f'"{match["tag"]}"'
+        tags.append((match["weak"] or "") + (f'{tag.removesuffix(_CODED)}"' if tag.endswith(_CODED) else tag))
         at = match.end()
     return tags
 

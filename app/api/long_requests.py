@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
 from app.api.dependencies import Caller
+from app.api.head_requests import is_head
 from app.cancellation import TaskGroup
 from app.domain.errors import DomainError
 from app.services.long_requests import EndReason, LongRequest, LongRequestKind, refusal
@@ -74,6 +75,7 @@ class LongResponse(Response, ABC):
         self._seconds = seconds
         self._started = False
         self._blocked = False
+        self._is_head = False
 
     @abstractmethod
     async def open(self) -> AsyncGenerator[bytes, None]:
@@ -86,6 +88,7 @@ class LongResponse(Response, ABC):
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         failure: DomainError | None = None
+        self._is_head = is_head(scope)
         async with tracked_while_connected(self._caller, self._kind, self._seconds) as tracked:
             try:
                 await self._send_all(send)
@@ -104,6 +107,8 @@ class LongResponse(Response, ABC):
         async with aclosing(await self.open()) as pieces:
             self._started = True
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            if self._is_head:
+                return
             async for piece in pieces:
                 await self._write(send, piece, WRITE_SECONDS)
                 if self._blocked:

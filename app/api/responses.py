@@ -20,7 +20,7 @@ def json_bytes(view: BaseModel) -> bytes:
 
 def polled_response(body: bytes, tag: str | None, freshness: Freshness, if_none_match: str | None = None) -> Response:
     """Return 200 with the body, or 304 without it if If-None-Match contains the tag. Both have the same headers."""
-    headers = _freshness_headers(freshness) | PRIVATE | {"Vary": "Authorization, Accept"}
+    headers = _freshness_headers(freshness) | PRIVATE | {"Vary": "Authorization, Accept, Accept-Encoding"}
     if tag is not None:
         headers["ETag"] = tag
         if unchanged(if_none_match, tag):

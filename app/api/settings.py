@@ -11,10 +11,12 @@ class HttpSettings:
         max_body_bytes: size of one request body.
         max_bodies_bytes: size of all request bodies that the process holds at once.
         cors_origins: origins whose pages may call the API.
+        gzip_min_bytes: size from which answers are compressed for clients that accept it; 0 disables compression.
         hosts: names that a Host header may have. A name enables the checks of `app.api.browsers`; empty disables them.
     """
 
     max_body_bytes: int = 3 * 1024 * 1024
     max_bodies_bytes: int = 24 * 1024 * 1024
     cors_origins: tuple[str, ...] = ()
+    gzip_min_bytes: int = 4096
     hosts: tuple[str, ...] = ()

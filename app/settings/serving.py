@@ -50,6 +50,13 @@ class ServingSettings(BaseSettings):
             description="total size of request bodies over 16 KiB at once: 8 of the largest, 600 MiB when decoded",
         ),
     ] = 24 * 1024 * 1024
+    gzip_min_bytes: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="smallest answer that is compressed: a shorter one fits into three packets; 0 compresses none",
+        ),
+    ] = 4096
     max_open: Annotated[
         int,
         Field(ge=1, description="most open streams, long polls and logs of a process; each needs 100 KiB"),
@@ -109,6 +116,7 @@ class ServingSettings(BaseSettings):
             # Otherwise the largest body would never be accepted.
             max_bodies_bytes=max(self.max_bodies_bytes, self.max_body_bytes),
             cors_origins=self.cors_origins,
+            gzip_min_bytes=self.gzip_min_bytes,
             hosts=self._hosts(),
         )
 
