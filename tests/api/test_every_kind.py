@@ -363,3 +363,25 @@ async def test_roles_and_namespaces_limit_access(kind: str, closed_gateway: Gate
         await of.delete(**viewer),
     ]
     assert [answer.status_code for answer in refused] == [403] * 4
+
+
+async def test_what_get_returns_can_be_put_back(of: Collection) -> None:
+    await of.submit(team="vision")
+    before = await of.get("one")
+    back = await of.gateway.client.put(of.path("one"), json=before.json(), headers={"If-Match": before.headers["etag"]})
+    assert back.status_code in (200, 202), back.text
+    assert back.json() == before.json()
+    assert (await of.get("one")).headers["etag"] == before.headers["etag"]
+
+    changed = before.json() | {"labels": {}, "annotations": {"note": "mine"}}
+    edited = await of.gateway.client.put(of.path("one"), json=changed)
+    assert edited.status_code == 202, edited.text
+    assert (edited.json()["labels"], edited.json()["annotations"]) == ({}, {"note": "mine"})
+    assert edited.json()["spec"] == before.json()["spec"]
+    again = await of.gateway.client.put(of.path("one"), json=edited.json() | {"labels": {}})
+    assert again.json() == edited.json()
+
+    for body, pointer in ((changed | {"extra": 1}, "/extra"), (changed | {"name": "two"}, "/metadata/name")):
+        refused = await of.gateway.client.put(of.path("one"), json=body)
+        assert refused.status_code == 422, refused.text
+        assert [error["pointer"] for error in refused.json()["errors"]] == [pointer]

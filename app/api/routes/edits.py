@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from app.api.bodies import read_manifest, read_merge_patch
 from app.api.dependencies import Caller, CallerDep
 from app.api.parameters import IfMatch, Name, Namespace
+from app.api.read_back import is_view, manifest_of
 from app.api.resources import Resource
 from app.api.responses import polled_response
 from app.services.access import Verb
@@ -43,11 +44,22 @@ EditDep = Annotated[EditCall, Depends(_edit)]
 
 def router_of(resource: Resource) -> APIRouter:
     router = APIRouter(tags=[resource.name])
-    _add_edit(router, resource, "PUT", "replace", "Replace", read_manifest, lambda editor: editor.replace)
+    _add_edit(router, resource, "PUT", "replace", "Replace", _replacement(resource), lambda editor: editor.replace)
     merge = "Apply a JSON merge patch (RFC 7396) to"
     _add_edit(router, resource, "PATCH", "patch", merge, read_merge_patch, lambda editor: editor.merge)
     _add_deletion(router, resource)
     return router
+
+
+def _replacement(resource: Resource) -> _ReadBody:
+    """Return the function that reads the body of a PUT: a manifest, or what GET returned, with edits."""
+    fields = [str(field.alias) for field in resource.models.view.model_fields.values()]
+
+    async def read(request: Request) -> dict[str, Any]:
+        document = await read_manifest(request)
+        return manifest_of(document, fields) if is_view(document) else document
+
+    return read
 
 
 def _add_edit(

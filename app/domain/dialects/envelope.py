@@ -56,7 +56,8 @@ def read_envelope(manifest: Manifest, problems: Problems) -> Manifest:
     for name in metadata:
         if name not in _KEPT and name not in _CLUSTERS_OWN:
             add_unknown_field(problems, pointer_to("/metadata", name), name, _KEPT)
-    kept = {name: metadata[name] for name in _KEPT if metadata.get(name) is not None}
+    # Views of objects without labels or annotations have empty ones, and a client can put a view back.
+    kept = {name: metadata[name] for name in _KEPT if metadata.get(name) not in (None, {})}
     _check_name(kept, problems)
     _check_labels(kept, problems)
     _check_annotations(kept, problems)
