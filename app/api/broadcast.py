@@ -30,11 +30,15 @@ _JOINED_BYTES: Final = 16 * 1024 * 1024
 
 
 class StreamEvent(NamedTuple):
-    """A server-sent event: the sequence number of its feed entry, its name and its data."""
+    """An event of a stream: the sequence number of its feed entry, its name and its data.
+
+    `is_settled` says that the object has ended and its objects change no more, and that this is its last event.
+    """
 
     seq: int
     name: str
     data: BaseModel
+    is_settled: bool
 
 
 # Returns the server-sent events of feed entries, in their order. An entry whose object no longer exists has none.
@@ -44,14 +48,19 @@ EventLoader: TypeAlias = Callable[[Services, Sequence[FeedEvent]], Awaitable[lis
 @dataclass(frozen=True, slots=True)
 class _Rendered:
     body: bytes
+    is_settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rendered events, possibly none, and the position after them."""
+    """Rendered events, possibly none, and the position after them.
+
+    `is_settled` says whether the object of the last event has ended and changes no more; None if there is no event.
+    """
 
     body: bytes
     upto: Position
+    is_settled: bool | None = None
 
 
 def event_bytes(name: str, position: Position, data: bytes) -> bytes:
@@ -89,32 +98,35 @@ class Broadcast:
             return None
         events, upto = found
         body = bytearray()
+        is_settled: bool | None = None
         for start in range(0, len(events), _EVENTS_PER_READ):
             some = events[start : start + _EVENTS_PER_READ]
             for event, piece in zip(some, await self._render(some, position.epoch, load), strict=True):
-                body += piece
+                body += piece.body
+                is_settled = piece.is_settled
                 if len(body) >= _BATCH_BYTES:
-                    return self._keep(
-                        position, interest, Batch(bytes(body), Position(epoch=position.epoch, seq=event.seq))
-                    )
-        return self._keep(position, interest, Batch(bytes(body), upto))
+                    last = Position(epoch=position.epoch, seq=event.seq)
+                    return self._keep(position, interest, Batch(bytes(body), last, is_settled))
+        return self._keep(position, interest, Batch(bytes(body), upto, is_settled))
 
     def _keep(self, position: Position, interest: Interest, batch: Batch) -> Batch:
         if batch.upto != position:
             self._joined.put((interest, position), batch)
         return batch
 
-    async def _render(self, events: Sequence[FeedEvent], epoch: int, load: EventLoader) -> list[bytes]:
+    async def _render(self, events: Sequence[FeedEvent], epoch: int, load: EventLoader) -> list[_Rendered]:
         """Return the bytes of each event, empty if its object no longer exists."""
         rendered = {event.seq: self._rendered.get((epoch, event.seq)) for event in events}
         missing = [event for event in events if rendered[event.seq] is None]
         loaded = {one.seq: one for one in await load(self._services, missing)} if missing else {}
         for number, event in enumerate(missing, 1):
-            piece = b""
+            # An object that no longer exists changes no more.
+            entry = _Rendered(b"", is_settled=True)
             if (one := loaded.get(event.seq)) is not None:
                 piece = event_bytes(one.name, Position(epoch=epoch, seq=event.seq), json_bytes(one.data))
-            rendered[event.seq] = entry = _Rendered(piece)
+                entry = _Rendered(piece, one.is_settled)
+            rendered[event.seq] = entry
             self._rendered.put((epoch, event.seq), entry)
             if number % _RENDERED_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        return [entry.body for entry in rendered.values() if entry is not None]
+        return [entry for entry in rendered.values() if entry is not None]

@@ -5,15 +5,15 @@ from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Seque
 from typing import Final
 from uuid import UUID
 
-from pydantic import BaseModel
 from typing_extensions import override
 
 from app.api.dependencies import Api
 from app.api.job_views import Rendered, Representation
 from app.api.openapi_examples import MANIFEST
 from app.api.problem_views import BatchView
-from app.api.rendering import dry_run_bytes, job_bytes, status_view
-from app.api.resources import Examples, Models, Resource
+from app.api.rendering import dry_run_bytes, job_bytes, status_view, summary_bytes
+from app.api.resources import CurrentStatus, Examples, Models, Resource
+from app.api.summary_views import JobSummaryPage, JobSummaryView
 from app.api.views import (
     DryRunList,
     DryRunView,
@@ -23,7 +23,7 @@ from app.api.views import (
     JobView,
     WatchEventView,
 )
-from app.db.jobs.rows import JobRow
+from app.db.jobs.rows import JobRow, JobSummary
 from app.domain.kinds.base import JOBS
 from app.domain.vocabulary import JobPhase
 from app.services.control import JobControl
@@ -50,6 +50,8 @@ class JobsResource(Resource):
         view=JobView,
         status=JobStatusView,
         page=JobPage,
+        summary=JobSummaryView,
+        summary_page=JobSummaryPage,
         history=HistoryPage,
         dry_run=DryRunView,
         dry_run_list=DryRunList,
@@ -98,8 +100,13 @@ class JobsResource(Resource):
                 yield rendered.body
 
     @override
-    async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, BaseModel]:
-        return {uid: status_view(job) for uid, job in (await services.reading.summaries(uids)).items()}
+    def summary_bytes(self, row: JobSummary) -> bytes:
+        return summary_bytes(row)
+
+    @override
+    async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, CurrentStatus]:
+        found = await services.reading.summaries(uids)
+        return {uid: CurrentStatus(status_view(job), job.version, job.is_settled) for uid, job in found.items()}
 
     @override
     async def dry_run_bytes(self, prepared: PreparedJob, sampler: Sampler) -> bytes:

@@ -14,9 +14,10 @@ from app.api.conditional import status_tag, whole_tag
 from app.api.dependencies import Api
 from app.api.job_views import Rendered, Representation
 from app.api.problem_views import ResourceBatchItemView
-from app.api.rendering import as_submitted, condition_view, identity
-from app.api.resources import Examples, Model, Models, Resource
+from app.api.rendering import as_submitted, condition_view, identity, submission
+from app.api.resources import CurrentStatus, Examples, Model, Models, Resource
 from app.api.responses import json_bytes
+from app.api.summary_views import ResourceSummaryView
 from app.api.views import (
     CommonStatusView,
     NextPageToken,
@@ -89,9 +90,13 @@ class PodlessResource(Resource):
             yield json_bytes(self.view_of(row))
 
     @override
-    async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, BaseModel]:
+    def summary_bytes(self, row: SampleRow) -> bytes:
+        return json_bytes(self.models.summary(**identity(row), **submission(row), status=self._state(row)))
+
+    @override
+    async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, CurrentStatus]:
         page = await self.reading(services).page(Criteria(uids=sorted(uids)), None, len(uids))
-        return {row.uid: self.status_of(row) for row in page.rows}
+        return {row.uid: CurrentStatus(self.status_of(row), row.version, row.is_settled) for row in page.rows}
 
     @override
     async def dry_run_bytes(self, prepared: PodlessDraft, sampler: Sampler) -> bytes:
@@ -107,6 +112,10 @@ class PodlessResource(Resource):
         return self.models.status(**self._status(row))
 
     def _status(self, row: SampleRow) -> dict[str, Any]:
+        conditions = [condition_view(condition) for condition in row.outcome.conditions]
+        return {**identity(row), "status": self._state(row), "conditions": conditions}
+
+    def _state(self, row: SampleRow) -> dict[str, Any]:
         facts = Facts(
             manifest=row.manifest,
             record=row.record,
@@ -115,7 +124,7 @@ class PodlessResource(Resource):
             gone=row.gone_at is not None,
         )
         figures = self.kind.shown(facts)
-        state = {
+        return {
             "phase": row.phase,
             "reason": row.reason,
             "message": row.message,
@@ -125,8 +134,6 @@ class PodlessResource(Resource):
             "observed_at": row.observed_at,
             **{name: getattr(figures, name) for name in type(figures).model_fields},
         }
-        conditions = [condition_view(condition) for condition in row.outcome.conditions]
-        return {**identity(row), "status": state, "conditions": conditions}
 
 
 # Cached, because two classes with the same name would be two schemas of the OpenAPI document.
@@ -143,6 +150,8 @@ def _models(kind: PodlessKind) -> Models:
     status = _derived(f"{name}StatusView", ResourceStatusView, about, status=(state, ...))
     about = inspect.cleandoc(type(kind).__doc__ or f"A {name}.")
     view = _derived(f"{name}View", ResourceView, about, status=(state, ...))
+    about = f"What a table of {name}s shows: an object without its manifest, conditions and native status."
+    summary = _derived(f"{name}SummaryView", ResourceSummaryView, about, status=(state, ...))
     about = f"One entry of the history of a {name}. Its task, rank and attempt are null."
     entry = _derived(f"{name}HistoryView", ResourceHistoryView, about, phase=phase)
     about = f"A {name} that was stored, or the reason why it was not."
@@ -153,6 +162,8 @@ def _models(kind: PodlessKind) -> Models:
         view=view,
         status=status,
         page=_derived(f"{name}Page", View, None, items=_list_of(view), next_page_token=token),
+        summary=summary,
+        summary_page=_derived(f"{name}SummaryPage", View, None, items=_list_of(summary), next_page_token=token),
         history=_derived(f"{name}HistoryPage", View, None, items=_list_of(entry), next_page_token=token),
         dry_run=ResourceDryRunView,
         dry_run_list=ResourceDryRunList,

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from app.api.responses import json_bytes
+from app.api.summary_views import JobSummaryView
 from app.api.views import (
     AggregateView,
     AttemptView,
@@ -69,10 +70,14 @@ def as_submitted(row: JobRow | SampleRow) -> dict[str, Any]:
         "api_version": row.api_version,
         "labels": metadata.get("labels", {}),
         "annotations": metadata.get("annotations", {}),
-        "created_at": row.created_at,
-        "created_by": row.created_by,
+        **submission(row),
         "spec": row.manifest["spec"],
     }
+
+
+def submission(row: JobSummary | SampleRow) -> dict[str, Any]:
+    """Return the fields with the time and the author of the submission."""
+    return {"created_at": row.created_at, "created_by": row.created_by}
 
 
 def status_view(job: JobSummary) -> JobStatusView:
@@ -81,6 +86,10 @@ def status_view(job: JobSummary) -> JobStatusView:
         status=_status(job.status),
         conditions=[condition_view(condition) for condition in job.status.conditions],
     )
+
+
+def summary_bytes(job: JobSummary) -> bytes:
+    return json_bytes(JobSummaryView(**identity(job), **submission(job), status=_status(job.status)))
 
 
 def list_bytes(items: Iterable[bytes], next_page_token: str | None = None) -> bytes:

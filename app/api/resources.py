@@ -36,6 +36,8 @@ class Models:
     view: Model
     status: Model
     page: Model
+    summary: Model
+    summary_page: Model
     history: Model
     dry_run: Model
     dry_run_list: Model
@@ -49,6 +51,15 @@ class Examples:
 
     manifest: Manifest
     patch: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentStatus:
+    """The status view of an object at a version. `is_settled` says that it has ended and its objects change no more."""
+
+    view: BaseModel
+    version: int
+    is_settled: bool
 
 
 class Resource(ABC):
@@ -118,6 +129,10 @@ class Resource(ABC):
     def whole_views(self, api: Api, rows: Sequence[Any]) -> AsyncGenerator[bytes, None]:
         """Render the whole views of the rows, in their order and one at a time."""
 
+    @abstractmethod
+    def summary_bytes(self, row: Any) -> bytes:
+        """Return the summary of an object, from a row of a page of summaries."""
+
     async def items(self, api: Api, rows: Sequence[Any], max_bytes: int) -> list[bytes]:
         """Return the whole views of the first rows that fit into `max_bytes` together, at least one if there is any."""
         items: list[bytes] = []
@@ -131,8 +146,8 @@ class Resource(ABC):
         return items
 
     @abstractmethod
-    async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, BaseModel]:
-        """Return the status views of these objects. An object that no longer exists is left out."""
+    async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, CurrentStatus]:
+        """Return the current statuses of these objects. An object that no longer exists is left out."""
 
     @abstractmethod
     async def dry_run_bytes(self, prepared: Any, sampler: Sampler) -> bytes:

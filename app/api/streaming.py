@@ -1,13 +1,19 @@
-"""Streams of server-sent events from the feed. A client resumes a stream without gaps by the id of its last event.
+"""Streams of events from the feed. A client resumes a stream without gaps by the id of its last event.
 
 ready ─▶ change ─▶ change ─▶ … ─▶ end after ten minutes, or `shutdown`, or `denied`
 
-`reset` replaces changes that are no longer available: the client must list again.
+`reset` replaces changes that are no longer available: the client must list again. The stream of one object contains its
+current state after `ready` and `reset`, and closes with `end` once the object has ended and its objects change no more.
+
+The events are rendered as server-sent events. For a client that accepts only JSON lines, each piece is converted.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
-from typing import Annotated, Any, Final
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import Depends, Header, Query
 from typing_extensions import override
@@ -19,6 +25,7 @@ from app.api.long_requests import LongResponse
 from app.cancellation import rounds
 from app.db.errors import DatabaseUnavailable
 from app.domain.errors import DomainError
+from app.services.gateway import Services
 from app.services.long_requests import EndReason, LongRequestKind
 from app.services.watching import Interest, Position, parse_position
 
@@ -28,6 +35,25 @@ _LIFE_SECONDS: Final = 600.0
 _PING_SECONDS: Final = 15.0
 _PAUSE_AFTER_ERROR: Final = 1.0
 _PING: Final = b": ping\n\n"
+_SSE: Final = "text/event-stream"
+# The names that clients use for JSON lines; none of them is registered.
+_LINE_TYPES: Final = ("application/jsonl", "application/x-ndjson", "application/x-jsonlines")
+# An event as `event_bytes` renders it. Its data is JSON without newlines.
+_EVENT: Final = re.compile(rb"id: (.*)\nevent: (.*)\ndata: (.*)\n\n")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectState:
+    """The event with the current state of the one object of a stream: its name, its data, and whether the object has
+    ended and its objects change no more.
+    """
+
+    event: str
+    data: bytes
+    is_settled: bool
+
+
+StateReader: TypeAlias = Callable[[Services], Awaitable[ObjectState | None]]
 
 
 def _last_event_id(
@@ -52,40 +78,75 @@ def stream_responses(event: str, schema: str) -> dict[int | str, dict[str, Any]]
     """Return the OpenAPI responses of a watch with events of this name and data of this schema."""
     data = {"$ref": f"#/components/schemas/{schema}"}
     stream = {"type": "string", "contentMediaType": "text/event-stream", "contentSchema": data}
-    events = f"`ready`, `{event}` (data: {schema.removesuffix('View')}), `reset`, `shutdown` and `denied`"
-    return {
-        200: {
-            "description": f"A stream of the events {events}. Event ids have the form `<epoch>.<seq>`.",
-            "content": {"text/event-stream": {"schema": stream}},
-        }
-    }
+    events = f"`ready`, `{event}` (data: {schema.removesuffix('View')}), `reset`, `end`, `shutdown` and `denied`"
+    description = (
+        f"A stream of the events {events}. Event ids have the form `<epoch>.<seq>`. With `Accept: {_LINE_TYPES[0]}`,"
+        " each line is a JSON object with `id`, `event` and `data`."
+    )
+    # Client generators fail on a response with two media types.
+    return {200: {"description": description, "content": {_SSE: {"schema": stream}}}}
+
+
+def line_type(accept: str) -> str | None:
+    """Return the media type of JSON lines that a client accepts; None if it also accepts server-sent events."""
+    accepted = [part.partition(";")[0].strip().lower() for part in accept.split(",")]
+    return None if _SSE in accepted else next((name for name in _LINE_TYPES if name in accepted), None)
+
+
+def as_lines(piece: bytes) -> bytes:
+    """Convert a piece of a stream from server-sent events to JSON lines."""
+    if piece == _PING:
+        return b'{"event":"ping"}\n'
+    return b"".join(b'{"id":"%b","event":"%b","data":%b}\n' % event.groups() for event in _EVENT.finditer(piece))
 
 
 class EventStream(LongResponse):
-    """The stream of one client. It holds no connection to PostgreSQL while it waits."""
+    """The stream of one client. It holds no connection to PostgreSQL while it waits.
 
-    media_type = "text/event-stream"
+    `read_state` reads the one object of the interest; None if the interest covers several.
+    """
 
-    def __init__(self, caller: Caller, interest: Interest, last_event_id: str | None, load: EventLoader) -> None:
+    media_type = _SSE
+
+    def __init__(
+        self,
+        caller: Caller,
+        interest: Interest,
+        last_event_id: str | None,
+        load: EventLoader,
+        read_state: StateReader | None = None,
+    ) -> None:
+        lines = line_type(caller.request.headers.get("accept", ""))
+        self.media_type = lines or _SSE
+        self._is_lines = lines is not None
         super().__init__(caller, LongRequestKind.STREAM, _LIFE_SECONDS)
         self._watcher = caller.services.watcher
         self._interest = interest
         self._last_event_id = last_event_id
         self._load = load
+        self._read_state = read_state
         self._is_live = False  # whether it has once caught up with the feed
+        self._lacks_state = False  # whether the client needs the current state of the object
+        self._is_settled: bool | None = None  # whether the object has ended and changes no more; None if unknown
 
     @override
     async def open(self) -> AsyncGenerator[bytes, None]:
         self._position = await self._watcher.begin()
         # nginx would otherwise collect events in its buffer.
         self.headers.update({"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
-        return self._events()
+        return self._lines() if self._is_lines else self._events()
 
     @override
     def final_piece(self, ending: EndReason | None, error: DomainError) -> bytes:
+        piece = event_bytes("denied", self._position, bytes(problem_of(error).body))
         if ending is EndReason.SHUTDOWN:
-            return event_bytes("shutdown", self._position, b"{}")
-        return event_bytes("denied", self._position, bytes(problem_of(error).body))
+            piece = event_bytes("shutdown", self._position, b"{}")
+        return as_lines(piece) if self._is_lines else piece
+
+    async def _lines(self) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self._events()) as pieces:
+            async for piece in pieces:
+                yield as_lines(piece)
 
     async def _events(self) -> AsyncGenerator[bytes, None]:
         # Registered before the first read, so that no change falls between them.
@@ -93,8 +154,16 @@ class EventStream(LongResponse):
             # Milliseconds until a client reconnects. This first piece also makes proxies send the headers on.
             yield b"retry: 1000\n" + self._begin()
             for _ in rounds():
+                if self._lacks_state:
+                    yield await self._state()
                 async for piece in self._changes():
                     yield piece
+                is_over = await self._is_over()
+                if self._lacks_state:  # after a reset, or before the end of a stream that was resumed
+                    continue
+                if is_over:
+                    yield event_bytes("end", self._position, b"{}")
+                    return
                 if await waiter.wait(_PING_SECONDS):
                     self._skip_to(waiter.take_changed_after())
                 else:
@@ -103,12 +172,40 @@ class EventStream(LongResponse):
 
     def _begin(self) -> bytes:
         if self._last_event_id is None:
+            self._lacks_state = self._read_state is not None
             return event_bytes("ready", self._position, b"{}")
         asked = parse_position(self._last_event_id)
         if asked is None:
             return self._reset()
         self._position = asked
         return b"\n"
+
+    async def _state(self) -> bytes:
+        """Return the event with the current state of the object; empty if its record is no longer stored."""
+        self._lacks_state = False
+        state = await self._read()
+        self._is_settled = state is None or state.is_settled
+        return b"" if state is None else event_bytes(state.event, self._position, state.data)
+
+    async def _is_over(self) -> bool:
+        """Return whether the one object of the stream has ended and its objects change no more."""
+        if self._read_state is None:
+            return False
+        if self._is_settled is None:  # the client has resumed the stream, and there was no event since
+            state = await self._read()
+            self._is_settled = state is None or state.is_settled
+            # This process may not have read the last events yet, so the client gets the state in their place.
+            self._lacks_state = self._is_settled
+        return self._is_settled and not self._lacks_state
+
+    async def _read(self) -> ObjectState | None:
+        assert self._read_state is not None
+        for _ in rounds():
+            try:
+                return await self._read_state(self._caller.services)
+            except DatabaseUnavailable:
+                await asyncio.sleep(_PAUSE_AFTER_ERROR)
+        return None
 
     def _skip_to(self, position: Position | None) -> None:
         """Advance to a position up to which the feed has no event for this stream.
@@ -123,6 +220,7 @@ class EventStream(LongResponse):
         current = self._watcher.position
         if current is not None:
             self._position = current
+        self._lacks_state = self._read_state is not None
         return event_bytes(
             "reset", self._position, b'{"detail":"list again, then continue after the id of this event"}'
         )
@@ -134,6 +232,8 @@ class EventStream(LongResponse):
             if batch is None:
                 yield self._reset()
                 return
+            if batch.is_settled is not None:
+                self._is_settled = batch.is_settled
             if batch.body:
                 yield batch.body
             if batch.upto == self._position:

@@ -79,7 +79,8 @@ FROM samples WHERE uid = ANY($1::uuid[])
 class Stored(Generic[Row]):
     """Describes how a resource is stored, in constant SQL fragments.
 
-    `columns` of `table AS alias` are the input of `row`. `only` selects the rows of the table that belong to the
+    `columns` of `table AS alias` are the input of `row`. `summary_columns` are those of `summary`, which returns what a
+    list of summaries shows. `only` selects the rows of the table that belong to the
     resource. `holder` selects the uid of the row that holds the name $2 in the namespace $1. `deleted` is the column
     with the time of the deletion.
     """
@@ -89,6 +90,8 @@ class Stored(Generic[Row]):
     alias: str
     columns: str
     row: Callable[[Mapping[str, Any]], Row]
+    summary_columns: str
+    summary: Callable[[Mapping[str, Any]], Any]
     holder: str
     deleted: str = "deleted_at"
     only: str = "true"
@@ -159,17 +162,37 @@ async def page(
     db: Database, stored: Stored[Row], where: Criteria, *, after: Cursor | None = None, limit: int
 ) -> Page[Row]:
     """Return at most `limit` rows after the cursor, the newest first. Each page reads only its own part of an index."""
+    return await _page(db, stored, where, after, limit, columns=stored.columns, read=stored.row)
+
+
+async def summary_page(
+    db: Database, stored: Stored[Row], where: Criteria, *, after: Cursor | None = None, limit: int
+) -> Page[Any]:
+    """Return the page that `page` returns, with summaries in place of rows."""
+    return await _page(db, stored, where, after, limit, columns=stored.summary_columns, read=stored.summary)
+
+
+async def _page(
+    db: Database,
+    stored: Stored[Any],
+    where: Criteria,
+    after: Cursor | None,
+    limit: int,
+    *,
+    columns: str,
+    read: Callable[[Mapping[str, Any]], Any],
+) -> Page[Any]:
     # The token reaches no served namespace.
     if where.namespaces.names == []:
         return Page(rows=[], next=None)
-    query = Query(f"SELECT {stored.columns} FROM {stored.table.name}", stored.alias)  # noqa: S608
+    query = Query(f"SELECT {columns} FROM {stored.table.name}", stored.alias)  # noqa: S608
     if stored.only != "true":
         query.add(stored.only)
     restrict(query, stored.deleted, where)
     restrict_after(query, after)
     async with db.read() as connection:
         rows = await connection.fetch(query.text(limit + 1), *query.arguments)
-    found = [stored.row(row) for row in rows[:limit]]
+    found = [read(row) for row in rows[:limit]]
     last = Cursor(found[-1].created_at, found[-1].uid) if len(rows) > limit and found else None
     return Page(rows=found, next=last)
 

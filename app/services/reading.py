@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from typing_extensions import override
@@ -109,6 +109,10 @@ class Reader(ABC, Generic[Row]):
     async def page(self, where: Criteria, after: Cursor | None, limit: int) -> Page[Row]:
         """Return at most `limit` objects after the cursor, newest first."""
         return await resources.page(self._db, self._where, where, after=after, limit=limit)
+
+    async def summary_page(self, where: Criteria, after: Cursor | None, limit: int) -> Page[Any]:
+        """Return the page that `page` returns, with summaries in place of rows."""
+        return await resources.summary_page(self._db, self._where, where, after=after, limit=limit)
 
     async def history(self, uid: UUID, after: int, limit: int) -> list[HistoryRow]:
         """Return at most `limit` history rows with a number above `after`, oldest first."""

@@ -193,7 +193,7 @@ async def events_of(gateway: Gateway) -> AsyncIterator[bytes]:
         broadcast=Broadcast(services),
         polls=SharedPolls(services.watcher, services.clock),
     )
-    caller = Caller(Request({"type": "http"}), api, await services.access.authenticate(None))
+    caller = Caller(Request({"type": "http", "headers": []}), api, await services.access.authenticate(None))
     response = EventStream(caller, Interest(namespaces=NamespaceSet()), None, event_loader(JOBS_RESOURCE))
     async for piece in await response.open():
         yield piece

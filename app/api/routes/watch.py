@@ -1,7 +1,9 @@
-"""Streams of the changes of a resource's objects, as server-sent events."""
+"""Streams of the changes of a resource's objects, as server-sent events or JSON lines."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, Response
 
@@ -9,8 +11,9 @@ from app.api.broadcast import EventLoader, StreamEvent
 from app.api.dependencies import CallerDep
 from app.api.parameters import NamespaceFilter
 from app.api.resources import Resource
+from app.api.responses import json_bytes
 from app.api.routes.reading import Target, object_paths
-from app.api.streaming import EventStream, LastEventId, stream_responses
+from app.api.streaming import EventStream, LastEventId, ObjectState, stream_responses
 from app.db.feed.entries import FeedEvent
 from app.services.gateway import Services
 from app.services.watching import Interest
@@ -41,15 +44,19 @@ def router_of(resource: Resource) -> APIRouter:
         @router.get(
             f"{path}/watch",
             name=f"watch_{resource.operation_noun}{suffix}",
-            description=f"Watch one {resource.noun}.",
+            description=(
+                f"Watch one {resource.noun}: its current state, then every change, then the event `end` when it has"
+                " ended and its objects change no more."
+            ),
             status_code=200,
             response_class=EventStream,
             response_model=None,
             responses=responses,
         )
         async def watch_one(target: Annotated[Target, Depends(target_of)], last_event_id: LastEventId) -> Response:
-            interest = Interest(job_uid=await target.uid(), resources=resources)
-            return EventStream(target.caller, interest, last_event_id, load)
+            uid = await target.uid()
+            interest = Interest(job_uid=uid, resources=resources)
+            return EventStream(target.caller, interest, last_event_id, load, partial(read_state, resource, uid))
 
     return router
 
@@ -58,12 +65,27 @@ def event_loader(resource: Resource) -> EventLoader:
     """Return the loader of the resource's events. Each event has the object's status at the time of loading."""
 
     async def load(services: Services, events: Sequence[FeedEvent]) -> list[StreamEvent]:
-        views = await resource.statuses(services, {event.job_uid for event in events})
+        found = await resource.statuses(services, {event.job_uid for event in events})
         model = resource.models.watch
         return [
-            StreamEvent(event.seq, resource.event, model(type=event.type, at=event.at, object=views[event.job_uid]))
+            StreamEvent(
+                event.seq,
+                resource.event,
+                model(type=event.type, at=event.at, object=found[event.job_uid].view),
+                # An event may show a newer state than its own, and the events that led to it must still follow.
+                found[event.job_uid].is_settled and found[event.job_uid].version <= event.version,
+            )
             for event in events
-            if event.job_uid in views
+            if event.job_uid in found
         ]
 
     return load
+
+
+async def read_state(resource: Resource, uid: UUID, services: Services) -> ObjectState | None:
+    """Return the event with the current state of an object, for the beginning of its watch; None if it is gone."""
+    current = (await resource.statuses(services, [uid])).get(uid)
+    if current is None:
+        return None
+    data = resource.models.watch(type="current", at=services.clock.now(), object=current.view)
+    return ObjectState(resource.event, json_bytes(data), current.is_settled)

@@ -28,8 +28,17 @@ class JobSummary:
     name: str
     kind: str
     generation: int
+    version: int
+    created_at: datetime
+    created_by: str
     deleted_at: datetime | None
     status: JobStatus
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the job has ended, and its objects do not change any more; those of a deleted job are gone."""
+        # A job that is deleted after its end stays quiet until the next reconcile.
+        return self.status.quiet and (self.deleted_at is None or self.status.gone_at is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +51,6 @@ class JobRow(JobSummary):
     api_version: str
     labels: Mapping[str, str]
     manifest: Manifest
-    version: int
-    created_at: datetime
-    created_by: str
     retry_of: UUID | None
     cancel_requested_at: datetime | None
     cancel_requested_by: str | None
@@ -127,4 +133,6 @@ STORED_JOBS: Final = Stored[JobRow](
     row=job_row,
     holder="SELECT job_uid FROM names WHERE namespace = $1 AND kind = 'job' AND name = $2 AND NOT released",
     history=JOB_HISTORY,
+    summary_columns=SUMMARY_COLUMNS,
+    summary=job_summary,
 )

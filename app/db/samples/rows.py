@@ -57,6 +57,13 @@ class SampleRow:
     cache_observed_at: datetime | None = None
 
     @property
+    def is_settled(self) -> bool:
+        """Whether the object has ended, or was deleted and nothing of it is left."""
+        if self.delete_requested_at is not None:
+            return self.gone_at is not None
+        return self.phase in self.of_kind.ended
+
+    @property
     def of_kind(self) -> PodlessKind:
         return PODLESS_KINDS[self.kind]
 
@@ -126,6 +133,9 @@ def stored_as(kind: PodlessKind) -> Stored[SampleRow]:
         deleted="delete_requested_at",
         only=only,
         history=SAMPLE_HISTORY,
+        # The manifests of these kinds are short.
+        summary_columns=COLUMNS,
+        summary=sample_row,
     )
 
 

@@ -1,0 +1,33 @@
+"""The models of the items of a list with `view=summary`."""
+
+from datetime import datetime
+from uuid import UUID
+
+from app.api.views import CommonStatusView, NextPageToken, StatusView, View
+
+
+class ResourceSummaryView(View):
+    """What a table of objects shows: an object without its manifest, conditions and native status."""
+
+    uid: UUID
+    namespace: str
+    name: str
+    kind: str
+    generation: int
+    """Increases with every edit of the spec, not with edits of labels and annotations."""
+    created_at: datetime
+    created_by: str
+    deleted_at: datetime | None
+    """When its deletion was requested, else null."""
+    status: CommonStatusView
+
+
+class JobSummaryView(ResourceSummaryView):
+    """What a table of jobs shows: a job without its manifest, conditions and native status."""
+
+    status: StatusView
+
+
+class JobSummaryPage(View):
+    items: list[JobSummaryView]
+    next_page_token: NextPageToken
