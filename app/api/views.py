@@ -371,7 +371,7 @@ class ResourceWatchEventView(View):
     """The data of a server-sent event."""
 
     type: str
-    """`created`, `edited`, `deleted` or `status`; `current` for the state at the beginning of a watch."""
+    """`created`, `edited`, `deleted`, `status` or `current`."""
     at: datetime
     object: ResourceStatusView
     """The object at the time when the event is sent. It may be newer than the event."""
@@ -381,5 +381,5 @@ class WatchEventView(ResourceWatchEventView):
     """The data of a server-sent event `job`."""
 
     type: str
-    """`created`, `edited`, `cancelled`, `removed`, `deleted` or `status`; `current` for the state at the beginning."""
+    """`created`, `edited`, `cancelled`, `removed`, `deleted`, `status` or `current`."""
     object: JobStatusView

@@ -14,7 +14,7 @@ from app.db.feed import changes
 from app.domain.kinds.base import JOBS
 from app.main import create_app, resources
 
-WATCH_TYPES = {changes.CREATED, changes.EDITED, changes.DELETED, changes.STATUS}
+WATCH_TYPES = {changes.CREATED, changes.EDITED, changes.DELETED, changes.STATUS, "current"}
 JOB_TYPES = {changes.CANCELLED, changes.REMOVED}
 COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"
 
