@@ -29,7 +29,7 @@ def examples() -> dict[str, dict[str, Any]]:
     found = {}
     for path in sorted(EXAMPLES.rglob("*.yaml")):
         for number, document in enumerate(yaml.safe_load_all(path.read_text(encoding="utf-8"))):
-            if document and document["kind"] in KINDS:
+            if document and document.get("kind") in KINDS:
                 found[f"{path.relative_to(EXAMPLES)}#{number}"] = document
     return found
 

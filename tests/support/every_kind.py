@@ -21,7 +21,7 @@ def example(kind: str) -> dict[str, Any]:
     """The first shipped manifest of the kind, otherwise the example of its class."""
     for path in sorted(EXAMPLES.rglob("*.yaml")):
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
-            if document and document["kind"] == kind:
+            if document and document.get("kind") == kind:
                 found: dict[str, Any] = document
                 return found
     return dict(PODLESS_KINDS[kind].example)
