@@ -136,7 +136,8 @@ def _container(identity: SetIdentity, volumes: Sequence[str], mounts: Sequence[s
         "ports": [{"name": CONTAINER, "containerPort": PORT, "protocol": "TCP"}],
         # Only an open port is checked: any other request needs the token.
         "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 5},
-        "securityContext": {"privileged": True},
+        # Root, whatever the image's user is: the cache directories of the node and the token belong to root.
+        "securityContext": {"privileged": True, "runAsUser": 0},
         "volumeMounts": [
             *({"name": name, "mountPath": path, **propagated} for name, path in zip(volumes, mounts, strict=True)),
             {"name": _DATA_VOLUME, "mountPath": data_dir, **propagated},
