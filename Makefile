@@ -8,7 +8,7 @@ JOBS ?= $(shell $(PYTHON) -c 'import os; print(max(6, os.cpu_count() or 6))')
 # Without cached bytecode, every worker compiles all tests, and every process that a test starts compiles the product.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo dev test fuzz test-cluster check format bench sdks lock openapi clean
+.PHONY: help setup demo dev test fuzz test-cluster test-image check format bench sdks lock openapi clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,9 @@ fuzz: $(VENV)/.installed ## run property tests with random examples for ten minu
 
 test-cluster: $(VENV)/.installed ## run the conformance and end-to-end suites on a real control plane
 	$(BIN)/python -m tools.test_cluster $(ARGS)
+
+test-image: $(VENV)/.installed ## build the container image, and test it on a real control plane; docs/install.md says what it needs
+	$(BIN)/python -m tools.test_image $(ARGS)
 
 sdks: $(VENV)/.installed ## generate clients in four languages, compile them and run a scenario with each
 	@$(BIN)/python -m tools.sdks $(ARGS)
