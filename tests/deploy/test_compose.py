@@ -212,7 +212,7 @@ def test_the_image_runs_jobgate_as_the_user_of_deploy() -> None:
             item for item in yaml.safe_load_all((ROOT / "deploy" / path).read_text()) if item["kind"] == "Deployment"
         )
         assert deployment["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == USER
-    assert f":{USER}" in "".join(SERVICES["given-kubeconfig"]["entrypoint"]).replace("--owner=", ":")
+    assert {f"--owner={USER}", f"--group={USER}"} <= set(SERVICES["given-kubeconfig"]["entrypoint"])
     assert f"chown {USER}:{USER}" in (ROOT / "deploy" / "compose" / "kubeconfig.sh").read_text()
 
 

@@ -11,13 +11,15 @@ import pytest
 
 IMAGE = "JOBGATE_TEST_IMAGE"
 SECONDS = 280.0  # generous, because the machine may be busy
-# The rights of the containers in docker-compose.yml and deploy/. runc and the limits suit machines with hybrid cgroups,
-# and those that may not raise their limits. The network of the machine needs no set-up.
+# runc and the limits suit machines with hybrid cgroups, and those that may not raise their limits. The network of the
+# machine needs no set-up.
 RUN = (
     *("podman", "--runtime", "runc", "run", "--network=host"),
-    *("--read-only", "--tmpfs=/tmp", "--cap-drop=all", "--security-opt=no-new-privileges"),
     *("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"),
 )
+# The rights of the containers in docker-compose.yml and deploy/, and of those in the pods of a SampleSet.
+CONFINED = ("--read-only", "--tmpfs=/tmp", "--cap-drop=all", "--security-opt=no-new-privileges")
+PRIVILEGED = ("--privileged", "--user=0:0")
 
 
 def image_under_test() -> str:
@@ -45,9 +47,10 @@ async def run_once(
     environment: Mapping[str, str] | None = None,
     volumes: Sequence[str] = (),
     more: Sequence[str] = (),
+    access: Sequence[str] = CONFINED,
 ) -> "subprocess.CompletedProcess[str]":
     """Run a command of the image to its end."""
-    return await podman(*RUN, "--rm", *options(environment or {}, volumes, more), image, *command)
+    return await podman(*RUN, *access, "--rm", *options(environment or {}, volumes, more), image, *command)
 
 
 class Container:
@@ -77,7 +80,7 @@ async def container(
     """Run a command of the image in the background during the block."""
     name = f"jobgate-test-{secrets.token_hex(4)}"
     given = options(environment, volumes, ("--detach", f"--name={name}"))
-    started = await podman(*RUN, *given, image, *command)
+    started = await podman(*RUN, *CONFINED, *given, image, *command)
     try:
         assert started.returncode == 0, started.stderr
         yield Container(name)

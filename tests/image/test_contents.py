@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.image.containers import image_under_test, podman, run_once
+from tests.image.containers import PRIVILEGED, image_under_test, podman, run_once
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 LARGEST = 600 * 1024 * 1024  # bytes, of which the base image and juicefs are the most
@@ -73,7 +73,7 @@ async def test_the_cache_runtime_copies_files_with_juicefs(tmp_path: Path) -> No
         *("cache-runtime", "sync", "--driver=juicefs", "--dataDir=/mnt/samples", "--cacheDirs=/cache"),
         *("--source=file:///cache/source/", "--destination=file:///mnt/samples/"),
         volumes=(f"{tmp_path / 'cache'}:/cache", f"{volume}:/mnt/samples"),
-        more=("--user=0:0", "--cap-add=all"),
+        access=PRIVILEGED,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert (volume / "sample.txt").read_text() == "a sample\n"
