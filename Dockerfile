@@ -8,12 +8,12 @@ ARG BASE_IMAGE=python:3.11-slim-bookworm
 
 FROM ${BASE_IMAGE} AS build
 ARG JUICEFS=yes
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_COMPILE=1
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_COMPILE=1 PIP_CACHE_DIR=/var/cache/pip
 WORKDIR /build
 RUN python3 -m venv /opt/tools && python3 -m venv --without-pip /opt/jobgate
 COPY requirements/runtime.txt requirements/image.txt requirements/
 # A build behind a mirror passes the configuration of pip as the secret `pip`, so that it is in no layer of the image.
-RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=cache,target=/root/.cache/pip \
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=cache,target=/var/cache/pip \
     /opt/tools/bin/pip install --quiet --require-hashes --requirement requirements/image.txt \
     && /opt/tools/bin/pip --python /opt/jobgate/bin/python install --quiet --require-hashes --requirement requirements/runtime.txt
 # Only the program of the package is used, and not its library, which is as large. Its licence must accompany it.
