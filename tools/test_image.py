@@ -97,9 +97,9 @@ def run_suite(options: argparse.Namespace, directory: Path, arguments: Sequence[
         if found is None:
             print(f"test-image: skipped, there is no control plane: set {KUBECONFIG} to an admin's kubeconfig")
             return 0
-        made = []
+        made: list[str] = []
         if not options.keep:
-            stack.callback(lambda: [_remove(name) for name in reversed(made)])
+            stack.callback(_remove, made)
         image = options.image
         if image is None:
             base = options.base_image
@@ -111,8 +111,9 @@ def run_suite(options: argparse.Namespace, directory: Path, arguments: Sequence[
         return run_tests(image, found, arguments)
 
 
-def _remove(image: str) -> None:
-    subprocess.run(["podman", "rmi", "--force", image], check=False, capture_output=True, timeout=BUILD_SECONDS)
+def _remove(images: list[str]) -> None:
+    for image in reversed(images):
+        subprocess.run(["podman", "rmi", "--force", image], check=False, capture_output=True, timeout=BUILD_SECONDS)
 
 
 def main() -> int:
