@@ -187,10 +187,15 @@ def demo(
     port: Annotated[int, typer.Option(help="0 takes a free one")] = 8080,
     kubeconfig: Annotated[str | None, typer.Option(help="a cluster to use instead of the embedded one")] = None,
     exit_: Annotated[bool, typer.Option("--exit", help="exit after the last example")] = False,
+    server: Annotated[
+        str | None, typer.Option(help="URL of a running gateway to use instead; its token is in JOBGATE_TOKEN")
+    ] = None,
 ) -> None:
     """Run every example and print what happens. Exit with status 0 if each ended as expected."""
     with _embedded():
         from app.demo import run as demonstration
+    if server is not None:
+        _run(lambda _: demonstration.play_against(server, os.environ.get("JOBGATE_TOKEN")))
     settings = _dev_settings(port=port, kubeconfig=kubeconfig, log_level="error", restart_backoff=1.0)
     _run(lambda stop: demonstration.run(settings, data_dir.resolve(), stop=stop, keep_serving=not exit_))
 

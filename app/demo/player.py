@@ -38,9 +38,13 @@ class StoryResult:
 
 
 class Player:
-    """Plays stories. `client` sends requests to the gateway; `say` prints a line about a job."""
+    """Plays stories. `client` sends requests to the gateway; `say` prints a line about a job.
 
-    def __init__(self, client: httpx2.AsyncClient, namespace: str, say: Say) -> None:
+    `longest` is the maximum duration of a story in seconds, by default LONGEST.
+    """
+
+    def __init__(self, client: httpx2.AsyncClient, namespace: str, say: Say, *, longest: float | None = None) -> None:
+        self._longest = LONGEST if longest is None else longest
         self._client = client
         self._jobs = f"/api/v1/namespaces/{namespace}/jobs"
         self._say = say
@@ -52,7 +56,7 @@ class Player:
         job = await self._call("POST", "", content=manifest, headers={"Content-Type": "application/yaml"})
         name, uid = job["name"], job["uid"]
         self._say(name, f"submitted: {story.shows}")
-        job = await self._follow(name, uid, list(story.acts), started + LONGEST)
+        job = await self._follow(name, uid, list(story.acts), started + self._longest)
         replicas = await self._call("GET", f"/{name}/replicas")
         for task, rank, attempt in story.logs:
             await self._show_log(name, task, rank, attempt)
@@ -88,7 +92,7 @@ class Player:
                 act = acts.pop(0)
                 self._say(name, " ".join(["request:", act.action, *(f"{k}={v}" for k, v in act.body.items())]))
                 await self._call("POST", f"/{name}/{act.action}", json=act.body)
-        raise DemoError(f"{name} has not ended within {LONGEST:g} s; it is {printed}")
+        raise DemoError(f"{name} has not ended within {self._longest:g} s; it is {printed}")
 
     async def _show_log(self, name: str, task: str, rank: int, attempt: int) -> None:
         query: dict[str, str | int] = {"task": task, "rank": rank, "attempt": attempt, "tailLines": 3}

@@ -18,6 +18,7 @@ from app.settings import Settings
 
 NAMESPACE = "default"
 CLIENT_TIMEOUT = 30.0  # seconds; longer than a long poll
+LONGEST_WITH_PULL = 900.0  # seconds for a story on a cluster that first pulls the image of the examples
 INTERRUPTED = 130  # as a shell reports Ctrl-C
 
 
@@ -47,28 +48,43 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
     return playing.result()
 
 
+async def play_against(url: str, token: str | None) -> int:
+    """Play the stories of jobs against a running gateway; return the exit code, 0 if each story ended as expected."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=CLIENT_TIMEOUT) as client:
+        return await _play_stories(client, longest=LONGEST_WITH_PULL)
+
+
 async def _play_all(url: str, settings: Settings, data_dir: Path) -> int:
+    why_not = why_no_cache(settings)
+    async with httpx2.AsyncClient(base_url=url, timeout=CLIENT_TIMEOUT) as client:
+        code = await _play_stories(client, cache_dir=None if why_not else data_dir)
+    if why_not:
+        print(f"-- {CACHE.file} was skipped: {why_not}", flush=True)  # noqa: T201
+    return code
+
+
+async def _play_stories(
+    client: httpx2.AsyncClient, *, cache_dir: Path | None = None, longest: float | None = None
+) -> int:
+    """Play all stories at once, that of the cache only with a directory for it, and print a table of the results."""
     printer = _Printer(time.monotonic())
     results: list[StoryResult] = []
     failures: list[str] = []
-    async with httpx2.AsyncClient(base_url=url, timeout=CLIENT_TIMEOUT) as client:
-        player = Player(client, NAMESPACE, printer.say)
+    player = Player(client, NAMESPACE, printer.say, longest=longest)
 
-        async def play(story: Story, playing: Awaitable[StoryResult]) -> None:
-            try:
-                results.append(await playing)
-            except (DemoError, NotStarted, KubeError, httpx2.HTTPError) as error:
-                failures.append(f"{story.file}: {str(error) or type(error).__name__}")
+    async def play(story: Story, playing: Awaitable[StoryResult]) -> None:
+        try:
+            results.append(await playing)
+        except (DemoError, NotStarted, KubeError, httpx2.HTTPError) as error:
+            failures.append(f"{story.file}: {str(error) or type(error).__name__}")
 
-        why_not = why_no_cache(settings)
-        async with asyncio.TaskGroup() as group:
-            for story in STORIES:
-                group.create_task(play(story, player.play(story)))
-            if not why_not:
-                group.create_task(play(CACHE, play_cache(client, NAMESPACE, printer.say, data_dir)))
+    async with asyncio.TaskGroup() as group:
+        for story in STORIES:
+            group.create_task(play(story, player.play(story)))
+        if cache_dir is not None:
+            group.create_task(play(CACHE, play_cache(client, NAMESPACE, printer.say, cache_dir)))
     _print_table(results, failures)
-    if why_not:
-        print(f"-- {CACHE.file} was skipped: {why_not}", flush=True)  # noqa: T201
     return 0 if not failures and all(result.as_expected for result in results) else 1
 
 

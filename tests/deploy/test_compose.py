@@ -4,6 +4,7 @@ import http.server
 import ipaddress
 import json
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ import yaml
 from typing_extensions import override
 
 from app.cli import app
+from app.demo.run import NAMESPACE
 from app.settings import ENV_PREFIX, Settings
 from tests.deploy import compose
 from tests.deploy.compose import IMAGE, ROOT, Service, profiles, runs_jobgate
@@ -39,10 +41,13 @@ def schema() -> jsonschema_rs.Validator:
 
 def parsed(arguments: list[str]) -> tuple[str, dict[str, Any]]:
     """Parse arguments of `jobgate` with its own parser, without running the command. Return its name and options."""
-    name, *rest = arguments
+    names: list[str] = []
+    rest = list(arguments)
     command = typer.main.get_command(app)
-    assert isinstance(command, typer.core.TyperGroup)
-    return name, dict(command.commands[name].make_context(name, rest).params)
+    while isinstance(command, typer.core.TyperGroup):
+        names.append(rest.pop(0))
+        command = command.commands[names[-1]]
+    return " ".join(names), dict(command.make_context(names[-1], rest).params)
 
 
 def settings(monkeypatch: pytest.MonkeyPatch, service: Service, options: dict[str, Any]) -> Settings:
@@ -117,6 +122,16 @@ def test_the_services_run_the_expected_commands() -> None:
         "gateway": "serve",
         "controller": "serve",
     }
+
+
+def test_the_demo_runs_commands_of_jobgate_against_the_gateway() -> None:
+    (script,) = SERVICES["demo"]["command"]
+    found = dict(parsed(shlex.split(words)) for words in re.findall(r"jobgate ((?:[a-z-]+ )+[^|);\n]*)", script))
+    assert set(found) == {"token list", "token create", "demo"}
+    server = urlsplit(found["demo"]["server"])
+    assert (server.hostname, server.port) == ("gateway", 8080)
+    assert found["token create"]["namespace"] == [NAMESPACE]
+    assert SERVICES["demo"]["depends_on"]["gateway"]["condition"] == "service_healthy"
 
 
 @pytest.mark.parametrize("name", JOBGATE)

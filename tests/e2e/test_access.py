@@ -4,10 +4,13 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import httpx2
+import pytest
 import pytest_asyncio
 
 from app.db import tokens
 from app.db.engine import Database
+from app.demo import run
+from app.demo.stories import STORIES
 from tests.e2e.user import User, job
 from tests.support.gateway_process import GatewayProcess, answering
 from tests.support.kube import KubeClient
@@ -105,3 +108,20 @@ async def test_the_controller_leaves_jobs_of_a_reserved_namespace_alone(
             await other.call("DELETE", "/elsewhere", 202)
     for objects in ("pods", "services"):
         assert (await api.get(f"/api/v1/namespaces/{namespace}/{objects}")).body["items"] == []
+
+
+async def test_the_demo_plays_against_a_running_gateway_with_a_token(
+    closed: httpx2.AsyncClient,
+    namespace: str,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As the service `demo` of docker-compose.yml does. One story is enough; tests/e2e/test_stories.py plays all."""
+    monkeypatch.setattr(run, "NAMESPACE", namespace)
+    monkeypatch.setattr(run, "STORIES", [story for story in STORIES if story.file == "generic-job/failing.yaml"])
+    token = (await bearer(database_url, "submitter", namespace))["Authorization"].removeprefix("Bearer ")
+    assert await run.play_against(str(closed.base_url), token) == 0
+    assert "ok failing" in capsys.readouterr().out
+    assert await run.play_against(str(closed.base_url), None) == 1
+    assert "returned 401" in capsys.readouterr().out
