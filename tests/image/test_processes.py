@@ -196,7 +196,7 @@ async def test_the_services_run_jobs_and_lose_none_when_they_are_stopped_under_l
                     # Both are told to stop while jobs are submitted, created and running.
                     statuses = await asyncio.gather(gateway.stop(), controller.stop())
                     load.stopped.set()
-                assert statuses == [0, 0], (await gateway.log()) + (await controller.log())
+                assert list(statuses) == [0, 0], (await gateway.log()) + (await controller.log())
             assert load.unexpected == []
             await _finishes_all(stack, user, load.accepted, port, other)
 
