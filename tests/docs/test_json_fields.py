@@ -43,6 +43,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/embedded-cluster.md", "spec.mountOptions"): _OF_KUBERNETES,
     ("docs/embedded-cluster.md", "status.podIP"): _OF_KUBERNETES,
     ("docs/glossary.md", "metadata.ownerReferences"): _OF_KUBERNETES,
+    ("docs/install.md", "org.opencontainers.image.version"): "a label of a container image",
     ("docs/kinds/generic-job.md", "replicasSpec"): "an old spelling of replicaSpecs, which is accepted and not stored",
     ("docs/kinds/mx-job.md", "mxnet.mlkube.io"): "an API group",
     ("docs/kinds/sample-set.md", "csi.juicefs.com"): "the name of a CSI driver",
@@ -54,6 +55,8 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
         ("docs/migration.md", name): _EARLIER
         for name in ("cacheObservedAt", "deletion.by", "deletion.requestedAt", "deletion.stage", "sampleJob")
     },
+    ("docs/sdks.md", "event"): "a field of a server-sent event",
+    ("docs/sdks.md", "job"): "the type of a server-sent event",
     ("docs/status.md", "metadata.ownerReferences"): _OF_KUBERNETES,
 }
 
