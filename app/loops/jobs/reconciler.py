@@ -34,6 +34,7 @@ from app.loops.jobs.expectations import ExpectationsByJob
 from app.loops.jobs.memory_budget import ACTING_BYTES, MemoryBudget, acting_bytes, batches
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.plan_cache import PlanCache
+from app.loops.leadership.identity import WrongCluster
 from app.loops.leadership.lease import Leadership
 from app.loops.workqueue import WorkQueue
 
@@ -72,7 +73,7 @@ class StoredWork:
 
 
 class Reconciler:
-    """Reconciles jobs while this process holds the lease. LeaseLost ends it."""
+    """Reconciles jobs while this process holds the lease. LeaseLost and WrongCluster end it."""
 
     def __init__(
         self,
@@ -171,11 +172,13 @@ class Reconciler:
         """Return the decision, or None if the job is queued for later."""
         try:
             return self._decide(job, gang_available=gang_available) if await self._knows_owner(job) else None
-        except (DatabaseUnavailable, LeaseLost):
+        except DatabaseUnavailable:
             raise
         except Exception as error:
             # An error that left the loop would end the term, and the next term would meet the same job: one job
             # would stop the jobs of all tenants.
+            if _ends_term(error):
+                raise
             log.exception("reconcile.failed", job=str(job.uid))
             metrics.FAILED.inc()
             await self._store_failure(job, error)
@@ -279,13 +282,13 @@ class Reconciler:
     async def _act(self, task: StoredWork) -> None:
         try:
             done = not task.work.actions or await self._actuator.perform(task.work)
-        except LeaseLost:
-            raise
         except DatabaseUnavailable as error:
             log.warning("act.database_unavailable", job=task.key, error=str(error))
             done = False
-        except Exception:
+        except Exception as error:
             # As in `_try_to_decide`: one job must not end the term.
+            if _ends_term(error):
+                raise
             log.exception("act.failed", job=task.key)
             metrics.FAILED.inc()
             done = False
@@ -312,6 +315,12 @@ class Reconciler:
         if task.wake_at is not None:
             wait = (task.wake_at - self._clock.now()) / timedelta(seconds=1)
             self._queue.add_after(task.key, min(max(wait, 0.0), LONGEST_SLEEP))
+
+
+def _ends_term(error: Exception) -> bool:
+    """Return whether the error concerns all jobs: the lease is lost, or another cluster answers."""
+    # The actuator runs actions in a TaskGroup, which wraps their errors in a group.
+    return ExceptionGroup("", [error]).subgroup((LeaseLost, WrongCluster)) is not None
 
 
 def _must_be_written(item: Decided) -> bool:

@@ -17,6 +17,7 @@ from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import JobPlan, Rank
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason
 from app.loops.jobs import creator
+from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import stored
 from tests.loops.harness import Harness
 
@@ -167,6 +168,26 @@ async def test_a_job_that_cannot_be_reconciled_does_not_hold_up_the_others_of_it
         harness.queue.add(str(bad))
         await harness.pods_until(lambda found: found == ["bad-worker-0", "good-worker-0"])
     assert (await stored(harness.db, good)).recorded.status.phase != JobPhase.UNKNOWN
+
+
+@pytest.mark.parametrize("anchored", [False, True], ids=["act", "decide"])
+async def test_another_cluster_ends_the_loop_and_no_job_is_blamed(harness: Harness, *, anchored: bool) -> None:
+    uid = await harness.submit(replicas=1)
+    if anchored:  # the reconciler has to read the anchor before it can decide
+        owners = await harness.make_anchor(uid)
+        await harness.make_pod("train-worker-0", labels=pod_labels(harness, uid), ownerReferences=owners)
+    async with asyncio.TaskGroup() as group:
+        mirror = group.create_task(harness.mirror.run())
+        await harness.mirror.wait_synced()
+        harness.verify_error.append(WrongCluster("another cluster answers"))
+        with pytest.RaisesGroup(WrongCluster, flatten_subgroups=True, allow_unwrapped=True):
+            await asyncio.wait_for(harness.reconciler.run(), 60)
+        mirror.cancel()
+    assert (await stored(harness.db, uid)).recorded.status.phase != JobPhase.UNKNOWN
+
+
+def pod_labels(harness: Harness, uid: UUID) -> dict[str, str]:
+    return harness.labels(uid, **{labels.TASK: "worker", labels.TASK_RANK: "0", labels.ATTEMPT: "1"})
 
 
 async def test_a_job_whose_pods_cannot_be_made_does_not_hold_up_the_others(
