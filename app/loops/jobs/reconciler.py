@@ -354,10 +354,11 @@ def _unknown(job: StoredJob, reason: Reason, error: str, now: datetime) -> Decis
     recorded = job.recorded
     status = recorded.status
     history: tuple[HistoryEntry, ...] = ()
-    # Only the first time: the job is tried every minute, and each history row would repeat the error.
-    if not status.phase.is_terminal and status.reason != reason:
+    if not status.phase.is_terminal:
         status = replace(status, phase=JobPhase.UNKNOWN, reason=reason, message=error)
-        history = (HistoryEntry(at=now, phase=status.phase, reason=status.reason, message=error),)
+        # Only the first time: the job is tried every minute, and each history row would repeat the error.
+        if recorded.status.reason != reason:
+            history = (HistoryEntry(at=now, phase=status.phase, reason=status.reason, message=error),)
     return Decision(
         status=status,
         replicas=recorded.replicas,
@@ -367,5 +368,6 @@ def _unknown(job: StoredJob, reason: Reason, error: str, now: datetime) -> Decis
         actions=(),
         wake_at=now + UNKNOWN_PAUSE,
         again=False,
-        dirty=True,
+        # A try that changes nothing increases no version and wakes no watch.
+        dirty=status != recorded.status,
     )

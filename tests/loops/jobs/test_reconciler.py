@@ -190,6 +190,17 @@ def pod_labels(harness: Harness, uid: UUID) -> dict[str, str]:
     return harness.labels(uid, **{labels.TASK: "worker", labels.TASK_RANK: "0", labels.ATTEMPT: "1"})
 
 
+async def test_each_further_failure_of_a_job_that_cannot_be_reconciled_writes_nothing(harness: Harness) -> None:
+    uid = await harness.submit(replicas=1)
+    await execute(harness.db, f"""UPDATE jobs SET manifest = '{{"spec": 1}}' WHERE uid = '{uid}'""")
+    async with harness.reconciling():
+        first = await harness.phase(uid, JobPhase.UNKNOWN)
+        harness.clock.skip(1000)
+        harness.queue.add(str(uid))
+        again = await harness.job_until(uid, lambda job: job.wake_at != first.wake_at)
+    assert again.version == first.version
+
+
 async def test_a_job_whose_pods_cannot_be_made_does_not_hold_up_the_others(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
