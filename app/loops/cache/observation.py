@@ -28,15 +28,14 @@ from app.domain.cache.values import SecretValues, SetIdentity
 from app.domain.cache.vocabulary import Found, JobType, SetPart
 from app.domain.errors import DomainError
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import Event, Object, Pod
+from app.domain.kubernetes.objects import Object, Pod
 from app.k8s.api import KubeApi
-from app.k8s.codec import EVENT as EVENT_CODEC
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import KubeForbidden, KubeNotFound
+from app.k8s.events import newest_events
 from app.k8s.resources import (
-    EVENT,
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -47,7 +46,6 @@ from app.k8s.resources import (
     KubeResource,
 )
 from app.loops.cache.runtime_servers import RuntimeServer
-from app.loops.jobs.evidence import LONG_AGO
 from app.loops.settings import SampleSettings
 
 KINDS: Final[Mapping[SetPart, KubeResource]] = {
@@ -58,7 +56,6 @@ KINDS: Final[Mapping[SetPart, KubeResource]] = {
     SetPart.RUNTIME: STATEFUL_SET,
 }
 NO_SECRET: Final = "ErrorSecretNotExist"  # noqa: S105  the reason of an event
-MAX_EVENTS: Final = 200  # in one page; clusters keep Events for an hour by default
 _FILE: Final = "file://"  # a source without keys
 
 SecretOrComplaint: TypeAlias = SecretValues | Complaint
@@ -227,19 +224,15 @@ class SampleReader:
         """Return the newest Warning about the first runtime pod, or about the StatefulSet if there is no such pod."""
         name = runtime_pod_name(subject.identity.name, 0)
         pod = next((pod for pod in pods if pod.metadata.name == name), None)
-        kind, about = ("Pod", name) if pod is not None else ("StatefulSet", subject.name_of(SetPart.RUNTIME))
-        page = await self._api.list_page(
-            EVENT,
-            subject.identity.namespace,
-            codec=EVENT_CODEC,
-            field_selector=f"involvedObject.kind={kind},involvedObject.name={about},type=Warning",
-            limit=MAX_EVENTS,
-            timeout=self._timeout,
+        runtime = subject.name_of(SetPart.RUNTIME)
+        about = f"involvedObject.kind=StatefulSet,involvedObject.name={runtime}"
+        if pod is not None:
+            # By uid: the Events of a former pod of this name are still stored, for an hour by default.
+            about = f"involvedObject.uid={pod.metadata.uid}"
+        warnings = await newest_events(
+            self._api, subject.identity.namespace, f"{about},type=Warning", most=1, timeout=self._timeout
         )
-        # The Events of a former pod of this name are still stored, for an hour by default.
-        warnings = [event for event in page.items if pod is None or event.involved_object.uid == pod.metadata.uid]
-        newest: Event | None = max(warnings, key=lambda event: event.last_seen or LONG_AGO, default=None)
-        return None if newest is None else Complaint(reason=newest.reason, message=newest.message)
+        return Complaint(reason=warnings[0].reason, message=warnings[0].message) if warnings else None
 
     async def _read(self, subject: Subject, part: SetPart) -> Object:
         return await self._api.get(

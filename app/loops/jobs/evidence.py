@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -27,19 +26,17 @@ from app.domain.status.log_lines import last_lines
 from app.domain.vocabulary import Evidence
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
-from app.k8s.codec import EVENT as EVENT_CODEC
 from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, Unreachable
+from app.k8s.events import newest_events
 from app.k8s.logs import read_log
-from app.k8s.resources import EVENT
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.lease import Leadership
 
 log = structlog.get_logger()
 
-CALL_TIMEOUT = 5.0  # seconds for the log of a container, and for the Events of a pod
+CALL_TIMEOUT = 5.0  # seconds for the log of a container, and for a page of the Events of a pod
 TAIL_LINES = 5000  # read at most; of these the last bytes are kept
 MAX_EVENTS = 50
-LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,20 +143,13 @@ class EvidenceCapture:
 
 
 async def read_events(api: KubeApi, job: JobIdentity, pod_uid: str) -> list[Event] | None:
-    """Return the Events of a pod in the order of their last occurrence, or None if the cluster does not give them."""
+    """Return the newest Events of a pod, the last one last, or None if the cluster does not give them."""
+    selector = f"involvedObject.uid={pod_uid}"
     try:
-        page = await api.list_page(
-            EVENT,
-            job.namespace,
-            codec=EVENT_CODEC,
-            field_selector=f"involvedObject.uid={pod_uid}",
-            limit=MAX_EVENTS,
-            timeout=CALL_TIMEOUT,
-        )
+        return await newest_events(api, job.namespace, selector, most=MAX_EVENTS, timeout=CALL_TIMEOUT)
     except KubeError as error:
         log.info("events.unavailable", job=job.uid, error=str(error))
         return None
-    return sorted(page.items, key=lambda event: event.last_seen or LONG_AGO)
 
 
 class SlowLog(KubeError):  # noqa: N818 - an answer that is late, not a fault

@@ -15,7 +15,7 @@ from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, Unreachable
 from app.k8s.transport import ClusterEndpoint
 from app.loops.jobs.creator import Work
-from app.loops.jobs.evidence import EvidenceCapture
+from app.loops.jobs.evidence import MAX_EVENTS, EvidenceCapture, read_events
 from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import decision, replica, stored
 from tests.loops.harness import LOG_BYTES, Harness
@@ -77,6 +77,24 @@ async def test_the_end_of_the_log_and_the_events_are_stored(harness: Harness) ->
     assert "out of memory" in [found.event["message"] for found in events]
     assert await state(harness, uid) == (Evidence.CAPTURED, None)
     assert work.expectations.revision
+
+
+async def test_the_newest_of_many_events_are_kept(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.k8s.events.PAGE", 20)
+    _, work, action = await ended(harness)
+    about = {"kind": "Pod", "namespace": harness.namespace, "name": NAME, "uid": action.pod_uid}
+    for number in range(MAX_EVENTS + 10):
+        event = {
+            "metadata": {"name": f"{NAME}.{number:03}"},
+            "involvedObject": about,
+            "reason": f"Number{number}",
+            "type": "Normal",
+            "lastTimestamp": f"2099-01-01T00:00:{number:02}Z",
+        }
+        (await harness.kube.post(f"{harness.path}/events", event)).ok()
+    found = await read_events(harness.context.api, work.plan.identity, action.pod_uid)
+    assert found is not None
+    assert [event.reason for event in found] == [f"Number{number}" for number in range(10, MAX_EVENTS + 10)]
 
 
 async def last_lines(harness: Harness, uid: UUID) -> tuple[str, ...] | None:
