@@ -222,4 +222,5 @@ class Reason(StrEnum):
     DISRUPTED = "Disrupted"
     # PostgreSQL refuses to store the status that the controller computed.
     NOT_WRITABLE = "NotWritable"
+    # The reconcile of the job raises an error: a fault of jobgate. Every minute it is tried again.
     NOT_RECONCILABLE = "NotReconcilable"
