@@ -141,17 +141,19 @@ def _with_units(total: int, cached: int, nodes: Sequence[_Node]) -> CacheStatus:
 
 def iec(amount: int) -> str:
     """Format a size in binary units, with one decimal below ten: "1.5 GiB", "82 MiB", "0 B"."""
-    power = 0
-    while power < len(_UNITS) - 1 and amount >= _KIB ** (power + 1):
-        power += 1
     # Integers, since a float is not exact for sizes above 8 PiB.
+    power = 0
+    # The next unit starts half a unit early, at an amount that is rounded to 1024.
+    while power < len(_UNITS) - 1 and amount + _KIB**power // 2 >= _KIB ** (power + 1):
+        power += 1
     unit = _KIB**power
     tenths = (amount * 20 + unit) // (2 * unit)  # rounded half up
     if power == 0:
         return f"{amount} B"
     if tenths < 100:
         return f"{tenths // 10}.{tenths % 10} {_UNITS[power]}"
-    return f"{(tenths + 5) // 10} {_UNITS[power]}"
+    # From the amount: rounded twice, 10.46 would become 10.5 and then 11.
+    return f"{(amount * 2 + unit) // (2 * unit)} {_UNITS[power]}"
 
 
 def percent(part: int, whole: int) -> str:
