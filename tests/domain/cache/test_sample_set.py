@@ -69,6 +69,7 @@ REFUSED: list[tuple[Manifest, str, str]] = [
     (a_set(source={}, noSync=True), "/spec/source/uri", "DataSourceEmpty"),
     (a_set(source={"uri": "bucket/of/data"}), "/spec/source/uri", "DataSourceFormat"),
     (a_set(source={"uri": "s3://a://bucket"}), "/spec/source/uri", "DataSourceFormat"),
+    (a_set(source={"uri": "hdfs://host:\N{ARABIC-INDIC DIGIT ONE}/x"}), "/spec/source/uri", "DataSourceFormat"),
     (a_set(source={"uri": "ftp://host/data"}), "/spec/source/uri", "StorageNotSupported"),
     (a_set(source={"uri": "s3://ak:sk@bucket"}), "/spec/source/uri", "CredentialsInSource"),
     (a_set(source={"uri": "s3://ak:sk@bucket"}, noSync=True), "/spec/source/uri", "CredentialsInSource"),

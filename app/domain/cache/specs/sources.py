@@ -84,7 +84,7 @@ def wrong_authority(uri: str) -> Wrong | None:
         return Wrong("CredentialsInSource", detail, EXPECTED)
     # Text after the colon that is not a port is the beginning of a key that contains a slash.
     _, colon, port = host.rpartition(":")
-    if colon and not port.isdecimal() and not host.endswith("]"):
+    if colon and not (port.isascii() and port.isdecimal()) and not host.endswith("]"):
         return Wrong("DataSourceFormat", "the format of data source uri is not support", EXPECTED)
     return None
 
