@@ -7,7 +7,7 @@ from typing import Any
 
 from devcluster.objects import Object, spec
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 # Decimal suffixes are powers of 1000, binary suffixes are powers of 1024.
 _SUFFIXES = {
     "n": Decimal("1e-9"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from devcluster.errors import StatusError, bad_request
 from devcluster.names import label_value, qualified_name
+from devcluster.numbers import whole_number
 from devcluster.objects import Object, labels
 
 Test = Callable[[dict[str, str]], bool]
@@ -61,10 +62,8 @@ def holds(expression: Object, found: dict[str, str]) -> bool:
             return value is not None
         case "DoesNotExist":
             return value is None
-        case "Gt":
-            return value is not None and value.isdigit() and int(value) > int(wanted[0])
-        case "Lt":
-            return value is not None and value.isdigit() and int(value) < int(wanted[0])
+        case "Gt" | "Lt" as operator:
+            return _is_beyond(value or "", whole_number(wanted[0]), above=operator == "Gt")
         case _:
             return False
 
@@ -168,10 +167,16 @@ def _comparison(key: str, operator: str, tokens: list[str], position: int) -> tu
         return (lambda found: found.get(key) != value), position
     if operator in ("=", "=="):
         return (lambda found: found.get(key) == value), position
-    limit = int(value) if value.isdigit() else 0
-    if operator == ">":
-        return (lambda found: found.get(key, "").isdigit() and int(found[key]) > limit), position
-    return (lambda found: found.get(key, "").isdigit() and int(found[key]) < limit), position
+    limit = whole_number(value) or 0
+    return (lambda found: _is_beyond(found.get(key, ""), limit, above=operator == ">")), position
+
+
+def _is_beyond(value: str, limit: int | None, *, above: bool) -> bool:
+    """Return whether the value is a number above the limit, or below it. Without a limit, no value is."""
+    number = whole_number(value)
+    if number is None or limit is None:
+        return False
+    return number > limit if above else number < limit
 
 
 def _check_value(value: str) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from devcluster import clock, objects
+from devcluster.numbers import whole_number
 from devcluster.objects import Object, condition, is_terminating, labels, meta, phase, spec, uid
 
 REVISION_LABEL = "controller-revision-hash"
@@ -33,7 +34,7 @@ def start(found: Object) -> int:
 def ordinal_of(parent: Object, pod: Object) -> int | None:
     """Return the ordinal of a pod, or None if the name of the pod is not one that the set gives."""
     name, _, number = str(meta(pod)["name"]).rpartition("-")
-    return int(number) if name == meta(parent)["name"] and number.isdigit() else None
+    return whole_number(number) if name == meta(parent)["name"] else None
 
 
 def make_pod(parent: Object, number: int, template: Object, revision: str) -> Object:

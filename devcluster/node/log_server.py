@@ -11,6 +11,7 @@ from aiohttp import web
 
 from devcluster import clock
 from devcluster.node.containers.logs import LogOptions, read_log
+from devcluster.numbers import whole_number
 from devcluster.objects import container_named
 
 # Seconds between two reads of a log that is followed.
@@ -93,9 +94,10 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
     text = query.get(name)
     if not text:
         return None
-    if not text.isdigit():
+    number = whole_number(text)
+    if number is None:
         raise ValueError(f"{name}: expected a whole number, not {text!r}")
-    return int(text)
+    return number
 
 
 class KubeletServer:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from devcluster.errors import StatusError, bad_request, method_not_allowed, unknown_resource
+from devcluster.numbers import whole_number
 from devcluster.registry import ObjectAddress
 from devcluster.resources import NAMESPACES, PODS, Catalog
 
@@ -82,9 +83,10 @@ def _proxied(method: str, namespace: str, named: str, rest: str) -> RequestInfo:
     verb = _PROXY_VERBS.get(method)
     if verb is None:
         raise method_not_allowed()
-    if len(words) > 3 or (port and not port.isdigit()) or scheme not in ("", "http", "https"):
+    number = whole_number(port)
+    if len(words) > 3 or (port and number is None) or scheme not in ("", "http", "https"):
         raise bad_request(f'invalid pod request "{named}"')
-    target = ProxyTarget(scheme or "http", int(port) if port else None, rest)
+    target = ProxyTarget(scheme or "http", number, rest)
     return RequestInfo(verb, ObjectAddress(PODS, namespace, name, "proxy"), target)
 
 

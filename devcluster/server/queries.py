@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from devcluster.errors import FieldCause, StatusError, bad_request, forbidden_field
+from devcluster.numbers import whole_number
 from devcluster.registry import ObjectAddress
 from devcluster.selectors import Selector, parse_fields, parse_labels
 
@@ -27,12 +28,13 @@ def version(query: Mapping[str, str]) -> int | None:
     text = query.get("resourceVersion", "")
     if not text:
         return None
-    if not text.isdigit():
+    number = whole_number(text)
+    if number is None:
         raise bad_request(
             f'invalid resource version: resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing '
             f'"{text}": invalid syntax'
         )
-    return int(text)
+    return number
 
 
 def watch_version(query: Mapping[str, str]) -> int | None:

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from devcluster import patches, quantity, schema
 from devcluster.controllers import fit
 from devcluster.errors import StatusError
+from devcluster.numbers import whole_number
 from devcluster.selectors import Selector, parse_labels
+from devcluster.server import queries
 
 LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["", "1", "2"]))
 JSON = st.recursive(
@@ -46,6 +48,38 @@ def test_bad_selectors(selector: str) -> None:
     assert refused.value.code == 400
 
 
+NUMBERS = [
+    ("0", 0),
+    ("007", 7),
+    (str(2**63 - 1), 2**63 - 1),
+    (str(2**63), None),
+    ("9" * 5000, None),
+    ("", None),
+    ("-1", None),
+    ("1_000", None),
+    ("\N{SUPERSCRIPT TWO}", None),
+    ("\N{ARABIC-INDIC DIGIT ONE}", None),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), NUMBERS)
+def test_whole_numbers(text: str, value: int | None) -> None:
+    assert whole_number(text) == value
+
+
+@pytest.mark.parametrize("text", ["-1", "\N{SUPERSCRIPT TWO}", "9" * 5000])
+def test_a_version_that_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(StatusError) as refused:
+        queries.version({"resourceVersion": text})
+    assert refused.value.code == 400
+
+
+@pytest.mark.parametrize(("selector", "is_selected"), [("rank>4", True), ("rank<5", False)])
+def test_selectors_compare_numbers(selector: str, is_selected: bool) -> None:  # noqa: FBT001
+    assert matches(selector, {"rank": "5"}) is is_selected
+    assert not matches(selector, {"rank": "five"})
+
+
 QUANTITIES = [("1", 1), ("500m", "0.5"), ("2Gi", 2**31), ("1k", 1000), ("1.5", "1.5"), ("1e3", 1000), ("100n", "1e-7")]
 
 
@@ -54,7 +88,7 @@ def test_quantities(text: str, value: Any) -> None:
     assert quantity.parse(text) == Decimal(value)
 
 
-@pytest.mark.parametrize("text", ["", "x", "1x", "Gi", "nan", "inf", "1 Gi", "--1"])
+@pytest.mark.parametrize("text", ["", "x", "1x", "Gi", "nan", "inf", "1 Gi", "--1", "\N{ARABIC-INDIC DIGIT ONE}"])
 def test_no_quantities(text: str) -> None:
     with pytest.raises(ValueError, match="is not a quantity"):
         quantity.parse(text)
@@ -145,6 +179,8 @@ AFFINITIES = [
     ({"key": "zone", "operator": "DoesNotExist"}, False),
     ({"key": "rank", "operator": "Gt", "values": ["4"]}, True),
     ({"key": "rank", "operator": "Lt", "values": ["4"]}, False),
+    ({"key": "rank", "operator": "Gt", "values": ["four"]}, False),
+    ({"key": "rank", "operator": "Lt", "values": ["9" * 5000]}, False),
 ]
 
 

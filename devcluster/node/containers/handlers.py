@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 
 from devcluster.node.processes.process import Command, StartError, start
+from devcluster.numbers import whole_number
 
 # The limit of a kubelet for the output of exec probes.
 OUTPUT_LIMIT = 10 * 1024
@@ -105,8 +106,9 @@ async def _tcp(spec: Mapping[str, Any], target: HandlerTarget) -> None:
 
 
 def _port(port: int | str, container: Mapping[str, Any]) -> int:
-    if isinstance(port, int) or port.isdigit():
-        return int(port)
+    number = port if isinstance(port, int) else whole_number(port)
+    if number is not None:
+        return number
     for declared in container.get("ports") or []:
         if declared.get("name") == port:
             return int(declared["containerPort"])
