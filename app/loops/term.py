@@ -45,6 +45,7 @@ class Term:
         self._settings = settings
         self._leadership = leadership
         self._state = state
+        # Of the jobs that are not quiet, so that a long term does not collect all jobs that ever ran.
         self._namespaces: dict[str, str] = {}
         self._queue = WorkQueue(clock, group_of=lambda uid: self._namespaces.get(uid, ""))
         self._identity = Identity(
@@ -104,7 +105,16 @@ class Term:
             timeout=context.settings.request_timeout,
         )
         plans = PlanCache(context.planner, context.installation_key)
-        return Reconciler(context, self._leadership, self._mirror, creator, actuator, plans, self._queue)
+        return Reconciler(
+            context,
+            self._leadership,
+            self._mirror,
+            creator,
+            actuator,
+            plans,
+            self._queue,
+            on_quiet=self._forget,
+        )
 
     async def run(self) -> None:
         """Run the term. No job is reconciled before every resource has been listed.
@@ -149,6 +159,9 @@ class Term:
         for job in jobs:
             self._namespaces[str(job.uid)] = job.namespace
             self._queue.add(str(job.uid))
+
+    def _forget(self, uid: str) -> None:
+        self._namespaces.pop(uid, None)
 
     async def _follow_intent(self) -> None:
         """Queue the jobs with new intents at every hint. A poll finds those whose hint was lost."""

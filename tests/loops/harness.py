@@ -73,7 +73,10 @@ class SkippingClock(SystemClock):
 
 @dataclass(slots=True, kw_only=True)
 class Harness:
-    """One installation in a namespace of its own. `verify_error` is raised instead of verifying the cluster."""
+    """One installation in a namespace of its own.
+
+    `verify_error` is raised instead of verifying the cluster. `quiet` has the uids that the reconciler reported.
+    """
 
     context: ControllerContext
     leadership: Leadership
@@ -89,6 +92,7 @@ class Harness:
     reconciler: Reconciler
     plans: PlanCache
     verify_error: list[Exception] = field(default_factory=list)
+    quiet: list[str] = field(default_factory=list)
 
     @property
     def db(self) -> Database:
@@ -114,7 +118,14 @@ class Harness:
         """Give the reconciler another way to the database."""
         context = replace(self.context, db=db)
         self.reconciler = Reconciler(
-            context, self.leadership, self.mirror, self.creator, self.actuator, self.plans, self.queue
+            context,
+            self.leadership,
+            self.mirror,
+            self.creator,
+            self.actuator,
+            self.plans,
+            self.queue,
+            on_quiet=self.quiet.append,
         )
 
     async def work(
@@ -253,6 +264,7 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
         api, leadership, creator, evidence, event_reader, adopt=mirror.adopt, verify=verify, timeout=timeout
     )
     plans = PlanCache(context.planner, KEY)
+    quiet: list[str] = []
     return Harness(
         context=context,
         leadership=leadership,
@@ -265,9 +277,10 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
         creator=creator,
         evidence=evidence,
         actuator=actuator,
-        reconciler=Reconciler(context, leadership, mirror, creator, actuator, plans, queue),
+        reconciler=Reconciler(context, leadership, mirror, creator, actuator, plans, queue, on_quiet=quiet.append),
         plans=plans,
         verify_error=verify_error,
+        quiet=quiet,
     )
 
 

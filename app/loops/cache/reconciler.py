@@ -26,7 +26,7 @@ from app.db.samples.controller import LiveSample, SampleWrite
 from app.db.samples.rows import SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import JobDecision, SetDecision, SetRecord
-from app.domain.cache.vocabulary import SetPhase
+from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.faultpoints import FaultPoint, reached
 from app.k8s.errors import KubeError
 from app.loops import metrics
@@ -209,6 +209,8 @@ class SampleReconciler:
             return None
         done = result.work is None or await self._act(key, result.work)
         await self._schedule(key, row, result)
+        if _is_final(result.decision):
+            self._forget(key)
         return done
 
     async def _acknowledge(self, row: SampleRow) -> bool | None:
@@ -223,7 +225,10 @@ class SampleReconciler:
         )
         written = await sample_controller.persist(self._db, self._leadership.lease, write, self._clock.now())
         self._context.publisher.hint()
-        return True if written else None
+        if not written:
+            return None
+        self._forget(str(row.uid))
+        return True
 
     def _with_pause(self, key: str, row: SampleRow, result: ReconcileResult) -> SetDecision | JobDecision:
         pause = self._pause(key, row, result.decision)
@@ -302,3 +307,10 @@ class SampleReconciler:
         self._fresh_until.pop(key, None)
         self._namespaces.pop(key, None)
         self._decider.forget(key)
+
+
+def _is_final(decision: SetDecision | JobDecision) -> bool:
+    """Return whether nothing changes any more: the set is gone, or the job has succeeded."""
+    if isinstance(decision, SetDecision):
+        return decision.gone
+    return decision.record.phase is SampleJobPhase.SUCCEEDED

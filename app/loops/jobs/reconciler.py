@@ -7,7 +7,7 @@ either.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -73,7 +73,10 @@ class StoredWork:
 
 
 class Reconciler:
-    """Reconciles jobs while this process holds the lease. LeaseLost and WrongCluster end it."""
+    """Reconciles jobs while this process holds the lease. LeaseLost and WrongCluster end it.
+
+    `on_quiet` gets the uid of each job that does not change any more.
+    """
 
     def __init__(
         self,
@@ -84,6 +87,8 @@ class Reconciler:
         actuator: Actuator,
         plans: PlanCache,
         queue: WorkQueue,
+        *,
+        on_quiet: Callable[[str], None],
     ) -> None:
         self._db = context.db
         self._publisher = context.publisher
@@ -96,6 +101,7 @@ class Reconciler:
         self._actuator = actuator
         self._plans = plans
         self._queue = queue
+        self._on_quiet = on_quiet
         self._expectations = ExpectationsByJob()
         self._budget = MemoryBudget(ACTING_BYTES)
 
@@ -304,6 +310,7 @@ class Reconciler:
         # A quiet job is not reconciled again until its intent changes, so nothing about it needs to stay in memory.
         if task.quiet:
             self._expectations.forget(task.key)
+            self._on_quiet(task.key)
 
     def _schedule(self, task: StoredWork) -> None:
         """Queue the job again: for `wake_at`, for changed expectations, and for the next try of refused creates."""
