@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from app.api.views import NextPageToken, View
+from app.api.views import Int32, NextPageToken, View
 from app.db.autoscaler_runs import AutoscalerRun, StoredRun
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob, ScalingDecision, Verdict
@@ -25,7 +25,7 @@ class NodeRoomView(View):
     name: str
     free: AmountView
     """Allocatable resources minus the requests of its pods."""
-    slots: int
+    slots: Int32
     """The number of further pods that fit."""
     closed: str | None
     """Why the autoscaler plans no pods for this node; null if it does."""
@@ -37,9 +37,9 @@ class CapacityView(View):
     total: AmountView
     requested: AmountView
     """Requests of the pods on these nodes, and of pods without a node."""
-    nodes: int
-    open_nodes: int
-    unbound_pods: int
+    nodes: Int32
+    open_nodes: Int32
+    unbound_pods: Int32
     namespaces: list[str]
     """The namespaces whose pods the controller observes; empty means all."""
 
@@ -52,10 +52,10 @@ class ScalingDecisionView(View):
     name: str
     phase: JobPhase
     task: str
-    from_replicas: int
-    to_replicas: int
-    min_replicas: int
-    max_replicas: int
+    from_replicas: Int32
+    to_replicas: Int32
+    min_replicas: Int32
+    max_replicas: Int32
     request: AmountView
     """The requests of one replica."""
     verdict: Verdict

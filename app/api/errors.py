@@ -68,7 +68,7 @@ _ACCEPTED: Final = {
     "uuid_parsing": "a UUID",
 }
 # Codes of errors that FastAPI raises itself; the code of any other status is made from its phrase.
-_HTTP_CODES: Final = {404: "RouteNotFound", 405: "MethodNotAllowed"}
+HTTP_CODES: Final = {404: "RouteNotFound", 405: "MethodNotAllowed"}
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ async def _on_http_exception(_: Request, error: Exception) -> Response:
     detail = {404: "there is no such route", 405: "this route does not support this method"}.get(
         error.status_code, status.description or status.phrase
     )
-    code = _HTTP_CODES.get(error.status_code, "".join(word.capitalize() for word in status.phrase.split()))
+    code = HTTP_CODES.get(error.status_code, "".join(word.capitalize() for word in status.phrase.split()))
     return problem(status, code, detail, headers=error.headers)
 
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from app.api.closed_sets import SCHEMA_NAME
+
 _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
 _PRIMITIVES: Final = frozenset({"string", "integer", "number", "boolean", "array", "object"})
@@ -18,6 +20,7 @@ Schema = dict[str, Any]
 
 def adapt(document: dict[str, Any]) -> None:
     """Apply all rules to a complete document whose components have their final names."""
+    _name_closed_sets(document)
     for path_item in document["paths"].values():
         for operation in _operations(path_item):
             for parameter in operation.get("parameters", ()):
@@ -27,6 +30,27 @@ def adapt(document: dict[str, Any]) -> None:
         schema["title"] = name  # some generators name types by title
     for name, schema in _inline_schemas(document):
         _adapt(schema, name)
+    components = document["components"]
+    components["schemas"] = dict(sorted(components["schemas"].items()))
+
+
+def _name_closed_sets(document: dict[str, Any]) -> None:
+    """Replace each closed set of values by a reference to one schema for all its fields."""
+    components = document["components"]["schemas"]
+    for schema in list(_all_schemas(document)):
+        if (closed_set := schema.pop(SCHEMA_NAME, None)) is not None:
+            name = closed_set["title"]
+            components[name] = closed_set
+            del schema["type"]
+            schema["$ref"] = f"#/components/schemas/{name}"
+
+
+def _all_schemas(document: dict[str, Any]) -> Iterator[Schema]:
+    waiting = [*document["components"]["schemas"].values(), *(schema for _, schema in _inline_schemas(document))]
+    while waiting:
+        schema = waiting.pop()
+        yield schema
+        waiting.extend(child for _, child in _children(schema))
 
 
 def _operations(path_item: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -4,10 +4,10 @@ import inspect
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from functools import cache
 from types import GenericAlias
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, Field, create_model
 from typing_extensions import override
 
 from app.api.conditional import status_tag, whole_tag
@@ -143,15 +143,16 @@ def _models(kind: PodlessKind) -> Models:
     name = kind.kind
     figures: dict[str, Any] = {key: (field.annotation, field) for key, field in kind.figures.model_fields.items()}
     phase = (kind.phases, ...)
+    own_kind = (Annotated[str, Field(json_schema_extra={"const": name})], ...)
     token = (NextPageToken, ...)
     about = f"The status of a {name}."
     state = _derived(f"{name}StateView", CommonStatusView, about, phase=phase, **figures)
     about = f"A {name} without its spec and native status. This is the cheapest representation to poll."
-    status = _derived(f"{name}StatusView", ResourceStatusView, about, status=(state, ...))
+    status = _derived(f"{name}StatusView", ResourceStatusView, about, kind=own_kind, status=(state, ...))
     about = inspect.cleandoc(type(kind).__doc__ or f"A {name}.")
-    view = _derived(f"{name}View", ResourceView, about, status=(state, ...))
+    view = _derived(f"{name}View", ResourceView, about, kind=own_kind, status=(state, ...))
     about = f"What a table of {name}s shows: an object without its manifest, conditions and native status."
-    summary = _derived(f"{name}SummaryView", ResourceSummaryView, about, status=(state, ...))
+    summary = _derived(f"{name}SummaryView", ResourceSummaryView, about, kind=own_kind, status=(state, ...))
     about = f"One entry of the history of a {name}. Its task, rank and attempt are null."
     entry = _derived(f"{name}HistoryView", ResourceHistoryView, about, phase=phase)
     about = f"A {name} that was stored, or the reason why it was not."

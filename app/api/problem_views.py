@@ -2,7 +2,8 @@
 
 from pydantic import ConfigDict, Field
 
-from app.api.views import JobView, ResourceView, View
+from app.api.closed_sets import ProblemCode
+from app.api.views import Int32, JobView, ResourceView, View
 
 
 class _ProblemModel(View):
@@ -27,9 +28,9 @@ class ProblemView(_ProblemModel):
 
     type: str
     title: str
-    status: int
+    status: Int32
     detail: str
-    code: str
+    code: ProblemCode
     """A stable code for programs. `title` and `detail` are for people and may change."""
     errors: list[FieldErrorView] = Field(default=[])
     """All errors of the request, at most 20."""
@@ -38,7 +39,7 @@ class ProblemView(_ProblemModel):
 class ResourceBatchItemView(View):
     """The result of one item of a batch: the stored object, or the problem."""
 
-    status: int
+    status: Int32
     """The status that a request with only this object would have got."""
     object: ResourceView | None
     problem: ProblemView | None

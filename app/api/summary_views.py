@@ -3,6 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
+from app.api.closed_sets import JobKind, KindName
 from app.api.views import CommonStatusView, NextPageToken, StatusView, View
 
 
@@ -12,7 +13,7 @@ class ResourceSummaryView(View):
     uid: UUID
     namespace: str
     name: str
-    kind: str
+    kind: KindName
     generation: int
     """Increases with every edit of the spec, not with edits of labels and annotations."""
     created_at: datetime
@@ -25,6 +26,7 @@ class ResourceSummaryView(View):
 class JobSummaryView(ResourceSummaryView):
     """What a table of jobs shows: a job without its manifest, conditions and native status."""
 
+    kind: JobKind
     status: StatusView
 
 

@@ -4,12 +4,23 @@ Every field is always present, null if it has no value, so that clients need not
 """
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from app.api.closed_sets import (
+    ChangeType,
+    ConditionStatus,
+    ContainerState,
+    EventOrigin,
+    JobChangeType,
+    JobKind,
+    KindName,
+    PendingReasonCode,
+    TaskRestartPolicy,
+)
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, ReplicaPhase, ScaleOutcome
 
 
@@ -29,30 +40,31 @@ class View(BaseModel):
         return cls.model_validate(record, from_attributes=True)
 
 
+Int32: TypeAlias = Annotated[int, Field(json_schema_extra={"format": "int32"})]
 NextPageToken = Annotated[str | None, Field(description="Null on the last page.")]
 
 
 class AggregateView(View):
     """Number of replicas in each phase. The sum is the desired number of replicas."""
 
-    creating: int = 0
-    pending: int = 0
-    running: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    unknown: int = 0
-    deleted: int = 0
+    creating: Int32 = 0
+    pending: Int32 = 0
+    running: Int32 = 0
+    succeeded: Int32 = 0
+    failed: Int32 = 0
+    unknown: Int32 = 0
+    deleted: Int32 = 0
 
 
 class PendingReasonView(View):
     """Why replicas are not running yet."""
 
-    code: str
+    code: PendingReasonCode
     message: str
     since: datetime | None
     replicas: list[str]
     """Names of the affected replicas, the first 20."""
-    count: int
+    count: Int32
 
 
 class FirstFailureView(View):
@@ -107,8 +119,7 @@ class ConditionView(View):
     """A condition as in Kubernetes."""
 
     type: str
-    status: str
-    """True, False or Unknown."""
+    status: ConditionStatus
     reason: str
     message: str
     last_transition_time: datetime
@@ -121,7 +132,7 @@ class ResourceStatusView(View):
     uid: UUID
     namespace: str
     name: str
-    kind: str
+    kind: KindName
     generation: int
     """Increases with every edit of the spec, not with edits of labels and annotations."""
     deleted_at: datetime | None
@@ -133,6 +144,7 @@ class ResourceStatusView(View):
 class JobStatusView(ResourceStatusView):
     """A job without its spec and native status. It is cheap to poll."""
 
+    kind: JobKind
     status: StatusView
 
 
@@ -153,15 +165,16 @@ class ResourceView(ResourceStatusView):
 class TaskScalingView(View):
     """A task that can be scaled while the job is live."""
 
-    replicas: int
+    replicas: Int32
     """Desired number of replicas."""
-    min: int
-    max: int
+    min: Int32
+    max: Int32
 
 
 class JobView(ResourceView):
     """A job of any kind."""
 
+    kind: JobKind
     retry_of: UUID | None
     """The uid of the job that this job retries, else null."""
     scaling: dict[str, TaskScalingView]
@@ -177,13 +190,12 @@ class JobPage(View):
 class ContainerView(View):
     name: str
     init: bool
-    state: str
-    """waiting, running or terminated."""
+    state: ContainerState
     ready: bool
     image: str | None
-    restart_count: int
-    exit_code: int | None
-    signal: int | None
+    restart_count: Int32
+    exit_code: Int32 | None
+    signal: Int32 | None
     reason: str | None
     message: str | None
     started_at: datetime | None
@@ -193,7 +205,7 @@ class ContainerView(View):
 class AttemptView(View):
     """The life of one pod of a replica."""
 
-    number: int
+    number: Int32
     pod_uid: str | None
     phase: ReplicaPhase
     outcome: Outcome | None
@@ -206,7 +218,7 @@ class AttemptView(View):
     created_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
-    exit_code: int | None
+    exit_code: Int32 | None
     reason: str | None
     message: str | None
     containers: list[ContainerView]
@@ -218,11 +230,11 @@ class ReplicaView(View):
     name: str
     """Name of the pod."""
     task: str
-    rank: int
+    rank: Int32
     phase: ReplicaPhase
-    attempt: int
-    restart_count: int
-    disruptions: int
+    attempt: Int32
+    restart_count: Int32
+    disruptions: Int32
     """Number of replacements after the cluster removed a pod. They do not count against the restart limit."""
     leaving: bool
     """Whether a scale down removes this replica. The aggregate does not count it."""
@@ -231,7 +243,7 @@ class ReplicaView(View):
     pod_ip: str | None = Field(alias="podIP")
     started_at: datetime | None
     finished_at: datetime | None
-    exit_code: int | None
+    exit_code: Int32 | None
     reason: str | None
     message: str | None
     containers: list[ContainerView]
@@ -254,8 +266,8 @@ class ResourceHistoryView(View):
     message: str
     actor: str
     task: str | None
-    rank: int | None
-    attempt: int | None
+    rank: Int32 | None
+    attempt: Int32 | None
 
 
 class HistoryView(ResourceHistoryView):
@@ -274,8 +286,8 @@ class ScaleRecordView(View):
 
     seq: int
     task: str
-    from_replicas: int
-    to_replicas: int
+    from_replicas: Int32
+    to_replicas: Int32
     actor: str
     reason: str
     requested_at: datetime
@@ -295,15 +307,14 @@ class ScaleRecordPage(View):
 class EventView(View):
     """An event: a pending reason or a Kubernetes event of a job, or an action of the controller for other kinds."""
 
-    source: str
-    """`evidence` (an ended attempt) or `pending`; `controller` for a kind without pods."""
+    source: EventOrigin
     task: str | None
-    rank: int | None
-    attempt: int | None
+    rank: Int32 | None
+    attempt: Int32 | None
     type: str
     reason: str
     message: str
-    count: int
+    count: Int32
     first_seen_at: datetime | None
     last_seen_at: datetime | None
 
@@ -322,9 +333,9 @@ class ManifestList(View):
 
 class TaskPlanView(View):
     name: str
-    replicas: int
-    restart_policy: str
-    restart_limit: int | None
+    replicas: Int32
+    restart_policy: TaskRestartPolicy
+    restart_limit: Int32 | None
 
 
 class PlanView(View):
@@ -352,7 +363,7 @@ class DryRunView(ResourceDryRunView):
 
     plan: PlanView
     manifests: list[dict[str, Any]]
-    manifests_omitted: int
+    manifests_omitted: Int32
 
 
 class ResourceDryRunList(View):
@@ -370,8 +381,7 @@ class DryRunList(View):
 class ResourceWatchEventView(View):
     """The data of a server-sent event."""
 
-    type: str
-    """`created`, `edited`, `deleted`, `status` or `current`."""
+    type: ChangeType
     at: datetime
     object: ResourceStatusView
     """The object at the time when the event is sent. It may be newer than the event."""
@@ -380,6 +390,5 @@ class ResourceWatchEventView(View):
 class WatchEventView(ResourceWatchEventView):
     """The data of a server-sent event `job`."""
 
-    type: str
-    """`created`, `edited`, `cancelled`, `removed`, `deleted`, `status` or `current`."""
+    type: JobChangeType
     object: JobStatusView

@@ -13,6 +13,7 @@ from app.api import openapi
 from app.db.feed import changes
 from app.domain.kinds.base import JOBS
 from app.main import create_app, resources
+from tests.support.problem_codes import codes_in_source
 
 WATCH_TYPES = {changes.CREATED, changes.EDITED, changes.DELETED, changes.STATUS, "current"}
 JOB_TYPES = {changes.CANCELLED, changes.REMOVED}
@@ -70,13 +71,21 @@ def test_schemas_of_resources_are_described(document: dict[str, Any]) -> None:
         entry = schemas[models.history.__name__]["properties"]["items"]["items"]["$ref"].rpartition("/")[2]
         phase = schemas[entry]["properties"]["phase"]["$ref"].rpartition("/")[2]
         assert schemas[phase]["enum"] == list(resource.phases), entry
-        types = schemas[models.watch.__name__.removesuffix("View")]["properties"]["type"]["description"]
-        assert set(re.findall(r"[a-z]+", types)) - {"or"} == WATCH_TYPES | (
-            JOB_TYPES if resource.name == JOBS else set()
-        )
+        changes_of = schemas[models.watch.__name__.removesuffix("View")]["properties"]["type"]["$ref"].rpartition("/")[
+            2
+        ]
+        assert set(schemas[changes_of]["enum"]) == WATCH_TYPES | (JOB_TYPES if resource.name == JOBS else set())
     for name, schema in schemas.items():
         token = schema.get("properties", {}).get("nextPageToken")
         assert token is None or token["description"] == "Null on the last page.", name
+
+
+def test_the_codes_of_problems_are_those_that_the_code_sets(document: dict[str, Any]) -> None:
+    found = codes_in_source()
+    assert len(found) > 50
+    documented = set(document["components"]["schemas"]["ProblemCode"]["enum"])
+    assert {code: place for code, place in found.items() if code not in documented} == {}, "add them to PROBLEM_CODES"
+    assert documented - set(found) == set(), "remove them from PROBLEM_CODES"
 
 
 def test_operation_ids_are_unique_snake_case(document: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from app.domain.dialects.registry import DIALECTS
+from app.domain.vocabulary import PendingCode
 from app.main import create_app
 from tests.support.openapi import operations, parameters, reached_by_answers, schemas
 
@@ -14,6 +16,27 @@ ROOT = Path(__file__).parents[2]
 JSON = {"application/json", "application/problem+json"}
 # The fields of answers that may be absent.
 OPTIONAL = {"FieldError.accepted", "Problem.errors"}
+# Names of fields whose values usually are a closed set, and the fields of these names whose values are not.
+CLOSED = {
+    "code",
+    "evidence",
+    "kind",
+    "outcome",
+    "phase",
+    "removal",
+    "restartPolicy",
+    "source",
+    "state",
+    "status",
+    "type",
+    "verdict",
+}
+OPEN = {
+    "Condition.type": "a kind may have further conditions",
+    "Event.type": "the cluster sets it",
+    "FieldError.code": "each kind and each parameter has its own codes",
+    "Problem.type": "a URI that contains the code",
+}
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +122,22 @@ def test_names_of_enumeration_values_are_distinct(document: dict[str, Any]) -> N
                 assert re.fullmatch(r"[A-Z]\w*", name), place
                 assert names.setdefault(name, place) == place, (name, place)
                 assert name not in document["components"]["schemas"], (name, place)
+
+
+def test_closed_sets_of_values_are_enumerations(document: dict[str, Any]) -> None:
+    components = document["components"]["schemas"]
+    texts = {
+        f"{name}.{field}"
+        for name in reached_by_answers(document)
+        for field, schema in components[name].get("properties", {}).items()
+        if field in CLOSED and schema.get("type") in ("string", ["string", "null"]) and "enum" not in schema
+    }
+    assert texts == set(OPEN)
+    assert set(components["JobKind"]["enum"]) == {dialect.kind for dialect in DIALECTS.values()}
+    assert components["PendingCode"]["enum"] == sorted(PendingCode)
+    assert components["SampleSet"]["properties"]["kind"]["enum"] == ["SampleSet"]
+
+
+def test_every_extension_is_one_that_generators_read(document: dict[str, Any]) -> None:
+    found = {key for _, schema in schemas(document) for key in schema if key.startswith("x-")}
+    assert found <= {"x-enumNames", "x-kubernetes-type"}

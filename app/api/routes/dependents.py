@@ -5,14 +5,16 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Response
 
+from app.api.closed_sets import JobKind
 from app.api.podless import PodlessResource
 from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
 from app.api.views import View
 from app.db.samples.rows import SampleRow
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.vocabulary import SampleJobPhase
+from app.domain.cache.vocabulary import JobType, SampleJobPhase
 from app.domain.listing import Criteria
+from app.domain.vocabulary import JobPhase
 
 # Dependents of each sort that an answer shows.
 _MAX_SHOWN: Final = 100
@@ -23,8 +25,8 @@ class MountingJobView(View):
 
     uid: UUID
     name: str
-    kind: str
-    phase: str
+    kind: JobKind
+    phase: JobPhase
 
 
 class JobOfSetView(View):
@@ -32,7 +34,7 @@ class JobOfSetView(View):
 
     uid: UUID
     name: str
-    type: str
+    type: JobType
     phase: SampleJobPhase
 
 
@@ -64,10 +66,15 @@ def _add_dependents(router: APIRouter, path: str, target_of: TargetDependency, s
         page = await services[SAMPLE_JOB.resource].reading.page(of_set, None, _MAX_SHOWN)
         jobs = await services[SAMPLE_SET.resource].reading.mounting_jobs(row)
         view = DependentsView(
-            jobs=[MountingJobView(uid=job.uid, name=job.name, kind=job.kind, phase=job.phase) for job in jobs],
+            jobs=[
+                MountingJobView(uid=job.uid, name=job.name, kind=job.kind, phase=JobPhase(job.phase)) for job in jobs
+            ],
             sample_jobs=[
                 JobOfSetView(
-                    uid=job.uid, name=job.name, type=job.manifest["spec"]["type"], phase=SampleJobPhase(job.phase)
+                    uid=job.uid,
+                    name=job.name,
+                    type=JobType(job.manifest["spec"]["type"]),
+                    phase=SampleJobPhase(job.phase),
                 )
                 for job in page.rows
             ],

@@ -8,6 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Response
 
 from app.api.broadcast import EventLoader, StreamEvent
+from app.api.closed_sets import CURRENT
 from app.api.dependencies import CallerDep
 from app.api.parameters import NamespaceFilter
 from app.api.resources import Resource
@@ -87,5 +88,5 @@ async def read_state(resource: Resource, uid: UUID, services: Services) -> Objec
     current = (await resource.statuses(services, [uid])).get(uid)
     if current is None:
         return None
-    data = resource.models.watch(type="current", at=services.clock.now(), object=current.view)
+    data = resource.models.watch(type=CURRENT, at=services.clock.now(), object=current.view)
     return ObjectState(resource.event, json_bytes(data), current.is_settled)

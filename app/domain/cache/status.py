@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
-from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
+from app.domain.cache.vocabulary import JobType, RemovalStage, SampleJobPhase, SetPhase
 from app.domain.kinds.base import Facts, Figures
 from app.domain.vocabulary import ConditionType
 
@@ -39,7 +39,7 @@ class SampleSetFigures(Figures):
 
 
 class SampleJobFigures(Figures):
-    type: str
+    type: JobType
     sample_set: str
     """The set's name."""
     job_name: str | None
@@ -68,7 +68,9 @@ def set_figures(facts: Facts) -> SampleSetFigures:
 def job_figures(facts: Facts) -> SampleJobFigures:
     record: JobRecord = facts.record
     spec = facts.manifest["spec"]
-    return SampleJobFigures(type=spec["type"], sample_set=spec["sampleSetRef"]["name"], job_name=record.job or None)
+    return SampleJobFigures(
+        type=JobType(spec["type"]), sample_set=spec["sampleSetRef"]["name"], job_name=record.job or None
+    )
 
 
 Wanted: TypeAlias = Mapping[ConditionType, tuple[bool, str, str]]
