@@ -16,7 +16,6 @@ from app.api.resources import CurrentStatus, Examples, Models, Resource
 from app.api.summary_views import JobSummaryPage, JobSummaryView
 from app.api.views import (
     DryRunList,
-    DryRunView,
     HistoryPage,
     JobPage,
     JobStatusView,
@@ -53,7 +52,6 @@ class JobsResource(Resource):
         summary=JobSummaryView,
         summary_page=JobSummaryPage,
         history=HistoryPage,
-        dry_run=DryRunView,
         dry_run_list=DryRunList,
         batch=BatchView,
         watch=WatchEventView,

@@ -122,6 +122,7 @@ def _completed(found: dict[str, Any], resources: Sequence[Resource]) -> dict[str
     found["info"]["description"] = (
         "Submit distributed training jobs in the formats of five systems to a Kubernetes cluster, and observe them."
     )
+    found["info"]["contact"] = {"name": "jobgate"}
     found["info"]["license"] = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
     found["servers"] = [{"url": "/", "description": "The gateway that serves this document."}]
     found["security"] = [{"bearer": []}]

@@ -1,42 +1,87 @@
-"""The request bodies with manifests in the OpenAPI document, and the schemas that they refer to."""
+"""The request bodies with manifests in the OpenAPI document, and the schemas that they refer to.
 
-from collections.abc import Mapping, Sequence
+<Kind>Manifest ─┬─ <Resource>Manifest    one manifest; `kind` selects the schema
+                └─ <Resource>Submission  one manifest, or a List of several
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from app.api.bodies import JSON, MERGE_PATCH, YAML_TYPES
 from app.api.resources import Resource
 from app.domain.decoding.lists import LIST_KIND, MAX_ITEMS
-from app.domain.kinds.base import JOBS
-from app.domain.kinds.registry import PODLESS_KINDS
+from app.domain.dialects.registry import DIALECTS
+from app.domain.kinds.base import JOBS, Kind
+from app.domain.kinds.registry import PODLESS_KINDS, registered
 
 Bodies: TypeAlias = Mapping[tuple[str, str], dict[str, Any]]  # by path and method
+Schema: TypeAlias = dict[str, Any]
 _DEFINED: Final = "#/$defs/"
 _COMPONENT: Final = "#/components/schemas/"
-_TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
+_METADATA: Final = "ManifestMetadata"
+_POD_TEMPLATE: Final = "PodTemplateSpec"
+_POD_TEMPLATE_SCHEMA: Final = {
+    "type": "object",
+    "additionalProperties": True,
+    "description": "A pod template: the type core/v1 PodTemplateSpec of Kubernetes, with `metadata` and `spec`. Its "
+    "fields are those of Kubernetes; the gateway validates them.",
+    "x-kubernetes-type": "io.k8s.api.core.v1.PodTemplateSpec",
+}
 
 
-def schemas(resources: Sequence[Resource]) -> dict[str, Any]:
-    """Return the component schemas that request bodies refer to, by name."""
-    found: dict[str, Any] = {_manifest(JOBS): _job_manifest()}
-    for kind in PODLESS_KINDS.values():
-        schema = kind.json_schema()
-        del schema["$schema"]
-        found |= schema.pop("$defs")
-        found[_manifest(kind.resource)] = schema
-    _adapt(found)
-    return found | {_submission(resource.name): _submission_schema(resource) for resource in resources}
+def schemas(resources: Sequence[Resource]) -> dict[str, Schema]:
+    """Return the component schemas that request bodies refer to, by name.
+
+    Raises:
+        ValueError: two different schemas have the same name.
+    """
+    found: dict[str, Schema] = {}
+    for kind in registered().values():
+        for name, schema in _schemas_of(kind):
+            _adapt(schema)
+            if found.setdefault(name, schema) != schema:
+                raise ValueError(f"two kinds have different schemas with the name {name}")
+    found[_POD_TEMPLATE] = _POD_TEMPLATE_SCHEMA
+    for resource in resources:
+        kinds = _kinds(resource)
+        found[_list(resource)] = _list_schema(resource)
+        found[_submission(resource)] = _submission_schema(resource, kinds)
+        if _manifest(resource) not in found:
+            description = f"The manifest of a {resource.noun}."
+            found[_manifest(resource)] = _one_of(description, {kind: _of_kind(kind) for kind in kinds})
+    return found
 
 
 def request_bodies(resources: Sequence[Resource]) -> Bodies:
     """Return the request bodies of the operations on these resources."""
     bodies: dict[tuple[str, str], dict[str, Any]] = {}
     for resource in resources:
-        submission = _body(resource, _submission(resource.name))
-        bodies[resource.collection_path, "post"] = bodies[f"{resource.collection_path}/batch", "post"] = submission
-        bodies[resource.object_path, "put"] = _body(resource, _manifest(resource.name))
+        one, several = _body(resource, _manifest(resource)), _body(resource, _submission(resource))
+        bodies[resource.collection_path, "post"] = bodies[resource.object_path, "put"] = one
+        for suffix in ("batch", "dry-run"):
+            bodies[f"{resource.collection_path}/{suffix}", "post"] = several
         patch = {"schema": {"type": "object"}, "example": resource.examples.patch}
         bodies[resource.object_path, "patch"] = {"required": True, "content": {MERGE_PATCH: patch}}
     return bodies
+
+
+def _schemas_of(kind: Kind) -> Iterator[tuple[str, Schema]]:
+    """Yield the schema of a kind's manifest and all schemas inside it that have names."""
+    manifest = kind.json_schema()
+    del manifest["$schema"]
+    yield from manifest.pop("$defs").items()
+    properties = manifest["properties"]
+    # Clients need a name for the type of a spec and of the metadata, which all kinds share.
+    for field, name in (("spec", f"{kind.kind}Spec"), ("metadata", _METADATA)):
+        yield name, properties[field]
+        properties[field] = {"$ref": f"{_COMPONENT}{name}"}
+    yield _of_kind(kind.kind), manifest
+
+
+def _kinds(resource: Resource) -> list[str]:
+    if resource.name == JOBS:
+        return list(dict.fromkeys(dialect.kind for dialect in DIALECTS.values()))
+    return [kind.kind for kind in PODLESS_KINDS.values() if kind.resource == resource.name]
 
 
 def _body(resource: Resource, component: str) -> dict[str, Any]:
@@ -45,59 +90,64 @@ def _body(resource: Resource, component: str) -> dict[str, Any]:
     return {"required": True, "content": content | {YAML_TYPES[0]: {"schema": schema}}}
 
 
-def _manifest(resource: str) -> str:
-    """Return the name of the schema of one manifest."""
-    kind = next((kind.kind for kind in PODLESS_KINDS.values() if kind.resource == resource), "")
+def _of_kind(kind: str) -> str:
+    """Return the name of the schema of a kind's manifest."""
     return f"{kind}Manifest"
 
 
-def _submission(resource: str) -> str:
+def _manifest(resource: Resource) -> str:
+    """Return the name of the schema of one manifest. For a resource of one kind it is the schema of this kind."""
+    return f"{_prefix(resource)}Manifest"
+
+
+def _list(resource: Resource) -> str:
+    return f"{_prefix(resource)}ManifestList"
+
+
+def _submission(resource: Resource) -> str:
     """Return the name of the schema of one or several manifests."""
-    return _manifest(resource).removesuffix("Manifest") + "Submission"
+    return f"{_prefix(resource)}Submission"
 
 
-def _job_manifest() -> dict[str, Any]:
-    metadata = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string"},
-            "generateName": {"type": "string"},
-            "namespace": {"type": "string"},
-            "labels": _TEXTS,
-            "annotations": _TEXTS,
-        },
-    }
+def _prefix(resource: Resource) -> str:
+    return "Job" if resource.name == JOBS else resource.noun
+
+
+def _list_schema(resource: Resource) -> Schema:
     return {
-        "title": "Manifest",
-        "description": "A job in the format of its system. `GET /api/v1/kinds` returns the JSON schema of each kind.",
-        "type": "object",
-        "required": ["apiVersion", "kind", "metadata", "spec"],
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": metadata,
-            "spec": {"type": "object", "additionalProperties": True},
-        },
-    }
-
-
-def _submission_schema(resource: Resource) -> dict[str, Any]:
-    manifest = {"$ref": f"{_COMPONENT}{_manifest(resource.name)}"}
-    several = {
-        "title": "Manifests",
+        "description": f"A List of manifests of {resource.noun}s, as kubectl writes it.",
         "type": "object",
         "required": ["apiVersion", "kind", "items"],
         "properties": {
-            "apiVersion": {"type": "string", "const": "v1"},
-            "kind": {"type": "string", "const": LIST_KIND},
-            "items": {"type": "array", "items": manifest, "minItems": 1, "maxItems": MAX_ITEMS},
+            "apiVersion": {"type": "string", "const": "v1", "description": "Always v1."},
+            "kind": {"type": "string", "const": LIST_KIND, "description": "Always List."},
+            "items": {
+                "type": "array",
+                "items": {"$ref": f"{_COMPONENT}{_manifest(resource)}"},
+                "minItems": 1,
+                "maxItems": MAX_ITEMS,
+                "description": "The manifests.",
+            },
         },
     }
+
+
+def _submission_schema(resource: Resource, kinds: Sequence[str]) -> Schema:
     description = (
-        f"One {resource.noun}, or a List of several, of which all or none are stored. "
+        f"The manifest of one {resource.noun}, or a List of several. "
         "A YAML body may have several documents instead of a List."
     )
-    return {"title": _submission(resource.name), "description": description, "anyOf": [manifest, several]}
+    return _one_of(description, {kind: _of_kind(kind) for kind in kinds} | {LIST_KIND: _list(resource)})
+
+
+def _one_of(description: str, by_kind: Mapping[str, str]) -> Schema:
+    """Return the union of these components. The property `kind` names the one that applies."""
+    references = {kind: f"{_COMPONENT}{component}" for kind, component in by_kind.items()}
+    return {
+        "description": description,
+        "oneOf": [{"$ref": reference} for reference in references.values()],
+        "discriminator": {"propertyName": "kind", "mapping": references},
+    }
 
 
 def _adapt(value: Any) -> None:
@@ -108,6 +158,8 @@ def _adapt(value: Any) -> None:
     if isinstance(value, dict):
         if isinstance(reference := value.get("$ref"), str):
             value["$ref"] = reference.replace(_DEFINED, _COMPONENT)
+        if value.get("x-kubernetes-type") == _POD_TEMPLATE_SCHEMA["x-kubernetes-type"]:
+            _refer_to_pod_template(value)
         if _has_invalid_default(value):
             del value["default"]
         for child in value.values():
@@ -117,7 +169,14 @@ def _adapt(value: Any) -> None:
             _adapt(child)
 
 
-def _has_invalid_default(schema: dict[str, Any]) -> bool:
+def _refer_to_pod_template(schema: Schema) -> None:
+    """Replace the schema of a pod template by a reference, so that a client has one type for all of them."""
+    description = schema["description"]
+    schema.clear()
+    schema |= {"$ref": f"{_COMPONENT}{_POD_TEMPLATE}", "description": description}
+
+
+def _has_invalid_default(schema: Schema) -> bool:
     default = schema.get("default")
     if not isinstance(default, str | list):
         return False

@@ -75,6 +75,7 @@ def _inline_schemas(document: dict[str, Any]) -> Iterator[tuple[str, Schema]]:
 
 def _adapt(schema: Schema, name: str) -> None:
     schema.pop("title", None)  # derived from the name of the field, which says the same
+    _split_types(schema)
     if isinstance(schema.get("default"), dict) or ("default" in schema and schema["default"] is None):
         del schema["default"]  # generators write an object default as code that does not compile
     if "const" in schema:
@@ -102,6 +103,14 @@ def _children(schema: Schema) -> Iterator[tuple[str, Schema]]:
     for key in ("anyOf", "oneOf", "allOf"):
         for child in schema.get(key, ()):
             yield "", child
+
+
+def _split_types(schema: Schema) -> None:
+    """Write a list of types as a union. Generators read a list only if its second type is null."""
+    if isinstance(types := schema.get("type"), list) and "null" not in types:
+        del schema["type"]
+        bounds = {key: schema.pop(key) for key in ("minimum", "maximum") if key in schema}
+        schema["anyOf"] = [{"type": kind} | (bounds if kind == "integer" else {}) for kind in types]
 
 
 def _integer_format(schema: Schema) -> str:

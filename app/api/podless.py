@@ -166,7 +166,6 @@ def _models(kind: PodlessKind) -> Models:
         summary=summary,
         summary_page=_derived(f"{name}SummaryPage", View, None, items=_list_of(summary), next_page_token=token),
         history=_derived(f"{name}HistoryPage", View, None, items=_list_of(entry), next_page_token=token),
-        dry_run=ResourceDryRunView,
         dry_run_list=ResourceDryRunList,
         batch=_derived(f"{name}BatchView", View, None, items=_list_of(item)),
         watch=event,

@@ -39,7 +39,6 @@ class Models:
     summary: Model
     summary_page: Model
     history: Model
-    dry_run: Model
     dry_run_list: Model
     batch: Model
     watch: Model

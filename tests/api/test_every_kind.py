@@ -4,6 +4,7 @@ import asyncio
 from functools import cache
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 
@@ -231,6 +232,12 @@ async def test_a_dry_run_stores_nothing(of: Collection) -> None:
     assert [item["manifest"]["metadata"]["name"] for item in both.json()["items"]] == ["a", "b"]
     wrong = await of.post(of.manifest() | {"spec": 1}, "?dryRun=All")
     assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/spec")
+    for body, expected in ((of.manifest(), ["one"]), (list_of(of.manifest("a"), of.manifest("b")), ["a", "b"])):
+        answer = await of.gateway.client.post(of.path("dry-run"), json=body)
+        assert answer.status_code == 200, answer.text
+        assert [item["manifest"]["metadata"]["name"] for item in answer.json()["items"]] == expected
+    refused = await of.gateway.client.post(of.path("dry-run"), json=of.manifest() | {"spec": 1})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/spec")
     assert await of.names() == []
 
 
@@ -266,6 +273,25 @@ async def test_a_batch_has_a_result_for_each_item(of: Collection) -> None:
         assert [item["status"] for item in items] == [status, 409, 422]
         assert [item["object"] and item["object"]["name"] for item in items] == ["a", None, None]
         assert [item["problem"] and item["problem"]["code"] for item in items][1:] == ["NameTaken", "InvalidManifest"]
+    assert sorted(await of.names()) == ["a", "b"]
+
+
+async def test_an_atomic_batch_stores_all_items_or_none(of: Collection) -> None:
+    async def post(*manifests: Any) -> httpx2.Response:
+        headers = {"Idempotency-Key": "k"}
+        query = {"atomic": "true"}
+        url, body = of.path("batch"), list_of(*manifests)
+        return await of.gateway.client.post(url, params=query, json=body, headers=headers)
+
+    refused = await post(of.manifest("a"), of.manifest("b") | {"spec": 1})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/items/1/spec")
+    assert await of.names() == []
+    answers = [await post(of.manifest("a"), of.manifest("b")) for _ in range(2)]
+    assert [answer.headers.get("idempotency-replayed") for answer in answers] == [None, "true"]
+    for answer in answers:
+        assert answer.status_code == 200, answer.text
+        items = [(item["status"], item["object"]["name"], item["problem"]) for item in answer.json()["items"]]
+        assert items == [(201, "a", None), (201, "b", None)]
     assert sorted(await of.names()) == ["a", "b"]
 
 

@@ -6,13 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from openapi_spec_validator import validate
 
 from app.api import openapi
+from app.api.resources import Resource
 from app.db.feed import changes
+from app.domain.dialects.registry import DIALECTS
 from app.domain.kinds.base import JOBS
+from app.domain.kinds.registry import registered
 from app.main import create_app, resources
+from tests.support.openapi import schemas as schemas_of
 from tests.support.problem_codes import codes_in_source
 
 WATCH_TYPES = {changes.CREATED, changes.EDITED, changes.DELETED, changes.STATUS, "current"}
@@ -116,3 +121,52 @@ def test_every_operation_is_described(document: dict[str, Any]) -> None:
     assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
     submit = document["paths"]["/api/v1/namespaces/{namespace}/jobs"]["post"]
     assert submit["requestBody"]["content"]["application/json"]["example"]["kind"] == "GenericJob"
+
+
+def test_a_submission_has_one_type_of_result(document: dict[str, Any]) -> None:
+    for resource in resources():
+        responses = document["paths"][resource.collection_path]["post"]["responses"]
+        answers = {code: responses[code]["content"]["application/json"]["schema"] for code in ("200", "201")}
+        name = resource.models.view.__name__.removesuffix("View")
+        assert set(answers) == {"200", "201"}
+        assert all(schema == {"$ref": f"#/components/schemas/{name}"} for schema in answers.values())
+
+
+def test_manifests_are_discriminated_by_kind(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    jobs = schemas["JobManifest"]["discriminator"]["mapping"]
+    assert set(jobs) == {dialect.kind for dialect in DIALECTS.values()}
+    assert set(schemas["JobSubmission"]["discriminator"]["mapping"]) == {*jobs, "List"}
+    for kind in registered().values():
+        manifest = schemas[f"{kind.kind}Manifest"]
+        assert manifest["properties"]["kind"]["enum"] == [kind.kind]
+        assert "kind" in manifest["required"]
+        assert manifest["properties"]["spec"] == {"$ref": f"#/components/schemas/{kind.kind}Spec"}
+
+
+def test_unions_of_objects_have_a_discriminator(document: dict[str, Any]) -> None:
+    for place, schema in schemas_of(document):
+        members = [member for key in ("anyOf", "oneOf") for member in schema.get(key, ()) if "$ref" in member]
+        if len(members) > 1:
+            mapping = schema["discriminator"]["mapping"]
+            assert sorted(mapping.values()) == sorted(member["$ref"] for member in members), place
+
+
+def test_every_pod_template_has_the_same_schema(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    templates = {
+        name: schema["properties"]["template"]["$ref"].rpartition("/")[2]
+        for name, schema in schemas.items()
+        if "template" in schema.get("properties", {})
+    }
+    assert len(templates) >= 3
+    assert set(templates.values()) == {"PodTemplateSpec"}
+
+
+@pytest.mark.parametrize("resource", resources(), ids=lambda resource: resource.name)
+def test_examples_are_valid_manifests(resource: Resource, document: dict[str, Any]) -> None:
+    body = document["paths"][resource.collection_path]["post"]["requestBody"]["content"]["application/json"]
+    schema = body["schema"] | {"components": document["components"]}
+    validator = jsonschema_rs.Draft202012Validator(schema)
+    assert [error.message for error in validator.iter_errors(body["example"])] == []
+    assert not validator.is_valid(body["example"] | {"kind": "Job"})

@@ -141,3 +141,12 @@ def test_closed_sets_of_values_are_enumerations(document: dict[str, Any]) -> Non
 def test_every_extension_is_one_that_generators_read(document: dict[str, Any]) -> None:
     found = {key for _, schema in schemas(document) for key in schema if key.startswith("x-")}
     assert found <= {"x-enumNames", "x-kubernetes-type"}
+
+
+def test_lists_of_types_have_one_type_and_null(document: dict[str, Any]) -> None:
+    wrong = [
+        place
+        for place, schema in schemas(document)
+        if isinstance(types := schema.get("type"), list) and (len(types) != 2 or types[1] != "null")
+    ]
+    assert wrong == []

@@ -44,13 +44,14 @@ async def test_the_status_has_the_figures_of_the_kind(of: Collection) -> None:
 
 async def test_the_schemas_and_operations_of_the_kind_are_documented() -> None:
     document = create_app().openapi()
-    assert {"Note", "NoteStatus", "NoteState", "NotePage", "NoteManifest", "NoteSubmission"} <= set(
+    assert {"Note", "NoteStatus", "NoteState", "NotePage", "NoteManifest", "NoteSpec", "NoteSubmission"} <= set(
         document["components"]["schemas"]
     )
     operations = {one["operationId"] for path in document["paths"].values() for one in path.values()}
     assert {
         "submit_note",
         "submit_note_batch",
+        "dry_run_note",
         "list_notes",
         "get_note",
         "get_note_by_uid",

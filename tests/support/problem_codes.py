@@ -10,8 +10,9 @@ from app.api.errors import HTTP_CODES
 from app.db import errors as db_errors
 from app.domain.errors import DomainError
 
-APP: Final = Path(http_errors.__file__).parents[1]
-assert db_errors, "its classes are found as subclasses of DomainError"
+# These modules are imported for their classes, too, which are found as subclasses of DomainError.
+_ERRORS: Final = (http_errors, db_errors)
+APP: Final = Path(_ERRORS[0].__file__).parents[1]
 # These modules answer no requests.
 _ELSEWHERE: Final = (
     "cache_runtime",

@@ -1,6 +1,13 @@
-"""Submissions to any resource: one object, several of which all or none are stored, or a batch of independent ones."""
+"""Submissions to any resource, and dry runs of them.
+
+POST …/jobs                     one object; as in earlier versions, also several, of which all or none are stored
+POST …/jobs/batch               several independent objects
+POST …/jobs/batch?atomic=true   several objects, of which all or none are stored
+POST …/jobs/dry-run             one or several objects; nothing is stored
+"""
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
@@ -28,6 +35,7 @@ def router_of(resource: Resource) -> APIRouter:
     router = APIRouter(tags=[resource.name])
     _add_submission(router, resource)
     _add_batch(router, resource)
+    _add_dry_run(router, resource)
     return router
 
 
@@ -37,17 +45,21 @@ def _add_submission(router: APIRouter, resource: Resource) -> None:
     @router.post(
         resource.collection_path,
         name=f"submit_{resource.operation_noun}",
-        description=f"Submit the manifest of a {resource.noun}, or several manifests, of which all or none are stored.",
+        # The schemas of body and answer are those of one object, so that a client has one type for each. Several
+        # objects and `dryRun` remain for clients of earlier versions. The other routes have the types of these.
+        description=f"Submit the manifest of a {resource.noun}. As in earlier versions, the body may contain several "
+        "manifests, of which all or none are stored, and `?dryRun=All` stores nothing; new clients use `…/batch` and "
+        "`…/dry-run`, which have the types of these answers.",
         status_code=201,
         response_model=None,
         responses={
             201: {
-                "model": models.view | models.page,
-                "description": "The new object, or a list of the new objects. They are stored durably.",
+                "model": models.view,
+                "description": "The new object. It is stored durably.",
             },
             200: {
-                "model": models.view | models.page | models.dry_run | models.dry_run_list,
-                "description": "The first answer to a repeated request, or the result of a dry run.",
+                "model": models.view,
+                "description": "The first answer to a repeated request.",
             },
         },
     )
@@ -55,30 +67,26 @@ def _add_submission(router: APIRouter, resource: Resource) -> None:
         namespace: Namespace,
         caller: CallerDep,
         idempotency_key: IdempotencyKeyHeader = None,
-        dry_run: Annotated[
-            Literal["All"] | None,
-            Query(
-                alias="dryRun",
-                description="Validate the manifest and return the objects that it would create; store nothing.",
-            ),
-        ] = None,
+        dry_run: Annotated[Literal["All"] | None, Query(alias="dryRun", include_in_schema=False)] = None,
     ) -> Response:
         if dry_run:  # its Idempotency-Key is ignored, because it has no effect to repeat
-            return await _dry_run(resource, caller, namespace)
+            return await _dry_run(resource, caller, namespace, as_list=False)
         return await submit(resource, caller, namespace, idempotency_key)
 
 
-async def _dry_run(resource: Resource, caller: Caller, namespace: str) -> Response:
-    """Answer with what the submission would store, and store nothing."""
+async def _dry_run(resource: Resource, caller: Caller, namespace: str, *, as_list: bool) -> Response:
+    """Answer with what the submission would store, and store nothing. `as_list` makes one result a list, too."""
     caller.require(Verb.SUBMIT, namespace)
     submitted = await read_submission(caller.request)
     submitter, sampler = resource.submitter(caller.services), Sampler()
     if isinstance(submitted, dict):
         prepared = await submitter.prepare(submitted, namespace, administers=caller.administers)
         body = await resource.dry_run_bytes(prepared, sampler)
+        if as_list:
+            body = _items([body])
     else:
         several = await submitter.prepare_together(submitted, namespace, administers=caller.administers)
-        body = b'{"items":[' + b",".join([await resource.dry_run_bytes(one, sampler) for one in several]) + b"]}"
+        body = _items([await resource.dry_run_bytes(one, sampler) for one in several])
     return Response(body, media_type=JSON, headers=NO_STORE)
 
 
@@ -111,6 +119,21 @@ async def submit(resource: Resource, caller: Caller, namespace: str, idempotency
     return _answer(together, {})
 
 
+def _add_dry_run(router: APIRouter, resource: Resource) -> None:
+    @router.post(
+        f"{resource.collection_path}/dry-run",
+        name=f"dry_run_{resource.operation_noun}",
+        description=f"Validate the manifests of one or several {resource.noun}s as a submission does, and return what "
+        "it would store and create. A dry run stores nothing.",
+        response_model=None,
+        responses={
+            200: {"model": resource.models.dry_run_list, "description": "The results in the order of the request."}
+        },
+    )
+    async def dry_run(namespace: Namespace, caller: CallerDep) -> Response:
+        return await _dry_run(resource, caller, namespace, as_list=True)
+
+
 def _add_batch(router: APIRouter, resource: Resource) -> None:
     @router.post(
         f"{resource.collection_path}/batch",
@@ -119,23 +142,48 @@ def _add_batch(router: APIRouter, resource: Resource) -> None:
         responses={200: {"model": resource.models.batch, "description": "The results in the order of the request."}},
     )
     async def submit_batch(
-        request: Request, namespace: Namespace, caller: CallerDep, idempotency_key: IdempotencyKeyHeader = None
+        request: Request,
+        namespace: Namespace,
+        caller: CallerDep,
+        idempotency_key: IdempotencyKeyHeader = None,
+        *,
+        atomic: Annotated[bool, Query(description="Store all manifests or none.")] = False,
     ) -> Response:
         """Submit several manifests independently: each one is stored or refused by itself.
 
         A repeated request with the same Idempotency-Key repeats the answer for each stored item and retries the others.
+
+        With `atomic=true` all manifests are stored or none. If one is refused, the answer is a problem whose pointers
+        begin with `/items/<index>`. A repeated request with the same Idempotency-Key repeats the whole answer.
         """
         caller.require(Verb.SUBMIT, namespace)
         submitted = await read_submission(request)
         documents = [submitted] if isinstance(submitted, dict) else submitted
+        if atomic:
+            return await _submit_atomically(resource, caller, namespace, documents, idempotency_key)
         tasks: list[asyncio.Task[bytes]] = []
         async with TaskGroup() as group:  # concurrent submissions share one commit
             for place, document in enumerate(documents):
                 key = await _key_of_item(caller, idempotency_key, document, place)
                 tasks.append(group.create_task(_one_of_batch(resource, caller, namespace, document, key)))
                 await asyncio.sleep(0)  # plan one item in each iteration of the event loop, so that other requests run
-        body = b'{"items":[' + b",".join(task.result() for task in tasks) + b"]}"
-        return Response(body, media_type=JSON, headers=NO_STORE)
+        return Response(_items(task.result() for task in tasks), media_type=JSON, headers=NO_STORE)
+
+
+async def _submit_atomically(
+    resource: Resource, caller: Caller, namespace: str, documents: Sequence[Manifest], idempotency_key: str | None
+) -> Response:
+    """Store all documents or none, and answer with a batch."""
+    created = await resource.submitter(caller.services).submit_together(
+        documents,
+        namespace,
+        actor=caller.name,
+        key=await request_key(caller, idempotency_key, documents),
+        render=partial(resource.created_bytes, caller.services),
+        join=lambda views: _items(_stored_item(201, view) for view in views),
+        administers=caller.administers,
+    )
+    return Response(created.body, media_type=JSON, headers=_headers(created))
 
 
 async def _key_of_item(caller: Caller, key: str | None, document: Manifest, place: int) -> RequestKey | None:
@@ -160,7 +208,17 @@ async def _one_of_batch(
     except DomainError as error:
         refusal = problem_of(error)
         return b'{"status":%d,"object":null,"problem":%b}' % (refusal.status_code, bytes(refusal.body))
-    return b'{"status":%d,"object":%b,"problem":null}' % (200 if created.replayed else 201, created.body)
+    return _stored_item(200 if created.replayed else 201, created.body)
+
+
+def _stored_item(status: int, view: bytes) -> bytes:
+    """Return the JSON of a BatchItemView for an object that is stored."""
+    return b'{"status":%d,"object":%b,"problem":null}' % (status, view)
+
+
+def _items(items: Iterable[bytes]) -> bytes:
+    """Return the JSON of a list without pages."""
+    return b'{"items":[' + b",".join(items) + b"]}"
 
 
 async def request_key(caller: Caller, key: str | None, body: object) -> RequestKey | None:
@@ -179,5 +237,9 @@ def created_response(resource: Resource, created: Created, namespace: str) -> Re
 
 
 def _answer(created: Created | CreatedTogether, headers: dict[str, str]) -> Response:
-    headers = headers | NO_STORE | ({"Idempotency-Replayed": "true"} if created.replayed else {})
-    return Response(created.body, status_code=200 if created.replayed else 201, headers=headers, media_type=JSON)
+    status = 200 if created.replayed else 201
+    return Response(created.body, status_code=status, headers=headers | _headers(created), media_type=JSON)
+
+
+def _headers(created: Created | CreatedTogether) -> dict[str, str]:
+    return NO_STORE | ({"Idempotency-Replayed": "true"} if created.replayed else {})
