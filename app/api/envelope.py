@@ -13,11 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.bodies import JSON
 from app.api.errors import PROBLEM_TYPE
 
-# The statuses that upstream uses in place of ones that its clients do not know.
-_UPSTREAM: Final = {
-    HTTPStatus.UNPROCESSABLE_ENTITY: HTTPStatus.BAD_REQUEST,
-    HTTPStatus.METHOD_NOT_ALLOWED: HTTPStatus.NOT_IMPLEMENTED,
-}
+# Upstream answers 501 to these methods if a route lacks them. Any other method is refused with 405 as everywhere.
+_METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 
 
 def envelope(message: str, data: object = None, *, success: bool = True) -> bytes:
@@ -34,15 +31,16 @@ class ErrorEnvelope:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(self._base):
-            send = _Rewriter(send)
+            send = _Rewriter(send, scope["method"])
         await self._app(scope, receive, send)
 
 
 class _Rewriter:
     """Converts one response if it is a problem. It buffers the problem until it is complete."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, method: str) -> None:
         self._send = send
+        self._method = method
         self._start: Message | None = None
         self._body = bytearray()
 
@@ -61,9 +59,18 @@ class _Rewriter:
         headers = MutableHeaders(raw=list(start["headers"]))
         headers["content-type"] = JSON
         headers["content-length"] = str(len(body))
-        status = HTTPStatus(start["status"])
-        await self._send({**start, "status": _UPSTREAM.get(status, status).value, "headers": headers.raw})
+        status = _upstreams_status(HTTPStatus(start["status"]), self._method)
+        await self._send({**start, "status": status.value, "headers": headers.raw})
         await self._send({"type": "http.response.body", "body": body})
+
+
+def _upstreams_status(status: HTTPStatus, method: str) -> HTTPStatus:
+    """Return the status that upstream uses in place of one that its clients do not know."""
+    if status is HTTPStatus.UNPROCESSABLE_ENTITY:
+        return HTTPStatus.BAD_REQUEST
+    if status is HTTPStatus.METHOD_NOT_ALLOWED and method in _METHODS:
+        return HTTPStatus.NOT_IMPLEMENTED
+    return status
 
 
 def _is_problem(start: Message) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from app.db.errors import DatabaseUnavailable, LeaseLost, NotStorable
 from app.domain import errors
@@ -69,6 +70,8 @@ _ACCEPTED: Final = {
 }
 # Codes of errors that FastAPI raises itself; the code of any other status is made from its phrase.
 HTTP_CODES: Final = {404: "RouteNotFound", 405: "MethodNotAllowed"}
+
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 log = logging.getLogger(__name__)
 
@@ -145,14 +148,28 @@ async def _on_domain_error(request: Request, error: Exception) -> Response:
     return response
 
 
-async def _on_http_exception(_: Request, error: Exception) -> Response:
+async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
+    headers = dict(error.headers or {})
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(_allowed_methods(request))
     detail = {404: "there is no such route", 405: "this route does not support this method"}.get(
         error.status_code, status.description or status.phrase
     )
     code = HTTP_CODES.get(error.status_code, "".join(word.capitalize() for word in status.phrase.split()))
-    return problem(status, code, detail, headers=error.headers)
+    return problem(status, code, detail, headers=headers)
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """Return the methods of all routes that match the path. Starlette knows only those of the first such route."""
+    found = [
+        method
+        for method in _METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+    ]
+    # The middleware passes HEAD to the routes as GET.
+    return ["GET", "HEAD", *found[1:]] if "GET" in found else found
 
 
 def _accepted(item: Mapping[str, Any]) -> str | None:
