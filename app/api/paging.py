@@ -21,7 +21,7 @@ from app.db.jobs.evidence import EventPlace
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 500
 # Every valid token is shorter; the bound limits what is decoded of an invalid one.
-_MAX_TOKEN: Final = 512
+MAX_TOKEN: Final = 512
 
 _Start = TypeVar("_Start", bound="_PageStart")
 _Item = TypeVar("_Item")
@@ -69,7 +69,7 @@ def decode(token: str, into: type[_Start], query: str) -> _Start:
     Raises:
         InvalidParameter: the token is malformed, or belongs to another query.
     """
-    if len(token) > _MAX_TOKEN or not token.isascii():
+    if len(token) > MAX_TOKEN or not token.isascii():
         raise _invalid_token("is not a page token")
     try:
         start = msgspec.json.decode(base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True), type=into)

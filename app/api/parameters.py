@@ -9,33 +9,62 @@ from fastapi import Depends, Header, Path, Query, Request
 from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from pydantic import Field
 
-from app.api.conditional import wait_seconds
+from app.api.conditional import TAGS_PATTERN, wait_seconds
 from app.api.errors import TIMESTAMP_FORMAT, parameter_error
+from app.api.paging import MAX_TOKEN
 from app.domain.errors import shorten
 from app.domain.kubernetes import names
+from app.domain.kubernetes.names import DNS_LABEL_MAX, DNS_LABEL_PATTERN
 
-_NO_NUL: Final = r"^[^\x00]+$"  # PostgreSQL stores no NUL character in text
+NO_NUL: Final = r"^[^\x00]*$"  # PostgreSQL stores no NUL character in text
 
-Namespace = Annotated[str, Path(description="A namespace of the cluster.", max_length=63)]
+
+def stated(**keywords: Any) -> dict[str, Any]:
+    """Return the argument that adds JSON schema keywords to a parameter in the OpenAPI document.
+
+    They describe a check that the gateway makes itself, because its error is more precise than that of a pattern.
+    """
+    return {"json_schema_extra": keywords}
+
+
+_NAMESPACE: Final = stated(pattern=DNS_LABEL_PATTERN, maxLength=DNS_LABEL_MAX)
+_TAGS: Final = stated(pattern=TAGS_PATTERN)
+
+Namespace = Annotated[str, Path(description="A namespace of the cluster.", max_length=DNS_LABEL_MAX, **_NAMESPACE)]
 Name = Annotated[
     str,
     Path(
         description="Name of the object: of the live object with this name, else of the newest one that had it.",
+        min_length=1,
         max_length=253,
-        pattern=_NO_NUL,
+        pattern=NO_NUL,
     ),
 ]
 NamespaceFilter = Annotated[
-    list[str] | None, Query(description="List only objects of these namespaces.", max_length=100)
+    list[Annotated[str, Field(**_NAMESPACE)]] | None,
+    Query(description="Only objects of these namespaces.", max_length=100),
 ]
 PageSize = Annotated[
     int | None, Query(alias="pageSize", ge=1, description="Maximum number of items on the page. The limit is 500.")
 ]
-PageToken = Annotated[str | None, Query(alias="pageToken", description="The nextPageToken of the previous page.")]
+PageToken = Annotated[
+    str | None,
+    Query(
+        alias="pageToken",
+        description="The nextPageToken of the previous page.",
+        **stated(pattern="^[A-Za-z0-9_-]*$", maxLength=MAX_TOKEN),
+    ),
+]
+TaskFilter = Annotated[str | None, Query(max_length=253, pattern=NO_NUL, description="Only the replicas of this task.")]
 IfMatch = Annotated[
     str | None,
-    Header(alias="If-Match", description="An ETag. The answer is 412 unless it is the object's current ETag."),
+    Header(
+        alias="If-Match",
+        description="ETags, or *. The answer is 412 unless one of them is the object's current ETag.",
+        **_TAGS,
+    ),
 ]
 IdempotencyKeyHeader = Annotated[
     str | None,
@@ -63,7 +92,11 @@ def _poll_options(
     request: Request,
     if_none_match: Annotated[
         str | None,
-        Header(alias="If-None-Match", description="An ETag. The answer is 304 while it is the current ETag."),
+        Header(
+            alias="If-None-Match",
+            description="ETags. The answer is 304 while one of them is the current ETag.",
+            **_TAGS,
+        ),
     ] = None,
     prefer: Annotated[
         str | None,

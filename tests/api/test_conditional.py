@@ -1,14 +1,18 @@
 """ETags, 304, long polls and preconditions: the pure functions, and the answers of the API."""
 
 import asyncio
+import contextlib
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.api.conditional import check_if_match, list_tag, unchanged, wait_seconds, whole_tag
+from app.api.conditional import TAGS_PATTERN, check_if_match, list_tag, unchanged, wait_seconds, whole_tag
 from app.api.errors import InvalidParameter
 from app.db import heartbeats, leases
 from app.domain.errors import PreconditionFailed
@@ -68,6 +72,18 @@ def test_if_match_compares_strongly(header: str | None, *, passes: bool) -> None
 )
 def test_wait_seconds_of_the_prefer_header(headers: list[str], seconds: int) -> None:
     assert wait_seconds(headers) == seconds
+
+
+@given(st.from_regex(TAGS_PATTERN, fullmatch=True))
+def test_texts_of_the_documented_pattern_are_entity_tags(header: str) -> None:
+    unchanged(header, TAG)
+    with contextlib.suppress(PreconditionFailed):
+        check_if_match(header, TAG, "job")
+
+
+@pytest.mark.parametrize("header", ["*", TAG, f"W/{TAG}", f'{TAG}, W/"", "b"'])
+def test_entity_tags_have_the_documented_pattern(header: str) -> None:
+    assert re.search(TAGS_PATTERN, header)
 
 
 def test_tags_differ_by_version_order_and_query() -> None:

@@ -150,3 +150,16 @@ def test_lists_of_types_have_one_type_and_null(document: dict[str, Any]) -> None
         if isinstance(types := schema.get("type"), list) and (len(types) != 2 or types[1] != "null")
     ]
     assert wrong == []
+
+
+def test_every_text_of_a_parameter_has_a_stated_form(document: dict[str, Any]) -> None:
+    """Otherwise the document allows values that the gateway refuses."""
+    stated = {"pattern", "maxLength", "format", "enum", "$ref"}
+    unstated = {
+        parameter["name"]
+        for _, parameter in parameters(document)
+        for schema in (parameter["schema"], parameter["schema"].get("items", {}))
+        if schema.get("type") == "string" and not stated & set(schema)
+    }
+    # The gateway ignores preferences that it does not know, and the value of `verbose`.
+    assert unstated == {"prefer", "verbose"}

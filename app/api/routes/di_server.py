@@ -13,18 +13,20 @@ from app.api.bodies import JSON, read_json, validated
 from app.api.dependencies import api_of
 from app.api.envelope import envelope
 from app.api.errors import parameter_error
-from app.api.parameters import check_namespace, refuse_unknown_query
+from app.api.parameters import check_namespace, refuse_unknown_query, stated
 from app.api.responses import NO_STORE
 from app.api.views import View
 from app.db.jobs.rows import JobRow
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import InvalidManifest, NotFound, TooLarge
 from app.domain.kubernetes import names
+from app.domain.kubernetes.names import DNS_LABEL_PATTERN
 from app.services.di_server import DiServer
 
 TAG: Final = "di-server"
 BASE: Final = "/v2alpha1/"
 MAX_BODY_BYTES: Final = 64 * 1024  # profilings are part of the job's native status, which every poll returns
+_JOB_ID: Final = rf"{DNS_LABEL_PATTERN[:-1]}\.{DNS_LABEL_PATTERN[1:]}"
 _MAX_INT32: Final = 2**31 - 1  # replicas is an int32 in Kubernetes and upstream
 
 
@@ -113,7 +115,9 @@ router = APIRouter(prefix=f"{BASE}job/{{job_id}}", tags=[TAG], dependencies=[Dep
 
 async def _job(
     request: Request,
-    job_id: Annotated[str, Path(description="`<namespace>.<name>` of the DIJob.", max_length=127)],
+    job_id: Annotated[
+        str, Path(description="`<namespace>.<name>` of the DIJob.", max_length=127, **stated(pattern=_JOB_ID))
+    ],
 ) -> JobRow:
     """Return the job of the path, after a check that the request has its token.
 

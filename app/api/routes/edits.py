@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api.bodies import read_manifest, read_merge_patch
 from app.api.dependencies import Caller, CallerDep
-from app.api.parameters import IfMatch, Name, Namespace
+from app.api.parameters import NO_NUL, IfMatch, Name, Namespace
 from app.api.read_back import is_view, manifest_of
 from app.api.resources import Resource
 from app.api.responses import polled_response
@@ -98,9 +98,7 @@ def _add_deletion(router: APIRouter, resource: Resource) -> None:
     )
     async def delete(
         edit: EditDep,
-        reason: Annotated[
-            str, Query(max_length=1024, pattern=r"^[^\x00]*$", description="A reason for the history.")
-        ] = "",
+        reason: Annotated[str, Query(max_length=1024, pattern=NO_NUL, description="A reason for the history.")] = "",
     ) -> Response:
         changed = await resource.editor(edit.caller.services).delete(
             edit.namespace,

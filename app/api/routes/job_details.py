@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from app.api.jobs import JOBS_RESOURCE
 from app.api.paging import SequencePage
-from app.api.parameters import PageSize, PageToken
+from app.api.parameters import PageSize, PageToken, TaskFilter
 from app.api.rendering import list_bytes, replica_view
 from app.api.responses import polled_response
 from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
@@ -29,7 +29,7 @@ def _add_replicas(router: APIRouter, path: str, target_of: TargetDependency, suf
     @router.get(f"{path}/replicas", **read_route(f"list_job_replicas{suffix}", ReplicaPage))
     async def list_job_replicas(
         target: Annotated[Target, Depends(target_of)],
-        task: Annotated[str | None, Query(max_length=253, description="List only replicas of this task.")] = None,
+        task: TaskFilter = None,
         phase: Annotated[
             list[ReplicaPhase] | None, Query(description="List only replicas in one of these phases.")
         ] = None,
@@ -66,9 +66,7 @@ def _add_manifests(router: APIRouter, path: str, target_of: TargetDependency, su
     @router.get(f"{path}/manifests", **read_route(f"list_job_manifests{suffix}", ManifestList))
     async def list_job_manifests(
         target: Annotated[Target, Depends(target_of)],
-        task: Annotated[
-            str | None, Query(max_length=253, description="List only the objects of this task's replicas.")
-        ] = None,
+        task: TaskFilter = None,
         page_size: PageSize = None,
         page_token: PageToken = None,
     ) -> Response:

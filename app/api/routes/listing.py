@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
+from pydantic import Field
 
 from app.api import paging
 from app.api.conditional import list_tag
@@ -15,6 +16,7 @@ from app.api.dependencies import Caller, CallerDep
 from app.api.errors import parameter_error
 from app.api.long_polls import wait_for_change
 from app.api.parameters import (
+    NO_NUL,
     Namespace,
     NamespaceFilter,
     PageSize,
@@ -23,6 +25,7 @@ from app.api.parameters import (
     PollOptions,
     Timestamp,
     require_offset,
+    stated,
 )
 from app.api.rendering import list_bytes
 from app.api.resources import Resource
@@ -32,13 +35,13 @@ from app.db.queries import Cursor
 from app.db.resources import Page
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import InvalidManifest
-from app.domain.kubernetes.selectors import Requirement, parse_selector
+from app.domain.kubernetes.selectors import MAX_SELECTOR_LENGTH, SELECTOR_PATTERN, Requirement, parse_selector
 from app.domain.listing import Criteria, Extent
 from app.services.access import Verb
 from app.services.watching import Interest
 
 _MAX_UIDS: Final = 100
-_TEXT: Final[dict[str, Any]] = {"min_length": 1, "max_length": 253, "pattern": r"^[^\x00]*$"}
+_TEXT: Final[dict[str, Any]] = {"min_length": 1, "max_length": 253, "pattern": NO_NUL}
 # A page ends early rather than exceed this size; a single object may have a megabyte.
 _PAGE_BYTES: Final = 8 * 1024 * 1024
 # Rendering a summary takes about 0.1 ms, so other requests run after 2 ms.
@@ -68,18 +71,26 @@ class _CommonQuery:
 
 def _common_query(  # noqa: PLR0913 - one argument for each query parameter
     *,
-    kind: Annotated[list[str] | None, Query(description="List only objects of these kinds.", max_length=20)] = None,
+    kind: Annotated[
+        list[Annotated[str, Field(**stated(pattern=NO_NUL))]] | None,
+        Query(description="List only objects of these kinds.", max_length=20),
+    ] = None,
     name: Annotated[str | None, Query(description="List only objects with this name.", **_TEXT)] = None,
     prefix: Annotated[
         str | None, Query(description="List only objects with names that start with this.", **_TEXT)
     ] = None,
     search: Annotated[str | None, Query(description="List only objects with names that contain this.", **_TEXT)] = None,
     uid: Annotated[
-        list[UUID] | None, Query(description="List only objects with these uids, deleted ones included.")
+        list[UUID] | None,
+        Query(description="List only objects with these uids, deleted ones included.", **stated(maxItems=_MAX_UIDS)),
     ] = None,
     label_selector: Annotated[
         str | None,
-        Query(alias="labelSelector", description="A label selector as in kubectl, such as `team=vision,tier!=test`."),
+        Query(
+            alias="labelSelector",
+            description="A label selector as in kubectl, such as `team=vision,tier!=test`.",
+            **stated(pattern=SELECTOR_PATTERN, maxLength=MAX_SELECTOR_LENGTH),
+        ),
     ] = None,
     created_after: Annotated[Timestamp, Query(alias="createdAfter")] = None,
     created_before: Annotated[Timestamp, Query(alias="createdBefore")] = None,

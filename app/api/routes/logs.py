@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Response
 from typing_extensions import override
@@ -11,6 +11,7 @@ from app.api.dependencies import Caller
 from app.api.errors import parameter_error
 from app.api.jobs import JOBS_RESOURCE
 from app.api.long_requests import LongResponse
+from app.api.parameters import NO_NUL
 from app.api.routes.reading import Target, TargetDependency, object_paths
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
@@ -19,6 +20,7 @@ from app.services.logs import LogRequest, LogStream
 from app.services.long_requests import EndReason, LongRequestKind
 from app.services.reading import JobReader, ReplicaHistory
 
+_MAX_INT32: Final = 2**31 - 1
 _DOCUMENTED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The output of the container, unchanged.",
@@ -56,13 +58,16 @@ def _add_logs(router: APIRouter, path: str, target_of: TargetDependency, suffix:
     async def read_job_log(  # noqa: PLR0913 - one argument for each query parameter
         target: Annotated[Target, Depends(target_of)],
         *,
-        task: Annotated[str | None, Query(max_length=253, description="Required if the job has several tasks.")] = None,
-        rank: Annotated[int, Query(ge=0, description="Rank of the replica.")] = 0,
+        task: Annotated[
+            str | None, Query(max_length=253, pattern=NO_NUL, description="Required if the job has several tasks.")
+        ] = None,
+        rank: Annotated[int, Query(ge=0, le=_MAX_INT32, description="Rank of the replica.")] = 0,
         container: Annotated[
-            str | None, Query(max_length=253, description="By default the first container of the pod.")
+            str | None,
+            Query(max_length=253, pattern=NO_NUL, description="By default the first container of the pod."),
         ] = None,
         attempt: Annotated[
-            int | None, Query(ge=1, description="Number of an attempt. By default the current one.")
+            int | None, Query(ge=1, le=_MAX_INT32, description="Number of an attempt. By default the current one.")
         ] = None,
         follow: Annotated[
             bool, Query(description="Follow the log: send new lines as the container writes them.")

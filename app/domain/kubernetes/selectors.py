@@ -17,6 +17,16 @@ from app.domain.kubernetes import names
 MAX_SELECTOR_LENGTH = 4096
 
 _ACCEPTED = "requirements joined by commas: key, !key, key=value, key!=value, key in (a,b), key notin (a,b)"
+# A regular expression for texts that `parse_selector` accepts, without its limits of length.
+_SPACE = r"[ \t\r\n]*"
+_KEY = (
+    r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+_VALUE = "([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?"
+_VALUES = rf"\({_SPACE}{_VALUE}({_SPACE},{_SPACE}{_VALUE})*{_SPACE}\)"
+_COMPARISON = rf"{_SPACE}(==?|!=){_SPACE}{_VALUE}|[ \t\r\n]+(in|notin){_SPACE}{_VALUES}"
+_REQUIREMENT = rf"(!{_SPACE}{_KEY}|{_KEY}({_COMPARISON})?)"
+SELECTOR_PATTERN = rf"^{_SPACE}({_REQUIREMENT}({_SPACE},{_SPACE}{_REQUIREMENT})*{_SPACE})?$"
 _TOKEN = re.compile(r"==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+")
 _END = ""
 _SYMBOLS = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">", _END))

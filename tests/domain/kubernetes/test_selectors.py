@@ -1,6 +1,7 @@
 """Cases follow upstream's labels/selector_test.go; `>` and `<` are not spoken here."""
 
 import contextlib
+import re
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from app.domain.errors import InvalidManifest
 from app.domain.kubernetes.selectors import (
     MAX_SELECTOR_LENGTH,
+    SELECTOR_PATTERN,
     Operator,
     Requirement,
     format_selector,
@@ -116,3 +118,27 @@ def test_any_text_is_a_selector_or_refused(text: str) -> None:
     with contextlib.suppress(InvalidManifest):
         parsed = parse_selector(text)
         assert parse_selector(format_selector(parsed)) == parsed
+
+
+@UNHURRIED
+@given(st.from_regex(SELECTOR_PATTERN, fullmatch=True).filter(lambda text: len(text) <= MAX_SELECTOR_LENGTH))
+def test_texts_of_the_documented_pattern_are_selectors(text: str) -> None:
+    parse_selector(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "a", "!a", "! a", "a=b", "a = b", "a==b", "a!=", "x.io/a in (b, c),d notin (,e)", "a,b=c", "in in (in)"],
+)
+def test_selectors_have_the_documented_pattern(text: str) -> None:
+    parse_selector(text)
+    assert re.search(SELECTOR_PATTERN, text)
+
+
+@pytest.mark.parametrize(
+    "text", ["a>1", "a b", "a in b", "=a", "a,", "a=b=c", "-a", "a=-", "ain(b)", "a in (b))", "A/a"]
+)
+def test_other_texts_do_not_have_the_documented_pattern(text: str) -> None:
+    with pytest.raises(InvalidManifest):
+        parse_selector(text)
+    assert not re.search(SELECTOR_PATTERN, text)
