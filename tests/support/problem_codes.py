@@ -12,7 +12,7 @@ from app.domain.errors import DomainError
 
 # These modules are imported for their classes, too, which are found as subclasses of DomainError.
 _ERRORS: Final = (http_errors, db_errors)
-APP: Final = Path(_ERRORS[0].__file__).parents[1]
+APP: Final = Path(__file__).parents[2] / "app"
 # These modules answer no requests.
 _ELSEWHERE: Final = (
     "cache_runtime",
