@@ -13,6 +13,8 @@ from app.services.autoscaling import AutoscalerDryRun
 
 
 class AmountView(View):
+    """An amount of resources."""
+
     cpu_milli: int
     memory_mega: int
     """Units of 10^6 bytes."""
@@ -67,6 +69,8 @@ class ScalingDecisionView(View):
 
 
 class WaitingJobView(View):
+    """A job that waits for free capacity."""
+
     namespace: str
     name: str
     uid: UUID
@@ -98,6 +102,8 @@ class AutoscalerRunView(View):
 
 
 class AutoscalerPage(View):
+    """A page of the autoscaler's runs."""
+
     enabled: bool
     """Whether the autoscaler resizes jobs, according to the newest run on this page; false if the page is empty."""
     settings: AutoscalerSettingsView | None

@@ -10,14 +10,16 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from typing_extensions import override
 
-from app.api import openapi_manifests, openapi_schemas
+from app.api import openapi_answers, openapi_manifests, openapi_schemas
 from app.api.bodies import JSON
 from app.api.errors import PROBLEM_TYPE
 from app.api.openapi_examples import PROBLEM, SCALES
 from app.api.openapi_manifests import Bodies
+from app.api.parameters import NO_NUL
 from app.api.problem_views import ProblemView
 from app.api.resources import Resource
 from app.api.routes import di_server
+from app.domain.kubernetes.names import DNS_LABEL_MAX, DNS_SUBDOMAIN_PATTERN
 
 
 def tags(resources: Sequence[Resource]) -> list[dict[str, str]]:
@@ -72,7 +74,9 @@ _POLLED_HEADERS: Final = {
         "`true` if that is too long ago, or if the controller reports lost contact; else `false`."
     ),
 }
-_SIZE: Final = {"type": "integer", "minimum": 0}
+_SIZE: Final = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
+_REASON: Final = {"type": "string", "maxLength": 1024, "pattern": NO_NUL}
+_JOB_NAME: Final = {"type": "string", "maxLength": DNS_LABEL_MAX, "pattern": DNS_SUBDOMAIN_PATTERN}
 _SCALE: Final = {
     "type": "object",
     "additionalProperties": False,
@@ -87,7 +91,7 @@ _SCALE: Final = {
             "additionalProperties": _SIZE,
             "description": "Numbers of replicas by task, instead of `replicas`. Other tasks keep their size.",
         },
-        "reason": {"type": "string", "description": "A reason for the job's history and scale records."},
+        "reason": _REASON | {"description": "A reason for the job's history and scale records."},
     },
 }
 
@@ -150,6 +154,7 @@ def _completed(found: dict[str, Any], resources: Sequence[Resource]) -> dict[str
     # A copy without shared parts, because each place gets its own names, and parts are constants of modules.
     document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(found))
     openapi_schemas.adapt(document)
+    openapi_answers.add(document)
     return document
 
 
@@ -212,13 +217,11 @@ def _problem_response(code: str) -> dict[str, Any]:
 def _action_body(path: str) -> dict[str, Any]:
     if path.endswith("/scale"):
         return {"required": True, "content": {JSON: {"schema": _SCALE, "examples": SCALES}}}
-    retry = path.endswith("/retry")
-    name, description = (
-        ("name", "Name of the new job. By default the old name with a random suffix.")
-        if retry
-        else ("reason", "A reason for the job's history.")
+    properties = (
+        {"name": _JOB_NAME | {"description": "Name of the new job. By default the old name with a random suffix."}}
+        if path.endswith("/retry")
+        else {"reason": _REASON | {"description": "A reason for the job's history."}}
     )
-    properties = {name: {"type": "string", "description": description}}
     schema = {"type": "object", "additionalProperties": False, "properties": properties}
     return {"required": False, "content": {JSON: {"schema": schema}}}
 

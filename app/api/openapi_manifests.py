@@ -74,7 +74,8 @@ def _schemas_of(kind: Kind) -> Iterator[tuple[str, Schema]]:
     # Clients need a name for the type of a spec and of the metadata, which all kinds share.
     for field, name in (("spec", f"{kind.kind}Spec"), ("metadata", _METADATA)):
         yield name, properties[field]
-        properties[field] = {"$ref": f"{_COMPONENT}{name}"}
+        about = {key: text for key, text in properties[field].items() if key == "description"}
+        properties[field] = {"$ref": f"{_COMPONENT}{name}"} | about
     yield _of_kind(kind.kind), manifest
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from app.api.closed_sets import SCHEMA_NAME
+from app.api.field_descriptions import description
 
 _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
@@ -32,6 +33,15 @@ def adapt(document: dict[str, Any]) -> None:
         _adapt(schema, name)
     components = document["components"]
     components["schemas"] = dict(sorted(components["schemas"].items()))
+    _describe_fields(components["schemas"])
+
+
+def _describe_fields(components: dict[str, Schema]) -> None:
+    """Add the descriptions of fields that their views do not describe."""
+    for name, schema in components.items():
+        for field, described in schema.get("properties", {}).items():
+            if "description" not in described and (text := description(name, field)) is not None:
+                described["description"] = text
 
 
 def _name_closed_sets(document: dict[str, Any]) -> None:

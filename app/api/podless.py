@@ -144,7 +144,6 @@ def _models(kind: PodlessKind) -> Models:
     figures: dict[str, Any] = {key: (field.annotation, field) for key, field in kind.figures.model_fields.items()}
     phase = (kind.phases, ...)
     own_kind = (Annotated[str, Field(json_schema_extra={"const": name})], ...)
-    token = (NextPageToken, ...)
     about = f"The status of a {name}."
     state = _derived(f"{name}StateView", CommonStatusView, about, phase=phase, **figures)
     about = f"A {name} without its spec and native status. This is the cheapest representation to poll."
@@ -162,19 +161,25 @@ def _models(kind: PodlessKind) -> Models:
     return Models(
         view=view,
         status=status,
-        page=_derived(f"{name}Page", View, None, items=_list_of(view), next_page_token=token),
+        page=_page(f"{name}Page", f"A page of {name}s, newest first.", view),
         summary=summary,
-        summary_page=_derived(f"{name}SummaryPage", View, None, items=_list_of(summary), next_page_token=token),
-        history=_derived(f"{name}HistoryPage", View, None, items=_list_of(entry), next_page_token=token),
+        summary_page=_page(f"{name}SummaryPage", f"A page of the summaries of {name}s, newest first.", summary),
+        history=_page(f"{name}HistoryPage", f"A page of the history of a {name}, oldest first.", entry),
         dry_run_list=ResourceDryRunList,
-        batch=_derived(f"{name}BatchView", View, None, items=_list_of(item)),
+        batch=_derived(
+            f"{name}BatchView", View, "The results of a batch, in the order of the request.", items=_list_of(item)
+        ),
         watch=event,
     )
 
 
-def _derived(name: str, base: Model, description: str | None, /, **fields: Any) -> Any:
+def _derived(name: str, base: Model, description: str, /, **fields: Any) -> Any:
     """Return a view with more fields. The description is that of its schema in the OpenAPI document."""
     return create_model(name, __base__=base, __doc__=description, **fields)
+
+
+def _page(name: str, description: str, item: Model) -> Any:
+    return _derived(name, View, description, items=_list_of(item), next_page_token=(NextPageToken, ...))
 
 
 def _list_of(item: Model) -> tuple[Any, Any]:

@@ -52,4 +52,6 @@ class BatchItemView(ResourceBatchItemView):
 
 
 class BatchView(View):
+    """The results of a batch, in the order of the request."""
+
     items: list[BatchItemView]

@@ -34,8 +34,8 @@ _LIFE_SECONDS: Final = 600.0
 # Proxies commonly close a connection after 60 s without data.
 _PING_SECONDS: Final = 15.0
 _PAUSE_AFTER_ERROR: Final = 1.0
+EVENT_STREAM: Final = "text/event-stream"
 _PING: Final = b": ping\n\n"
-_SSE: Final = "text/event-stream"
 # The names that clients use for JSON lines; none of them is registered.
 _LINE_TYPES: Final = ("application/jsonl", "application/x-ndjson", "application/x-jsonlines")
 # An event as `event_bytes` renders it. Its data is JSON without newlines.
@@ -84,13 +84,13 @@ def stream_responses(event: str, schema: str) -> dict[int | str, dict[str, Any]]
         " each line is a JSON object with `id`, `event` and `data`."
     )
     # Client generators fail on a response with two media types.
-    return {200: {"description": description, "content": {_SSE: {"schema": stream}}}}
+    return {200: {"description": description, "content": {EVENT_STREAM: {"schema": stream}}}}
 
 
 def line_type(accept: str) -> str | None:
     """Return the media type of JSON lines that a client accepts; None if it also accepts server-sent events."""
     accepted = [part.partition(";")[0].strip().lower() for part in accept.split(",")]
-    return None if _SSE in accepted else next((name for name in _LINE_TYPES if name in accepted), None)
+    return None if EVENT_STREAM in accepted else next((name for name in _LINE_TYPES if name in accepted), None)
 
 
 def as_lines(piece: bytes) -> bytes:
@@ -106,7 +106,7 @@ class EventStream(LongResponse):
     `read_state` reads the one object of the interest; None if the interest covers several.
     """
 
-    media_type = _SSE
+    media_type = EVENT_STREAM
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class EventStream(LongResponse):
         read_state: StateReader | None = None,
     ) -> None:
         lines = line_type(caller.request.headers.get("accept", ""))
-        self.media_type = lines or _SSE
+        self.media_type = lines or EVENT_STREAM
         self._is_lines = lines is not None
         super().__init__(caller, LongRequestKind.STREAM, _LIFE_SECONDS)
         self._watcher = caller.services.watcher

@@ -31,5 +31,7 @@ class JobSummaryView(ResourceSummaryView):
 
 
 class JobSummaryPage(View):
+    """A page of the summaries of jobs, newest first."""
+
     items: list[JobSummaryView]
     next_page_token: NextPageToken

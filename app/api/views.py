@@ -183,11 +183,15 @@ class JobView(ResourceView):
 
 
 class JobPage(View):
+    """A page of jobs, newest first."""
+
     items: list[JobView]
     next_page_token: NextPageToken
 
 
 class ContainerView(View):
+    """A container of a pod."""
+
     name: str
     init: bool
     state: ContainerState
@@ -252,6 +256,8 @@ class ReplicaView(View):
 
 
 class ReplicaPage(View):
+    """A page of replicas, ordered by task and rank."""
+
     items: list[ReplicaView]
     next_page_token: NextPageToken
 
@@ -277,6 +283,8 @@ class HistoryView(ResourceHistoryView):
 
 
 class HistoryPage(View):
+    """A page of the history of a job, oldest first."""
+
     items: list[HistoryView]
     next_page_token: NextPageToken
 
@@ -300,6 +308,8 @@ class ScaleRecordView(View):
 
 
 class ScaleRecordPage(View):
+    """A page of scale records, oldest first."""
+
     items: list[ScaleRecordView]
     next_page_token: NextPageToken
 
@@ -320,6 +330,8 @@ class EventView(View):
 
 
 class EventPage(View):
+    """A page of events."""
+
     items: list[EventView]
     next_page_token: NextPageToken
 
@@ -332,6 +344,8 @@ class ManifestList(View):
 
 
 class TaskPlanView(View):
+    """A task of a planned job."""
+
     name: str
     replicas: Int32
     restart_policy: TaskRestartPolicy
@@ -339,6 +353,8 @@ class TaskPlanView(View):
 
 
 class PlanView(View):
+    """What a manifest means."""
+
     tasks: list[TaskPlanView]
     pods: list[str]
     services: list[str]

@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 from openapi_spec_validator import validate
 
-from app.api import openapi
+from app.api import field_descriptions, openapi
 from app.api.resources import Resource
 from app.db.feed import changes
 from app.domain.dialects.registry import DIALECTS
@@ -141,7 +141,7 @@ def test_manifests_are_discriminated_by_kind(document: dict[str, Any]) -> None:
         manifest = schemas[f"{kind.kind}Manifest"]
         assert manifest["properties"]["kind"]["enum"] == [kind.kind]
         assert "kind" in manifest["required"]
-        assert manifest["properties"]["spec"] == {"$ref": f"#/components/schemas/{kind.kind}Spec"}
+        assert manifest["properties"]["spec"]["$ref"] == f"#/components/schemas/{kind.kind}Spec"
 
 
 def test_unions_of_objects_have_a_discriminator(document: dict[str, Any]) -> None:
@@ -170,3 +170,41 @@ def test_examples_are_valid_manifests(resource: Resource, document: dict[str, An
     validator = jsonschema_rs.Draft202012Validator(schema)
     assert [error.message for error in validator.iter_errors(body["example"])] == []
     assert not validator.is_valid(body["example"] | {"kind": "Job"})
+
+
+def test_every_schema_and_every_field_is_described(document: dict[str, Any]) -> None:
+    components = document["components"]["schemas"]
+    assert [name for name, schema in components.items() if not schema.get("description")] == []
+    missing = [
+        f"{place}.{field}"
+        for place, schema in schemas_of(document)
+        for field, described in schema.get("properties", {}).items()
+        if not described.get("description")
+    ]
+    assert missing == [], "write a docstring, or a text in app/api/field_descriptions.py"
+
+
+def test_every_description_of_a_field_is_used(document: dict[str, Any]) -> None:
+    texts = {
+        (name, field): described["description"]
+        for name, schema in document["components"]["schemas"].items()
+        for field, described in schema.get("properties", {}).items()
+    }
+    used = {f"{name}.{field}": text for (name, field), text in texts.items()}
+    unused = {key for key, text in field_descriptions.OF_SCHEMA.items() if used.get(key) != text}
+    fields = {(field, text) for (_, field), text in texts.items()}
+    unused |= {field for field, text in field_descriptions.OF_ALL.items() if (field, text) not in fields}
+    assert unused == set()
+
+
+def test_every_answer_to_a_get_has_a_valid_example(document: dict[str, Any]) -> None:
+    for method, path, operation in operations(document):
+        for media_type, part in operation["responses"]["200"].get("content", {}).items() if method == "get" else ():
+            example = part["example"]
+            if media_type != "application/json":
+                assert isinstance(example, str), path
+                continue
+            schema = part["schema"] | {"components": document["components"]}
+            errors = jsonschema_rs.Draft202012Validator(schema, validate_formats=True).iter_errors(example)
+            assert [(error.instance_path, error.message) for error in errors] == [], path
+            assert example, path

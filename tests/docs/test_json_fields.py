@@ -38,7 +38,6 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/api.md", "nativeStatus.profilings"): "what pods of a DIJob report, in a status that OpenAPI leaves open",
     ("docs/api.md", "event"): "a field of the lines of a stream, which have no schema",
     ("docs/elasticity.md", "hosts"): "a field of the file hosts.json",
-    ("docs/elasticity.md", "trainer"): "a task in the file hosts.json",
     ("docs/embedded-cluster.md", "csi.juicefs.com"): "the name of a CSI driver",
     ("docs/embedded-cluster.md", "spec.mountOptions"): _OF_KUBERNETES,
     ("docs/embedded-cluster.md", "status.podIP"): _OF_KUBERNETES,

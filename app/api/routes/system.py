@@ -35,6 +35,8 @@ class KindView(View):
 
 
 class KindList(View):
+    """The accepted kinds."""
+
     items: list[KindView]
 
 

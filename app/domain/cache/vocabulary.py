@@ -16,6 +16,8 @@ class JobType(StrEnum):
 
 
 class SetPhase(StrEnum):
+    """The phase of a SampleSet; empty until its volume is bound."""
+
     NONE = ""
     BOUND = "Bound"
     MOUNT = "Mount"
@@ -26,6 +28,8 @@ class SetPhase(StrEnum):
 
 
 class SampleJobPhase(StrEnum):
+    """The phase of a SampleJob; empty until a runtime server has it."""
+
     NONE = ""
     PENDING = "Pending"
     RUNNING = "Running"

@@ -16,6 +16,7 @@ STATEFUL_SET_NAME_MAX = 52
 _LABEL_FORMAT = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 DNS_LABEL_PATTERN = f"^{_LABEL_FORMAT}$"
 _SUBDOMAIN_FORMAT = rf"{_LABEL_FORMAT}(\.{_LABEL_FORMAT})*"
+DNS_SUBDOMAIN_PATTERN = f"^{_SUBDOMAIN_FORMAT}$"
 _DNS_1035_FORMAT = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED_FORMAT = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE_FORMAT = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"

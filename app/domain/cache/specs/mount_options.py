@@ -63,27 +63,46 @@ class JuiceFSMountOptions(SpecModel):
     model_config = ConfigDict(populate_by_name=True, alias_generator=lambda name: name.replace("_", "-"))
 
     metrics: str | None = None
+    """The address at which the mount serves its metrics."""
     attr_cache: FlagNumber | None = None
+    """Seconds for which the kernel caches attributes."""
     entry_cache: FlagNumber | None = None
+    """Seconds for which the kernel caches entries of files."""
     dir_entry_cache: FlagNumber | None = None
+    """Seconds for which the kernel caches entries of directories."""
     enable_xattr: bool | None = None
+    """Enable extended attributes."""
     get_timeout: FlagNumber | None = None
+    """Seconds after which a download of an object ends."""
     put_timeout: FlagNumber | None = None
+    """Seconds after which an upload of an object ends."""
     io_retries: FlagNumber | None = None
+    """The number of retries after network errors."""
     max_uploads: FlagNumber | None = None
+    """The number of concurrent uploads."""
     buffer_size: FlagNumber | None = None
+    """MiB of the buffer for reads and writes."""
     prefetch: FlagNumber | None = None
+    """The number of blocks that are read ahead concurrently."""
     writeback: bool | None = None
+    """Upload objects in the background."""
     cache_dir: str | None = None
     """Directories on the node, separated by colons. The set gets a subdirectory in each."""
     cache_size: Mebibytes | None = None
+    """MiB of the cache."""
     free_space_ratio: str | None = None
+    """The share of the disk that the cache leaves free."""
     cache_partial_only: bool | None = None
+    """Cache only blocks that are read in part."""
     open_cache: FlagNumber | None = None
+    """Seconds for which the mount caches the attributes of open files."""
     sub_dir: str | None = None
+    """The directory of the volume that is mounted."""
 
 
 class CacheLevel(SpecModel):
+    """One level of the cache."""
+
     medium_type: str = Field(default="", json_schema_extra={"enum": ["MEM", "SSD", "HDD"]})
     """MEM, SSD or HDD; it has no effect."""
     path: str | None = None

@@ -31,7 +31,10 @@ _PATHS_ACCEPTED: Final = "one or more paths relative to the mount"
 
 
 class SampleSetRef(SpecModel):
+    """A reference to a SampleSet."""
+
     name: str = Field(default="", json_schema_extra={"minLength": 1})
+    """Name of the SampleSet in the same namespace."""
 
 
 class SyncOptions(SpecModel):
@@ -44,55 +47,89 @@ class SyncOptions(SpecModel):
     destination: str = ""
     """A directory relative to the mount; the default is the mount."""
     start: str | None = None
+    """The first key to synchronize."""
     end: str | None = None
+    """The last key to synchronize."""
     threads: FlagNumber | None = None
+    """The number of concurrent transfers."""
     http_port: Annotated[int, Field(ge=0, le=65_535)] | None = None
+    """The port of the metrics."""
     update: bool | None = None
+    """Replace objects that are older than in the source."""
     force_update: bool | None = None
+    """Always replace objects."""
     perms: bool | None = None
+    """Keep the permissions."""
     dirs: bool | None = None
+    """Synchronize directories, too."""
     dry: bool | None = None
+    """Copy nothing."""
     delete_src: bool | None = None
+    """Delete objects from the source after the copy."""
     delete_dst: bool | None = None
+    """Delete objects that the source does not have."""
     exclude: str | None = None
+    """Leave out keys that match this pattern."""
     include: str | None = None
+    """Take keys that match this pattern, even if `exclude` matches."""
     manager: str | None = None
+    """The address of the manager of a distributed sync."""
     worker: str | None = None
+    """The hosts of a distributed sync, separated by commas."""
     bwlimit: FlagNumber | None = None
+    """The limit of the bandwidth in Mbit/s; 0 means none."""
     no_https: bool | None = None
+    """Do not use HTTPS."""
 
 
 class WarmupOptions(SpecModel):
+    """The options of a warm-up."""
+
     paths: list[str] | None = Field(default=None, json_schema_extra={"minItems": 1})
     """Paths relative to the mount; the default is the whole volume."""
     partitions: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     """Ignored: the number of partitions of the set applies."""
     strategy_name: str = Field(default="sequence", json_schema_extra={"enum": ["random", "sequence"]})
+    """How files are assigned to the servers."""
     file: str = ""
     """A file in the mount that lists paths."""
     threads: FlagNumber | None = None
+    """The number of threads of each server."""
 
 
 class RmrOptions(SpecModel):
+    """The options of a removal."""
+
     paths: list[str] = Field(default=[], json_schema_extra={"minItems": 1})
+    """The paths to remove, relative to the mount."""
 
 
 class ClearOptions(SpecModel):
+    """The options of a clearing of the cache."""
+
     paths: list[str] | None = Field(default=None, json_schema_extra={"minItems": 1})
     """Cache directories or paths in them, as on the node or as in the container; the default is all."""
 
 
 class SampleJobSpec(SpecModel):
+    """The spec of a SampleJob."""
+
     type: str = Field(default="", json_schema_extra={"enum": [kind.value for kind in JobType]})
+    """The operation."""
     sample_set_ref: SampleSetRef | None = None
+    """The SampleSet."""
     secret_ref: SecretRef | None = None
     """The Secret with the keys of the source of a sync."""
     terminate: bool = False
     """End the running and the queued jobs of the set's servers first."""
     sync_options: SyncOptions | None = None
+    """The options of a job of type `sync`."""
     warmup_options: WarmupOptions | None = None
+    """The options of a job of type `warmup`."""
     rmr_options: RmrOptions | None = None
+    """The options of a job of type `rmr`."""
     clear_options: ClearOptions | None = None
+    """The options of a job of type `clear`."""
 
 
 def check_sample_job(

@@ -59,38 +59,53 @@ class DataSource(SpecModel):
     model_config = ConfigDict(json_schema_extra=_requires("uri"))
 
     uri: str = Field(default="", json_schema_extra={"minLength": _MIN_URI})
+    """The address of the data, in the form of `juicefs sync`, without keys."""
     secret_ref: SecretRef | None = None
+    """The Secret with the keys of the source."""
 
 
 class Csi(SpecModel):
+    """The CSI driver of the volume."""
+
     driver: str = JUICEFS
+    """Name of the driver."""
     juice_fs_mount_options: JuiceFSMountOptions | None = Field(default=None, alias="juiceFSMountOptions")
+    """The mount options of the volume."""
 
 
 class Cache(SpecModel):
+    """Where the nodes cache the data."""
+
     levels: list[CacheLevel] = Field(default=[])
     """Empty means none: Go clients write `cache: {}`. A level without a path names no directory."""
 
 
 class SampleSetSpec(SpecModel):
+    """The spec of a SampleSet."""
+
     model_config = ConfigDict(json_schema_extra=_requires("partitions", "secretRef"))
 
     partitions: Partitions = 0
     """The number of nodes that cache the data, with one runtime server each."""
     source: DataSource | None = None
+    """The source from which the data is copied."""
     secret_ref: SecretRef | None = None
     """The Secret of the volume: name, storage, metaurl, bucket and, if the storage needs them, both keys."""
     no_sync: bool = False
     """The volume already contains the data, so there is no first sync."""
     csi: Csi = Csi()
+    """The driver and its mount options."""
     cache: Cache | None = None
+    """The directories of the cache."""
     node_affinity: dict[str, Any] | None = Field(
         default=None, json_schema_extra={"x-kubernetes-type": "io.k8s.api.core.v1.NodeAffinity"}
     )
+    """The nodes that may cache the data: core/v1 NodeAffinity."""
     tolerations: list[dict[str, Any]] = Field(
         default=[],
         json_schema_extra={"items": {"type": "object", "x-kubernetes-type": "io.k8s.api.core.v1.Toleration"}},
     )
+    """The tolerations of the runtime servers: core/v1 Toleration."""
 
     @property
     def driver(self) -> str:

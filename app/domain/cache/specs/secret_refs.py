@@ -13,7 +13,10 @@ _ACCEPTED: Final = "a Secret's name"
 
 
 class SecretRef(SpecModel):
+    """A reference to a Secret."""
+
     name: str = Field(default="", json_schema_extra={"minLength": 1})
+    """Name of the Secret."""
     namespace: str = ""
     """The default is the namespace of the manifest."""
 

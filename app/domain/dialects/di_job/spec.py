@@ -28,7 +28,9 @@ class TaskSpec(SpecModel):
     """A named group of replicas with one pod template."""
 
     replicas: Count = 1
+    """The number of replicas."""
     type: TaskType = NO_TYPE
+    """The role of the task in DI-engine."""
     name: str = ""
     """Required for a task of type none; the default for another type is the type."""
     template: dict[str, Any] = Field(
@@ -41,6 +43,8 @@ class TaskSpec(SpecModel):
 
 
 class DIJobSpec(SpecModel):
+    """The spec of a DIJob."""
+
     group: str | None = None
     """Reserved by upstream; stored without effect."""
     priority: Literal["normal", "high"] = "normal"
@@ -63,6 +67,7 @@ class DIJobSpec(SpecModel):
         },
     )
     tasks: Annotated[list[TaskSpec], Field(min_length=1)]
+    """The groups of replicas."""
 
     @model_validator(mode="before")
     @classmethod

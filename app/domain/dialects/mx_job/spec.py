@@ -50,6 +50,7 @@ class MxReplicaSpec(SpecModel):
     model_config = ConfigDict(json_schema_extra=_requires("template"))
 
     replicas: Annotated[int, Field(json_schema_extra={"minimum": 1})] = 1
+    """The number of replicas."""
     template: dict[str, Any] | None = Field(
         default=None,
         json_schema_extra={
@@ -62,6 +63,7 @@ class MxReplicaSpec(SpecModel):
     mx_replica_type: str = Field(
         default=MxRole.WORKER.value, json_schema_extra={"enum": [role.value for role in MxRole]}
     )
+    """The role of the replicas."""
 
     @field_validator("mx_replica_type")
     @classmethod
@@ -78,12 +80,16 @@ def _job_schema(schema: dict[str, Any]) -> None:
 
 
 class MxJobSpec(SpecModel):
+    """The spec of an MxJob."""
+
     model_config = ConfigDict(json_schema_extra=_job_schema)
 
     runtime_id: str | None = Field(default=None, alias="RuntimeId")
     """A part of every pod's name; jobgate generates it if it is absent."""
     job_mode: str = Field(default="", json_schema_extra={"enum": [mode.value for mode in Mode]})
+    """`dist` runs scheduler, servers and workers; `local` runs one worker."""
     replica_specs: list[MxReplicaSpec | None] = Field(default=[])
+    """The replicas of each role."""
 
     @field_validator("runtime_id")
     @classmethod

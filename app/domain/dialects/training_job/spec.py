@@ -52,7 +52,9 @@ class AnnotationsSpec(PaddleModel):
     """Settings of the job. They are not the annotations of its metadata."""
 
     usergroupid: str = ""
+    """Stored without effect."""
     userid: str = ""
+    """Stored without effect."""
     priority: str = ""
     """The label `priority` of every pod, and an annotation of trainers."""
     scheduler: str = ""
@@ -65,7 +67,9 @@ class FrameworkSpec(PaddleModel):
     """The framework; if it is absent, local_job and is_nccl determine whether the job has pservers."""
 
     name: Literal["paddle", "tensorflow"]
+    """The framework."""
     type: Literal["local", "nccl2", "multi"]
+    """`multi` has pservers and trainers; `local` and `nccl2` have only trainers."""
 
 
 class RoleSpec(PaddleModel):
@@ -75,11 +79,15 @@ class RoleSpec(PaddleModel):
     replica_spec: Object | None = Field(default=None, alias="replicaSpec", exclude=True)
     """Set by upstream's controller; ignored."""
     envs: dict[str, str] = Field(default={})
+    """Environment variables of the pods."""
     grace_period_seconds: Count | None = None
+    """The time between the stop signal and the end of a container."""
     pre_stop_cmd: list[str] = Field(default=[])
     """A command that runs before the container is stopped, if grace_period_seconds is set too."""
     tolerations: list[Toleration] = Field(default=[])
+    """The tolerations of the pods."""
     node_selector: dict[str, str] = Field(default={})
+    """The labels of the nodes that may run the pods."""
     liveness_probe: Probe | None = None
     readiness_probe: Probe | None = None
 
@@ -88,6 +96,7 @@ class MasterSpec(RoleSpec):
     """The master of a fault tolerant job. Its resources are fixed, and its envs are ignored."""
 
     etcd_endpoint: str = Field(default="", alias="etcd-endpoint")
+    """Ignored, as in upstream."""
 
 
 class WorkerSpec(RoleSpec):
@@ -96,9 +105,11 @@ class WorkerSpec(RoleSpec):
     entrypoint: str = ""
     """The command, split at spaces, or like a shell if it has quotes; the default is `paddle_k8s` of the image."""
     min_instance: Count = Field(default=0, alias="min-instance")
+    """The least number of replicas."""
     max_instance: Count = Field(default=0, alias="max-instance")
     """0 means min-instance."""
     image_pull_secrets: list[SecretReference] = Field(default=[], alias="imagePullSecrets")
+    """The Secrets with which the image is pulled."""
     index_succeed: bool = Field(default=False, exclude=True)
     """Set by upstream's controller; ignored."""
 
@@ -111,15 +122,20 @@ class TrainerSpec(WorkerSpec):
     """The trainers. Their number begins at min-instance (at least 1) and can grow to max-instance."""
 
     etcd_endpoint: str = Field(default="", alias="etcd-endpoint")
+    """Ignored, as in upstream."""
     workspace: str = ""
+    """The variable TRAINER_PACKAGE of the pods."""
     passes: Count = Field(default=0, exclude=True)
     """Ignored, as in upstream, whose examples have it here; the number of passes is spec.passes."""
 
 
 class TrainingJobSpec(PaddleModel):
+    """The spec of a TrainingJob."""
+
     image: str = ""
     """The image of all roles; the default is paddlepaddle/paddlecloud-job:0.11.0."""
     host_network: bool = False
+    """All pods use the network of their node."""
     port: Port = 0
     """The first port of the pservers; 0 means 7164."""
     ports_num: Port = 0
@@ -127,7 +143,9 @@ class TrainingJobSpec(PaddleModel):
     ports_num_for_sparse: Port = 0
     """The number of further ports; 0 means 1."""
     trainer_port: Port = 0
+    """The first port of the trainers; 0 means none."""
     trainer_ports_num: Port = 0
+    """The number of ports of the trainers."""
     fault_tolerant: bool = False
     """Adds a master with etcd. Trainers can then fail while others go on, and their number can change."""
     local_job: bool = False
@@ -139,18 +157,27 @@ class TrainingJobSpec(PaddleModel):
     volume_mounts: list[Annotated[Object, _kubernetes("VolumeMount")]] = Field(default=[], alias="VolumeMounts")
     """The volume mounts of trainers and master."""
     mountpath: str = ""
+    """Ignored, as in upstream."""
     mount_path: str = Field(default="", alias="mountPath", exclude=True)
     """The spelling of mountpath in one of upstream's examples; both are ignored."""
     nfsmount: str = ""
+    """Ignored, as in upstream."""
     annotations: AnnotationsSpec = AnnotationsSpec()
+    """Settings of the job."""
     master: MasterSpec = MasterSpec()
+    """The master of a fault tolerant job."""
     pserver: PserverSpec = PserverSpec()
+    """The parameter servers."""
     trainer: TrainerSpec = TrainerSpec()
+    """The trainers."""
     is_nccl: bool = False
     """The job has no pservers, and the trainers have the pservers' ports."""
     frame_work: FrameworkSpec | None = None
+    """The framework and its topology."""
     scheduler_name: str = Field(default="", alias="schedulerName")
+    """The scheduler of the pods."""
     pod_group_name: str = Field(default="", alias="podGroupName")
+    """The annotation `scheduling.k8s.io/group-name` of every pod."""
     matrix: bool = False
     """Ignored, as in upstream's open-source mode."""
 
