@@ -8,6 +8,7 @@ from uuid import UUID
 from typing_extensions import override
 
 from app.api.dependencies import Api
+from app.api.dry_run_views import DryRunList
 from app.api.job_views import Rendered, Representation
 from app.api.openapi_examples import MANIFEST
 from app.api.problem_views import BatchView
@@ -15,7 +16,6 @@ from app.api.rendering import dry_run_bytes, job_bytes, status_view, summary_byt
 from app.api.resources import CurrentStatus, Examples, Models, Resource
 from app.api.summary_views import JobSummaryPage, JobSummaryView
 from app.api.views import (
-    DryRunList,
     HistoryPage,
     JobPage,
     JobStatusView,

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from app.api.conditional import status_tag, whole_tag
 from app.api.dependencies import Api
+from app.api.dry_run_views import ResourceDryRunList, ResourceDryRunView
 from app.api.job_views import Rendered, Representation
 from app.api.problem_views import ResourceBatchItemView
 from app.api.rendering import as_submitted, condition_view, identity, submission
@@ -21,8 +22,6 @@ from app.api.summary_views import ResourceSummaryView
 from app.api.views import (
     CommonStatusView,
     NextPageToken,
-    ResourceDryRunList,
-    ResourceDryRunView,
     ResourceHistoryView,
     ResourceStatusView,
     ResourceView,

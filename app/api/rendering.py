@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from app.api.dry_run_views import PlanView, TaskPlanView
 from app.api.responses import json_bytes
 from app.api.summary_views import JobSummaryView
 from app.api.views import (
@@ -17,10 +18,8 @@ from app.api.views import (
     JobStatusView,
     JobView,
     PendingReasonView,
-    PlanView,
     ReplicaView,
     StatusView,
-    TaskPlanView,
     TaskScalingView,
 )
 from app.db.history import HistoryRow

@@ -19,7 +19,6 @@ from app.api.closed_sets import (
     JobKind,
     KindName,
     PendingReasonCode,
-    TaskRestartPolicy,
 )
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, ReplicaPhase, ScaleOutcome
 
@@ -72,13 +71,13 @@ class FirstFailureView(View):
 
     replica: str
     """Task and rank of the replica, for example `worker[0]`."""
-    attempt: int
+    attempt: Int32
     """Number of the attempt, from 1."""
     node: str | None
     """Name of the node; null if the pod had none."""
-    exit_code: int | None
+    exit_code: Int32 | None
     """Exit code of the container that failed; null if none is known."""
-    signal: int | None
+    signal: Int32 | None
     """Number of the signal that ended the container; null if none did."""
     reason: str | None
     """The reason that the cluster reports, for example `Error`, `OOMKilled` or `StartError`."""
@@ -341,57 +340,6 @@ class ManifestList(View):
 
     items: list[dict[str, Any]]
     next_page_token: NextPageToken
-
-
-class TaskPlanView(View):
-    """A task of a planned job."""
-
-    name: str
-    replicas: Int32
-    restart_policy: TaskRestartPolicy
-    restart_limit: Int32 | None
-
-
-class PlanView(View):
-    """What a manifest means."""
-
-    tasks: list[TaskPlanView]
-    pods: list[str]
-    services: list[str]
-    active_deadline_seconds: int | None
-    pending_deadline_seconds: int | None
-    ttl_seconds_after_finished: int | None
-
-
-class ResourceDryRunView(View):
-    """What a submission would store. A dry run stores nothing."""
-
-    dry_run: bool
-    manifest: dict[str, Any]
-
-
-class DryRunView(ResourceDryRunView):
-    """What a submission would store, and the Kubernetes objects that it would create. A dry run stores nothing.
-
-    `manifests` has the objects of the job itself and of the first replicas of each task, at most about 100 objects and
-    4 MiB. `manifestsOmitted` is the number of the other objects.
-    """
-
-    plan: PlanView
-    manifests: list[dict[str, Any]]
-    manifests_omitted: Int32
-
-
-class ResourceDryRunList(View):
-    """What a submission of several objects would store, in the order of the request."""
-
-    items: list[ResourceDryRunView]
-
-
-class DryRunList(View):
-    """What a submission of several jobs would store and create, in the order of the request."""
-
-    items: list[DryRunView]
 
 
 class ResourceWatchEventView(View):
