@@ -13,7 +13,6 @@ from pydantic import Field
 from app.api.problem_codes import PROBLEM_CODES
 from app.db.feed import changes
 from app.domain.dialects.registry import DIALECTS
-from app.domain.kinds.registry import registered
 from app.domain.vocabulary import PendingCode
 from app.domain.vocabulary import RestartPolicy as _RestartPolicy
 
@@ -34,7 +33,6 @@ CURRENT: Final = "current"
 _CHANGES: Final = (changes.CREATED, changes.EDITED, changes.DELETED, changes.STATUS, CURRENT)
 _JOB_CHANGES: Final = (*_CHANGES, changes.CANCELLED, changes.REMOVED)
 
-KindName: TypeAlias = Annotated[str, _one_of("KindName", "A kind of manifest.", registered)]
 JobKind: TypeAlias = Annotated[
     str,
     _one_of(

@@ -71,8 +71,9 @@ def _schemas_of(kind: Kind) -> Iterator[tuple[str, Schema]]:
     del manifest["$schema"]
     yield from manifest.pop("$defs").items()
     properties = manifest["properties"]
-    # Clients need a name for the type of a spec and of the metadata, which all kinds share.
-    for field, name in (("spec", f"{kind.kind}Spec"), ("metadata", _METADATA)):
+    # Clients need a name for the type of a spec and of the metadata, which all kinds share. Generators would derive the
+    # same name for a spec inside its manifest, and `SampleSetSpec` for the spec in the view of a SampleSet.
+    for field, name in (("spec", f"{_of_kind(kind.kind)}Spec"), ("metadata", _METADATA)):
         yield name, properties[field]
         about = {key: text for key, text in properties[field].items() if key == "description"}
         properties[field] = {"$ref": f"{_COMPONENT}{name}"} | about

@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from app.api.closed_sets import JobKind, KindName
+from app.api.closed_sets import JobKind
 from app.api.views import CommonStatusView, NextPageToken, StatusView, View
 
 
@@ -13,7 +13,7 @@ class ResourceSummaryView(View):
     uid: UUID
     namespace: str
     name: str
-    kind: KindName
+    kind: str
     generation: int
     """Increases with every edit of the spec, not with edits of labels and annotations."""
     created_at: datetime

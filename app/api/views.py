@@ -17,7 +17,6 @@ from app.api.closed_sets import (
     EventOrigin,
     JobChangeType,
     JobKind,
-    KindName,
     PendingReasonCode,
 )
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, ReplicaPhase, ScaleOutcome
@@ -131,7 +130,7 @@ class ResourceStatusView(View):
     uid: UUID
     namespace: str
     name: str
-    kind: KindName
+    kind: str
     generation: int
     """Increases with every edit of the spec, not with edits of labels and annotations."""
     deleted_at: datetime | None

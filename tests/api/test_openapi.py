@@ -141,7 +141,7 @@ def test_manifests_are_discriminated_by_kind(document: dict[str, Any]) -> None:
         manifest = schemas[f"{kind.kind}Manifest"]
         assert manifest["properties"]["kind"]["enum"] == [kind.kind]
         assert "kind" in manifest["required"]
-        assert manifest["properties"]["spec"]["$ref"] == f"#/components/schemas/{kind.kind}Spec"
+        assert manifest["properties"]["spec"]["$ref"] == f"#/components/schemas/{kind.kind}ManifestSpec"
 
 
 def test_unions_of_objects_have_a_discriminator(document: dict[str, Any]) -> None:

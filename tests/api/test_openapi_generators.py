@@ -35,6 +35,7 @@ OPEN = {
     "Condition.type": "a kind may have further conditions",
     "Event.type": "the cluster sets it",
     "FieldError.code": "each kind and each parameter has its own codes",
+    "Kind.kind": "openapi-python-client would give a variable two types",
     "Problem.type": "a URI that contains the code",
 }
 
@@ -163,3 +164,15 @@ def test_every_text_of_a_parameter_has_a_stated_form(document: dict[str, Any]) -
     }
     # The gateway ignores preferences that it does not know, and the value of `verbose`.
     assert unstated == {"prefer", "verbose"}
+
+
+def test_names_that_generators_derive_for_objects_are_no_names_of_schemas(document: dict[str, Any]) -> None:
+    """A generator names the type of an object inside a schema after the schema and the field."""
+    components = document["components"]["schemas"]
+    clashes = [
+        f"{name}.{field}"
+        for name, schema in components.items()
+        for field, inside in schema.get("properties", {}).items()
+        if "$ref" not in inside and f"{name}{field[:1].upper()}{field[1:]}" in components
+    ]
+    assert clashes == []

@@ -44,7 +44,7 @@ async def test_the_status_has_the_figures_of_the_kind(of: Collection) -> None:
 
 async def test_the_schemas_and_operations_of_the_kind_are_documented() -> None:
     document = create_app().openapi()
-    assert {"Note", "NoteStatus", "NoteState", "NotePage", "NoteManifest", "NoteSpec", "NoteSubmission"} <= set(
+    assert {"Note", "NoteStatus", "NoteState", "NotePage", "NoteManifest", "NoteManifestSpec", "NoteSubmission"} <= set(
         document["components"]["schemas"]
     )
     operations = {one["operationId"] for path in document["paths"].values() for one in path.values()}

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from app.api.bodies import JSON
-from app.api.closed_sets import KindName
 from app.api.dependencies import api_of, caller
 from app.api.metrics import HttpMetrics
 from app.api.parameters import refuse_unknown_query
@@ -22,7 +21,7 @@ _WITHOUT_TOKEN: Final = [Depends(refuse_unknown_query)]
 class KindView(View):
     """An accepted kind of manifest."""
 
-    kind: KindName
+    kind: str
     api_versions: list[str]
     """The accepted values of apiVersion, the canonical one first."""
     resource: str

@@ -25,24 +25,35 @@ from jobgate_client.api.logs import read_job_log
 from jobgate_client.api.samplejobs import delete_sample_job, submit_sample_job
 from jobgate_client.api.samplesets import delete_sample_set, submit_sample_set
 from jobgate_client.models import (
+    DIJobManifest,
+    GenericJobManifest,
     HistoryPage,
     Job,
     JobPage,
     JobPhase,
     JobStatus,
-    Manifest,
+    MxJobManifest,
     Problem,
     ReplicaPage,
     SampleJob,
     SampleJobManifest,
     SampleSet,
     SampleSetManifest,
+    TrainingJobManifest,
     WatchEvent,
 )
 from jobgate_client.types import UNSET
 
 NAMESPACE = os.environ.get("JOBGATE_NAMESPACE", "default")
 ENDED = {JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.TIMEDOUT, JobPhase.CANCELLED}
+
+JobManifest = DIJobManifest | GenericJobManifest | MxJobManifest | TrainingJobManifest
+KINDS: dict[str, type[DIJobManifest | GenericJobManifest | MxJobManifest | TrainingJobManifest]] = {
+    "DIJob": DIJobManifest,
+    "GenericJob": GenericJobManifest,
+    "MxJob": MxJobManifest,
+    "TrainingJob": TrainingJobManifest,
+}
 
 client = AuthenticatedClient(
     base_url=os.environ["JOBGATE_URL"],
@@ -51,17 +62,19 @@ client = AuthenticatedClient(
 )
 
 
-def submit(manifest: dict[str, Any], key: str) -> Job:
-    body = Manifest.from_dict(manifest)
-    created = submit_job.sync(NAMESPACE, client=client, body=body, idempotency_key=key)
+def manifest_of(document: dict[str, Any]) -> JobManifest:
+    return KINDS[document["kind"]].from_dict(document)
+
+
+def submit(manifest: JobManifest, key: str) -> Job:
+    created = submit_job.sync(NAMESPACE, client=client, body=manifest, idempotency_key=key)
     assert isinstance(created, Job), created
     return created
 
 
-def submit_again(manifest: dict[str, Any], key: str) -> Job:
+def submit_again(manifest: JobManifest, key: str) -> Job:
     """Repeat a request, for example after a timeout. The key prevents a second job."""
-    body = Manifest.from_dict(manifest)
-    answer = submit_job.sync_detailed(NAMESPACE, client=client, body=body, idempotency_key=key)
+    answer = submit_job.sync_detailed(NAMESPACE, client=client, body=manifest, idempotency_key=key)
     assert answer.headers["Idempotency-Replayed"] == "true"
     assert isinstance(answer.parsed, Job), answer.parsed
     return answer.parsed
@@ -96,9 +109,9 @@ def watch(name: str, position: str) -> Iterator[WatchEvent]:
                 yield WatchEvent.from_dict(json.loads(value))
 
 
-def errors_of(manifest: dict[str, Any]) -> Problem:
+def errors_of(manifest: JobManifest) -> Problem:
     """Submit a manifest that is not valid, and return the errors of the answer."""
-    refused = submit_job.sync(NAMESPACE, client=client, body=Manifest.from_dict(manifest))
+    refused = submit_job.sync(NAMESPACE, client=client, body=manifest)
     assert isinstance(refused, Problem), refused
     assert refused.status == 422
     for error in refused.errors or []:
@@ -143,7 +156,7 @@ def main(directory: Path, selector: str) -> dict[str, Any]:
     keys = {name: str(uuid.uuid4()) for name in manifests}
     position = position_of_feed()
     names = ("generic-job", "mx-job", "di-job", "training-job")
-    jobs = {name: submit(manifests[name], keys[name]) for name in names}
+    jobs = {name: submit(manifest_of(manifests[name]), keys[name]) for name in names}
 
     watched: list[str] = []
     for event in watch(jobs["training-job"].name, position):
@@ -157,7 +170,7 @@ def main(directory: Path, selector: str) -> dict[str, Any]:
     assert isinstance(replicas, ReplicaPage), replicas
     history = list_job_history.sync(NAMESPACE, generic, client=client)
     assert isinstance(history, HistoryPage), history
-    problem = errors_of(manifests["invalid"])
+    problem = errors_of(manifest_of(manifests["invalid"]))
     return {
         "jobs": {job.kind: str(job.uid) for job in jobs.values()},
         "phases": {status.kind: status.status.phase for status in ended.values()},
@@ -166,7 +179,7 @@ def main(directory: Path, selector: str) -> dict[str, Any]:
         "log": read_job_log.sync(NAMESPACE, generic, client=client, task="worker", rank=0),
         "history": [f"{entry.phase} {entry.reason}" for entry in history.items],
         "problem": {"code": problem.code, "pointers": [error.pointer for error in problem.errors or []]},
-        "replayed": str(submit_again(manifests["generic-job"], keys["generic-job"]).uid),
+        "replayed": str(submit_again(manifest_of(manifests["generic-job"]), keys["generic-job"]).uid),
         "pages": [[job.name for job in page] for page in pages(selector)],
         "samples": cache_samples(manifests["sample-set"], manifests["sample-job"]),
     }
