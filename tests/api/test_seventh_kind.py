@@ -1,11 +1,11 @@
-"""A new kind has the whole API after its registration alone: the tests of `test_every_kind` pass for it."""
+"""A new kind has the whole API after its registration alone: the tests of all kinds pass for it."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from app.main import create_app
-from tests.api import test_every_kind as suite
+from tests.api import test_every_kind, test_every_kind_submissions
 from tests.support.every_kind import Collection
 from tests.support.gateway import Gateway
 from tests.support.made_up_kind import NoteKind, a_seventh_kind
@@ -30,8 +30,8 @@ def of(kind: str, shared_gateway: Gateway) -> Collection:
 
 
 # Collect the same tests with the fixtures of this module.
-for _name in [name for name in vars(suite) if name.startswith("test_")]:
-    globals()[_name] = vars(suite)[_name]
+for _suite in (test_every_kind, test_every_kind_submissions):
+    globals().update({name: test for name, test in vars(_suite).items() if name.startswith("test_")})
 
 
 async def test_the_status_has_the_figures_of_the_kind(of: Collection) -> None:
