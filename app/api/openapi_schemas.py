@@ -99,6 +99,8 @@ def _adapt(schema: Schema, name: str) -> None:
     if schema.get("type") == "number":
         schema.setdefault("format", "double")
     _shorten_nullable(schema)
+    if "anyOf" in schema or "oneOf" in schema:
+        schema.pop("default", None)  # in Java, a union is a class, to which no literal can be assigned
     for part, child in _children(schema):
         _adapt(child, name + part)
 

@@ -45,6 +45,11 @@ def document() -> dict[str, Any]:
     return create_app().openapi()
 
 
+def types_of(schema: dict[str, Any]) -> set[str]:
+    types = schema.get("type", ())
+    return {types} if isinstance(types, str) else set(types)
+
+
 def test_the_version_is_that_of_the_product(document: dict[str, Any]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert document["info"]["version"] == project["version"]
@@ -90,10 +95,18 @@ def test_no_default_is_an_object_or_null(document: dict[str, Any]) -> None:
     assert wrong == []
 
 
+def test_no_union_has_a_default(document: dict[str, Any]) -> None:
+    wrong = [
+        place
+        for place, schema in schemas(document)
+        if "default" in schema and ({"anyOf", "oneOf"} & set(schema) or len(types_of(schema) - {"null"}) > 1)
+    ]
+    assert wrong == []
+
+
 def test_every_number_has_a_format_that_holds_its_values(document: dict[str, Any]) -> None:
     for place, schema in schemas(document):
-        types = schema.get("type", ())
-        types = [types] if isinstance(types, str) else types
+        types = types_of(schema)
         if "integer" in types:
             assert schema.get("format") in ("int32", "int64"), place
             if schema["format"] == "int32":
