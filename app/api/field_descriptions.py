@@ -47,6 +47,7 @@ OF_ALL: Final[Mapping[str, str]] = {
     "task": "Name of the task.",
     "toReplicas": "The number of replicas after.",
     "uid": "Uid of the object.",
+    "view": "Whether the items are whole objects (`full`) or summaries (`summary`).",
     "waiting": "The jobs that the caller may see and that wait for free capacity.",
 }
 

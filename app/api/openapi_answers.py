@@ -42,6 +42,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "deletedAt": None,
     "evidenceReason": None,
     "finishedAt": None,
+    "firstFailure": None,
     "generation": 1,
     "image": "busybox:1.36",
     "jobName": None,
@@ -177,8 +178,8 @@ class _Composer:
             return self._of_component(schema["$ref"].removeprefix(_PREFIX), owner, field)
         if (known := self._known(owner, field)) is not _UNKNOWN and _fits(known, schema):
             return known
-        if "anyOf" in schema:
-            return self.value(schema["anyOf"][0], owner, field)
+        if (members := schema.get("anyOf", schema.get("oneOf"))) is not None:
+            return self.value(members[0], owner, field)
         if "enum" in schema:
             return next((value for value in schema["enum"] if value), schema["enum"][0])
         types = schema.get("type", "object")

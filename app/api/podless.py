@@ -4,7 +4,7 @@ import inspect
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from functools import cache
 from types import GenericAlias
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, Field, create_model
@@ -160,9 +160,14 @@ def _models(kind: PodlessKind) -> Models:
     return Models(
         view=view,
         status=status,
-        page=_page(f"{name}Page", f"A page of {name}s, newest first.", view),
+        page=_page(f"{name}Page", f"A page of {name}s, newest first.", view, view=(Literal["full"], ...)),
         summary=summary,
-        summary_page=_page(f"{name}SummaryPage", f"A page of the summaries of {name}s, newest first.", summary),
+        summary_page=_page(
+            f"{name}SummaryPage",
+            f"A page of the summaries of {name}s, newest first.",
+            summary,
+            view=(Literal["summary"], ...),
+        ),
         history=_page(f"{name}HistoryPage", f"A page of the history of a {name}, oldest first.", entry),
         dry_run_list=ResourceDryRunList,
         batch=_derived(
@@ -177,8 +182,8 @@ def _derived(name: str, base: Model, description: str, /, **fields: Any) -> Any:
     return create_model(name, __base__=base, __doc__=description, **fields)
 
 
-def _page(name: str, description: str, item: Model) -> Any:
-    return _derived(name, View, description, items=_list_of(item), next_page_token=(NextPageToken, ...))
+def _page(name: str, description: str, item: Model, **fields: Any) -> Any:
+    return _derived(name, View, description, items=_list_of(item), next_page_token=(NextPageToken, ...), **fields)
 
 
 def _list_of(item: Model) -> tuple[Any, Any]:

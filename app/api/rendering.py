@@ -7,7 +7,7 @@ import msgspec
 
 from app.api.dry_run_views import PlanView, TaskPlanView
 from app.api.responses import json_bytes
-from app.api.summary_views import JobSummaryView
+from app.api.summary_views import JobSummaryView, ListView
 from app.api.views import (
     AggregateView,
     AttemptView,
@@ -91,9 +91,11 @@ def summary_bytes(job: JobSummary) -> bytes:
     return json_bytes(JobSummaryView(**identity(job), **submission(job), status=_status(job.status)))
 
 
-def list_bytes(items: Iterable[bytes], next_page_token: str | None = None) -> bytes:
-    """Return the JSON of a list whose items are JSON already."""
-    return b'{"items":[' + b",".join(items) + b'],"nextPageToken":' + msgspec.json.encode(next_page_token) + b"}"
+def list_bytes(items: Iterable[bytes], next_page_token: str | None = None, view: ListView | None = None) -> bytes:
+    """Return the JSON of a list whose items are JSON already. Lists with several views have the field `view`."""
+    shown = b"" if view is None else b',"view":"%b"' % view.encode()
+    token = msgspec.json.encode(next_page_token)
+    return b'{"items":[' + b",".join(items) + b'],"nextPageToken":' + token + shown + b"}"
 
 
 def replica_view(story: ReplicaHistory) -> ReplicaView:

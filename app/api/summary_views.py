@@ -1,10 +1,14 @@
-"""The models of the items of a list with `view=summary`."""
+"""The models of lists with `view=summary`, and the field that distinguishes them from lists of whole objects."""
 
 from datetime import datetime
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from app.api.closed_sets import JobKind
 from app.api.views import CommonStatusView, NextPageToken, StatusView, View
+
+# The values of the query parameter `view` of lists, and of the field of the same name in their answers.
+ListView: TypeAlias = Literal["full", "summary"]
 
 
 class ResourceSummaryView(View):
@@ -35,3 +39,4 @@ class JobSummaryPage(View):
 
     items: list[JobSummaryView]
     next_page_token: NextPageToken
+    view: Literal["summary"]

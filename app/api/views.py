@@ -4,7 +4,7 @@ Every field is always present, null if it has no value, so that clients need not
 """
 
 from datetime import datetime
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -185,6 +185,7 @@ class JobPage(View):
 
     items: list[JobView]
     next_page_token: NextPageToken
+    view: Literal["full"]
 
 
 class ContainerView(View):

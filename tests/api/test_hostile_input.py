@@ -183,7 +183,11 @@ async def test_invalid_bodies_are_refused_with_pointers(case: str, shared_gatewa
     assert all(error.get("accepted") for error in listed), listed
     assert len(answer.content) < 16_000
     assert len(errors) <= 20
-    assert (await shared_gateway.client.get("/api/v1/jobs")).json() == {"items": [], "nextPageToken": None}
+    assert (await shared_gateway.client.get("/api/v1/jobs")).json() == {
+        "items": [],
+        "nextPageToken": None,
+        "view": "full",
+    }
 
 
 @pytest.mark.parametrize(

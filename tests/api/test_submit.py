@@ -19,7 +19,7 @@ async def test_a_submitted_job_is_readable_everywhere(gateway: Gateway) -> None:
     by_uid = await gateway.client.get(f"/api/v1/jobs/{created['uid']}")
     assert by_uid.json() == created
     listed = (await gateway.client.get(jobs_path())).json()
-    assert listed == {"items": [created], "nextPageToken": None}
+    assert listed == {"items": [created], "nextPageToken": None, "view": "full"}
     assert (await gateway.client.get("/api/v1/jobs")).json() == listed
     status = (await gateway.client.get(jobs_path(NAMESPACE, "hello", "status"))).json()
     assert status["status"] == created["status"]

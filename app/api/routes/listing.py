@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import GenericAlias
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -31,6 +31,7 @@ from app.api.rendering import list_bytes
 from app.api.resources import Resource
 from app.api.responses import polled_response
 from app.api.shared_polls import Poll, Snapshot
+from app.api.summary_views import ListView
 from app.db.queries import Cursor
 from app.db.resources import Page
 from app.domain.access.namespaces import NamespaceSet
@@ -98,9 +99,9 @@ def _common_query(  # noqa: PLR0913 - one argument for each query parameter
     finished_before: Annotated[Timestamp, Query(alias="finishedBefore")] = None,
     deleted: Annotated[bool, Query(description="Also list deleted objects.")] = False,
     view: Annotated[
-        Literal["summary"] | None,
+        ListView,
         Query(description="`summary`: the objects without manifest, conditions and native status, about 1 kB each."),
-    ] = None,
+    ] = "full",
     page_size: PageSize = None,
     page_token: PageToken = None,
 ) -> _CommonQuery:
@@ -119,7 +120,7 @@ def _common_query(  # noqa: PLR0913 - one argument for each query parameter
         finished_before=require_offset("finishedBefore", finished_before),
         deleted=deleted,
     )
-    return _CommonQuery(where=where, is_summary=view is not None, page_size=page_size, page_token=page_token)
+    return _CommonQuery(where=where, is_summary=view == "summary", page_size=page_size, page_token=page_token)
 
 
 def _set_filter(
@@ -167,7 +168,10 @@ def _list_query(resource: Resource) -> Any:
 
 def router_of(resource: Resource) -> APIRouter:
     router = APIRouter(tags=[resource.name])
-    responses: dict[int | str, dict[str, Any]] = {200: {"model": resource.models.page | resource.models.summary_page}}
+    models = resource.models
+    responses: dict[int | str, dict[str, Any]] = {
+        200: {"model": Annotated[models.page | models.summary_page, Field(discriminator="view")]}
+    }
     list_query, noun = _list_query(resource), resource.operation_noun
 
     @router.get(
@@ -218,7 +222,7 @@ async def _list(resource: Resource, caller: Caller, query: ListQuery, options: P
                 items = await _summaries(resource, page.rows)
             else:
                 items = await resource.items(api, page.rows, _PAGE_BYTES)
-            return list_bytes(items, _next_token(query, page, len(items)))
+            return list_bytes(items, _next_token(query, page, len(items)), "summary" if query.is_summary else "full")
 
         extent = Extent(uids=frozenset(row.uid for row in page.rows), begins_after=query.after, ends_at=page.next)
         return Snapshot(tag=_tag(query, page), render=render, extent=extent)

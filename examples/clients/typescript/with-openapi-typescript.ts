@@ -9,10 +9,10 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import createClient from "openapi-fetch";
-import type { components, operations, paths } from "./schema.js";
+import type { components, paths } from "./schema.js";
 
 type Schemas = components["schemas"];
-type JobManifest = operations["submit_job"]["requestBody"]["content"]["application/json"];
+type JobManifest = Schemas["JobManifest"];
 
 const namespace = process.env["JOBGATE_NAMESPACE"] ?? "default";
 const ended = ["Succeeded", "Failed", "TimedOut", "Cancelled"];
@@ -30,22 +30,13 @@ function dataOf<T>(answer: { data?: T; error?: unknown }): T {
   return answer.data;
 }
 
-/** Return the object of an answer, which could also be a list of objects or the result of a dry run. */
-function one<T extends object>(answer: T): Extract<T, { uid: string }> {
-  if (!("uid" in answer)) {
-    throw new Error("the answer is not one object");
-  }
-  return answer as Extract<T, { uid: string }>;
-}
-
 async function submit(manifest: JobManifest, key: string): Promise<Schemas["Job"]> {
-  const created = dataOf(
+  return dataOf(
     await client.POST("/api/v1/namespaces/{namespace}/jobs", {
       params: { path: { namespace }, header: { "Idempotency-Key": key } },
       body: manifest,
     }),
   );
-  return one(created);
 }
 
 /** Repeat a request, for example after a timeout. The key prevents a second job. */
@@ -57,7 +48,7 @@ async function submitAgain(manifest: JobManifest, key: string): Promise<Schemas[
   if (answer.response.headers.get("Idempotency-Replayed") !== "true") {
     throw new Error("the key is new");
   }
-  return one(dataOf(answer));
+  return dataOf(answer);
 }
 
 /** Wait until the job has ended. Each request returns at the next change, or with 304 after 30 seconds. */
@@ -120,11 +111,14 @@ async function errorsOf(manifest: JobManifest): Promise<Schemas["Problem"]> {
 async function* pages(labelSelector: string): AsyncGenerator<Schemas["Job"][]> {
   let token: string | null = null;
   do {
-    const page: Schemas["JobPage"] = dataOf(
+    const page: Schemas["JobPage"] | Schemas["JobSummaryPage"] = dataOf(
       await client.GET("/api/v1/namespaces/{namespace}/jobs", {
         params: { path: { namespace }, query: { labelSelector, pageSize: 2, ...(token && { pageToken: token }) } },
       }),
     );
+    if (page.view !== "full") {
+      throw new Error("the page has summaries");
+    }
     yield page.items;
     token = page.nextPageToken;
   } while (token !== null);
@@ -144,11 +138,11 @@ async function cacheSamples(
   sampleJob: Schemas["SampleJobManifest"],
 ): Promise<Record<string, string>> {
   const path = { namespace };
-  const createdSet = one(
-    dataOf(await client.POST("/api/v1/namespaces/{namespace}/samplesets", { params: { path }, body: sampleSet })),
+  const createdSet = dataOf(
+    await client.POST("/api/v1/namespaces/{namespace}/samplesets", { params: { path }, body: sampleSet }),
   );
-  const createdJob = one(
-    dataOf(await client.POST("/api/v1/namespaces/{namespace}/samplejobs", { params: { path }, body: sampleJob })),
+  const createdJob = dataOf(
+    await client.POST("/api/v1/namespaces/{namespace}/samplejobs", { params: { path }, body: sampleJob }),
   );
   const ofJob = { params: { path: { namespace, name: createdJob.name } } };
   while ((await client.DELETE("/api/v1/namespaces/{namespace}/samplejobs/{name}", ofJob)).response.status === 202) {
