@@ -1,7 +1,9 @@
 """`make sdks` reports what it cannot build, incomplete clients, and programs that report something wrong."""
 
 import dataclasses
+import hashlib
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +13,16 @@ import httpx2
 import pytest
 
 from tools.sdks.__main__ import Results, build_all
-from tools.sdks.building import PROJECTS, Failed, Skipped, Workshop, install, missing_operations, unexpected_warnings
+from tools.sdks.building import (
+    PROJECTS,
+    Failed,
+    Skipped,
+    Workshop,
+    check_packages,
+    install,
+    missing_operations,
+    unexpected_warnings,
+)
 from tools.sdks.catalog import LANGUAGES, PYTHON, SDKS, Language
 from tools.sdks.scenario import JOB_KINDS, Stored, differences, labelled_manifests
 
@@ -39,6 +50,14 @@ def test_a_missing_program_is_named(tmp_path: Path) -> None:
         install(Workshop(directory=tmp_path), language)
 
 
+def test_a_project_is_made_anew_when_its_packages_change(tmp_path: Path) -> None:
+    workshop = Workshop(directory=tmp_path)
+    (workshop.project(PYTHON)).mkdir()
+    (workshop.project(PYTHON) / "package-of-another-version").touch()
+    install(workshop, MADE_UP)
+    assert not (workshop.project(PYTHON) / "package-of-another-version").exists()
+
+
 def test_packages_that_cannot_be_fetched_are_skipped(tmp_path: Path) -> None:
     language = dataclasses.replace(MADE_UP, install=(prints("no matching distribution"),))
     with pytest.raises(Skipped, match="no matching distribution"):
@@ -54,15 +73,44 @@ def test_packages_that_differ_from_the_lock_file_are_a_failure(tmp_path: Path, m
         install(Workshop(directory=tmp_path), language)
 
 
+@pytest.mark.parametrize(
+    ("files", "different"),
+    [
+        ({"lib/a.jar": b"a"}, None),
+        ({"lib/a.jar": b"another"}, "lib/a.jar"),
+        ({"lib/a.jar": b"a", "lib/b.jar": b"b"}, "lib/b.jar"),
+        ({"lib/b.jar": b"a"}, "lib/a.jar, lib/b.jar"),
+    ],
+    ids=["same", "changed", "added", "renamed"],
+)
+def test_packages_are_compared_with_their_checksums(
+    tmp_path: Path, files: Mapping[str, bytes], different: str | None
+) -> None:
+    (tmp_path / "lib").mkdir()
+    for path, content in files.items():
+        (tmp_path / path).write_bytes(content)
+    checksums = tmp_path / "libraries.sha256"
+    checksums.write_text(f"{hashlib.sha256(b'a').hexdigest()}  lib/a.jar\n")
+    if different is None:
+        check_packages(tmp_path, checksums)
+    else:
+        with pytest.raises(Failed, match=rf"^{re.escape(different)} differs from the lock file libraries.sha256$"):
+            check_packages(tmp_path, checksums)
+
+
 def test_what_is_skipped_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     language = dataclasses.replace(LANGUAGES[0], programs=("no-such-compiler",))
     monkeypatch.setattr("tools.sdks.__main__.find_language", lambda _: language)
+    generator = dataclasses.replace(SDKS[0], name="generator", programs=("no-such-generator",))
     results = Results()
-    build_all(Workshop(directory=tmp_path), SDKS[:1], results)
-    assert results == Results(skipped=[SDKS[0]])
-    assert capsys.readouterr().out == f"sdks: skipped {SDKS[0].name} (python): no-such-compiler not found on PATH\n"
+    build_all(Workshop(directory=tmp_path), [SDKS[0], generator], results)
+    assert results == Results(skipped=[SDKS[0], generator])
+    assert capsys.readouterr().out.splitlines() == [
+        f"sdks: skipped {SDKS[0].name} (python): no-such-compiler not found on PATH",
+        "sdks: skipped generator (python): no-such-generator not found on PATH",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +137,28 @@ def test_npm_packages_are_pinned_without_addresses() -> None:
     packages = {name: package for name, package in lock["packages"].items() if name}
     assert len(packages) > 3
     assert [name for name, package in packages.items() if "resolved" in package or "integrity" not in package] == []
+
+
+def test_go_modules_are_pinned_with_hashes() -> None:
+    project = PROJECTS / "go"
+    modules = re.findall(r"^(?:require )?\t?(\S+/\S+) (v\S+)", (project / "go.mod").read_text(), re.MULTILINE)
+    hashes = (project / "go.sum").read_text()
+    assert len(modules) > 3
+    assert [module for module in modules if f"{module[0]} {module[1]} h1:" not in hashes] == []
+
+
+def test_java_libraries_are_pinned_with_hashes() -> None:
+    project = PROJECTS / "java"
+    artifacts = re.findall(
+        r"<artifactId>(.+)</artifactId>\s+<version>(.+)</version>\s+</dependency>", (project / "pom.xml").read_text()
+    )
+    hashes = (project / "libraries.sha256").read_text()
+    assert len(artifacts) > 3
+    assert [
+        name
+        for name, version in artifacts
+        if not re.search(rf"^\w{{64}}  lib/{name}-{version}.jar$", hashes, re.MULTILINE)
+    ] == []
 
 
 ENDED: Mapping[str, Any] = {kind: {"uid": f"uid-{kind}", "name": kind.lower(), "kind": kind} for kind in JOB_KINDS}

@@ -6,34 +6,39 @@ from pathlib import Path
 
 import pytest
 
-from tools.sdks.building import PROJECTS
-from tools.sdks.catalog import LANGUAGES, SDKS, Sdk
+from tools.sdks.building import PROJECTS, find_language
+from tools.sdks.catalog import SDKS, Sdk
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "sdks.md").read_text()
 BLOCK = re.compile(r"^```\w+ (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = BLOCK.findall(PAGE)
 NAMES = [sdk.name for sdk in SDKS]
+INDENTS = ("", "  ", "    ")  # of a method, or of a part of a function
 LEAST_BLOCKS = 6  # create a client, submit, follow, watch, read errors, read pages
 
 
 @pytest.mark.parametrize(("path", "code"), BLOCKS, ids=[f"{Path(path).name}-{n}" for n, (path, _) in enumerate(BLOCKS)])
 def test_blocks_are_parts_of_programs(path: str, code: str) -> None:
-    assert textwrap.dedent(code) in (ROOT / path).read_text() or code in (ROOT / path).read_text()
+    program = (ROOT / path).read_text()
+    assert any(textwrap.indent(code, indent) in program for indent in INDENTS)
 
 
 @pytest.mark.parametrize("sdk", SDKS, ids=NAMES)
 def test_every_client_has_a_section_with_each_part_of_its_program(sdk: Sdk) -> None:
     program = f"examples/clients/{sdk.language}/{sdk.example}"
-    section = PAGE.partition(f": {sdk.name}\n")[2].partition("\n## ")[0]
+    generator = sdk.name.removesuffix(f"-{sdk.language}")
+    heading = rf"^## {sdk.language}: {generator}(?:-{sdk.language})?$"
+    section = re.split(heading, PAGE, flags=re.MULTILINE | re.IGNORECASE)[1].partition("\n## ")[0]
     assert len([path for path, _ in BLOCK.findall(section) if path == program]) >= LEAST_BLOCKS
     assert (ROOT / program).is_file()
 
 
 @pytest.mark.parametrize("sdk", SDKS, ids=NAMES)
 def test_versions_are_those_of_the_lock_files(sdk: Sdk) -> None:
-    language = next(language for language in LANGUAGES if language.name == sdk.language)
-    locked = "".join((ROOT / lock).read_text() for lock in language.locks)
+    language = find_language(sdk.language)
+    languages = [language, *(find_language(name) for name in language.needs)]
+    locked = "".join((ROOT / lock).read_text() for language in languages for lock in language.locks)
     (row,) = [line for line in PAGE.splitlines() if f"`examples/clients/{sdk.language}/{sdk.example}`" in line]
     version = row.split("|")[3].strip()
     assert re.search(

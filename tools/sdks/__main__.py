@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.sdks import scenario
-from tools.sdks.building import ROOT, Failed, Skipped, Workshop, build, find_language, install
+from tools.sdks.building import ROOT, Failed, Skipped, Workshop, build, find_language, install, require_programs
 from tools.sdks.catalog import SDKS, Sdk
 
 
@@ -44,6 +44,7 @@ def build_all(workshop: Workshop, sdks: Iterable[Sdk], results: Results) -> None
     for sdk in sdks:
         started = time.monotonic()
         try:
+            require_programs(sdk.programs)
             install(workshop, find_language(sdk.language))
             build(workshop, sdk)
         except Skipped as skipped:

@@ -65,7 +65,7 @@ class Workshop:
         return ran
 
     def _expanded(self, command: Command) -> list[str]:
-        values = {"root": ROOT, "document": DOCUMENT, "python": self.project(PYTHON) / ".venv" / "bin" / "python"}
+        values = {"root": ROOT, "document": DOCUMENT, "bin": self.project(PYTHON) / ".venv" / "bin"}
         return [argument.format_map({name: str(value) for name, value in values.items()}) for argument in command]
 
 
@@ -87,18 +87,18 @@ def install(workshop: Workshop, language: Language) -> None:
         Skipped: a program is missing, or a package cannot be fetched.
         Failed: a package is not the one of the lock file.
     """
+    require_programs(language.programs)
     for name in language.needs:
         install(workshop, find_language(name))
-    missing = [program for program in language.programs if shutil.which(program) is None]
-    if missing:
-        raise Skipped(f"{' and '.join(missing)} not found on PATH")
     project = workshop.project(language.name)
-    shutil.copytree(PROJECTS / language.name, project, dirs_exist_ok=True)
     stamp = project / STAMP
     digest = _digest(ROOT / lock for lock in language.locks)
-    if stamp.exists() and stamp.read_text() == digest:
+    installed = stamp.exists() and stamp.read_text() == digest
+    if not installed:
+        _remove(project)
+    shutil.copytree(PROJECTS / language.name, project, dirs_exist_ok=True)
+    if installed:
         return
-    stamp.unlink(missing_ok=True)
     for command in language.install:
         try:
             workshop.run(language.name, command)
@@ -106,7 +106,28 @@ def install(workshop: Workshop, language: Language) -> None:
             if DIFFERS.search(str(failed)):
                 raise
             raise Skipped(f"its packages cannot be installed: {failed}") from None
+    if language.checksums:
+        check_packages(project, project / language.checksums)
     stamp.write_text(digest)
+
+
+def require_programs(programs: Iterable[str]) -> None:
+    """Raise Skipped if one of the programs is not on PATH."""
+    if missing := [program for program in programs if shutil.which(program) is None]:
+        raise Skipped(f"{' and '.join(missing)} not found on PATH")
+
+
+def check_packages(project: Path, checksums: Path) -> None:
+    """Raise Failed if a package is not the one of the checksum file, which has the format of `sha256sum`."""
+    expected = {path: digest for digest, path in (line.split() for line in checksums.read_text().splitlines())}
+    directories = {(project / path).parent for path in expected}
+    found = {
+        str(file.relative_to(project)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for directory in directories
+        for file in directory.glob("*")
+    }
+    if different := sorted(path for path, _ in expected.items() ^ found.items()):
+        raise Failed(f"{', '.join(dict.fromkeys(different))} differs from the lock file {checksums.name}")
 
 
 def _digest(files: Iterable[Path]) -> str:

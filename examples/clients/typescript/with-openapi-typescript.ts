@@ -109,19 +109,20 @@ async function errorsOf(manifest: JobManifest): Promise<Schemas["Problem"]> {
 }
 
 async function* pages(labelSelector: string): AsyncGenerator<Schemas["Job"][]> {
-  let token: string | null = null;
-  do {
-    const page: Schemas["JobPage"] | Schemas["JobSummaryPage"] = dataOf(
-      await client.GET("/api/v1/namespaces/{namespace}/jobs", {
-        params: { path: { namespace }, query: { labelSelector, pageSize: 2, ...(token && { pageToken: token }) } },
-      }),
+  const query: { labelSelector: string; pageSize: number; pageToken?: string } = { labelSelector, pageSize: 2 };
+  for (;;) {
+    const page = dataOf(
+      await client.GET("/api/v1/namespaces/{namespace}/jobs", { params: { path: { namespace }, query } }),
     );
     if (page.view !== "full") {
       throw new Error("the page has summaries");
     }
     yield page.items;
-    token = page.nextPageToken;
-  } while (token !== null);
+    if (page.nextPageToken === null) {
+      return;
+    }
+    query.pageToken = page.nextPageToken;
+  }
 }
 
 /** Return the position before the next change, for a watch that misses none. */

@@ -1,0 +1,209 @@
+/**
+ * Uses the client that hey-api generates: submits a job of each kind, follows it, and reads its results.
+ *
+ * Usage: JOBGATE_URL=http://127.0.0.1:8080 node compiled/with-hey-api.js MANIFESTS LABEL_SELECTOR
+ */
+
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
+import { createClient, createConfig } from "./client/client/index.js";
+import {
+  deleteSampleJob,
+  deleteSampleSet,
+  getJobStatus,
+  listJobHistory,
+  listJobReplicas,
+  listNamespaceJobs,
+  readJobLog,
+  submitJob,
+  submitSampleJob,
+  submitSampleSet,
+  watchJob,
+} from "./client/sdk.gen.js";
+import type {
+  Job,
+  JobManifest,
+  JobStatus,
+  Problem,
+  SampleJobManifest,
+  SampleSetManifest,
+  WatchEvent,
+} from "./client/types.gen.js";
+
+const namespace = process.env["JOBGATE_NAMESPACE"] ?? "default";
+const ended = ["Succeeded", "Failed", "TimedOut", "Cancelled"];
+
+const client = createClient(
+  createConfig({
+    baseUrl: process.env["JOBGATE_URL"] ?? "http://127.0.0.1:8080",
+    auth: process.env["JOBGATE_TOKEN"] ?? "none", // `jobgate dev` needs no token
+  }),
+);
+
+/** Return the data of an answer, or throw the problem that it contains. */
+function dataOf<T>(answer: { data: T; error: undefined } | { data: undefined; error: unknown }): T {
+  if (answer.data === undefined) {
+    throw new Error(JSON.stringify(answer.error));
+  }
+  return answer.data;
+}
+
+async function submit(manifest: JobManifest, key: string): Promise<Job> {
+  const headers = { "Idempotency-Key": key };
+  return dataOf(await submitJob({ client, path: { namespace }, headers, body: manifest }));
+}
+
+/** Repeat a request, for example after a timeout. The key prevents a second job. */
+async function submitAgain(manifest: JobManifest, key: string): Promise<Job> {
+  const headers = { "Idempotency-Key": key };
+  const answer = await submitJob({ client, path: { namespace }, headers, body: manifest });
+  if (answer.response.headers.get("Idempotency-Replayed") !== "true") {
+    throw new Error("the key is new");
+  }
+  return dataOf(answer);
+}
+
+/** Wait until the job has ended. Each request returns at the next change, or with 304 after 30 seconds. */
+async function follow(name: string): Promise<JobStatus> {
+  let etag = "";
+  for (;;) {
+    const headers = { prefer: "wait=30", ...(etag && { "If-None-Match": etag }) };
+    const answer = await getJobStatus({ client, path: { namespace, name }, headers });
+    if (answer.response.status === 304) {
+      continue;
+    }
+    const job = dataOf(answer);
+    if (ended.includes(job.status.phase)) {
+      return job;
+    }
+    etag = answer.response.headers.get("ETag") ?? "";
+  }
+}
+
+/** Yield the changes of a job after a position of the feed. */
+async function* watch(name: string, position: string): AsyncGenerator<WatchEvent> {
+  const abort = new AbortController();
+  let event: string | undefined;
+  const { stream } = await watchJob({
+    client,
+    path: { namespace, name },
+    headers: { "Last-Event-ID": position },
+    signal: abort.signal,
+    sseMaxRetryAttempts: 5, // by default, the client repeats without end, even a request that the gateway refuses
+    onSseEvent: (received) => {
+      event = received.event;
+    },
+  });
+  try {
+    for await (const data of stream) {
+      if (event === "job") {
+        yield data as unknown as WatchEvent; // the client decodes the data, but declares the text of the stream
+      }
+    }
+  } finally {
+    abort.abort(); // close the connection
+  }
+}
+
+/** Submit a manifest that is not valid, and return the errors of the answer. */
+async function errorsOf(manifest: JobManifest): Promise<Problem> {
+  const { error, response } = await submitJob({ client, path: { namespace }, body: manifest });
+  if (response.status !== 422 || error === undefined) {
+    throw new Error(`the answer has the status ${response.status}`);
+  }
+  for (const { pointer, detail } of error.errors ?? []) {
+    console.error(`${pointer}: ${detail}`);
+  }
+  return error;
+}
+
+async function* pages(labelSelector: string): AsyncGenerator<Job[]> {
+  const query: { labelSelector: string; pageSize: number; pageToken?: string } = { labelSelector, pageSize: 2 };
+  for (;;) {
+    const page = dataOf(await listNamespaceJobs({ client, path: { namespace }, query }));
+    if (page.view !== "full") {
+      throw new Error("the page has summaries");
+    }
+    yield page.items;
+    if (page.nextPageToken === null) {
+      return;
+    }
+    query.pageToken = page.nextPageToken;
+  }
+}
+
+/** Return the position before the next change, for a watch that misses none. */
+async function positionOfFeed(): Promise<string> {
+  const { response } = await listNamespaceJobs({ client, path: { namespace }, query: { pageSize: 1 } });
+  return response.headers.get("Jobgate-Feed-Position") ?? "";
+}
+
+/** Submit a SampleSet and a SampleJob, then delete both. A deletion is answered 202 until no object remains. */
+async function cacheSamples(
+  sampleSet: SampleSetManifest,
+  sampleJob: SampleJobManifest,
+): Promise<Record<string, string>> {
+  const createdSet = dataOf(await submitSampleSet({ client, path: { namespace }, body: sampleSet }));
+  const createdJob = dataOf(await submitSampleJob({ client, path: { namespace }, body: sampleJob }));
+  const ofJob = { client, path: { namespace, name: createdJob.name } };
+  while ((await deleteSampleJob(ofJob)).response.status === 202) {
+    await setTimeout(500);
+  }
+  const ofSet = { client, path: { namespace, name: createdSet.name } };
+  while ((await deleteSampleSet(ofSet)).response.status === 202) {
+    await setTimeout(500);
+  }
+  return { SampleSet: createdSet.uid, SampleJob: createdJob.uid };
+}
+
+async function main(directory: string, selector: string): Promise<object> {
+  const manifest = <T = JobManifest>(name: string): T =>
+    JSON.parse(readFileSync(`${directory}/${name}.json`, "utf8")) as T;
+  const position = await positionOfFeed();
+  const key = randomUUID();
+  const generic = await submit(manifest("generic-job"), key);
+  const training = await submit(manifest("training-job"), randomUUID());
+  const jobs = [
+    generic,
+    training,
+    await submit(manifest("mx-job"), randomUUID()),
+    await submit(manifest("di-job"), randomUUID()),
+  ];
+
+  const watched: string[] = [];
+  for await (const event of watch(training.name, position)) {
+    watched.push(event.object.status.phase);
+    if (ended.includes(event.object.status.phase)) {
+      break;
+    }
+  }
+
+  const phases: Record<string, string> = {};
+  for (const job of jobs) {
+    phases[job.kind] = (await follow(job.name)).status.phase;
+  }
+  const path = { namespace, name: generic.name };
+  const replicas = dataOf(await listJobReplicas({ client, path }));
+  const history = dataOf(await listJobHistory({ client, path }));
+  const log = dataOf(await readJobLog({ client, path, query: { task: "worker", rank: 0 } }));
+  const problem = await errorsOf(manifest("invalid"));
+  const names: string[][] = [];
+  for await (const page of pages(selector)) {
+    names.push(page.map((job) => job.name));
+  }
+  return {
+    jobs: Object.fromEntries(jobs.map((job) => [job.kind, job.uid])),
+    phases,
+    watched,
+    replicas: replicas.items.map((replica) => `${replica.name} ${replica.phase} ${replica.exitCode}`),
+    log,
+    history: history.items.map((entry) => `${entry.phase} ${entry.reason}`),
+    problem: { code: problem.code, pointers: (problem.errors ?? []).map((error) => error.pointer) },
+    replayed: (await submitAgain(manifest("generic-job"), key)).uid,
+    pages: names,
+    samples: await cacheSamples(manifest("sample-set"), manifest("sample-job")),
+  };
+}
+
+console.log(JSON.stringify(await main(process.argv[2] ?? "", process.argv[3] ?? "")));
