@@ -13,7 +13,8 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeAlias
+from functools import partial
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 from fastapi import Depends, Header, Query
 from typing_extensions import override
@@ -53,6 +54,7 @@ class ObjectState:
     is_settled: bool
 
 
+_T = TypeVar("_T")
 StateReader: TypeAlias = Callable[[Services], Awaitable[ObjectState | None]]
 
 
@@ -158,10 +160,9 @@ class EventStream(LongResponse):
                     yield await self._state()
                 async for piece in self._changes():
                     yield piece
-                is_over = await self._is_over()
-                if self._lacks_state:  # after a reset, or before the end of a stream that was resumed
+                if self._lacks_state:  # after a reset
                     continue
-                if is_over:
+                if await self._is_over():
                     yield event_bytes("end", self._position, b"{}")
                     return
                 if await waiter.wait(_PING_SECONDS):
@@ -193,19 +194,22 @@ class EventStream(LongResponse):
             return False
         if self._is_settled is None:  # the client has resumed the stream, and there was no event since
             state = await self._read()
-            self._is_settled = state is None or state.is_settled
-            # This process may not have read the last events yet, so the client gets the state in their place.
-            self._lacks_state = self._is_settled
-        return self._is_settled and not self._lacks_state
+            if state is not None and not state.is_settled:
+                self._is_settled = False
+            elif not await self._has_further():
+                # The client has the last event already.
+                self._is_settled = True
+        return bool(self._is_settled)
+
+    async def _has_further(self) -> bool:
+        """Return whether the feed has events of the one object that this process has not read yet."""
+        assert self._interest.job_uid is not None
+        further = partial(self._watcher.has_further, self._position, self._interest.job_uid)
+        return await _retried(further)
 
     async def _read(self) -> ObjectState | None:
         assert self._read_state is not None
-        for _ in rounds():
-            try:
-                return await self._read_state(self._caller.services)
-            except DatabaseUnavailable:
-                await asyncio.sleep(_PAUSE_AFTER_ERROR)
-        return None
+        return await _retried(partial(self._read_state, self._caller.services))
 
     def _skip_to(self, position: Position | None) -> None:
         """Advance to a position up to which the feed has no event for this stream.
@@ -249,12 +253,15 @@ class EventStream(LongResponse):
         """
         if self._is_live and not self._watcher.remembers(self._position):
             return None
-        batch: Batch | None = None
-        for _ in rounds():
-            try:
-                batch = await self._caller.api.broadcast.after(self._position, self._interest, self._load)
-                break
-            except DatabaseUnavailable:
-                # The stream continues from its position when PostgreSQL is available again.
-                await asyncio.sleep(_PAUSE_AFTER_ERROR)
-        return batch
+        # The stream continues from its position when PostgreSQL is available again.
+        return await _retried(partial(self._caller.api.broadcast.after, self._position, self._interest, self._load))
+
+
+async def _retried(read: Callable[[], Awaitable[_T]]) -> _T:
+    """Return the result of `read`, which is repeated until PostgreSQL answers."""
+    for _ in rounds():
+        try:
+            return await read()
+        except DatabaseUnavailable:
+            await asyncio.sleep(_PAUSE_AFTER_ERROR)
+    raise AssertionError("rounds never ends")

@@ -292,6 +292,10 @@ class Watcher:
             batch, upto = page.events, page.upto
         return [event for event in batch if interest.covers(event)], Position(epoch=position.epoch, seq=upto)
 
+    async def has_further(self, position: Position, job_uid: UUID) -> bool:
+        """Return whether events of this object follow the position, which this process may not have read yet."""
+        return await entries.has_further(self._db, job_uid, position.seq)
+
     async def _follow(self) -> None:
         bounds = await entries.bounds(self._db)
         if not self._begun.is_set():

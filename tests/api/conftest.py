@@ -5,7 +5,7 @@ import pytest_asyncio
 
 from app.domain.kinds.registry import registered
 from tests.support.every_kind import Collection
-from tests.support.gateway import Gateway, running_gateway, until_followed
+from tests.support.gateway import Gateway, running_gateway
 from tests.support.postgres import fresh_database
 
 
@@ -27,8 +27,6 @@ async def closed_gateway(database_url: str) -> AsyncIterator[Gateway]:
 async def shared_gateway(postgres_server_url: str, database_template: str) -> AsyncIterator[Gateway]:
     """Run one gateway for all tests of a module, whose requests store nothing or use their own namespaces."""
     async with fresh_database(postgres_server_url, template=database_template) as url, running_gateway(url) as running:
-        # A list says from which position to watch only once the gateway follows the feed.
-        await until_followed(running)
         yield running
 
 

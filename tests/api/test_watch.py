@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.services.watching import Position, parse_position
+from app.domain.errors import Unavailable
+from app.services.watching import Position, Watcher, parse_position
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 
@@ -87,6 +88,19 @@ async def test_a_watch_continues_at_the_position_of_a_list(gateway: Gateway) -> 
     async with stream(gateway, "/api/v1/jobs/watch", position) as source:
         (event,) = await take(source, 1)
     assert event.data["object"]["name"] == "after"
+
+
+async def test_a_list_waits_for_the_first_read_of_the_feed(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the first lists after a start would have no position from which to watch."""
+
+    async def not_in_time(_: Watcher) -> Position:
+        raise Unavailable("not read yet", code="Starting")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Watcher, "begin", not_in_time)
+        answer = await gateway.client.get("/api/v1/jobs")
+    assert (answer.status_code, answer.json()["code"]) == (503, "Starting")
+    assert (await gateway.client.get("/api/v1/jobs")).headers["jobgate-feed-position"]
 
 
 async def test_a_watch_of_one_job_or_namespace_has_only_its_events(gateway: Gateway) -> None:

@@ -96,7 +96,7 @@ async def test_volumes_are_where_they_are_mounted_and_refreshed(pods: Pods) -> N
         "until [ $(cat /etc/app/config/deep/a) = new ]; do sleep 0.1; done; echo refreshed"
     )
     await pods.create("p", shell(script, volumeMounts=mounts, workingDir="/scratch/sub"), volumes=volumes)
-    await pods.running("p")
+    await pods.logged("p", "/scratch/sub\n")  # a container runs before its first words are in its log
     (await pods.api.patch(f"{pods.base}/configmaps/cm", {"data": {"a": "new"}})).ok()
     assert (await pods.ended("p"))["status"]["phase"] == "Succeeded"
     assert (await pods.log("p")).splitlines() == ["oldsecretp", "/scratch/sub", "refreshed"]

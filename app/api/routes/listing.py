@@ -234,6 +234,8 @@ async def _list(resource: Resource, caller: Caller, query: ListQuery, options: P
         read=read,
         criteria=where,
     )
+    # Otherwise the first lists after a start would not say from which position to watch.
+    await api.services.watcher.begin()
     result = await wait_for_change(caller, poll, options)
     freshness = await caller.services.freshness.read()
     response = polled_response(result.body or b"", result.tag, freshness, options.if_none_match)

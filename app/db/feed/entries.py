@@ -75,6 +75,11 @@ UPDATE job_events AS e SET seq = head.before + batch.place FROM batch, head
 WHERE e.id = batch.id AND e.id = ANY(ARRAY(SELECT id FROM batch))
 """
 _BOUNDS = "SELECT epoch, first, last FROM feed"
+# Two subqueries, because each has a partial index: the unnumbered entries, and those after a position.
+_HAS_FURTHER: Final = """
+SELECT EXISTS (SELECT FROM job_events WHERE seq IS NULL AND job_uid = $1)
+    OR EXISTS (SELECT FROM job_events WHERE seq > $2 AND job_uid = $1)
+"""
 _EVENT: Final = record_columns(job_events, FeedEvent)
 # The outer join returns the bounds also without entries, and both in one snapshot. `seq > $1` excludes unnumbered ones.
 _READ: Final = f"""
@@ -137,6 +142,12 @@ async def read(
     # there.
     upto = events[-1].seq if len(events) == limit else max(now.last, after_seq)
     return FeedPage(events=events, upto=upto, bounds=now)
+
+
+async def has_further(db: Database, job_uid: UUID, after_seq: int) -> bool:
+    """Return whether the feed has entries of this object after `after_seq`, or is going to number some."""
+    async with db.read() as connection:
+        return bool(await connection.fetchval(_HAS_FURTHER, job_uid, after_seq))
 
 
 async def forget(db: Database, *, before: datetime, keep: int, limit: int) -> int:
