@@ -1,5 +1,7 @@
 """How old the recorded status is, from the heartbeat of the controller."""
 
+import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -11,6 +13,9 @@ from app.db.errors import DatabaseUnavailable
 from app.db.heartbeats import Heartbeat
 
 _REFRESH_SECONDS: Final = 1.0  # every answer needs the heartbeat; one query per second serves them all
+# A heartbeat that was read longer ago is not used while a newer one is read: after a pause without requests it would
+# report a controller that has had contact all the time as stale.
+_USABLE_SECONDS: Final = 3.0
 _RUNNING: Final = "Running"
 # A heartbeat from before this time is one of a controller that has never reached the cluster.
 _EARLIEST_CONTACT: Final = datetime(1970, 1, 2, tzinfo=UTC)
@@ -22,12 +27,10 @@ class Freshness:
 
     observed_at: datetime | None
     stale: bool
-    state: str
-    message: str
 
 
 class FreshnessReader:
-    """Caches the heartbeat. While one request refreshes it, other requests get the previous one.
+    """Caches the heartbeat. While one request refreshes it, other requests get the previous one if it is recent.
 
     `stale_after` is the age of the last contact from which status is stale.
     """
@@ -37,24 +40,30 @@ class FreshnessReader:
         self._clock = clock
         self._stale_after = stale_after
         self._beat: Heartbeat | None = None
-        self._refresh_at = 0.0
+        self._refreshed_at = float("-inf")
+        self._refreshing = asyncio.Lock()
 
     async def read(self) -> Freshness:
-        if self._clock.monotonic() >= self._refresh_at:
-            # Before the read, so that other requests do not wait for it, and a slow database is queried only once a
-            # second.
-            self._refresh_at = self._clock.monotonic() + _REFRESH_SECONDS
-            await self._refresh()
+        if self._age() >= (_USABLE_SECONDS if self._refreshing.locked() else _REFRESH_SECONDS):
+            async with self._refreshing:
+                # The request that held the lock has refreshed it, unless it was cancelled.
+                if self._age() >= _REFRESH_SECONDS:
+                    await self._refresh()
         beat = self._beat
         if beat is None:
-            return Freshness(observed_at=None, stale=True, state="never", message="no controller has ever run")
+            return Freshness(observed_at=None, stale=True)
         # In any other state the controller does not follow the cluster, even if its last contact is recent.
         stale = beat.state != _RUNNING or self._clock.now() - beat.observed_at > self._stale_after
         observed_at = beat.observed_at if beat.observed_at > _EARLIEST_CONTACT else None
-        return Freshness(observed_at=observed_at, stale=stale, state=beat.state, message=beat.message)
+        return Freshness(observed_at=observed_at, stale=stale)
+
+    def _age(self) -> float:
+        """Return the seconds since the last refresh, successful or not."""
+        return self._clock.monotonic() - self._refreshed_at
 
     async def _refresh(self) -> None:
-        try:
+        # The old heartbeat is kept if this fails, and becomes stale; the request's own query reports the error.
+        with suppress(DatabaseUnavailable):
             self._beat = await heartbeats.read(self._db)
-        except DatabaseUnavailable:
-            return  # keep the old heartbeat, which becomes stale; the request's own query reports the error
+        # After a failure too, so that a database that does not answer is queried only once a second.
+        self._refreshed_at = self._clock.monotonic()
