@@ -138,6 +138,9 @@ class Term:
             # Every live job once: the former controller may have died between a decision and its actions.
             self._enqueue(await controller.live(self._context.db, self._settings.served))
             self._state.set("Running")
+            # At once: until this heartbeat is stored, API processes report every status as stale.
+            with suppress(DatabaseUnavailable):
+                await self._beat(contact)
             group.create_task(self._queue.run())
             group.create_task(self._event_reader.run())
             group.create_task(self._reconciler.run())

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -12,6 +13,7 @@ from app.db import heartbeats, installation
 from app.db.errors import LeaseLost
 from app.domain.kubernetes import labels
 from app.domain.vocabulary import JobPhase
+from app.loops.context import ControllerContext
 from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.identity import WrongCluster
 from app.loops.term import Term
@@ -20,9 +22,9 @@ from tests.k8s.support import until
 from tests.loops.harness import WITHIN, Harness
 
 
-def a_term(harness: Harness) -> tuple[Term, ControllerState]:
+def a_term(harness: Harness, context: ControllerContext | None = None) -> tuple[Term, ControllerState]:
     state = ControllerState()
-    return Term(harness.context, harness.leadership, state), state
+    return Term(context or harness.context, harness.leadership, state), state
 
 
 async def bind(harness: Harness) -> None:
@@ -32,9 +34,9 @@ async def bind(harness: Harness) -> None:
 
 
 @asynccontextmanager
-async def a_running_term(harness: Harness) -> AsyncIterator[ControllerState]:
+async def a_running_term(harness: Harness, context: ControllerContext | None = None) -> AsyncIterator[ControllerState]:
     await bind(harness)
-    term, state = a_term(harness)
+    term, state = a_term(harness, context)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(term.run())
         try:
@@ -57,6 +59,15 @@ async def test_a_term_finds_new_jobs_without_a_hint_and_follows_their_pods(harne
         await harness.phase(uid, JobPhase.SUCCEEDED)
         beat = await heartbeats.read(harness.db)
     assert beat is not None
+    assert beat.state == "Running"
+
+
+async def test_the_first_heartbeat_follows_the_first_list_at_once(harness: Harness) -> None:
+    settings = replace(harness.context.settings, heartbeat_every=600.0)
+    async with a_running_term(harness, replace(harness.context, settings=settings)):
+        async with asyncio.timeout(WITHIN):
+            while (beat := await heartbeats.read(harness.db)) is None:
+                await asyncio.sleep(0.02)
     assert beat.state == "Running"
 
 
