@@ -55,6 +55,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
         for name in ("cacheObservedAt", "deletion.by", "deletion.requestedAt", "deletion.stage", "sampleJob")
     },
     ("docs/sdks.md", "event"): "a field of a server-sent event",
+    ("docs/sdks.md", "exactOptionalPropertyTypes"): "an option of the TypeScript compiler",
     ("docs/sdks.md", "job"): "the type of a server-sent event",
     ("docs/status.md", "metadata.ownerReferences"): _OF_KUBERNETES,
 }

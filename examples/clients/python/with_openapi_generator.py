@@ -52,7 +52,7 @@ def submit(manifest: JobManifest, key: str) -> Job:
 def submit_again(manifest: JobManifest, key: str) -> Job:
     """Repeat a request, for example after a timeout. The key prevents a second job."""
     answer = jobs_api.submit_job_with_http_info(NAMESPACE, manifest, idempotency_key=key)
-    assert (answer.headers or {})["Idempotency-Replayed"] == "true"
+    assert (answer.headers or {})["idempotency-replayed"] == "true"
     return answer.data
 
 
@@ -68,7 +68,7 @@ def follow(name: str) -> JobStatus:
             continue
         if answer.data.status.phase in ENDED:
             return answer.data
-        etag = (answer.headers or {})["ETag"]
+        etag = (answer.headers or {})["etag"]  # a dict: names are in lower case, as the gateway sends them
 
 
 def watch(name: str, position: str) -> Iterator[WatchEvent]:
@@ -115,7 +115,7 @@ def pages(selector: str) -> Iterator[list[Job]]:
 def feed_position() -> str:
     """Return the position before the next change, for a watch that misses none."""
     answer = jobs_api.list_namespace_jobs_with_http_info(NAMESPACE, page_size=1)
-    return str((answer.headers or {})["Jobgate-Feed-Position"])
+    return str((answer.headers or {})["jobgate-feed-position"])
 
 
 def cache_samples(sample_set: dict[str, Any], sample_job: dict[str, Any]) -> dict[str, str]:
