@@ -116,6 +116,20 @@ def test_state_persists_and_ports_are_published_on_loopback_only() -> None:
     assert published == ["127.0.0.1:8080:8080"]
 
 
+def networks(service: Service) -> set[str]:
+    return set(service.get("networks", ("default",)))
+
+
+def test_only_services_with_its_password_reach_the_database() -> None:
+    """A pod of k3s reaches every address in the networks of k3s."""
+    users = {name for name, service in SERVICES.items() if "JOBGATE_DATABASE_URL" in service.get("environment", {})}
+    attached = {name for name, service in SERVICES.items() if networks(service) & networks(SERVICES["postgres"])}
+    assert attached == {"postgres", *users}
+    assert {network for service in SERVICES.values() for network in networks(service)} == set(
+        compose.model()["networks"]
+    )
+
+
 def test_the_services_run_the_expected_commands() -> None:
     assert {name: parsed(service["command"])[0] for name, service in JOBGATE.items()} == {
         "migrate": "migrate",
