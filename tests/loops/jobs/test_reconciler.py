@@ -10,13 +10,14 @@ import pytest
 
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseUnavailable, LeaseLost
-from app.db.jobs import edits, evidence
+from app.db.jobs import controller, edits, evidence
 from app.db.jobs.controller import StoredJob
 from app.domain.kubernetes import labels
 from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import JobPlan, Rank
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason
 from app.loops.jobs import creator
+from app.loops.jobs.reconciler import UNKNOWN_PAUSE
 from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import stored
 from tests.k8s.support import until
@@ -170,6 +171,24 @@ async def test_a_job_that_cannot_be_reconciled_does_not_hold_up_the_others_of_it
         harness.queue.add(str(bad))
         await harness.pods_until(lambda found: found == ["bad-worker-0", "good-worker-0"])
     assert (await stored(harness.db, good)).recorded.status.phase != JobPhase.UNKNOWN
+
+
+async def test_an_intent_for_a_job_that_cannot_be_reconciled_is_tried_again(harness: Harness) -> None:
+    uid = await harness.submit(replicas=1)
+    await execute(
+        harness.db,
+        "CREATE TABLE backup AS SELECT uid, manifest FROM jobs",
+        f"""UPDATE jobs SET manifest = '{{"spec": 1}}' WHERE uid = '{uid}'""",
+    )
+    await edits.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
+    async with harness.reconciling():
+        await harness.job_until(uid, lambda job: not job.intent_is_new)
+        # The intent does not count as new any more, so it is found by its time.
+        later = harness.clock.now() + UNKNOWN_PAUSE
+        assert [job.uid for job in await controller.due(harness.db, later, 10)] == [uid]
+        await execute(harness.db, "UPDATE jobs SET manifest = b.manifest FROM backup b WHERE b.uid = jobs.uid")
+        harness.queue.add(str(uid))
+        await harness.phase(uid, JobPhase.CANCELLED)
 
 
 @pytest.mark.parametrize("anchored", [False, True], ids=["act", "decide"])
