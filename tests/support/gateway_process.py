@@ -48,7 +48,11 @@ STEADY = {"JOBGATE_LEASE_SECONDS": "15", "JOBGATE_REQUEST_TIMEOUT": "3"}
 
 # Forking the test process itself would copy its threads and event loop in an undefined state.
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["__main__", "app.cli", "app.bootstrap", "app.dev"])
+# kubernetes_asyncio has 900 modules, which a gateway imports when it connects to the cluster.
+_KUBERNETES = ("kubernetes_asyncio.client", "kubernetes_asyncio.config")
+_context.set_forkserver_preload(
+    ["__main__", "app.cli", "app.bootstrap", "app.dev", *_KUBERNETES, "tests.support.gateway_preload"]
+)
 
 
 def _serve(port: str, environment: Mapping[str, str], log: str, descriptors: int | None) -> None:

@@ -1,0 +1,9 @@
+"""Warms the server process from which gateways are forked: each gateway builds its application at its start."""
+
+import gc
+
+from app.main import create_app
+
+create_app()  # fills the caches of models and types
+gc.collect()
+gc.freeze()  # garbage collections of a gateway need not visit what it inherits
