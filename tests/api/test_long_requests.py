@@ -20,10 +20,10 @@ from app.db import tokens
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Replica
-from app.main import create_app
 from app.services.logs import LogReader, LogRequest
 from app.services.long_requests import LongRequestLimits
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway, until_followed, until_open
+from tests.support.openapi import committed_document
 from tests.support.postgres import fresh_database
 from tests.support.samples import JOBS, SETS, path, sample
 
@@ -74,7 +74,7 @@ class Route:
 def long_routes() -> list[Route]:
     """Return every route of the OpenAPI document that sends events, or has the parameter Prefer or follow."""
     found = []
-    for path_, item in create_app().openapi()["paths"].items():
+    for path_, item in committed_document()["paths"].items():
         operation = item.get("get", {})
         parameters = {parameter["name"].lower() for parameter in operation.get("parameters", ())}
         if "text/event-stream" in operation.get("responses", {}).get("200", {}).get("content", {}):

@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 
 from app.domain.access.namespaces import NamespaceSet
-from app.main import create_app
 from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
+from tests.support.openapi import committed_document
 from tests.support.postgres import fresh_database
 from tests.support.samples import RESOURCES, path, sample
 
@@ -29,10 +29,9 @@ OPEN: Final = ("/livez", "/readyz", "/metrics")
 
 def operations() -> list[tuple[str, str, str]]:
     """Return (operation id, method, path) of every route that requires a token of `jobgate token create`."""
-    document = create_app().openapi()
     return [
         (operation["operationId"], method, route)
-        for route, item in document["paths"].items()
+        for route, item in committed_document()["paths"].items()
         for method, operation in item.items()
         if route not in OPEN and not route.startswith(OF_JOBS)
     ]

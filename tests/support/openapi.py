@@ -1,9 +1,21 @@
 """Access to the parts of an OpenAPI document."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 METHODS = {"get", "put", "post", "patch", "delete"}
+COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"
+
+
+def committed_document() -> dict[str, Any]:
+    """Return the committed document. `tests/api/test_openapi.py` requires that it is current.
+
+    Parameters of tests come from it, because every worker would need seconds to build the document.
+    """
+    document: dict[str, Any] = json.loads(COMMITTED.read_text(encoding="utf-8"))
+    return document
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
