@@ -14,3 +14,8 @@ _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow
 settings.register_profile("fixed", _UNHURRIED, derandomize=True)
 settings.register_profile("fuzz", _UNHURRIED, derandomize=False, print_blob=False)
 settings.load_profile("fixed")
+
+
+def examples(*, fixed: int, fuzz: int) -> settings:
+    """Return the settings of a slow property. `make test` repeats the same examples, so it needs fewer."""
+    return settings(max_examples=fuzz if settings.get_current_profile_name() == "fuzz" else fixed)

@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.plan import Rank
@@ -13,6 +13,7 @@ from app.domain.vocabulary import JobPhase, ScaleOutcome
 from tests.support.kind_jobs import ANNOTATIONS, JOBS, KINDS, accepted, dialect_of
 from tests.support.kind_world import KindWorld, a_kind_world
 from tests.support.native_laws import FOLLOWED, LAWS, PHASES, check_native_status
+from tests.support.properties import examples
 from tests.support.stories import (
     ANY_OP,
     NO_END_OP,
@@ -31,7 +32,7 @@ TIMINGS = st.builds(
     Timing, disruption_limit=st.sampled_from([1, 10]), node_lost_after=st.sampled_from([None, 60.0, 300.0])
 )
 NOTES = st.sampled_from(ANNOTATIONS)
-stories = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+stories = examples(fixed=10, fuzz=30)
 
 
 def test_no_kind_is_missing() -> None:

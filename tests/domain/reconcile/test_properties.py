@@ -4,7 +4,7 @@
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.plan import JobPlan
@@ -12,6 +12,7 @@ from app.domain.reconcile.timing import Timing
 from app.domain.vocabulary import BudgetScope, CleanUpPolicy, JobPhase, Outcome, RestartPolicy, ScaleOutcome
 from tests.support.cluster_model import World
 from tests.support.plans import a_plan, failure, restarting, success
+from tests.support.properties import examples
 from tests.support.reconcile_checks import check_reconcile
 from tests.support.stories import (
     ANY_OP,
@@ -57,7 +58,7 @@ def plans(draw: st.DrawFn) -> JobPlan:
 TIMINGS = st.builds(
     Timing, disruption_limit=st.sampled_from([1, 10]), node_lost_after=st.sampled_from([None, 60.0, 300.0])
 )
-fast = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+fast = examples(fixed=80, fuzz=200)
 
 
 def a_world(plan: JobPlan, timing: Timing) -> World:
