@@ -65,6 +65,11 @@ def sources(*folders: str) -> list[Path]:
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
@@ -86,7 +91,7 @@ def test_functions_are_short() -> None:
     long = {
         f"{named(path)}:{node.name}": length
         for path in sources("app", "devcluster", "tools", "bench")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES
     }
@@ -97,7 +102,7 @@ def public_classes() -> dict[str, list[str]]:
     """The modules that define each public top-level class."""
     found: dict[str, list[str]] = {}
     for path in sources("app", "devcluster"):
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(named(path))
     return found
@@ -131,7 +136,7 @@ def _may_swallow(loop: ast.While) -> bool:
 def test_no_loop_can_swallow_its_own_cancellation() -> None:
     """Endless loops use `for _ in rounds():`, which raises a cancellation that an iteration handled as an error."""
     paths = sources("app/loops", "app/services", "app/db", "app/k8s", "app/api")
-    assert [f"{named(p)}:{loop.lineno}" for p in paths for loop in endless_loops(ast.parse(p.read_text()))] == []
+    assert [f"{named(p)}:{loop.lineno}" for p in paths for loop in endless_loops(parsed(p))] == []
 
 
 def test_task_groups_are_those_of_app_cancellation() -> None:
@@ -157,15 +162,11 @@ def test_a_loop_that_could_swallow_its_cancellation_would_be_found(body: str, fo
 def test_every_package_has_a_docstring() -> None:
     packages = [path for path in sources("app", "devcluster") if path.name == "__init__.py"]
     assert len(packages) > 10
-    assert [named(path) for path in packages if not ast.get_docstring(ast.parse(path.read_text()))] == []
+    assert [named(path) for path in packages if not ast.get_docstring(parsed(path))] == []
 
 
 def test_every_module_has_a_docstring() -> None:
-    assert [
-        named(path)
-        for path in sources("app", "devcluster", "tools")
-        if not ast.get_docstring(ast.parse(path.read_text()))
-    ] == []
+    assert [named(path) for path in sources("app", "devcluster", "tools") if not ast.get_docstring(parsed(path))] == []
 
 
 @pytest.mark.parametrize("forbidden", [UNFINISHED, MACHINE_PATHS, REGISTRY_HOSTS], ids=["unfinished", "paths", "hosts"])
