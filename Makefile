@@ -8,12 +8,12 @@ JOBS ?= $(shell $(PYTHON) -c 'import os; print(max(6, os.cpu_count() or 6))')
 # Without cached bytecode, every worker compiles all tests, and every process that a test starts compiles the product.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo dev test fuzz test-cluster test-image check format bench sdks lock openapi clean
+.PHONY: help setup demo dev test fuzz test-cluster test-image check format bench sdks dist lock openapi clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
-$(VENV)/.installed: requirements/dev.txt pyproject.toml
+$(VENV)/.installed: requirements/dev.txt pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit("jobgate needs Python 3.11 or newer; set PYTHON=") if sys.version_info < (3, 11) else None'
 	@echo "setting up $(VENV) (once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -54,12 +54,17 @@ check: $(VENV)/.installed ## check format, lint, types, import directions and ge
 format: $(VENV)/.installed ## format all files as `make check` requires
 	$(BIN)/ruff check --fix --silent . ; $(BIN)/ruff format .
 
-openapi: $(VENV)/.installed ## regenerate openapi/openapi.json
+openapi: $(VENV)/.installed ## regenerate openapi/openapi.json and the generated parts of the client
 	$(BIN)/jobgate openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
+	$(BIN)/python -m tools.client_types
+	$(BIN)/python -m tools.synchronous_client
 
 bench: $(VENV)/.installed ## compare with a real kube-apiserver
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
 	$(BIN)/python -m bench $(ARGS)
+
+dist: $(VENV)/.installed ## build the source distribution, and the wheel of the client from it, into dist
+	$(BIN)/python -m tools.dist
 
 lock: $(VENV)/.installed ## update the lock files from pyproject.toml
 	$(BIN)/python -m tools.lock

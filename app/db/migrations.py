@@ -8,7 +8,7 @@ advisory lock that `migrations/env.py` takes.
 import asyncio
 import threading
 from collections.abc import Callable
-from importlib.resources import as_file, files
+from importlib.resources import as_file
 from typing import TypeVar
 
 import asyncpg
@@ -22,6 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from app.bundled import bundled
 from app.db.engine import driver_url
 from app.db.errors import translated
 from app.domain.errors import Conflict
@@ -138,8 +139,7 @@ async def _connected(url: str, work: Callable[[Config, Connection], _T]) -> _T:
 
 
 def _with_configuration(connection: Connection, work: Callable[[Config, Connection], _T]) -> _T:
-    """`migrations` is a package: beside `app` in a checkout, and installed beside it by the wheel."""
-    with as_file(files("migrations")) as scripts:
+    with as_file(bundled("migrations")) as scripts:
         configuration = Config()
         # The parser of the configuration interpolates `%`.
         configuration.set_main_option("script_location", str(scripts).replace("%", "%%"))

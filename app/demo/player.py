@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 import httpx2
 
+from app.bundled import bundled
 from app.demo.stories import Act, Story
 
 TERMINAL = {"Succeeded", "Failed", "TimedOut", "Cancelled"}
@@ -52,7 +52,7 @@ class Player:
     async def play(self, story: Story) -> StoryResult:
         """Submit the job, carry out the acts of the story, and follow the job to its end."""
         started = time.monotonic()
-        manifest = resources.files("examples").joinpath(story.file).read_bytes()
+        manifest = bundled("examples").joinpath(story.file).read_bytes()
         job = await self._call("POST", "", content=manifest, headers={"Content-Type": "application/yaml"})
         name, uid = job["name"], job["uid"]
         self._say(name, f"submitted: {story.shows}")

@@ -10,13 +10,13 @@ import hashlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
 import yaml
 
+from app.bundled import bundled
 from app.demo.player import DemoError, Player, Say, StoryResult, checked
 from app.demo.stories import Story
 
@@ -67,7 +67,7 @@ def _file(path: Path, size: int) -> str:
 
 def example(file: str, home: Path) -> Document:
     """Return a manifest of the examples, with its paths below `home`."""
-    text = resources.files("examples").joinpath(EXAMPLES, file).read_text()
+    text = bundled("examples").joinpath(EXAMPLES, file).read_text()
     document: Document = yaml.safe_load(text.replace(HOME, str(home)).replace(CACHE, str(home / "cache")))
     return document
 

@@ -1,0 +1,56 @@
+"""The Python client of jobgate, synchronous and asynchronous.
+
+    with Client("http://127.0.0.1:8080", namespace="team") as client:
+        job = client.jobs.submit(Path("job.yaml").read_text())
+        ended = client.jobs.wait(job, timeout=3600)
+        print(ended.status.phase, ended.status.message)
+
+`AsyncClient` has the same methods as coroutines and asynchronous iterators. Requests, retries and the meaning of phases
+are values and pure functions that both share (`wire`, `calls`, `retries`, `phases`).
+"""
+
+from jobgate.client.asynchronous.client import AsyncClient
+from jobgate.client.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    JobgateError,
+    NotFoundError,
+    OverloadedError,
+    PreconditionFailedError,
+    ProblemError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnreachableError,
+    UnreadableAnswerError,
+    WaitTimeoutError,
+)
+from jobgate.client.phases import Ending, Goal, ending_of
+from jobgate.client.retries import RetryPolicy
+from jobgate.client.synchronous.client import Client
+from jobgate.client.wire import Change, Manifest, Page
+
+__all__ = [
+    "AsyncClient",
+    "Change",
+    "Client",
+    "ConflictError",
+    "Ending",
+    "ForbiddenError",
+    "Goal",
+    "InvalidRequestError",
+    "JobgateError",
+    "Manifest",
+    "NotFoundError",
+    "OverloadedError",
+    "Page",
+    "PreconditionFailedError",
+    "ProblemError",
+    "RetryPolicy",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnreachableError",
+    "UnreadableAnswerError",
+    "WaitTimeoutError",
+    "ending_of",
+]

@@ -1,0 +1,1 @@
+"""The asynchronous client. `make openapi` generates the synchronous one from it, so that both behave alike."""

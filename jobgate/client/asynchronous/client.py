@@ -1,0 +1,143 @@
+"""Sends requests to a gateway, and repeats those that it may repeat."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import httpx2
+
+from jobgate.client.asynchronous.objects import AsyncJobs, AsyncSampleJobs, AsyncSampleSets
+from jobgate.client.errors import UnreachableError, problem_error
+from jobgate.client.retries import Failure, RetryPolicy, failure_of, seconds_of
+from jobgate.client.types import Kind
+from jobgate.client.wire import API, Call, Page, decode
+
+T = TypeVar("T")
+
+# Errors before the request was sent: it is safe to repeat any request after one of them.
+_NOT_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+
+
+class AsyncClient:
+    """A client of one gateway. Close it, or use it as a context manager.
+
+    `namespace` applies to all methods that are not given another one. `timeout` limits each wait for the gateway, in
+    seconds. Lost and refused requests are repeated according to `retries`; a submission carries an Idempotency-Key, so
+    its repetition creates no second object.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        namespace: str = "default",
+        timeout: float = 30.0,
+        retries: RetryPolicy | None = None,
+        headers: Mapping[str, str] | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx2.AsyncClient(
+            base_url=url.rstrip("/"), headers={**bearer, **(headers or {})}, timeout=timeout, transport=transport
+        )
+        self._timeout = timeout
+        self._retries = retries or RetryPolicy()
+        self.url = url.rstrip("/")
+        self.jobs = AsyncJobs(self, namespace)
+        self.sample_sets = AsyncSampleSets(self, namespace)
+        self.sample_jobs = AsyncSampleJobs(self, namespace)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def kinds(self) -> list[Kind]:
+        """Return the kinds that the gateway accepts, with their resources and JSON schemas."""
+        return (await self.send(Call(method="GET", path=f"{API}/kinds", answer=Page[Kind]))).items
+
+    async def version(self) -> str:
+        """Return the version of the gateway."""
+        document = await self.send(Call(method="GET", path="/openapi.json", answer=dict[str, Any]))
+        return str(document["info"]["version"])
+
+    async def send(self, call: Call[T]) -> T:
+        """Send a request and return the decoded body of its answer.
+
+        Raises:
+            ProblemError: the gateway answered with an error; its subclasses name the most common ones.
+            UnreachableError: there is no answer.
+        """
+        return decode((await self.exchange(call)).content, call.answer)
+
+    async def exchange(self, call: Call[Any], *, wait: float = 0.0) -> httpx2.Response:
+        """Send a request and return its answer, 304 included. `wait` is how long the gateway may delay the answer."""
+        attempt = 1
+        while True:
+            try:
+                answer = await self._http.send(self._request(call, self._timeout + wait))
+            except httpx2.TransportError as error:
+                failure = Failure.NOT_SENT if isinstance(error, _NOT_SENT) else Failure.UNKNOWN
+                delay = self._delay(call, failure, attempt)
+                if delay is None:
+                    raise unreachable(self.url, error) from error
+            else:
+                if answer.status_code < 400:
+                    return answer
+                problem = problem_error(answer.status_code, answer.content)
+                again = failure_of(answer.status_code, problem.code)
+                after = seconds_of(answer.headers.get("Retry-After"))
+                delay = None if again is None else self._delay(call, again, attempt, after)
+                if delay is None:
+                    raise problem
+            await asyncio.sleep(delay)
+            attempt += 1
+
+    @asynccontextmanager
+    async def stream(self, call: Call[bytes], *, read_timeout: float | None) -> AsyncIterator[httpx2.Response]:
+        """Send a request once and return its answer while the body arrives. `read_timeout` limits each silence."""
+        try:
+            answer = await self._http.send(self._request(call, read_timeout), stream=True)
+        except httpx2.TransportError as error:
+            raise unreachable(self.url, error) from error
+        try:
+            if answer.status_code >= 400:
+                raise problem_error(answer.status_code, await answer.aread())
+            yield answer
+        except httpx2.TransportError as error:
+            raise unreachable(self.url, error) from error
+        finally:
+            await answer.aclose()
+
+    def _request(self, call: Call[Any], read_timeout: float | None) -> httpx2.Request:
+        return self._http.build_request(
+            call.method,
+            call.path,
+            params=list(call.query),
+            headers=dict(call.headers),
+            content=call.content,
+            timeout=httpx2.Timeout(self._timeout, read=read_timeout),
+        )
+
+    def _delay(self, call: Call[Any], failure: Failure, attempt: int, retry_after: float | None = None) -> float | None:
+        return self._retries.delay(
+            failure,
+            attempt=attempt,
+            is_repeatable=call.is_repeatable,
+            retry_after=retry_after,
+            random=random.random(),  # noqa: S311 - spreads repetitions, protects nothing
+        )
+
+
+def unreachable(url: str, error: Exception) -> UnreachableError:
+    return UnreachableError(f"no answer from {url}: {str(error) or type(error).__name__}")

@@ -1,0 +1,202 @@
+"""The requests of each resource, as values. The routes are those of docs/api.md."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+from uuid import UUID
+
+import msgspec
+
+from jobgate.client.types import (
+    Dependents,
+    Event,
+    History,
+    Job,
+    JobStatus,
+    Replica,
+    SampleJob,
+    SampleJobStatus,
+    SampleSet,
+    SampleSetStatus,
+    ScaleRecord,
+)
+from jobgate.client.wire import API, JSON, MERGE_PATCH, Call, Manifest, Page, QueryValue, manifest_content, query_of
+
+Whole = TypeVar("Whole", bound=Job | SampleSet | SampleJob)
+State = TypeVar("State", bound=JobStatus | SampleSetStatus | SampleJobStatus)
+# A name in a namespace, a uid, or an object that the gateway returned.
+Ref = str | UUID | Job | SampleSet | SampleJob | JobStatus | SampleSetStatus | SampleJobStatus
+
+
+def segment(text: str) -> str:
+    return quote(text, safe="")
+
+
+def version_header(if_match: str | None) -> dict[str, str]:
+    return {} if if_match is None else {"If-Match": if_match}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceCalls(Generic[Whole, State]):
+    """The requests that all resources have. `namespace` applies where a reference is only a name."""
+
+    resource: str
+    whole: type[Whole]
+    state: type[State]
+    namespace: str
+
+    def collection(self, namespace: str | None = None) -> str:
+        return f"{API}/namespaces/{segment(namespace or self.namespace)}/{self.resource}"
+
+    def named(self, ref: Ref, namespace: str | None = None) -> str:
+        """Return the path of an object by name, which writes need."""
+        if isinstance(ref, UUID):
+            raise TypeError("a change needs the name of the object; a uid can only be read")
+        if isinstance(ref, str):
+            return f"{self.collection(namespace)}/{segment(ref)}"
+        return f"{self.collection(ref.namespace)}/{segment(ref.name)}"
+
+    def readable(self, ref: Ref, namespace: str | None = None) -> str:
+        """Return the path of an object by uid if it is known: a later object can have the same name."""
+        if isinstance(ref, str):
+            return self.named(ref, namespace)
+        return f"{API}/{self.resource}/{ref if isinstance(ref, UUID) else ref.uid}"
+
+    def submit(self, manifest: Manifest, key: str, namespace: str | None = None) -> Call[Whole]:
+        content, media_type = manifest_content(manifest)
+        headers = {"Content-Type": media_type, "Idempotency-Key": key}
+        return Call(method="POST", path=self.collection(namespace), answer=self.whole, headers=headers, content=content)
+
+    def dry_run(self, manifest: Manifest, namespace: str | None = None) -> Call[dict[str, Any]]:
+        content, media_type = manifest_content(manifest)
+        return Call(
+            method="POST",
+            path=self.collection(namespace),
+            answer=dict[str, Any],
+            query=query_of(dry_run="All"),
+            headers={"Content-Type": media_type},
+            content=content,
+        )
+
+    def get(self, ref: Ref, namespace: str | None = None) -> Call[Whole]:
+        return Call(method="GET", path=self.readable(ref, namespace), answer=self.whole)
+
+    def status(self, ref: Ref, namespace: str | None = None) -> Call[State]:
+        return Call(method="GET", path=f"{self.readable(ref, namespace)}/status", answer=self.state)
+
+    def page(self, namespace: str | None, filters: Mapping[str, QueryValue]) -> Call[Page[Whole]]:
+        """Return the request for one page of the objects of a namespace, or of all namespaces for the name `*`."""
+        path = f"{API}/{self.resource}" if namespace == "*" else self.collection(namespace)
+        answer = Page[self.whole]  # type: ignore[name-defined]
+        return Call(method="GET", path=path, answer=answer, query=query_of(**filters))
+
+    def replace(
+        self, ref: Ref, manifest: Manifest, namespace: str | None = None, if_match: str | None = None
+    ) -> Call[Whole]:
+        content, media_type = manifest_content(manifest)
+        headers = {"Content-Type": media_type, **version_header(if_match)}
+        return Call(method="PUT", path=self.named(ref, namespace), answer=self.whole, headers=headers, content=content)
+
+    def patch(
+        self, ref: Ref, patch: Mapping[str, Any], namespace: str | None = None, if_match: str | None = None
+    ) -> Call[Whole]:
+        headers = {"Content-Type": MERGE_PATCH, **version_header(if_match)}
+        content = msgspec.json.encode(patch)
+        return Call(
+            method="PATCH", path=self.named(ref, namespace), answer=self.whole, headers=headers, content=content
+        )
+
+    def delete(
+        self, ref: Ref, reason: str | None, namespace: str | None = None, if_match: str | None = None
+    ) -> Call[Whole]:
+        return Call(
+            method="DELETE",
+            path=self.named(ref, namespace),
+            answer=self.whole,
+            query=query_of(reason=reason),
+            headers=version_header(if_match),
+        )
+
+    def history(self, ref: Ref, namespace: str | None, page_token: str | None) -> Call[Page[History]]:
+        return self.part(ref, "history", Page[History], namespace, page_token=page_token)
+
+    def events(self, ref: Ref, namespace: str | None, page_token: str | None) -> Call[Page[Event]]:
+        return self.part(ref, "events", Page[Event], namespace, page_token=page_token)
+
+    def part(self, ref: Ref, name: str, answer: type[Any], namespace: str | None, **query: QueryValue) -> Call[Any]:
+        """Return the request for what the API has below an object, such as its history."""
+        return Call(
+            method="GET", path=f"{self.readable(ref, namespace)}/{name}", answer=answer, query=query_of(**query)
+        )
+
+    def watch(self, namespace: str | None) -> Call[bytes]:
+        """Return the request for the changes of all objects of a namespace, or of all namespaces for the name `*`."""
+        wanted = None if namespace == "*" else namespace or self.namespace
+        return Call(method="GET", path=f"{API}/{self.resource}/watch", answer=bytes, query=query_of(namespace=wanted))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCalls(ResourceCalls[Job, JobStatus]):
+    """The requests that only jobs have."""
+
+    def replicas(
+        self, ref: Ref, namespace: str | None, *, task: str | None, phase: str | None, page_token: str | None
+    ) -> Call[Page[Replica]]:
+        return self.part(ref, "replicas", Page[Replica], namespace, task=task, phase=phase, page_token=page_token)
+
+    def scale_records(self, ref: Ref, namespace: str | None, page_token: str | None) -> Call[Page[ScaleRecord]]:
+        return self.part(ref, "scale-records", Page[ScaleRecord], namespace, page_token=page_token)
+
+    def scale(
+        self,
+        ref: Ref,
+        replicas: int | Mapping[str, int],
+        *,
+        task: str | None = None,
+        reason: str | None = None,
+        namespace: str | None = None,
+    ) -> Call[Job]:
+        sizes = {"replicas": replicas, "task": task} if isinstance(replicas, int) else {"tasks": dict(replicas)}
+        return self._action(ref, "scale", {**sizes, "reason": reason}, namespace)
+
+    def act(self, ref: Ref, action: str, reason: str | None, namespace: str | None = None) -> Call[Job]:
+        """Return the request that pauses, resumes or cancels a job.
+
+        Its repetition may find that the job has ended and be refused, so it is not repeated if its answer was lost.
+        """
+        return self._action(ref, action, {"reason": reason}, namespace, is_repeatable=False)
+
+    def retry(
+        self, ref: Ref, key: str, *, name: str | None, reason: str | None, namespace: str | None = None
+    ) -> Call[Job]:
+        headers = {"Idempotency-Key": key}
+        return self._action(ref, "retry", {"name": name, "reason": reason}, namespace, headers=headers)
+
+    def _action(
+        self,
+        ref: Ref,
+        action: str,
+        body: Mapping[str, Any],
+        namespace: str | None,
+        *,
+        is_repeatable: bool = True,
+        headers: Mapping[str, str] | None = None,
+    ) -> Call[Job]:
+        given = {name: value for name, value in body.items() if value is not None}
+        return Call(
+            method="POST",
+            path=f"{self.named(ref, namespace)}/{action}",
+            answer=Job,
+            headers={"Content-Type": JSON, **(headers or {})},
+            content=msgspec.json.encode(given),
+            is_repeatable=is_repeatable,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSetCalls(ResourceCalls[SampleSet, SampleSetStatus]):
+    """The requests that only SampleSets have."""
+
+    def dependents(self, ref: Ref, namespace: str | None = None) -> Call[Dependents]:
+        return Call(method="GET", path=f"{self.readable(ref, namespace)}/dependents", answer=Dependents)

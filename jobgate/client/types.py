@@ -1,0 +1,503 @@
+"""The answers of the gateway as types. `make openapi` generates this module from openapi/openapi.json.
+
+A field whose value comes from a closed set is a `str`, so that the client can read the answer of a newer gateway. The
+enumerations list the values that are known.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct, field
+
+
+class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A condition as in Kubernetes."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    last_transition_time: datetime
+    observed_generation: int
+
+
+class Aggregate(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Number of replicas in each phase. The sum is the desired number of replicas."""
+
+    creating: int = 0
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    unknown: int = 0
+    deleted: int = 0
+
+
+class JobPhase(StrEnum):
+    """The phase of a job of any kind; docs/status.md maps it to the native phases of each kind."""
+
+    QUEUED = "Queued"
+    CREATING = "Creating"
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SCALING = "Scaling"
+    RESTARTING = "Restarting"
+    PAUSED = "Paused"
+    RESUMING = "Resuming"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    TIMED_OUT = "TimedOut"
+    CANCELLED = "Cancelled"
+    UNKNOWN = "Unknown"
+
+
+class PendingReason(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Why replicas are not running yet."""
+
+    code: str
+    message: str
+    since: datetime | None = None
+    replicas: list[str]
+    count: int
+
+
+class Status(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The uniform status of a job of any kind."""
+
+    phase: str
+    reason: str
+    message: str
+    observed_generation: int
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    observed_at: datetime | None = None
+    aggregate: Aggregate
+    pending_reasons: list[PendingReason]
+
+
+class TaskScaling(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A task that can be scaled while the job is live."""
+
+    replicas: int
+    min: int
+    max: int
+
+
+class Job(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Job, as the gateway returns it."""
+
+    uid: str
+    namespace: str
+    name: str
+    kind: str
+    generation: int
+    deleted_at: datetime | None = None
+    status: Status
+    conditions: list[Condition]
+    api_version: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    created_at: datetime
+    created_by: str
+    spec: dict[str, Any]
+    native_status: dict[str, Any]
+    retry_of: str | None = None
+    scaling: dict[str, TaskScaling]
+
+
+class JobStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A job without its spec and native status. It is cheap to poll."""
+
+    uid: str
+    namespace: str
+    name: str
+    kind: str
+    generation: int
+    deleted_at: datetime | None = None
+    status: Status
+    conditions: list[Condition]
+
+
+class RemovalStage(StrEnum):
+    """The stages of the removal of a SampleSet, in their order."""
+
+    NODE_LABELS = "nodeLabels"
+    RUNTIME = "runtime"
+    PODS = "pods"
+    SERVICE = "service"
+    CLAIM = "claim"
+    VOLUME = "volume"
+    GONE = "gone"
+
+
+class SampleCache(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How much of the set's data all its servers together have cached."""
+
+    total_bytes: int
+    cached_bytes: int
+    whole: bool
+    observed_at: datetime | None = None
+
+
+class SampleRuntime(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The runtime servers of the set."""
+
+    ready: int
+    wanted: int
+
+
+class SetPhase(StrEnum):
+    """The known values of SetPhase."""
+
+    NEW = ""
+    BOUND = "Bound"
+    MOUNT = "Mount"
+    SYNCING = "Syncing"
+    SYNC_FAILED = "SyncFailed"
+    PARTIAL_READY = "PartialReady"
+    READY = "Ready"
+
+
+class SampleSetState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """SampleSetState, as the gateway returns it."""
+
+    phase: str
+    reason: str
+    message: str
+    observed_generation: int
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    observed_at: datetime | None = None
+    cache: SampleCache | None = None
+    runtime: SampleRuntime
+    removal: str | None = None
+
+
+class SampleSet(Struct, frozen=True, kw_only=True, rename="camel"):
+    """SampleSet, as the gateway returns it."""
+
+    uid: str
+    namespace: str
+    name: str
+    kind: str
+    generation: int
+    deleted_at: datetime | None = None
+    status: SampleSetState
+    conditions: list[Condition]
+    api_version: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    created_at: datetime
+    created_by: str
+    spec: dict[str, Any]
+    native_status: dict[str, Any]
+
+
+class SampleSetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    """SampleSetStatus, as the gateway returns it."""
+
+    uid: str
+    namespace: str
+    name: str
+    kind: str
+    generation: int
+    deleted_at: datetime | None = None
+    status: SampleSetState
+    conditions: list[Condition]
+
+
+class SampleJobPhase(StrEnum):
+    """The known values of SampleJobPhase."""
+
+    NEW = ""
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class SampleJobState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """SampleJobState, as the gateway returns it."""
+
+    phase: str
+    reason: str
+    message: str
+    observed_generation: int
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    observed_at: datetime | None = None
+    type: str
+    sample_set: str
+    job_name: str | None = None
+
+
+class SampleJob(Struct, frozen=True, kw_only=True, rename="camel"):
+    """SampleJob, as the gateway returns it."""
+
+    uid: str
+    namespace: str
+    name: str
+    kind: str
+    generation: int
+    deleted_at: datetime | None = None
+    status: SampleJobState
+    conditions: list[Condition]
+    api_version: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    created_at: datetime
+    created_by: str
+    spec: dict[str, Any]
+    native_status: dict[str, Any]
+
+
+class SampleJobStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    """SampleJobStatus, as the gateway returns it."""
+
+    uid: str
+    namespace: str
+    name: str
+    kind: str
+    generation: int
+    deleted_at: datetime | None = None
+    status: SampleJobState
+    conditions: list[Condition]
+
+
+class Container(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Container, as the gateway returns it."""
+
+    name: str
+    init: bool
+    state: str
+    ready: bool
+    image: str | None = None
+    restart_count: int
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class Evidence(StrEnum):
+    """Whether logs and Events of an ended attempt are in PostgreSQL. Until then, jobgate does not delete its pod."""
+
+    NONE = "None"
+    CAPTURED = "Captured"
+    UNAVAILABLE = "Unavailable"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    DISRUPTED = "Disrupted"
+    STOPPED = "Stopped"
+
+
+class ReplicaPhase(StrEnum):
+    """The phase of a replica. The aggregate counts replicas by phase; the counts add up to the desired replicas."""
+
+    CREATING = "Creating"
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+    DELETED = "Deleted"
+
+
+class Attempt(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The life of one pod of a replica."""
+
+    number: int
+    pod_uid: str | None = None
+    phase: str
+    outcome: str | None = None
+    evidence: str
+    evidence_reason: str | None = None
+    node: str | None = None
+    pod_ip: str | None = field(name="podIP", default=None)
+    created_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    exit_code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    containers: list[Container]
+
+
+class Replica(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One member of a task. The fields about a pod concern the current attempt."""
+
+    name: str
+    task: str
+    rank: int
+    phase: str
+    attempt: int
+    restart_count: int
+    disruptions: int
+    leaving: bool
+    retry_at: datetime | None = None
+    node: str | None = None
+    pod_ip: str | None = field(name="podIP", default=None)
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    exit_code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    containers: list[Container]
+    attempts: list[Attempt]
+
+
+class History(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One entry of an object's history. It concerns one replica if `task` and `rank` are set."""
+
+    seq: int
+    at: datetime
+    phase: str
+    reason: str
+    message: str
+    actor: str
+    task: str | None = None
+    rank: int | None = None
+    attempt: int | None = None
+
+
+class Event(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An event: a pending reason or a Kubernetes event of a job, or an action of the controller for other kinds."""
+
+    source: str
+    task: str | None = None
+    rank: int | None = None
+    attempt: int | None = None
+    type: str
+    reason: str
+    message: str
+    count: int
+    first_seen_at: datetime | None = None
+    last_seen_at: datetime | None = None
+
+
+class ScaleOutcome(StrEnum):
+    """The outcome of a request for another size."""
+
+    REACHED = "Reached"
+    REFUSED = "Refused"
+    REPLACED = "Replaced"
+    JOB_ENDED = "JobEnded"
+
+
+class ScaleRecord(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A change of the desired number of replicas of a task, and its outcome."""
+
+    seq: int
+    task: str
+    from_replicas: int
+    to_replicas: int
+    actor: str
+    reason: str
+    requested_at: datetime
+    settled_at: datetime | None = None
+    outcome: str | None = None
+    message: str
+
+
+class Kind(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An accepted kind of manifest."""
+
+    kind: str
+    api_versions: list[str]
+    resource: str
+    mutable_fields: list[str]
+    supports_pause: bool
+    json_schema: dict[str, Any]
+
+
+class JobOfSet(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A SampleJob of a SampleSet."""
+
+    uid: str
+    name: str
+    type: str
+    phase: str
+
+
+class MountingJob(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A live job that mounts the claim of a SampleSet."""
+
+    uid: str
+    name: str
+    kind: str
+    phase: str
+
+
+class Dependents(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The dependents of a SampleSet, the newest 100 of each sort."""
+
+    jobs: list[MountingJob]
+    sample_jobs: list[JobOfSet]
+
+
+class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One error of a request."""
+
+    pointer: str
+    code: str
+    detail: str
+    accepted: str | None = None
+
+
+class Problem(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An error answer: problem details of RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    errors: list[FieldError] | None = None
+
+
+class TaskPlan(Struct, frozen=True, kw_only=True, rename="camel"):
+    """TaskPlan, as the gateway returns it."""
+
+    name: str
+    replicas: int
+    restart_policy: str
+    restart_limit: int | None = None
+
+
+class Plan(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Plan, as the gateway returns it."""
+
+    tasks: list[TaskPlan]
+    pods: list[str]
+    services: list[str]
+    active_deadline_seconds: int | None = None
+    pending_deadline_seconds: int | None = None
+    ttl_seconds_after_finished: int | None = None
+
+
+class DryRun(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a submission would store, and the Kubernetes objects that it would create. A dry run stores nothing.
+    `manifests` has the objects of the job itself and of the first replicas of each task, at most about 100 objects
+    and 4 MiB. `manifestsOmitted` is the number of the other objects.
+    """
+
+    dry_run: bool
+    manifest: dict[str, Any]
+    plan: Plan
+    manifests: list[dict[str, Any]]
+    manifests_omitted: int
+
+
+class ResourceDryRun(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a submission would store. A dry run stores nothing."""
+
+    dry_run: bool
+    manifest: dict[str, Any]

@@ -1,0 +1,88 @@
+"""Requests as values. Nothing here does I/O: the synchronous and the asynchronous client send the same requests."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from jobgate.client.errors import UnreadableAnswerError
+
+T = TypeVar("T")
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+MERGE_PATCH: Final = "application/merge-patch+json"
+API: Final = "/api/v1"
+# Text of a manifest in JSON or YAML, or its content.
+Manifest = str | bytes | Mapping[str, Any]
+# Values of query parameters; None is left out, and a sequence is repeated.
+QueryValue = str | int | bool | datetime | Sequence[str] | None
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True, rename="camel"):
+    """One page of a list. `next_page_token` is None on the last page."""
+
+    items: list[T]
+    next_page_token: str | None = None
+
+
+class Change(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """One change of an object, as a watch reports it. `object` is the status after the change."""
+
+    type: str
+    at: datetime
+    object: T
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[T]):
+    """One request. `answer` is the type of the body of a successful answer.
+
+    A repeatable call has the same effect if it is sent twice, so it may be sent again when its answer was lost.
+    """
+
+    method: str
+    path: str
+    answer: type[T]
+    query: tuple[tuple[str, str], ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes | None = None
+    is_repeatable: bool = True
+
+
+def query_of(**values: QueryValue) -> tuple[tuple[str, str], ...]:
+    """Return query parameters under their names of the wire, such as pageSize for page_size."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in values.items():
+        first, *rest = name.rstrip("_").split("_")
+        wire_name = first + "".join(word.title() for word in rest)
+        if value is None:
+            continue
+        if isinstance(value, list | tuple | set | frozenset):
+            pairs += [(wire_name, str(one)) for one in value]
+        elif isinstance(value, bool):
+            pairs.append((wire_name, "true" if value else "false"))
+        elif isinstance(value, datetime):
+            pairs.append((wire_name, value.isoformat()))
+        else:
+            pairs.append((wire_name, str(value)))
+    return tuple(pairs)
+
+
+def manifest_content(manifest: Manifest) -> tuple[bytes, str]:
+    """Return the body of a manifest and its media type. Text is sent unchanged, so that errors refer to it."""
+    if isinstance(manifest, Mapping):
+        return msgspec.json.encode(manifest), JSON
+    content = manifest.encode() if isinstance(manifest, str) else manifest
+    return content, JSON if content.lstrip()[:1] in {b"{", b"["} else YAML
+
+
+def decode(body: bytes, answer: type[T]) -> T:
+    if answer is bytes:
+        return body  # type: ignore[return-value]
+    try:
+        return msgspec.json.decode(body, type=answer)
+    except msgspec.MsgspecError as error:
+        raise UnreadableAnswerError(f"the answer is not what this version of the client expects: {error}") from error

@@ -1,0 +1,43 @@
+"""What the build cannot take from pyproject.toml: the dependencies, and the place of the bundled directories.
+
+docs/decisions/0028 explains both.
+"""
+
+import shutil
+import tomllib
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+# Top-level names that are too common for site-packages; app/bundled finds them in both places.
+BUNDLED = ("examples", "migrations")
+
+
+class BuildWithBundled(build_py):
+    """Copies the bundled directories into app/bundled of a wheel. An editable installation reads the checkout."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        ignored = shutil.ignore_patterns("__pycache__")
+        for name in BUNDLED:
+            target = Path(self.build_lib, "app", "bundled", name)
+            shutil.copytree(ROOT / name, target, ignore=ignored, dirs_exist_ok=True)
+
+
+def dependencies() -> list[str]:
+    """Return those of the client, and in a checkout also those of the server and of the embedded parts.
+
+    A source distribution contains PKG-INFO, and a checkout does not. Published wheels are built from the source
+    distribution (`make dist`), so `pip install jobgate` installs the client alone.
+    """
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    is_published = (ROOT / "PKG-INFO").exists()
+    wanted = ["client"] if is_published else ["client", "server", "embedded"]
+    return [requirement for extra in wanted for requirement in extras[extra]]
+
+
+setup(install_requires=dependencies(), cmdclass={"build_py": BuildWithBundled})

@@ -1,0 +1,95 @@
+"""A gateway that answers from a list, for both clients."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import httpx2
+import msgspec
+
+Answer = httpx2.Response | Exception | Callable[[httpx2.Request], httpx2.Response]
+
+
+class Script:
+    """Answers the requests in order and records them."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.requests: list[httpx2.Request] = []
+        self._answers: list[Answer] = list(answers)
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        self.requests.append(request)
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, httpx2.Response):
+            # A response belongs to the client that has read it, and a table of cases serves several clients.
+            return httpx2.Response(answer.status_code, headers=answer.headers, content=answer.content)
+        return answer(request)
+
+    @property
+    def transport(self) -> httpx2.MockTransport:
+        return httpx2.MockTransport(self)
+
+    @property
+    def is_over(self) -> bool:
+        return not self._answers
+
+
+def ok(body: Any, status: int = 200, **headers: str) -> httpx2.Response:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx2.Response(status, content=msgspec.json.encode(body), headers=sent)
+
+
+def problem(status: int, code: str, *errors: dict[str, str], **headers: str) -> httpx2.Response:
+    body: dict[str, Any] = {
+        "type": f"urn:{code}",
+        "title": "",
+        "status": status,
+        "detail": f"it is {code}",
+        "code": code,
+    }
+    return ok(body | ({"errors": list(errors)} if errors else {}), status, **headers)
+
+
+def state(phase: str = "Running", name: str = "tour", *, deleted: bool = False, **status: Any) -> dict[str, Any]:
+    """The answer of `…/status` of a job."""
+    return {
+        "uid": "0c8d7f3e-6d0f-4a3c-9a43-2a6a3e1f0b11",
+        "namespace": "team",
+        "name": name,
+        "kind": "GenericJob",
+        "generation": 1,
+        "deletedAt": "2026-01-31T12:00:09Z" if deleted else None,
+        "status": {
+            "phase": phase,
+            "reason": "",
+            "message": "",
+            "observedGeneration": 1,
+            "startedAt": None,
+            "finishedAt": None,
+            "observedAt": None,
+            "aggregate": {"running": 2} if phase == "Running" else {"pending": 2},
+            "pendingReasons": [],
+            **status,
+        },
+        "conditions": [],
+    }
+
+
+def job(phase: str = "Queued", name: str = "tour", **status: Any) -> dict[str, Any]:
+    """The answer of a whole job."""
+    return state(phase, name, **status) | {
+        "apiVersion": "batch.tensorstack.dev/v1beta1",
+        "labels": {},
+        "annotations": {},
+        "createdAt": "2026-01-31T12:00:00Z",
+        "createdBy": "me",
+        "spec": {},
+        "nativeStatus": {},
+        "retryOf": None,
+        "scaling": {},
+    }
+
+
+def page(items: Sequence[Any], token: str | None = None) -> httpx2.Response:
+    return ok({"items": list(items), "nextPageToken": token})
