@@ -1,21 +1,61 @@
-"""Entry point of the command `jobgate`.
+"""Entry point of the command `jobgate`: the commands of the client, and those of the server if it is installed.
 
-The cache runtime starts in every pod of a SampleSet and in each of its hooks. It starts without the imports of the
-gateway, which take seconds.
+Each of the three parts starts without the imports of the others. The cache runtime starts in every pod of a SampleSet
+and in each of its hooks; the commands of the client must not need the dependencies of the server.
 """
 
+import importlib.util
 import sys
+from collections.abc import Callable
+from typing import Final
+
+# The commands of app/cli.py with the first lines of their help, so that `jobgate --help` needs no import of it.
+SERVER_COMMANDS: Final = {
+    "serve": "Serve with an existing PostgreSQL and an existing cluster.",
+    "dev": "Serve with an embedded database and an embedded cluster, on loopback, without tokens.",
+    "demo": "Run every example and print what happens. Exit with status 0 if each ended as expected.",
+    "migrate": "Migrate the database to the current schema.",
+    "token": "Manage bearer tokens. Postgres stores only their hashes.",
+    "uninstall": "Delete all objects of this installation from the cluster. The database stays.",
+    "devcluster": "Run only the embedded cluster (prints KUBECONFIG=…), or with `node` the node agent for any cluster.",
+    "cache-runtime": "Run the server in the pods of a SampleSet, or one of its hooks.",
+    "openapi": "Print the OpenAPI document.",
+}
+# Packages that only the server needs. One stands for all, because the extra `server` installs them together.
+_SERVER_PACKAGE: Final = "fastapi"
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["cache-runtime"]:
-        from app.cache_runtime.cli import runtime  # noqa: PLC0415 - a branch does not import the modules of the other one
+    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    if command == "cache-runtime":
+        from app.cache_runtime.cli import runtime  # noqa: PLC0415 - a branch does not import the modules of the others
 
         runtime(sys.argv[2:], prog_name="jobgate cache-runtime")
+    elif command in SERVER_COMMANDS:
+        _serve_command(command)
     else:
-        from app.cli import app  # noqa: PLC0415
+        _client()()
 
-        app(prog_name="jobgate")
+
+def _serve_command(command: str) -> None:
+    if importlib.util.find_spec(_SERVER_PACKAGE) is None:
+        sys.exit(_missing(command))
+    from app.cli import app  # noqa: PLC0415
+
+    app(prog_name="jobgate")
+
+
+def _missing(command: str) -> int:
+    sys.stderr.write(f"jobgate: the command {command} needs the server: install jobgate with the extra `server`, ")
+    sys.stderr.write("as jobgate[server]\n")
+    return 2
+
+
+def _client() -> Callable[[], None]:
+    """Return the client's command, whose help lists the commands of the server too."""
+    from jobgate.cli.commands import command_with  # noqa: PLC0415
+
+    return command_with(SERVER_COMMANDS, title="Server (needs the extra `server`)")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,14 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
+from typer.main import get_command
 
+from app.cli import app
+from app.command import SERVER_COMMANDS
 from app.settings import ENV_PREFIX, Settings
 from tests.support.gateway_process import gateway_process
 from tests.support.kube import Cluster
@@ -144,8 +148,13 @@ def test_help_lists_every_setting_with_its_default(tmp_path: Path) -> None:
 
 def test_help_lists_every_command(tmp_path: Path) -> None:
     shown = jobgate("--help", home=tmp_path).stdout
-    for command in ("serve", "dev", "demo", "migrate", "token", "devcluster", "openapi"):
+    for command in (*SERVER_COMMANDS, "submit", "list", "logs", "watch"):
         assert f" {command} " in shown
+
+
+def test_the_table_of_server_commands_is_that_of_the_command_line() -> None:
+    group: Any = get_command(app)
+    assert {name: command.help.partition("\n")[0] for name, command in group.commands.items()} == dict(SERVER_COMMANDS)
 
 
 def test_the_help_of_the_node_is_its_own(tmp_path: Path) -> None:

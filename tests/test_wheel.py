@@ -55,6 +55,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command without extras."""
+    return command_of(made_once(tmp_path_factory, "light", lambda directory: install(directory, "client.txt")))
+
+
+@pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command with the extra `server`."""
     return command_of(made_once(tmp_path_factory, "bare", lambda directory: install(directory, "runtime.txt")))
@@ -166,6 +172,20 @@ def test_without_the_extra_embedded_commands_work_or_name_it(
         refused = ran_in(tmp_path, bare, *command)
         assert (refused.returncode, refused.stderr.count("\n")) == (2, 1), refused.stderr
         assert "jobgate[server,embedded]" in refused.stderr, command
+
+
+@pytest.mark.timeout(INSTALL_SECONDS + 400)
+def test_without_extras_the_client_works_and_commands_of_the_server_name_the_extra(light: Path, tmp_path: Path) -> None:
+    shown = ran_in(tmp_path, light, "--help")
+    assert (shown.returncode, " submit " in shown.stdout, " serve " in shown.stdout) == (0, True, True), shown.stderr
+    imported = run(light.parent / "python", "-c", "from jobgate.client import AsyncClient, Client", cwd=tmp_path)
+    assert imported.returncode == 0, imported.stderr
+    unanswered = ran_in(tmp_path, light, "list", "--server", "http://127.0.0.1:1")
+    assert unanswered.returncode == 2
+    assert "no answer from http://127.0.0.1:1" in unanswered.stderr
+    refused = ran_in(tmp_path, light, "serve")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1), refused.stderr
+    assert "jobgate[server]" in refused.stderr
 
 
 def requirements(wheel: Path) -> set[str]:

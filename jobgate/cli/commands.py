@@ -1,0 +1,52 @@
+"""The commands of the client, in the order of `jobgate --help`."""
+
+from collections.abc import Callable, Mapping
+
+import typer
+
+from jobgate.cli import changing, contexts, reading, submission
+
+app = typer.Typer(
+    help="Submit distributed training jobs, and follow them. Try: jobgate submit -f job.yaml --watch",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (
+    submission.submit,
+    reading.list_,
+    reading.get,
+    reading.status,
+    reading.describe,
+    reading.logs,
+    reading.watch,
+    reading.wait,
+    reading.events,
+    reading.history,
+    changing.scale,
+    changing.pause,
+    changing.resume,
+    changing.cancel,
+    changing.retry,
+    changing.delete,
+    reading.kinds,
+    contexts.login,
+    contexts.context,
+    reading.version,
+):
+    app.command(command.__name__.rstrip("_"))(command)
+
+
+def command_with(others: Mapping[str, str], title: str) -> Callable[[], None]:
+    """Return the command `jobgate`, whose help has a panel for commands that the caller handles itself."""
+    for name, text in others.items():
+        app.command(name, help=text, rich_help_panel=title)(_never)
+    return main
+
+
+def _never() -> None:
+    raise AssertionError("the entry point handles the commands of the server")
+
+
+def main() -> None:
+    app(prog_name="jobgate")

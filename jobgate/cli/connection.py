@@ -1,0 +1,107 @@
+"""Which gateway a command talks to: options, then environment variables, then the current context."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from jobgate.client import Client
+
+DEFAULT_SERVER: Final = "http://127.0.0.1:8080"
+# The environment variables of the client. None of them is a setting of the gateway.
+SERVER: Final = "JOBGATE_SERVER"
+TOKEN: Final = "JOBGATE_TOKEN"  # noqa: S105 - the name of a variable
+NAMESPACE: Final = "JOBGATE_NAMESPACE"
+CONTEXT: Final = "JOBGATE_CONTEXT"
+CONFIG: Final = "JOBGATE_CONFIG"
+VARIABLES: Final = frozenset({SERVER, TOKEN, NAMESPACE, CONTEXT, CONFIG})
+
+
+class Context(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A gateway, the token for it, and the namespace of commands without `-n`."""
+
+    server: str
+    token: str | None = None
+    namespace: str = "default"
+
+
+class Contexts(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The file of the contexts by name."""
+
+    current: str | None = None
+    contexts: dict[str, Context] = {}
+
+
+class ContextError(ValueError):
+    """The file of contexts cannot be used."""
+
+
+def contexts_file(environment: Mapping[str, str]) -> Path:
+    if given := environment.get(CONFIG):
+        return Path(given)
+    base = environment.get("XDG_CONFIG_HOME") or str(Path(environment.get("HOME", "~")).expanduser() / ".config")
+    return Path(base) / "jobgate" / "config.yaml"
+
+
+def load(path: Path) -> Contexts:
+    try:
+        return msgspec.yaml.decode(path.read_bytes(), type=Contexts)
+    except FileNotFoundError:
+        return Contexts()
+    except msgspec.MsgspecError as error:
+        raise ContextError(f"{path} is not a file of contexts: {error}") from None
+
+
+def save(path: Path, contexts: Contexts) -> None:
+    """Write the file so that only its user can read it: it contains tokens."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.yaml.encode(contexts))
+    temporary.replace(path)
+
+
+def resolved(
+    contexts: Contexts,
+    environment: Mapping[str, str],
+    *,
+    server: str | None = None,
+    namespace: str | None = None,
+    context: str | None = None,
+) -> Context:
+    """Return the gateway of a command. A token belongs to its server, so another server does not get it."""
+    name = context or environment.get(CONTEXT) or contexts.current
+    if name is not None and name not in contexts.contexts:
+        known = ", ".join(sorted(contexts.contexts)) or "none; create one with `jobgate login`"
+        raise ContextError(f"there is no context {name}; accepted: {known}")
+    chosen = contexts.contexts[name] if name is not None else Context(server=DEFAULT_SERVER)
+    address = server or environment.get(SERVER) or chosen.server
+    token = environment.get(TOKEN) or (chosen.token if address == chosen.server else None)
+    return Context(
+        server=address,
+        token=token,
+        namespace=namespace or environment.get(NAMESPACE) or chosen.namespace,
+    )
+
+
+def with_context(contexts: Contexts, name: str, context: Context) -> Contexts:
+    """Return the contexts with this one, which becomes the current one."""
+    return Contexts(current=name, contexts={**contexts.contexts, name: context})
+
+
+def chosen_context(contexts: Contexts, name: str | None, namespace: str | None) -> Contexts:
+    """Return the contexts with another current one, or with another namespace of that one."""
+    chosen = name or contexts.current
+    if chosen is None or chosen not in contexts.contexts:
+        known = ", ".join(sorted(contexts.contexts)) or "none; create one with `jobgate login`"
+        raise ContextError(f"there is no context {chosen or 'yet'}; accepted: {known}")
+    old = contexts.contexts[chosen]
+    new = Context(server=old.server, token=old.token, namespace=namespace or old.namespace)
+    return with_context(contexts, chosen, new)
+
+
+def connect(context: Context) -> Client:
+    return Client(context.server, token=context.token, namespace=context.namespace)

@@ -1,0 +1,68 @@
+"""`jobgate login` and `jobgate context`: which gateways this user works with."""
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from jobgate.cli import connection
+from jobgate.cli.exits import Exit
+from jobgate.cli.options import Format, Output, guarded, printed
+from jobgate.cli.tables import table
+from jobgate.client import Page, wire
+
+
+def login(
+    server: Annotated[str, typer.Argument(help="Address of the gateway, such as https://jobgate.example.")],
+    name: Annotated[str, typer.Option("--context", help="Name of the context.")] = "default",
+    namespace: Annotated[str, typer.Option("-n", "--namespace", help="Namespace of its commands.")] = "default",
+    token: Annotated[
+        str | None, typer.Option(help="Token; asked for if it is missing, - for none.", show_default=False)
+    ] = None,
+) -> None:
+    """Check a token at a gateway, save both as a context, and make it the current one.
+
+    Example: jobgate login https://jobgate.example --context lab -n vision
+    """
+    given = token or os.environ.get(connection.TOKEN) or typer.prompt("token", hide_input=True)
+    chosen = connection.Context(server=server.rstrip("/"), token=None if given == "-" else given, namespace=namespace)
+    with guarded():
+        with connection.connect(chosen) as client:
+            # The cheapest request that needs the token and the namespace.
+            path = f"{wire.API}/namespaces/{namespace}/jobs"
+            client.send(wire.Call(method="GET", path=path, answer=Page[Any], query=wire.query_of(page_size=1)))
+        file = connection.contexts_file(os.environ)
+        saved = connection.load(file)
+        connection.save(file, connection.with_context(saved, name, chosen))
+    typer.echo(f"context {name}: {chosen.server}, namespace {namespace}")
+
+
+def context(
+    name: Annotated[str | None, typer.Argument(help="Context to use from now on.", show_default=False)] = None,
+    namespace: Annotated[
+        str | None, typer.Option("-n", "--namespace", help="Its namespace from now on.", show_default=False)
+    ] = None,
+    output: Format = Output.TEXT,
+) -> None:
+    """List the contexts, choose one, or change the namespace of one. Tokens are not shown.
+
+    Examples: jobgate context; jobgate context lab; jobgate context -n vision
+    """
+    with guarded():
+        path = connection.contexts_file(os.environ)
+        saved = connection.load(path)
+        if name is not None or namespace is not None:
+            saved = connection.chosen_context(saved, name, namespace)
+            connection.save(path, saved)
+    rows = [
+        ["*" if known == saved.current else "", known, one.server, one.namespace, "yes" if one.token else "no"]
+        for known, one in sorted(saved.contexts.items())
+    ]
+    if output in {Output.JSON, Output.YAML}:
+        shown = {known: {"server": one.server, "namespace": one.namespace} for known, one in saved.contexts.items()}
+        typer.echo(printed({"current": saved.current, "contexts": shown}, output))
+    elif rows:
+        typer.echo(table(["", "CONTEXT", "SERVER", "NAMESPACE", "TOKEN"], rows))
+    else:
+        typer.echo(f"there are no contexts; {connection.DEFAULT_SERVER} is used. Create one with `jobgate login`")
+    raise typer.Exit(Exit.SUCCEEDED)

@@ -1,0 +1,200 @@
+"""Text of lists and statuses. Pure: from values and the present time to lines."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from jobgate.client.types import (
+    Aggregate,
+    Event,
+    History,
+    Job,
+    JobStatus,
+    PendingReason,
+    Replica,
+    SampleJob,
+    SampleJobStatus,
+    SampleSet,
+    SampleSetStatus,
+)
+
+Whole = Job | SampleSet | SampleJob
+State = JobStatus | SampleSetStatus | SampleJobStatus
+_GAP: Final = "   "
+_MESSAGE: Final = 80  # characters of a message in a table
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return aligned columns. The last one is not padded."""
+    lines = [list(header), *map(list, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    return "\n".join(
+        _GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """Return a duration as kubectl shows it: two units at most."""
+    if since is None:
+        return "-"
+    seconds = max(0, int((now - since).total_seconds()))
+    if seconds < 120:
+        return f"{seconds}s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 10:
+        return f"{minutes}m{seconds}s" if seconds else f"{minutes}m"
+    if minutes < 180:
+        return f"{minutes}m"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours}h{minutes}m" if minutes and hours < 8 else f"{hours}h"
+    return f"{hours // 24}d"
+
+
+def shortened(text: str, limit: int = _MESSAGE) -> str:
+    """Return the text as one line of at most this length."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def counts(aggregate: Aggregate) -> str:
+    """Return the number of replicas in each bucket that has one."""
+    shown = ((name, getattr(aggregate, name)) for name in aggregate.__struct_fields__)
+    return ", ".join(f"{count} {name}" for name, count in shown if count) or "no replicas"
+
+
+def total(aggregate: Aggregate) -> int:
+    return sum(getattr(aggregate, name) for name in aggregate.__struct_fields__)
+
+
+def why(state: State | Whole) -> str:
+    """Return why an object is in its phase: the first pending reason, otherwise the message or the reason."""
+    reasons: Sequence[PendingReason] = getattr(state.status, "pending_reasons", ())
+    if reasons and state.status.phase not in {"Succeeded", "Failed", "TimedOut", "Cancelled"}:
+        return f"{reasons[0].code}: {reasons[0].message}" if reasons[0].message else reasons[0].code
+    return state.status.message or state.status.reason
+
+
+def list_text(items: Sequence[Whole], now: datetime, *, all_namespaces: bool, wide: bool) -> str:
+    """Return the table of `jobgate list`."""
+    header = ["NAME", "KIND", "PHASE", "REPLICAS", "AGE"]
+    rows = [[one.name, one.kind, one.status.phase or "New", _size(one), age(one.created_at, now)] for one in items]
+    if all_namespaces:
+        header.insert(0, "NAMESPACE")
+        rows = [[one.namespace, *row] for one, row in zip(items, rows, strict=True)]
+    if wide:
+        header += ["CREATED BY", "UID", "MESSAGE"]
+        rows = [[*row, one.created_by, one.uid, shortened(why(one))] for one, row in zip(items, rows, strict=True)]
+    return table(header, rows)
+
+
+def _size(item: Whole | State) -> str:
+    """Return how many replicas, or servers of a SampleSet, run or have succeeded, and how many are wanted."""
+    if isinstance(item, Job | JobStatus):
+        sizes = item.status.aggregate
+        return f"{sizes.running + sizes.succeeded}/{total(sizes)}"
+    if isinstance(item, SampleSet | SampleSetStatus):
+        return f"{item.status.runtime.ready}/{item.status.runtime.wanted}"
+    return "-"
+
+
+def status_line(state: State) -> str:
+    """Return one line with the phase, the replicas and the reason."""
+    replicas = f"  {counts(state.status.aggregate)}" if isinstance(state, JobStatus) else ""
+    reason = shortened(why(state), 160)
+    return f"{state.name}  {state.status.phase or 'New'}{replicas}" + (f"  {reason}" if reason else "")
+
+
+def replicas_text(replicas: Sequence[Replica], now: datetime) -> str:
+    header = ["REPLICA", "PHASE", "ATTEMPT", "RESTARTS", "NODE", "EXIT", "AGE", "MESSAGE"]
+    rows = [
+        [
+            f"{one.task}[{one.rank}]" + (" (leaving)" if one.leaving else ""),
+            one.phase,
+            str(one.attempt),
+            str(one.restart_count),
+            one.node or "-",
+            "-" if one.exit_code is None else str(one.exit_code),
+            age(one.started_at, now),
+            shortened(one.message or one.reason or ""),
+        ]
+        for one in replicas
+    ]
+    return table(header, rows)
+
+
+def history_text(rows: Sequence[History]) -> str:
+    return table(
+        ["TIME", "PHASE", "REASON", "REPLICA", "ACTOR", "MESSAGE"],
+        [[clock(row.at), row.phase, row.reason, _place(row), row.actor, shortened(row.message, 120)] for row in rows],
+    )
+
+
+def events_text(events: Sequence[Event]) -> str:
+    return table(
+        ["LAST SEEN", "TYPE", "REASON", "REPLICA", "COUNT", "MESSAGE"],
+        [
+            [
+                clock(event.last_seen_at),
+                event.type,
+                event.reason,
+                _place(event),
+                str(event.count),
+                shortened(event.message, 120),
+            ]
+            for event in events
+        ],
+    )
+
+
+def _place(row: History | Event) -> str:
+    if row.task is None:
+        return "-"
+    attempt = f" #{row.attempt}" if row.attempt else ""
+    return f"{row.task}[{row.rank}]{attempt}" if row.rank is not None else row.task
+
+
+def clock(at: datetime | None) -> str:
+    return "-" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def describe_text(
+    job: Whole, replicas: Sequence[Replica], events: Sequence[Event], history: Sequence[History], now: datetime
+) -> str:
+    """Return the text of `jobgate describe`."""
+    status = job.status
+    fields = [
+        ("Name", job.name),
+        ("Namespace", job.namespace),
+        ("Kind", f"{job.kind} ({job.api_version})"),
+        ("UID", job.uid),
+        ("Labels", ", ".join(f"{name}={value}" for name, value in sorted(job.labels.items())) or "-"),
+        ("Created", f"{clock(job.created_at)} by {job.created_by} ({age(job.created_at, now)} ago)"),
+        ("Started", clock(status.started_at)),
+        ("Finished", clock(status.finished_at)),
+        ("Phase", (status.phase or "New") + (f" ({status.reason})" if status.reason else "")),
+        ("Cause", why(job) or "-"),
+    ]
+    if isinstance(job, Job):
+        fields.append(("Replicas", counts(job.status.aggregate)))
+    if job.deleted_at:
+        fields.append(("Deleted", clock(job.deleted_at)))
+    width = max(len(name) for name, _ in fields) + 2
+    sections = ["\n".join(f"{name + ':':<{width}}{value}" for name, value in fields)]
+    if replicas:
+        sections.append("Replicas:\n" + _indented(replicas_text(replicas, now)))
+    conditions = [
+        [c.type, c.status, c.reason, clock(c.last_transition_time), shortened(c.message)] for c in job.conditions
+    ]
+    if conditions:
+        header = ["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"]
+        sections.append("Conditions:\n" + _indented(table(header, conditions)))
+    if events:
+        sections.append("Events:\n" + _indented(events_text(events)))
+    if history:
+        sections.append("History:\n" + _indented(history_text(history)))
+    return "\n\n".join(sections)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,0 +1,60 @@
+"""Which objects a command is about: `NAME`, `KIND/NAME`, or `KIND` for a list."""
+
+from dataclasses import dataclass
+from typing import Final
+
+JOBS: Final = "jobs"
+SAMPLE_SETS: Final = "samplesets"
+SAMPLE_JOBS: Final = "samplejobs"
+
+
+@dataclass(frozen=True, slots=True)
+class KindName:
+    """A resource, or one kind of jobs."""
+
+    resource: str
+    kind: str | None = None
+
+
+# Plural, singular and short names, as kubectl accepts them for a resource.
+_NAMES: Final = {
+    **dict.fromkeys(("jobs", "job"), KindName(JOBS)),
+    **dict.fromkeys(("genericjobs", "genericjob", "gj"), KindName(JOBS, "GenericJob")),
+    **dict.fromkeys(("trainingjobs", "trainingjob", "tj"), KindName(JOBS, "TrainingJob")),
+    **dict.fromkeys(("mxjobs", "mxjob", "mx"), KindName(JOBS, "MxJob")),
+    **dict.fromkeys(("dijobs", "dijob", "di"), KindName(JOBS, "DIJob")),
+    **dict.fromkeys(("samplesets", "sampleset", "ss"), KindName(SAMPLE_SETS)),
+    **dict.fromkeys(("samplejobs", "samplejob", "sj"), KindName(SAMPLE_JOBS)),
+}
+ACCEPTED: Final = (
+    "jobs, genericjobs (gj), trainingjobs (tj), mxjobs (mx), dijobs (di), samplesets (ss), samplejobs (sj)"
+)
+
+
+class UnknownKindError(ValueError):
+    """No kind has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no kind {name}; accepted: {ACCEPTED}")
+
+
+def kind_named(name: str) -> KindName:
+    if (found := _NAMES.get(name.lower())) is None:
+        raise UnknownKindError(name)
+    return found
+
+
+def target_named(text: str) -> tuple[str, str]:
+    """Return the resource and the name of a target. A name alone is that of a job."""
+    kind, slash, name = text.rpartition("/")
+    return (kind_named(kind).resource if slash else JOBS), name
+
+
+def resource_of(kind: object) -> str:
+    """Return the resource of a manifest. The gateway explains the kinds that it does not know."""
+    return {"SampleSet": SAMPLE_SETS, "SampleJob": SAMPLE_JOBS}.get(str(kind), JOBS)
+
+
+def shown_name(resource: str, name: str) -> str:
+    """Return what a user types for this object."""
+    return name if resource == JOBS else f"{resource.removesuffix('s')}/{name}"

@@ -1,0 +1,74 @@
+"""Which gateway a command talks to, and where its token goes."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from app.settings import ENV_PREFIX, Settings
+from jobgate.cli.connection import (
+    DEFAULT_SERVER,
+    VARIABLES,
+    Context,
+    ContextError,
+    Contexts,
+    contexts_file,
+    load,
+    resolved,
+    save,
+)
+
+LAB = Context(server="https://lab", token="jg_lab", namespace="vision")
+SAVED = Contexts(current="lab", contexts={"lab": LAB, "other": Context(server="https://other")})
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "expected"),
+    [
+        ({}, {}, LAB),
+        ({"namespace": "a"}, {"JOBGATE_NAMESPACE": "b"}, Context(server="https://lab", token="jg_lab", namespace="a")),
+        ({"context": "other"}, {}, Context(server="https://other")),
+        ({}, {"JOBGATE_CONTEXT": "other", "JOBGATE_TOKEN": "x"}, Context(server="https://other", token="x")),
+        ({"server": "https://elsewhere"}, {}, Context(server="https://elsewhere", namespace="vision")),
+        ({}, {"JOBGATE_SERVER": "https://lab"}, LAB),
+    ],
+)
+def test_options_come_before_the_environment_and_the_context(
+    given: dict[str, str], environment: dict[str, str], expected: Context
+) -> None:
+    assert resolved(SAVED, environment, **given) == expected
+
+
+def test_without_contexts_the_gateway_is_the_local_one() -> None:
+    assert resolved(Contexts(), {}) == Context(server=DEFAULT_SERVER)
+
+
+def test_an_unknown_context_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ContextError, match="no context x; accepted: lab, other"):
+        resolved(SAVED, {}, context="x")
+
+
+def test_contexts_are_saved_for_their_user_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "config.yaml"
+    save(path, SAVED)
+    assert load(path) == SAVED
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.write_text("contexts: 3")
+    with pytest.raises(ContextError, match="not a file of contexts"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"JOBGATE_CONFIG": "/x/y"}, "/x/y"),
+        ({"XDG_CONFIG_HOME": "/c", "HOME": "/h"}, "/c/jobgate/config.yaml"),
+        ({"HOME": "/h"}, "/h/.config/jobgate/config.yaml"),
+    ],
+)
+def test_the_place_of_the_contexts(environment: dict[str, str], expected: str) -> None:
+    assert contexts_file(environment) == Path(expected)
+
+
+def test_no_variable_of_the_client_is_a_setting_of_the_gateway() -> None:
+    assert not {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} & VARIABLES

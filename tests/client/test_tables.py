@@ -1,0 +1,130 @@
+"""The text of lists and statuses."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobgate.cli.tables import age, counts, describe_text, list_text, shortened, status_line, table, why
+from jobgate.client.types import Aggregate, Event, History, Job, JobStatus, Replica
+from tests.client.scripted import job, state
+
+NOW = datetime(2026, 1, 31, 12, 5, tzinfo=UTC)
+PENDING = [{"code": "Unschedulable", "message": "0/3 nodes", "since": None, "replicas": ["w-0"], "count": 1}]
+
+
+def typed(kind: type[Any], value: Any) -> Any:
+    return msgspec.convert(value, kind)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (125, "2m5s"),
+        (3600, "60m"),
+        (3 * 3600, "3h"),
+        (3 * 3600 + 600, "3h10m"),
+        (9 * 3600 + 600, "9h"),
+        (48 * 3600, "2d"),
+        (-5, "0s"),
+    ],
+)
+def test_ages_are_those_of_kubectl(seconds: int, expected: str) -> None:
+    assert age(NOW - timedelta(seconds=seconds), NOW) == expected
+
+
+def test_columns_are_aligned_and_lines_end_without_blanks() -> None:
+    assert table(["A", "LONG"], [["four", ""], ["x", "y"]]) == "A      LONG\nfour\nx      y"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("a\n  b", "a b"), ("x" * 81, "x" * 79 + "…"), ("", "")], ids=["lines", "long", "empty"]
+)
+def test_a_message_is_one_line(text: str, expected: str) -> None:
+    assert shortened(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (state("Pending", pendingReasons=PENDING), "tour  Pending  2 pending  Unschedulable: 0/3 nodes"),
+        (
+            state("Failed", message="worker[0]: exit 1", pendingReasons=PENDING),
+            "tour  Failed  2 pending  worker[0]: exit 1",
+        ),
+        (state("Running"), "tour  Running  2 running"),
+        (state("Paused", reason="Pausing"), "tour  Paused  2 pending  Pausing"),
+    ],
+)
+def test_a_status_is_one_line_with_its_reason(status: dict[str, Any], expected: str) -> None:
+    assert status_line(typed(JobStatus, status)) == expected
+
+
+def test_the_reason_of_an_ended_job_is_not_a_pending_one() -> None:
+    assert why(typed(JobStatus, state("Cancelled", message="enough", pendingReasons=PENDING))) == "enough"
+
+
+def test_counts_without_replicas() -> None:
+    assert counts(Aggregate()) == "no replicas"
+
+
+@pytest.mark.parametrize(
+    ("all_namespaces", "wide", "header"),
+    [
+        (False, False, ["NAME", "KIND", "PHASE", "REPLICAS", "AGE"]),
+        (True, False, ["NAMESPACE", "NAME", "KIND", "PHASE", "REPLICAS", "AGE"]),
+        (False, True, ["NAME", "KIND", "PHASE", "REPLICAS", "AGE", "CREATED", "BY", "UID", "MESSAGE"]),
+    ],
+)
+def test_the_columns_of_a_list(header: list[str], *, all_namespaces: bool, wide: bool) -> None:
+    text = list_text([typed(Job, job("Running"))], NOW, all_namespaces=all_namespaces, wide=wide)
+    first, second = text.splitlines()
+    assert first.split() == header
+    assert second.split()[int(all_namespaces) :][:5] == ["tour", "GenericJob", "Running", "2/2", "5m"]
+
+
+REPLICA = {
+    "name": "tour-worker-0",
+    "task": "worker",
+    "rank": 0,
+    "phase": "Failed",
+    "attempt": 2,
+    "restartCount": 1,
+    "disruptions": 0,
+    "leaving": False,
+    "node": "n1",
+    "exitCode": 127,
+    "message": "pyhton: not found",
+    "containers": [],
+    "attempts": [],
+}
+ROW = {"seq": 1, "at": "2026-01-31T12:00:00Z", "phase": "Failed", "reason": "R", "message": "m", "actor": "controller"}
+EVENT = {
+    "source": "pod",
+    "type": "Warning",
+    "reason": "BackOff",
+    "message": "m",
+    "count": 3,
+    "task": "worker",
+    "rank": 0,
+}
+
+
+def test_a_description_has_the_cause_replicas_events_and_history() -> None:
+    text = describe_text(
+        typed(Job, job("Failed", message="worker[0]: exit code 127")),
+        [typed(Replica, REPLICA)],
+        [typed(Event, EVENT)],
+        [typed(History, ROW)],
+        NOW,
+    )
+    assert "Cause:     worker[0]: exit code 127\n" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["worker[0]", "Failed", "2", "1", "n1", "127", "-", "pyhton:", "not", "found"] in lines
+    assert any(line[:1] == ["Events:"] for line in lines)
+    assert any("BackOff" in line for line in lines)
+    assert any(line[-2:] == ["controller", "m"] for line in lines)
