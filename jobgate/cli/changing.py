@@ -1,10 +1,14 @@
 """Commands that change objects: scale, pause, resume, cancel, retry, delete."""
 
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
 
+from jobgate.cli.exits import Exit
+from jobgate.cli.faults import fault_text
 from jobgate.cli.options import (
+    STRUCTURED,
     ContextName,
     Format,
     Namespace,
@@ -12,18 +16,21 @@ from jobgate.cli.options import (
     Reason,
     Server,
     Target,
+    Targets,
     gateway,
     printed,
     resource_of,
+    together,
 )
-from jobgate.cli.targets import shown_name, target_named
+from jobgate.cli.targets import JOBS, SAMPLE_SETS, TargetError, job_named, shown_name, target_named
+from jobgate.client import Client, ProblemError
 
-Job = Annotated[str, typer.Argument(help="A job.")]
+Jobs = Annotated[list[str], typer.Argument(metavar="JOB…", help="Names of jobs.")]
 
 
 def scale(
-    job: Job,
-    replicas: Annotated[int, typer.Option("--replicas", help="Number of replicas.")],
+    target: Target,
+    replicas: Annotated[int, typer.Option("--replicas", help="Number of replicas, or partitions of a SampleSet.")],
     task: Annotated[str | None, typer.Option(help="Task, if several can be scaled.", show_default=False)] = None,
     reason: Reason = None,
     namespace: Namespace = None,
@@ -33,53 +40,67 @@ def scale(
 ) -> None:
     """Request another number of replicas.
 
-    Example: jobgate scale tour --task worker --replicas 4
+    Examples: jobgate scale tour --task worker --replicas 4; jobgate scale sampleset/imagenet --replicas 3
     """
+
+    def apply(client: Client, resource: str, name: str) -> Any:
+        if resource == JOBS:
+            return client.jobs.scale(name, replicas, task=task, reason=reason)
+        if resource == SAMPLE_SETS:
+            return client.sample_sets.patch(name, {"spec": {"partitions": replicas}})
+        raise TargetError(f"scale {target}: accepted: a job or a SampleSet")
+
     with gateway(server, namespace, context) as client:
-        _report(client.jobs.scale(job, replicas, task=task, reason=reason), output, f"scaled to {replicas}")
+        _each(client, [target], apply, output, f"scaled to {replicas}")
 
 
 def pause(
-    job: Job,
+    jobs: Jobs,
     reason: Reason = None,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Stop the pods of a job until it is resumed."""
+    """Stop the pods of jobs until they are resumed."""
     with gateway(server, namespace, context) as client:
-        _report(client.jobs.pause(job, reason=reason), output, "pause requested")
+        named = [job_named(job, "pause") for job in jobs]
+        _each(client, named, lambda c, _, name: c.jobs.pause(name, reason=reason), output, "pause requested")
 
 
 def resume(
-    job: Job,
+    jobs: Jobs,
     reason: Reason = None,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Start the pods of a paused job again."""
+    """Start the pods of paused jobs again."""
     with gateway(server, namespace, context) as client:
-        _report(client.jobs.resume(job, reason=reason), output, "resume requested")
+        named = [job_named(job, "resume") for job in jobs]
+        _each(client, named, lambda c, _, name: c.jobs.resume(name, reason=reason), output, "resume requested")
 
 
 def cancel(
-    job: Job,
+    jobs: Jobs,
     reason: Reason = None,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """End a live job. Its record and its logs stay."""
+    """End live jobs. Their records and logs stay.
+
+    Example: jobgate cancel tour --reason "wrong data"
+    """
     with gateway(server, namespace, context) as client:
-        _report(client.jobs.cancel(job, reason=reason), output, "cancel requested")
+        named = [job_named(job, "cancel") for job in jobs]
+        _each(client, named, lambda c, _, name: c.jobs.cancel(name, reason=reason), output, "cancel requested")
 
 
 def retry(
-    job: Job,
+    job: Annotated[str, typer.Argument(metavar="JOB", help="A job that has ended.")],
     name: Annotated[str | None, typer.Option("--name", help="Name of the new job.", show_default=False)] = None,
     reason: Reason = None,
     namespace: Namespace = None,
@@ -87,33 +108,61 @@ def retry(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Submit the manifest of an ended job as a new job."""
+    """Submit the manifest of an ended job as a new job, and print its name.
+
+    Example: jobgate retry tour --name tour-2
+    """
     with gateway(server, namespace, context) as client:
-        _report(client.jobs.retry(job, name=name, reason=reason), output, f"submitted as a retry of {job}")
+        old = job_named(job, "retry")
+        _each(
+            client,
+            [old],
+            lambda c, _, ended: c.jobs.retry(ended, name=name, reason=reason),
+            output,
+            f"submitted as a retry of {old}",
+        )
 
 
 def delete(
-    target: Target,
+    targets: Targets,
     reason: Reason = None,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Delete an object from the cluster, and cancel it if it is live. Its record stays readable.
+    """Delete objects from the cluster, and cancel them if they are live. Their records stay readable.
 
-    Example: jobgate delete sampleset/imagenet
+    Example: jobgate delete tour sampleset/imagenet
     """
+
+    def apply(client: Client, resource: str, name: str) -> Any:
+        return resource_of(client, resource).delete(name, reason=reason)
+
     with gateway(server, namespace, context) as client:
+        _each(client, targets, apply, output, "deletion requested")
+
+
+def _each(
+    client: Client, targets: Sequence[str], apply: Callable[[Client, str, str], Any], output: Output, done: str
+) -> None:
+    """Change each object and report it. A refused change does not prevent the others; the exit status is then 2."""
+    results, refused = [], False
+    for target in targets:
         resource, name = target_named(target)
-        _report(resource_of(client, resource).delete(name, reason=reason), output, "deletion requested", resource)
-
-
-def _report(item: Any, output: Output, done: str, resource: str = "jobs") -> None:
-    """Print the changed object, or one line."""
-    if output in {Output.JSON, Output.YAML}:
-        typer.echo(printed(item, output))
-    elif output is Output.NAME:
-        typer.echo(shown_name(resource, item.name))
-    else:
-        typer.echo(f"{shown_name(resource, item.name)} {done}")
+        try:
+            item = apply(client, resource, name)
+        except ProblemError as error:
+            refused = True
+            typer.echo(fault_text(error, about=target), err=True)
+            results.append(error.problem)
+            continue
+        results.append(item)
+        if output is Output.NAME:
+            typer.echo(shown_name(resource, item.name))
+        elif output not in STRUCTURED:
+            typer.echo(f"{shown_name(resource, item.name)} {done}")
+    if output in STRUCTURED:
+        typer.echo(printed(together(results), output))
+    if refused:
+        raise typer.Exit(Exit.USAGE)

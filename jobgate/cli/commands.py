@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import typer
 
-from jobgate.cli import changing, contexts, reading, submission
+from jobgate.cli import changing, contexts, logs, reading, submission, waiting
 
 app = typer.Typer(
     help="Submit distributed training jobs, and follow them. Try: jobgate submit -f job.yaml --watch",
@@ -18,9 +18,9 @@ for command in (
     reading.get,
     reading.status,
     reading.describe,
-    reading.logs,
-    reading.watch,
-    reading.wait,
+    logs.logs,
+    waiting.watch,
+    waiting.wait,
     reading.events,
     reading.history,
     changing.scale,

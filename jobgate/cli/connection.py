@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from jobgate.client import Client
+from jobgate.client import AsyncClient, Client
 
 DEFAULT_SERVER: Final = "http://127.0.0.1:8080"
 # The environment variables of the client. None of them is a setting of the gateway.
@@ -105,3 +105,7 @@ def chosen_context(contexts: Contexts, name: str | None, namespace: str | None) 
 
 def connect(context: Context) -> Client:
     return Client(context.server, token=context.token, namespace=context.namespace)
+
+
+def connect_async(context: Context) -> AsyncClient:
+    return AsyncClient(context.server, token=context.token, namespace=context.namespace)

@@ -11,17 +11,19 @@ _FAULTS: Final = 8  # shown at once; each has up to three lines
 _TEXT: Final = 300  # characters of one sentence
 
 
-def fault_text(error: JobgateError, document: Document | None = None) -> str:
-    """Return the lines of an error. The document is the manifest that the gateway refused."""
+def fault_text(error: JobgateError, document: Document | None = None, *, about: str = "") -> str:
+    """Return the lines of an error about an object. The document is the manifest that the gateway refused."""
     if not isinstance(error, ProblemError):
         return f"jobgate: {error}" + (_HINT_SERVER if isinstance(error, UnreachableError) else "")
-    lines = [f"jobgate: {shortened(error.problem.detail, _TEXT)} ({error.status} {error.code})"]
+    lines = [f"jobgate: {about and f'{about}: '}{shortened(error.problem.detail, _TEXT)} ({error.status} {error.code})"]
     for fault in error.errors[:_FAULTS]:
         lines += _fault_lines(fault, document)
     if len(error.errors) > _FAULTS:
         lines.append(f"  … and {len(error.errors) - _FAULTS} more; -o json shows all of them")
     if isinstance(error, UnauthenticatedError):
         lines.append("  give a token: set JOBGATE_TOKEN, or run `jobgate login`")
+    if error.code == "NotFound":
+        lines += getattr(error, "__notes__", ())
     return "\n".join(lines)
 
 

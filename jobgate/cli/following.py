@@ -1,88 +1,162 @@
 """Follows an object to its end: live on a terminal, otherwise one plain line for each change."""
 
 import contextlib
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import typer
 from rich.console import Console
 from rich.live import Live
-from rich.text import Text
 
 from jobgate.cli.exits import Exit, exit_of
-from jobgate.cli.tables import State, age, clock, status_line
-from jobgate.client import Goal, WaitTimeoutError
+from jobgate.cli.options import STRUCTURED, Output, compact, printed
+from jobgate.cli.progress import picture
+from jobgate.cli.tables import State, clock, status_line, total
+from jobgate.client import ConflictError, Goal, JobgateError, WaitTimeoutError
+from jobgate.client.types import JobStatus, Replica
 
 # Seconds in which a second Ctrl-C cancels the job.
 _SECOND_INTERRUPT: Final = 2.0
+# Replicas up to which a terminal shows each task. A job with more shows the counts of its status.
+_MOST_REPLICAS: Final = 500
+_REFRESHES: Final = 4  # in a second
 Show = Callable[[State], None]
 
 
-@contextlib.contextmanager
-def shown(console: Console) -> Iterator[Show]:
-    """Return a function that shows a status, on a line that is replaced, or in a pipe on a line of its own."""
-    if not console.is_terminal:
-        last = ""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """An object that a command follows.
 
-        def show_line(state: State) -> None:
-            nonlocal last
-            line = status_line(state)
-            if line != last:
-                last = line
-                typer.echo(f"{clock(state.status.observed_at or _now())}  {line}")
+    Args:
+        objects: its resource.
+        ref: the object or its name.
+        back: the arguments of `jobgate watch` that select it, for the user who detaches.
+        cancels: whether a second Ctrl-C cancels it.
+    """
 
-        yield show_line
-        return
-    with Live(console=console, refresh_per_second=4) as live:
-        yield lambda state: live.update(_live_text(state))
-
-
-def _live_text(state: State) -> Text:
-    elapsed = age(state.status.started_at, state.status.finished_at or _now())
-    return Text(f"{status_line(state)}  ({elapsed})")
+    objects: Any
+    ref: Any
+    back: str
+    cancels: bool = False
 
 
 def follow(
-    resource: Any, ref: Any, name: str, *, until: Goal = Goal.DONE, timeout: float | None = None, cancels: bool = False
+    followed: Followed, show: "contextlib.AbstractContextManager[Show]", *, until: Goal, timeout: float | None
 ) -> tuple[State | None, Exit]:
     """Show the object until the goal is reached or impossible; return its last status and the exit status.
 
-    Ctrl-C detaches. If `cancels`, a second Ctrl-C cancels the job, and the job is followed to its end.
+    Ctrl-C detaches. If the object can be cancelled, a second Ctrl-C cancels it, and it is followed to its end.
     """
-    console = Console(highlight=False)
     last: State | None = None
     try:
-        with shown(console) as show:
-            for last in resource.follow(ref, until=until, timeout=timeout):
-                show(last)
+        with show as one:
+            for last in followed.objects.follow(followed.ref, until=until, timeout=timeout):
+                one(last)
     except WaitTimeoutError as error:
         typer.echo(f"jobgate: {error}", err=True)
         return error.last, Exit.TIMED_OUT
     except KeyboardInterrupt:
-        if cancels and _is_confirmed(name):
-            resource.cancel(last or ref, reason="interrupted by the user")
-            return follow(resource, ref, name, until=Goal.DONE)
-        if not cancels:
-            typer.echo(f"\ndetached: {name} continues", err=True)
-        return last, Exit.INTERRUPTED
+        if not _is_confirmed(followed):
+            return last, Exit.INTERRUPTED
+        return _cancelled(followed, last)
     if last is None:
         raise AssertionError("a wait yields at least the present status")
     return last, exit_of(until, last.status.phase)
 
 
-def _is_confirmed(name: str) -> bool:
-    """Say how to come back, and return whether the user presses Ctrl-C again."""
-    typer.echo(f"\ndetached: {name} continues; come back with `jobgate watch {name}`", err=True)
+def _is_confirmed(followed: Followed) -> bool:
+    """Say how to come back, and return whether the user cancels the object by another Ctrl-C."""
+    typer.echo(f"\ndetached; it continues. Come back with: jobgate watch {followed.back}", err=True)
+    if not followed.cancels:
+        return False
     typer.echo("press Ctrl-C again to cancel it", err=True)
     try:
         time.sleep(_SECOND_INTERRUPT)
     except KeyboardInterrupt:
-        typer.echo(f"\ncancelling {name}", err=True)
         return True
     return False
 
 
-def _now() -> datetime:
+def _cancelled(followed: Followed, last: State | None) -> tuple[State | None, Exit]:
+    """Cancel the job, and follow it to its end in plain lines."""
+    typer.echo("\ncancelling it", err=True)
+    ref = last or followed.ref
+    with contextlib.suppress(ConflictError):  # it has ended meanwhile
+        followed.objects.cancel(ref, reason="interrupted by the user")
+    ending = Followed(objects=followed.objects, ref=ref, back=followed.back)
+    return follow(ending, lines(sys.stderr), until=Goal.DONE, timeout=None)
+
+
+def shown(objects: Any, output: Output, *, each: bool) -> "contextlib.AbstractContextManager[Show]":
+    """Return how changes are shown. Text of structured formats is for standard output alone.
+
+    With `each`, a structured format prints every change as one document. Otherwise the caller prints the last one.
+    """
+    structured = output in STRUCTURED
+    if structured and each:
+        return _documents(output)
+    console = Console(highlight=False, stderr=structured)
+    return _live(console, objects) if console.is_terminal else lines(sys.stderr if structured else sys.stdout)
+
+
+@contextlib.contextmanager
+def lines(stream: Any) -> Iterator[Show]:
+    """Return a function that prints a line for each status that differs from the last one."""
+    printed_last = ""
+
+    def show(state: State) -> None:
+        nonlocal printed_last
+        line = status_line(state)
+        if line != printed_last:
+            printed_last = line
+            typer.echo(f"{clock(state.status.observed_at or now())}  {line}", file=stream)
+
+    yield show
+
+
+@contextlib.contextmanager
+def _documents(output: Output) -> Iterator[Show]:
+    def show(state: State) -> None:
+        typer.echo(compact(state) if output is Output.JSON else f"---\n{printed(state, output)}")
+
+    yield show
+
+
+@contextlib.contextmanager
+def _live(console: Console, objects: Any) -> Iterator[Show]:
+    """Return a function that replaces what the terminal shows. The times on it advance between changes."""
+    state: State | None = None
+    replicas: Sequence[Replica] = ()
+
+    def show(changed: State) -> None:
+        nonlocal state, replicas
+        replicas = _replicas_of(objects, changed)
+        state = changed
+        live.refresh()
+
+    live = Live(
+        console=console,
+        refresh_per_second=_REFRESHES,
+        get_renderable=lambda: "" if state is None else picture(state, replicas, now()),
+    )
+    with live:
+        yield show
+
+
+def _replicas_of(objects: Any, state: State) -> Sequence[Replica]:
+    """Return the replicas of a job, or none if there are too many or the gateway does not answer for the moment."""
+    if not isinstance(state, JobStatus) or total(state.status.aggregate) > _MOST_REPLICAS:
+        return ()
+    try:
+        found: Sequence[Replica] = objects.replicas(state)
+    except JobgateError:
+        return ()
+    return found
+
+
+def now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - the client shows ages; it shares no clock with the gateway

@@ -1,11 +1,12 @@
 """Options that several commands have, and the frame in which each command runs."""
 
+import asyncio
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
@@ -14,8 +15,8 @@ from jobgate.cli import connection
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
 from jobgate.cli.manifests import ManifestError
-from jobgate.cli.targets import UnknownKindError
-from jobgate.client import Client, JobgateError
+from jobgate.cli.targets import TargetError
+from jobgate.client import AsyncClient, Client, JobgateError, NotFoundError
 
 
 class Output(StrEnum):
@@ -28,11 +29,16 @@ class Output(StrEnum):
     NAME = "name"
 
 
+# Formats for programs: standard output then has nothing but the result.
+STRUCTURED: Final = frozenset({Output.JSON, Output.YAML})
+
 Namespace = Annotated[str | None, typer.Option("-n", "--namespace", help="Namespace.", show_default=False)]
 Server = Annotated[str | None, typer.Option("--server", help="Address of the gateway.", show_default=False)]
 ContextName = Annotated[str | None, typer.Option("--context", help="Context of `jobgate context`.", show_default=False)]
 Format = Annotated[Output, typer.Option("-o", "--output", help="Format of the output.")]
-Target = Annotated[str, typer.Argument(metavar="[KIND/]NAME", help="A job, or for example sampleset/imagenet.")]
+Targets = Annotated[list[str], typer.Argument(metavar="NAME…", help="Jobs, or KIND/NAME, such as sampleset/imagenet.")]
+Timeout = Annotated[float | None, typer.Option(help="Seconds.", show_default=False)]
+Target = Annotated[str, typer.Argument(metavar="NAME", help="A job, or KIND/NAME, such as sampleset/imagenet.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Text for the history.", show_default=False)]
 
 
@@ -40,10 +46,45 @@ Reason = Annotated[str | None, typer.Option("--reason", help="Text for the histo
 def gateway(server: str | None, namespace: str | None, context: str | None) -> Iterator[Client]:
     """Connect to the gateway of a command, and report errors as `guarded` does."""
     with guarded():
-        contexts = connection.load(connection.contexts_file(os.environ))
-        chosen = connection.resolved(contexts, os.environ, server=server, namespace=namespace, context=context)
-        with connection.connect(chosen) as client:
+        chosen = _chosen(server, namespace, context)
+        with _located(chosen), connection.connect(chosen) as client:
             yield client
+
+
+def run_async(
+    server: str | None, namespace: str | None, context: str | None, work: Callable[[AsyncClient], Awaitable[None]]
+) -> None:
+    """Do several things at once with the gateway of a command, and report errors as `guarded` does."""
+
+    async def main(chosen: connection.Context) -> None:
+        async with connection.connect_async(chosen) as client:
+            await work(client)
+
+    with guarded():
+        chosen = _chosen(server, namespace, context)
+        try:
+            with _located(chosen):
+                asyncio.run(main(chosen))
+        except BaseExceptionGroup as group:
+            error: BaseException = group
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            raise error from None
+
+
+def _chosen(server: str | None, namespace: str | None, context: str | None) -> connection.Context:
+    contexts = connection.load(connection.contexts_file(os.environ))
+    return connection.resolved(contexts, os.environ, server=server, namespace=namespace, context=context)
+
+
+@contextmanager
+def _located(chosen: connection.Context) -> Iterator[None]:
+    """Say where an object was not found."""
+    try:
+        yield
+    except NotFoundError as error:
+        error.add_note(f"  in namespace {chosen.namespace} of {chosen.server}; -n selects another namespace")
+        raise
 
 
 @contextmanager
@@ -54,7 +95,7 @@ def guarded() -> Iterator[None]:
     except JobgateError as error:
         typer.echo(fault_text(error), err=True)
         raise typer.Exit(Exit.USAGE) from None
-    except (connection.ContextError, ManifestError, UnknownKindError) as error:
+    except (connection.ContextError, ManifestError, TargetError) as error:
         typer.echo(f"jobgate: {error}", err=True)
         raise typer.Exit(Exit.USAGE) from None
     except KeyboardInterrupt:
@@ -73,5 +114,15 @@ def resource_of(client: Client, resource: str) -> Any:
 def printed(value: Any, output: Output) -> str:
     """Return a result as JSON or YAML."""
     if output is Output.YAML:
-        return msgspec.yaml.encode(value).decode().rstrip()
+        return msgspec.yaml.encode(msgspec.to_builtins(value)).decode().rstrip()
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def compact(value: Any) -> str:
+    """Return a result as JSON on one line, for a command that prints several."""
+    return msgspec.json.encode(value).decode()
+
+
+def together(results: Sequence[Any]) -> Any:
+    """Return the result of a command that takes several objects: the only one, or a list."""
+    return results[0] if len(results) == 1 else {"items": list(results)}

@@ -1,7 +1,6 @@
-"""Commands that read: list, get, status, describe, events, history, kinds, version, watch, wait, logs."""
+"""Commands that read: list, get, status, describe, events, history, kinds, version."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Annotated, Any
 
@@ -9,17 +8,24 @@ import typer
 
 from jobgate.cli import tables
 from jobgate.cli.exits import Exit
-from jobgate.cli.following import follow
-from jobgate.cli.options import ContextName, Format, Namespace, Output, Server, Target, gateway, printed, resource_of
-from jobgate.cli.targets import JOBS, kind_named, shown_name, target_named
-from jobgate.client import Client, Goal, JobgateError
+from jobgate.cli.following import now
+from jobgate.cli.options import (
+    STRUCTURED,
+    ContextName,
+    Format,
+    Namespace,
+    Output,
+    Server,
+    Target,
+    compact,
+    gateway,
+    printed,
+    resource_of,
+)
+from jobgate.cli.targets import JOBS, kind_named, names_of, shown_name, target_named
+from jobgate.client import Client, JobgateError
 
 _LAST = 12  # rows of the history and of the events that `describe` shows
-_PLAIN = {Output.JSON, Output.YAML}
-
-
-def now() -> datetime:
-    return datetime.now(UTC)  # noqa: TID251 - the client shows ages; it shares no clock with the gateway
 
 
 def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
@@ -49,11 +55,26 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
             "phase": phase,
             "search": search,
         }
-        items = _newest(resource_of(client, wanted.resource).list(**filters, page_size=limit or None), limit)
+        objects = resource_of(client, wanted.resource)
+        items = _newest(objects.list(**filters, page_size=limit or None), limit)
         typer.echo(_listed(items, wanted.resource, output, all_namespaces=all_namespaces))
         if watch:
-            for change in resource_of(client, wanted.resource).watch(namespace=where):
-                typer.echo(f"{change.type:<10} {tables.status_line(change.object)}")
+            _print_changes(objects, filters, wanted.resource, output, all_namespaces=all_namespaces)
+
+
+def _print_changes(
+    objects: Any, filters: Mapping[str, Any], resource: str, output: Output, *, all_namespaces: bool
+) -> None:
+    """Print each object that changes from now on, if the filters of the list select it."""
+    for change in objects.watch(namespace=filters["namespace"]):
+        for item in objects.list(**filters, uid=change.object.uid):
+            if output is Output.JSON:
+                typer.echo(compact(item))
+            elif output is Output.YAML:
+                typer.echo(f"---\n{printed(item, output)}")
+            else:
+                text = _listed([item], resource, output, all_namespaces=all_namespaces)
+                typer.echo(text if output is Output.NAME else text.partition("\n")[2])
 
 
 def _newest(items: Any, limit: int) -> list[Any]:
@@ -66,7 +87,7 @@ def _newest(items: Any, limit: int) -> list[Any]:
 
 
 def _listed(items: Sequence[Any], resource: str, output: Output, *, all_namespaces: bool) -> str:
-    if output in _PLAIN:
+    if output in STRUCTURED:
         return printed({"items": items}, output)
     if output is Output.NAME:
         return "\n".join(shown_name(resource, item.name) for item in items)
@@ -90,7 +111,7 @@ def get(
         resource, name = target_named(target)
         item = resource_of(client, resource).get(name)
         typer.echo(
-            printed(item, output) if output in _PLAIN else _listed([item], resource, output, all_namespaces=False)
+            printed(item, output) if output in STRUCTURED else _listed([item], resource, output, all_namespaces=False)
         )
 
 
@@ -108,7 +129,7 @@ def status(
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
         state = resource_of(client, resource).status(name)
-        typer.echo(printed(state, output) if output in _PLAIN else tables.status_line(state))
+        typer.echo(printed(state, output) if output in STRUCTURED else tables.status_line(state))
 
 
 def describe(
@@ -128,7 +149,7 @@ def describe(
         item = objects.get(name)
         replicas = client.jobs.replicas(item) if resource == JOBS else []
         events, history = objects.events(item), objects.history(item)
-        if output in _PLAIN:
+        if output in STRUCTURED:
             parts = {"object": item, "replicas": replicas, "events": events, "history": history}
             typer.echo(printed(parts, output))
         else:
@@ -149,7 +170,7 @@ def events(
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
         rows = resource_of(client, resource).events(name)
-        typer.echo(printed({"items": rows}, output) if output in _PLAIN else tables.events_text(rows))
+        typer.echo(printed({"items": rows}, output) if output in STRUCTURED else tables.events_text(rows))
 
 
 def history(
@@ -166,93 +187,16 @@ def history(
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
         rows = resource_of(client, resource).history(name)
-        typer.echo(printed({"items": rows}, output) if output in _PLAIN else tables.history_text(rows))
+        typer.echo(printed({"items": rows}, output) if output in STRUCTURED else tables.history_text(rows))
 
 
 def kinds(output: Format = Output.TEXT, server: Server = None, context: ContextName = None) -> None:
     """List the kinds that the gateway accepts."""
     with gateway(server, None, context) as client:
         found = client.kinds()
-        rows = [[kind.kind, ",".join(kind.api_versions), kind.resource] for kind in found]
-        header = ["KIND", "API VERSIONS", "RESOURCE"]
-        typer.echo(printed({"items": found}, output) if output in _PLAIN else tables.table(header, rows))
-
-
-def watch(
-    target: Target,
-    namespace: Namespace = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds.", show_default=False)] = None,
-    server: Server = None,
-    context: ContextName = None,
-) -> None:
-    """Follow an object to its end. Ctrl-C detaches; pressed twice, it cancels a job.
-
-    Exit status: 0 succeeded, 1 failed, 2 usage, 3 timed out, 4 cancelled.
-
-    Example: jobgate watch tour
-    """
-    with gateway(server, namespace, context) as client:
-        resource, name = target_named(target)
-        objects = resource_of(client, resource)
-        _, result = follow(objects, name, target, timeout=timeout, cancels=resource == JOBS)
-        raise typer.Exit(result)
-
-
-def wait(
-    target: Target,
-    goal: Annotated[Goal, typer.Option("--for", help="What to wait for.")] = Goal.DONE,
-    timeout: Annotated[float | None, typer.Option(help="Seconds.", show_default=False)] = None,
-    namespace: Namespace = None,
-    output: Format = Output.TEXT,
-    server: Server = None,
-    context: ContextName = None,
-) -> None:
-    """Wait until a job runs, has succeeded, or is done.
-
-    Exit status: 0 reached or succeeded, 1 failed, 2 usage, 3 timed out, 4 cancelled.
-
-    Example: jobgate wait tour --for running --timeout 600
-    """
-    with gateway(server, namespace, context) as client:
-        resource, name = target_named(target)
-        last, result = follow(resource_of(client, resource), name, target, until=goal, timeout=timeout)
-        if output in _PLAIN and last is not None:
-            typer.echo(printed(last, output))
-        raise typer.Exit(result)
-
-
-def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
-    name: Annotated[str, typer.Argument(help="A job.")],
-    follow_: Annotated[bool, typer.Option("-f", "--follow", help="Print lines as they arrive.")] = False,
-    task: Annotated[str | None, typer.Option(help="Task.", show_default=False)] = None,
-    rank: Annotated[int | None, typer.Option(help="Rank of the replica.", show_default=False)] = None,
-    attempt: Annotated[int | None, typer.Option(help="Attempt.", show_default=False)] = None,
-    container: Annotated[str | None, typer.Option("-c", "--container", help="Container.", show_default=False)] = None,
-    tail: Annotated[int | None, typer.Option(help="Only the last lines.", show_default=False)] = None,
-    since: Annotated[float | None, typer.Option(help="Age in seconds.", show_default=False)] = None,
-    timestamps: Annotated[bool, typer.Option(help="Show the time of each line.")] = False,
-    namespace: Namespace = None,
-    server: Server = None,
-    context: ContextName = None,
-) -> None:
-    """Print the log of a replica, by default of rank 0 in its current attempt.
-
-    Example: jobgate logs tour --task worker --rank 1 -f
-    """
-    with gateway(server, namespace, context) as client:
-        lines = client.jobs.logs(
-            target_named(name)[1],
-            task=task,
-            rank=rank,
-            attempt=attempt,
-            container=container,
-            follow=follow_,
-            tail=tail,
-            since=since,
-            timestamps=timestamps,
-        )
-        for line in lines:
-            typer.echo(line)
+        rows = [[kind.kind, ", ".join(names_of(kind.kind)), kind.resource, *kind.api_versions[:1]] for kind in found]
+        header = ["KIND", "NAMES", "RESOURCE", "API VERSION"]
+        typer.echo(printed({"items": found}, output) if output in STRUCTURED else tables.table(header, rows))
 
 
 def version(output: Format = Output.TEXT, server: Server = None, context: ContextName = None) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,12 +10,23 @@ import typer
 
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
-from jobgate.cli.following import follow
+from jobgate.cli.following import Followed, follow, shown
 from jobgate.cli.manifests import SUFFIXES, Document, ManifestError, changed, documents, kind_of
-from jobgate.cli.options import ContextName, Format, Namespace, Output, Server, gateway, printed, resource_of
-from jobgate.cli.targets import JOBS, shown_name
+from jobgate.cli.options import (
+    STRUCTURED,
+    ContextName,
+    Format,
+    Namespace,
+    Output,
+    Server,
+    gateway,
+    printed,
+    resource_of,
+    together,
+)
+from jobgate.cli.targets import JOBS, arguments_of, shown_name
 from jobgate.cli.targets import resource_of as resource_of_kind
-from jobgate.client import Client, ProblemError
+from jobgate.client import Client, Goal, ProblemError
 
 STDIN = "-"
 
@@ -39,7 +51,11 @@ def _texts(file: str) -> list[tuple[str, str]]:
 
 
 def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
-    file: Annotated[list[str], typer.Option("-f", "--filename", help="File, directory, or - for standard input.")],
+    files: Annotated[list[str] | None, typer.Argument(metavar="[FILE]…", help="Files, as with -f.")] = None,
+    filename: Annotated[
+        list[str] | None,
+        typer.Option("-f", "--filename", help="File, directory, or - for standard input.", show_default=False),
+    ] = None,
     namespace: Namespace = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow the job to its end.")] = False,
     name: Annotated[str | None, typer.Option("--name", help="Another name.", show_default=False)] = None,
@@ -60,43 +76,69 @@ def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
     sed s/v1/v2/ job.yaml | jobgate submit -f - --name second --set spec.replicaSpecs.0.replicas=4
     """
     with gateway(server, namespace, context) as client:
-        manifests = [changed(document, name, settings or ()) for document in read(file)]
-        if name is not None and len(manifests) > 1:
-            raise ManifestError(f"--name {name}: there are {len(manifests)} manifests; accepted: one")
-        results = [_send(client, document, output, dry_run=dry_run) for document in manifests]
-        if any(stored is None for _, stored in results):
+        manifests = _manifests([*(filename or ()), *(files or ())], name, settings or ())
+        sent = [_send(client, document, output, dry_run=dry_run) for document in manifests]
+        refused = any(one.is_refused for one in sent)
+        if watch and not dry_run and not refused:
+            raise typer.Exit(_follow_all(client, sent, namespace, timeout, output))
+        if output in STRUCTURED or dry_run:
+            typer.echo(printed(together([one.result for one in sent]), output if output in STRUCTURED else Output.YAML))
+        if refused:
             raise typer.Exit(Exit.USAGE)
-        if watch and not dry_run:
-            raise typer.Exit(max(_followed(client, resource, stored, timeout, output) for resource, stored in results))
 
 
-def _send(client: Client, document: Document, output: Output, *, dry_run: bool) -> tuple[str, Any]:
-    """Submit a manifest and print the result. Return its resource, and the object, or None if it was refused."""
+def _manifests(files: Sequence[str], name: str | None, settings: Sequence[str]) -> list[Document]:
+    if not files:
+        raise ManifestError("there is no file; accepted: -f FILE, -f DIRECTORY or -f -")
+    found = [changed(document, name, settings) for document in read(files)]
+    if name is not None and len(found) > 1:
+        raise ManifestError(f"--name {name}: there are {len(found)} manifests; accepted: one")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sent:
+    """A manifest after its submission. `result` is the stored object, the dry run, or the problem of a refusal."""
+
+    resource: str
+    result: Any
+    is_refused: bool = False
+
+
+def _send(client: Client, document: Document, output: Output, *, dry_run: bool) -> _Sent:
+    """Submit a manifest, and print a line about it unless the output is for programs."""
     resource = resource_of_kind(kind_of(document.content))
     objects = resource_of(client, resource)
     try:
         if dry_run:
-            shown = objects.dry_run(document.text)
-            typer.echo(printed(shown, Output.JSON if output is Output.JSON else Output.YAML))
-            return resource, shown
+            return _Sent(resource=resource, result=objects.dry_run(document.text))
         stored = objects.submit(document.text)
     except ProblemError as error:
-        if output is Output.JSON:
-            typer.echo(printed(error.problem, output))
         typer.echo(fault_text(error, document), err=True)
-        return resource, None
-    if output in {Output.JSON, Output.YAML}:
-        typer.echo(printed(stored, output))
-    elif output is Output.NAME:
+        return _Sent(resource=resource, result=error.problem, is_refused=True)
+    if output is Output.NAME:
         typer.echo(shown_name(resource, stored.name))
-    else:
-        typer.echo(f"{shown_name(resource, stored.name)} submitted to {stored.namespace}")
-    return resource, stored
+    elif output not in STRUCTURED:
+        typer.echo(f"{shown_name(resource, stored.name)} submitted to namespace {stored.namespace}")
+    return _Sent(resource=resource, result=stored)
 
 
-def _followed(client: Client, resource: str, stored: Any, timeout: float | None, output: Output) -> Exit:
-    shown = shown_name(resource, stored.name)
-    last, status = follow(resource_of(client, resource), stored, shown, timeout=timeout, cancels=resource == JOBS)
-    if output in {Output.JSON, Output.YAML} and last is not None:
-        typer.echo(printed(last, output))
-    return status
+def _follow_all(
+    client: Client, sent: Sequence[_Sent], namespace: str | None, timeout: float | None, output: Output
+) -> Exit:
+    """Follow the objects one after the other. Return the worst exit status."""
+    worst, ends = Exit.SUCCEEDED, []
+    for one in sent:
+        objects, stored = resource_of(client, one.resource), one.result
+        followed = Followed(
+            objects=objects,
+            ref=stored,
+            back=arguments_of(shown_name(one.resource, stored.name), namespace),
+            cancels=one.resource == JOBS,
+        )
+        last, status = follow(followed, shown(objects, output, each=False), until=Goal.DONE, timeout=timeout)
+        ends.append(last)
+        worst = max(worst, status)
+    if output in STRUCTURED:
+        typer.echo(printed(together(ends), output))
+    return worst

@@ -52,9 +52,12 @@ def age(since: datetime | None, now: datetime) -> str:
 
 
 def shortened(text: str, limit: int = _MESSAGE) -> str:
-    """Return the text as one line of at most this length."""
+    """Return the text as one line of at most this length. The cause is often at the end, so the middle is left out."""
     line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    if len(line) <= limit:
+        return line
+    begin = limit // 3
+    return f"{line[:begin]}…{line[begin + 1 - limit :]}"
 
 
 def counts(aggregate: Aggregate) -> str:
@@ -106,7 +109,7 @@ def status_line(state: State) -> str:
 
 
 def replicas_text(replicas: Sequence[Replica], now: datetime) -> str:
-    header = ["REPLICA", "PHASE", "ATTEMPT", "RESTARTS", "NODE", "EXIT", "AGE", "MESSAGE"]
+    header = ["REPLICA", "PHASE", "ATTEMPT", "RESTARTS", "NODE", "EXIT", "RAN", "MESSAGE"]
     rows = [
         [
             f"{one.task}[{one.rank}]" + (" (leaving)" if one.leaving else ""),
@@ -115,7 +118,7 @@ def replicas_text(replicas: Sequence[Replica], now: datetime) -> str:
             str(one.restart_count),
             one.node or "-",
             "-" if one.exit_code is None else str(one.exit_code),
-            age(one.started_at, now),
+            age(one.started_at, one.finished_at or now),
             shortened(one.message or one.reason or ""),
         ]
         for one in replicas

@@ -31,23 +31,36 @@ ACCEPTED: Final = (
 )
 
 
-class UnknownKindError(ValueError):
-    """No kind has this name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"there is no kind {name}; accepted: {ACCEPTED}")
+class TargetError(ValueError):
+    """An argument does not name an object that the command can use."""
 
 
 def kind_named(name: str) -> KindName:
     if (found := _NAMES.get(name.lower())) is None:
-        raise UnknownKindError(name)
+        raise TargetError(f"there is no kind {name}; accepted: {ACCEPTED}")
     return found
+
+
+def names_of(kind: str) -> list[str]:
+    """Return the names by which commands know a kind, such as trainingjobs, trainingjob and tj."""
+    wanted = {KindName(JOBS, kind), KindName(f"{kind.lower()}s")}
+    return [name for name, known in _NAMES.items() if known in wanted]
 
 
 def target_named(text: str) -> tuple[str, str]:
     """Return the resource and the name of a target. A name alone is that of a job."""
     kind, slash, name = text.rpartition("/")
+    if not name:
+        raise TargetError(f"{text or 'the argument'} has no name; accepted: NAME or KIND/NAME")
     return (kind_named(kind).resource if slash else JOBS), name
+
+
+def job_named(text: str, verb: str) -> str:
+    """Return the name of a job. Other resources have no such verb."""
+    resource, name = target_named(text)
+    if resource != JOBS:
+        raise TargetError(f"{verb} {text}: accepted: the name of a job; `jobgate --help` lists the other commands")
+    return name
 
 
 def resource_of(kind: object) -> str:
@@ -58,3 +71,8 @@ def resource_of(kind: object) -> str:
 def shown_name(resource: str, name: str) -> str:
     """Return what a user types for this object."""
     return name if resource == JOBS else f"{resource.removesuffix('s')}/{name}"
+
+
+def arguments_of(target: str, namespace: str | None) -> str:
+    """Return the arguments with which another command selects the same object."""
+    return target if namespace is None else f"{target} -n {namespace}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
@@ -27,6 +27,19 @@ Whole = TypeVar("Whole", bound=Job | SampleSet | SampleJob)
 State = TypeVar("State", bound=JobStatus | SampleSetStatus | SampleJobStatus)
 # A name in a namespace, a uid, or an object that the gateway returned.
 Ref = str | UUID | Job | SampleSet | SampleJob | JobStatus | SampleSetStatus | SampleJobStatus
+
+
+class LogOptions(TypedDict, total=False):
+    """Which log is read, and which part of it. `since` is an age in seconds."""
+
+    task: str | None
+    rank: int | None
+    container: str | None
+    attempt: int | None
+    follow: bool
+    tail: int | None
+    since: float | None
+    timestamps: bool
 
 
 def segment(text: str) -> str:
@@ -147,6 +160,20 @@ class JobCalls(ResourceCalls[Job, JobStatus]):
 
     def scale_records(self, ref: Ref, namespace: str | None, page_token: str | None) -> Call[Page[ScaleRecord]]:
         return self.part(ref, "scale-records", Page[ScaleRecord], namespace, page_token=page_token)
+
+    def log(self, ref: Ref, namespace: str | None, options: LogOptions) -> Call[bytes]:
+        since = options.get("since")
+        query = query_of(
+            task=options.get("task"),
+            rank=options.get("rank"),
+            container=options.get("container"),
+            attempt=options.get("attempt"),
+            follow=options.get("follow") or None,
+            tail_lines=options.get("tail"),
+            since_seconds=None if since is None else max(1, int(since)),
+            timestamps=options.get("timestamps") or None,
+        )
+        return Call(method="GET", path=f"{self.readable(ref, namespace)}/logs", answer=bytes, query=query)
 
     def scale(
         self,

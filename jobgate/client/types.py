@@ -85,7 +85,7 @@ class TaskScaling(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Job(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Job, as the gateway returns it."""
+    """A job of any kind."""
 
     uid: str
     namespace: str
@@ -160,7 +160,7 @@ class SetPhase(StrEnum):
 
 
 class SampleSetState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """SampleSetState, as the gateway returns it."""
+    """The status of a SampleSet."""
 
     phase: str
     reason: str
@@ -175,7 +175,7 @@ class SampleSetState(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SampleSet(Struct, frozen=True, kw_only=True, rename="camel"):
-    """SampleSet, as the gateway returns it."""
+    """A data cache: a volume and the servers next to it."""
 
     uid: str
     namespace: str
@@ -195,7 +195,7 @@ class SampleSet(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SampleSetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    """SampleSetStatus, as the gateway returns it."""
+    """A SampleSet without its spec and native status. This is the cheapest representation to poll."""
 
     uid: str
     namespace: str
@@ -218,7 +218,7 @@ class SampleJobPhase(StrEnum):
 
 
 class SampleJobState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """SampleJobState, as the gateway returns it."""
+    """The status of a SampleJob."""
 
     phase: str
     reason: str
@@ -233,7 +233,7 @@ class SampleJobState(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SampleJob(Struct, frozen=True, kw_only=True, rename="camel"):
-    """SampleJob, as the gateway returns it."""
+    """A sync, warm-up, removal or clearing of the data of a SampleSet."""
 
     uid: str
     namespace: str
@@ -253,7 +253,7 @@ class SampleJob(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SampleJobStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    """SampleJobStatus, as the gateway returns it."""
+    """A SampleJob without its spec and native status. This is the cheapest representation to poll."""
 
     uid: str
     namespace: str
@@ -355,7 +355,7 @@ class Replica(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class History(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One entry of an object's history. It concerns one replica if `task` and `rank` are set."""
+    """One entry of the history of a job. It concerns one replica if `task` and `rank` are set."""
 
     seq: int
     at: datetime

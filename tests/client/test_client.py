@@ -20,9 +20,7 @@ from jobgate.client import (
     UnreachableError,
     WaitTimeoutError,
 )
-from jobgate.client.asynchronous import client as asynchronous_client
 from jobgate.client.asynchronous import objects
-from jobgate.client.synchronous import client as synchronous_client
 from tests.client.scripted import Answer, Script, job, ok, page, problem, state
 
 MANIFEST = {"kind": "GenericJob", "metadata": {"name": "tour"}}
@@ -45,8 +43,8 @@ def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Run:
     async def no_wait(_: float) -> None:
         """Repeat at once."""
 
-    monkeypatch.setattr(asynchronous_client.asyncio, "sleep", no_wait)
-    monkeypatch.setattr(synchronous_client.time, "sleep", lambda _: None)
+    monkeypatch.setattr("jobgate.client.asynchronous.client.asyncio.sleep", no_wait)
+    monkeypatch.setattr("jobgate.client.synchronous.client.time.sleep", lambda _: None)
 
     async def asynchronous(act: Callable[[Any], Any], *answers: Answer) -> tuple[Any, Script]:
         script = Script(*answers)

@@ -7,16 +7,16 @@ from typing import Any
 
 import httpx2
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
-from jobgate.cli import connection, following
+from jobgate.cli import connection
 from jobgate.cli.commands import app
 from jobgate.client import Client
 from tests.client.scripted import Answer, Script, job, ok, page, problem, state
 
 MANIFEST = "kind: GenericJob\nmetadata: {name: tour}\nspec:\n  replica: 2\n"
 Run = Callable[..., tuple[Result, Script]]
+SLEEP = "jobgate.cli.following.time.sleep"
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_submit_and_watch_ends_with_the_status_of_the_job(run: Run, file: str, p
     )
     assert result.exit_code == status, result.output
     lines = result.stdout.splitlines()
-    assert lines[0] == "tour submitted to team"
+    assert lines[0] == "tour submitted to namespace team"
     assert ["Pending" in lines[1], "Running" in lines[2], "the cause" in lines[3], len(lines)] == [True, True, True, 4]
 
 
@@ -185,10 +185,10 @@ def interrupt(_: httpx2.Request) -> httpx2.Response:
 
 
 def test_ctrl_c_detaches_and_says_how_to_come_back(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following.time, "sleep", lambda _: None)
+    monkeypatch.setattr(SLEEP, lambda _: None)
     result, script = run(["watch", "tour"], ok(state("Running"), ETag='"1"'), interrupt)
     assert result.exit_code == 130
-    assert "come back with `jobgate watch tour`" in result.stderr
+    assert "Come back with: jobgate watch tour" in result.stderr
     assert [request.method for request in script.requests] == ["GET", "GET"]
 
 
@@ -196,7 +196,7 @@ def test_ctrl_c_pressed_twice_cancels(run: Run, monkeypatch: pytest.MonkeyPatch)
     def again(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(following.time, "sleep", again)
+    monkeypatch.setattr(SLEEP, again)
     result, script = run(
         ["watch", "tour"],
         ok(state("Running"), ETag='"1"'),

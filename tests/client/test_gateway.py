@@ -1,6 +1,7 @@
 """Both clients with a real gateway. The test writes the status as the controller does."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -43,6 +44,7 @@ async def test_a_watch_reports_the_changes_of_a_namespace(shared_gateway: Gatewa
             while change.type != "cancelled":
                 change = await anext(changes)
         assert (change.object.uid, change.object.name) == (cancelled.uid, "seen")
+        assert isinstance(changes, AsyncGenerator)
         await changes.aclose()
 
 

@@ -6,14 +6,15 @@
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 
 import httpx2
 import msgspec
 
-from jobgate.client.calls import JobCalls, Ref, ResourceCalls, SampleSetCalls, State, Whole
+from jobgate.client.calls import JobCalls, LogOptions, Ref, ResourceCalls, SampleSetCalls, State, Whole
 from jobgate.client.errors import OverloadedError, UnavailableError, UnreachableError, WaitTimeoutError, problem_error
 from jobgate.client.phases import Goal, is_settled
 from jobgate.client.types import (
@@ -43,6 +44,21 @@ _RECONNECT: Final = 1.0
 # Seconds without an answer after which following an object fails. A restart of the gateway takes less.
 _PATIENCE: Final = 300.0
 _TRANSIENT: Final = (UnreachableError, UnavailableError, OverloadedError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """An open log.
+
+    Args:
+        is_live: whether it comes from the cluster, not from what was stored at the end of the attempt.
+        is_truncated: whether earlier lines of a stored log are missing.
+        lines: its lines, without line ends.
+    """
+
+    is_live: bool
+    is_truncated: bool
+    lines: Iterator[str]
 
 
 class Resource(Generic[Whole, State]):
@@ -277,41 +293,28 @@ class Jobs(Resource[Job, JobStatus]):
         key = str(uuid.uuid4())
         return self._client.send(self._jobs.retry(ref, key, name=name, reason=reason, namespace=namespace))
 
-    def logs(  # noqa: PLR0913 - one argument for each parameter of the API
-        self,
-        ref: Ref,
-        *,
-        task: str | None = None,
-        rank: int | None = None,
-        container: str | None = None,
-        attempt: int | None = None,
-        follow: bool = False,
-        tail: int | None = None,
-        since: float | None = None,
-        timestamps: bool = False,
-        namespace: str | None = None,
-    ) -> Iterator[str]:
+    def logs(self, ref: Ref, *, namespace: str | None = None, **options: Unpack[LogOptions]) -> Iterator[str]:
         """Yield the lines of the log of one container of one attempt, by default of the current attempt of rank 0.
 
-        With `follow`, lines are yielded until the container ends. `since` is an age in seconds.
+        With `follow`, the lines go on until the container ends. `since` is an age in seconds.
 
         Raises:
             UnreachableError: the log was cut off; its last line says why.
         """
-        query = query_of(
-            task=task,
-            rank=rank,
-            container=container,
-            attempt=attempt,
-            follow=follow or None,
-            tail_lines=tail,
-            since_seconds=None if since is None else max(1, int(since)),
-            timestamps=timestamps or None,
-        )
-        call = Call(method="GET", path=f"{self._jobs.readable(ref, namespace)}/logs", answer=bytes, query=query)
-        with self._client.stream(call, read_timeout=None if follow else _SILENCE) as answer:
-            for line in answer.iter_lines():
+        with self.open_log(ref, namespace=namespace, **options) as log:
+            for line in log.lines:
                 yield line
+
+    @contextmanager
+    def open_log(self, ref: Ref, *, namespace: str | None = None, **options: Unpack[LogOptions]) -> Iterator[Log]:
+        """Open a log as `logs` does, and yield it with its source. Only a live log has `timestamps`."""
+        read_timeout = None if options.get("follow") else _SILENCE
+        with self._client.stream(self._jobs.log(ref, namespace, options), read_timeout=read_timeout) as answer:
+            yield Log(
+                is_live=answer.headers.get("Jobgate-Log-Source") == "live",
+                is_truncated=answer.headers.get("Jobgate-Log-Truncated") == "true",
+                lines=answer.iter_lines(),
+            )
 
 
 class SampleSets(Resource[SampleSet, SampleSetStatus]):

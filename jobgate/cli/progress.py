@@ -1,0 +1,119 @@
+"""What a terminal shows while a command follows an object: a line about it, and a row for each task. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from jobgate.cli.tables import State, age, counts, shortened, total, why
+from jobgate.client.types import Aggregate, JobStatus, PendingReason, Replica, SampleSetStatus
+
+_WHY: Final = 100  # characters
+_STYLES: Final = {
+    "Succeeded": "green",
+    "Ready": "green",
+    "Running": "cyan",
+    "Failed": "bold red",
+    "TimedOut": "bold red",
+    "SyncFailed": "bold red",
+    "Cancelled": "yellow",
+    "Restarting": "yellow",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskProgress:
+    """One row: the replicas of a task. `why` is the reason why some of them do not run."""
+
+    task: str
+    done: int
+    wanted: int
+    counts: str
+    restarts: int
+    why: str
+
+
+def tasks_of(state: JobStatus, replicas: Sequence[Replica]) -> list[TaskProgress]:
+    """Return a row for each task, in the order of the gateway. Replicas that leave after a resize do not count."""
+    members: dict[str, list[Replica]] = {}
+    for replica in replicas:
+        if not replica.leaving:
+            members.setdefault(replica.task, []).append(replica)
+    return [_row(task, ours, state.status.pending_reasons) for task, ours in members.items()]
+
+
+def _row(task: str, replicas: Sequence[Replica], reasons: Sequence[PendingReason]) -> TaskProgress:
+    phases = [replica.phase.lower() for replica in replicas]
+    sizes = Aggregate(**{name: phases.count(name) for name in Aggregate.__struct_fields__})
+    return TaskProgress(
+        task=task,
+        done=sizes.running + sizes.succeeded,
+        wanted=len(replicas),
+        counts=counts(sizes),
+        restarts=sum(replica.restart_count for replica in replicas),
+        why=_why(task, replicas, reasons),
+    )
+
+
+def _why(task: str, replicas: Sequence[Replica], reasons: Sequence[PendingReason]) -> str:
+    """Return why replicas of the task wait, otherwise what the first failed one says."""
+    for reason in reasons:
+        if any(name.startswith(f"{task}[") for name in reason.replicas):
+            return f"{reason.code}: {reason.message}" if reason.message else reason.code
+    failed = next((one for one in replicas if one.phase == "Failed"), None)
+    if failed is None:
+        return ""
+    return f"[{failed.rank}] {failed.message or failed.reason or ''}".rstrip()
+
+
+def headline(state: State, now: datetime) -> Text:
+    """Return the line about the whole object."""
+    phase = state.status.phase or "New"
+    line = Text(f"{state.name}  ")
+    line.append(phase, style=_STYLES.get(phase, "bold"))
+    if isinstance(state, SampleSetStatus):
+        line.append(f"  {cached(state)}")
+    since = age(state.status.started_at, state.status.finished_at or now)
+    line.append(f"  {since}" if state.status.started_at else "")
+    if cause := why(state):
+        line.append(f"\n  {shortened(cause, 3 * _WHY)}")
+    return line
+
+
+def cached(state: SampleSetStatus) -> str:
+    """Return how much of the data of a SampleSet is cached, and how many of its servers are ready."""
+    runtime = state.status.runtime
+    servers = f"{runtime.ready}/{runtime.wanted} servers ready"
+    if (cache := state.status.cache) is None:
+        return servers
+    share = "all" if cache.whole else f"{cache.cached_bytes * 100 // max(1, cache.total_bytes)} %"
+    return f"{share} of {cache.total_bytes / 1e6:,.1f} MB cached, {servers}"
+
+
+def picture(state: State, replicas: Sequence[Replica], now: datetime) -> RenderableType:
+    """Return what the terminal shows. Without replicas, the counts of the job stand in for the tasks."""
+    if not isinstance(state, JobStatus):
+        return headline(state, now)
+    rows = tasks_of(state, replicas)
+    if not rows:
+        return Group(headline(state, now), Text(f"  {total(state.status.aggregate)} replicas: {_all(state)}"))
+    table = Table(box=None, pad_edge=True, header_style="dim")
+    for title in ("TASK", "REPLICAS", "STATE", "RESTARTS", "WHY"):
+        table.add_column(title, overflow="fold" if title == "WHY" else "ellipsis", no_wrap=title != "WHY")
+    for row in rows:
+        table.add_row(
+            Text(row.task),
+            f"{row.done}/{row.wanted}",
+            Text(row.counts),
+            str(row.restarts),
+            Text(shortened(row.why, _WHY)),
+        )
+    return Group(headline(state, now), table)
+
+
+def _all(state: JobStatus) -> str:
+    return counts(state.status.aggregate)

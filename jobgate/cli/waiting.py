@@ -1,0 +1,75 @@
+"""Commands that follow objects: watch and wait."""
+
+from typing import Annotated
+
+import typer
+
+from jobgate.cli.following import Followed, follow, shown
+from jobgate.cli.options import (
+    STRUCTURED,
+    ContextName,
+    Format,
+    Namespace,
+    Output,
+    Server,
+    Target,
+    Timeout,
+    gateway,
+    printed,
+    resource_of,
+)
+from jobgate.cli.targets import JOBS, arguments_of, target_named
+from jobgate.client import Client, Goal
+
+
+def watch(
+    target: Target,
+    timeout: Timeout = None,
+    namespace: Namespace = None,
+    output: Format = Output.TEXT,
+    server: Server = None,
+    context: ContextName = None,
+) -> None:
+    """Follow an object to its end. Ctrl-C detaches; pressed twice, it cancels a job.
+
+    Exit status: 0 succeeded, 1 failed, 2 usage, 3 timed out, 4 cancelled.
+
+    Example: jobgate watch tour
+    """
+    with gateway(server, namespace, context) as client:
+        followed = _followed(client, target, namespace, cancels=True)
+        _, status = follow(followed, shown(followed.objects, output, each=True), until=Goal.DONE, timeout=timeout)
+        raise typer.Exit(status)
+
+
+def wait(
+    target: Target,
+    goal: Annotated[Goal, typer.Option("--for", help="What to wait for.")] = Goal.DONE,
+    timeout: Timeout = None,
+    namespace: Namespace = None,
+    output: Format = Output.TEXT,
+    server: Server = None,
+    context: ContextName = None,
+) -> None:
+    """Wait until a job runs, has succeeded, or is done. A SampleSet has succeeded when its data is cached.
+
+    Exit status: 0 reached, 1 failed, 2 usage, 3 timed out, 4 cancelled.
+
+    Example: jobgate wait tour --for running --timeout 600
+    """
+    with gateway(server, namespace, context) as client:
+        followed = _followed(client, target, namespace, cancels=False)
+        last, status = follow(followed, shown(followed.objects, output, each=False), until=goal, timeout=timeout)
+        if output in STRUCTURED and last is not None:
+            typer.echo(printed(last, output))
+        raise typer.Exit(status)
+
+
+def _followed(client: Client, target: str, namespace: str | None, *, cancels: bool) -> Followed:
+    resource, name = target_named(target)
+    return Followed(
+        objects=resource_of(client, resource),
+        ref=name,
+        back=arguments_of(target, namespace),
+        cancels=cancels and resource == JOBS,
+    )
