@@ -25,13 +25,13 @@ class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
 class Aggregate(Struct, frozen=True, kw_only=True, rename="camel"):
     """Number of replicas in each phase. The sum is the desired number of replicas."""
 
-    creating: int = 0
-    pending: int = 0
-    running: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    unknown: int = 0
-    deleted: int = 0
+    creating: int
+    pending: int
+    running: int
+    succeeded: int
+    failed: int
+    unknown: int
+    deleted: int
 
 
 class JobPhase(StrEnum):

@@ -6,6 +6,8 @@ from typing import Any
 import httpx2
 import msgspec
 
+from jobgate.client.types import Aggregate
+
 Answer = httpx2.Response | Exception | Callable[[httpx2.Request], httpx2.Response]
 
 
@@ -51,6 +53,11 @@ def problem(status: int, code: str, *errors: dict[str, str], **headers: str) -> 
     return ok(body | ({"errors": list(errors)} if errors else {}), status, **headers)
 
 
+def aggregate(**counts: int) -> dict[str, int]:
+    """The number of replicas in each bucket; 0 unless it is given."""
+    return dict.fromkeys(Aggregate.__struct_fields__, 0) | counts
+
+
 def state(phase: str = "Running", name: str = "tour", *, deleted: bool = False, **status: Any) -> dict[str, Any]:
     """The answer of `…/status` of a job."""
     return {
@@ -68,7 +75,7 @@ def state(phase: str = "Running", name: str = "tour", *, deleted: bool = False, 
             "startedAt": None,
             "finishedAt": None,
             "observedAt": None,
-            "aggregate": {"running": 2} if phase == "Running" else {"pending": 2},
+            "aggregate": aggregate(**{"running" if phase == "Running" else "pending": 2}),
             "pendingReasons": [],
             **status,
         },
@@ -93,3 +100,20 @@ def job(phase: str = "Queued", name: str = "tour", **status: Any) -> dict[str, A
 
 def page(items: Sequence[Any], token: str | None = None) -> httpx2.Response:
     return ok({"items": list(items), "nextPageToken": token})
+
+
+def replica(rank: int, phase: str, task: str = "worker", *, attempt: int = 1, **given: Any) -> dict[str, Any]:
+    """One of the answers of `…/replicas`."""
+    return {
+        "name": f"tour-{task}-{rank}",
+        "task": task,
+        "rank": rank,
+        "phase": phase,
+        "attempt": attempt,
+        "restartCount": given.get("restarts", attempt - 1),
+        "disruptions": 0,
+        "leaving": given.get("leaving", False),
+        "message": given.get("message"),
+        "containers": [],
+        "attempts": [],
+    }

@@ -8,7 +8,7 @@ import pytest
 
 from jobgate.cli.tables import age, counts, describe_text, list_text, shortened, status_line, table, why
 from jobgate.client.types import Aggregate, Event, History, Job, JobStatus, Replica
-from tests.client.scripted import job, state
+from tests.client.scripted import aggregate, job, state
 
 NOW = datetime(2026, 1, 31, 12, 5, tzinfo=UTC)
 PENDING = [{"code": "Unschedulable", "message": "0/3 nodes", "since": None, "replicas": ["w-0"], "count": 1}]
@@ -42,9 +42,11 @@ def test_columns_are_aligned_and_lines_end_without_blanks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("a\n  b", "a b"), ("x" * 81, "x" * 79 + "…"), ("", "")], ids=["lines", "long", "empty"]
+    ("text", "expected"),
+    [("a\n  b", "a b"), ("x" * 81, "x" * 26 + "…" + "x" * 53), ("", "")],
+    ids=["lines", "long", "empty"],
 )
-def test_a_message_is_one_line(text: str, expected: str) -> None:
+def test_a_message_is_one_line_without_its_middle(text: str, expected: str) -> None:
     assert shortened(text) == expected
 
 
@@ -69,7 +71,7 @@ def test_the_reason_of_an_ended_job_is_not_a_pending_one() -> None:
 
 
 def test_counts_without_replicas() -> None:
-    assert counts(Aggregate()) == "no replicas"
+    assert counts(Aggregate(**aggregate())) == "no replicas"
 
 
 @pytest.mark.parametrize(
