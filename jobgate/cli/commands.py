@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import typer
 
-from jobgate.cli import changing, contexts, logs, reading, submission, waiting
+from jobgate.cli import changing, comparing, completion, contexts, discovery, logs, reading, submission, waiting
 
 app = typer.Typer(
     help="Submit distributed training jobs, and follow them. Try: jobgate submit -f job.yaml --watch",
@@ -14,7 +14,9 @@ app = typer.Typer(
 )
 for command in (
     submission.submit,
+    comparing.diff,
     reading.list_,
+    reading.top,
     reading.get,
     reading.status,
     reading.describe,
@@ -29,10 +31,12 @@ for command in (
     changing.cancel,
     changing.retry,
     changing.delete,
-    reading.kinds,
+    discovery.kinds,
+    discovery.explain,
     contexts.login,
     contexts.context,
     reading.version,
+    completion.completion,
 ):
     app.command(command.__name__.rstrip("_"))(command)
 

@@ -15,6 +15,7 @@ from jobgate.cli import connection
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
 from jobgate.cli.manifests import ManifestError
+from jobgate.cli.schemas import FieldPathError
 from jobgate.cli.targets import TargetError
 from jobgate.client import AsyncClient, Client, JobgateError, NotFoundError
 
@@ -95,7 +96,7 @@ def guarded() -> Iterator[None]:
     except JobgateError as error:
         typer.echo(fault_text(error), err=True)
         raise typer.Exit(Exit.USAGE) from None
-    except (connection.ContextError, ManifestError, TargetError) as error:
+    except (connection.ContextError, FieldPathError, ManifestError, TargetError) as error:
         typer.echo(f"jobgate: {error}", err=True)
         raise typer.Exit(Exit.USAGE) from None
     except KeyboardInterrupt:

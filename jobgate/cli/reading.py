@@ -1,4 +1,4 @@
-"""Commands that read: list, get, status, describe, events, history, kinds, version."""
+"""Commands that read: list, get, status, describe, events, history, top, version."""
 
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -22,9 +22,11 @@ from jobgate.cli.options import (
     printed,
     resource_of,
 )
-from jobgate.cli.targets import JOBS, kind_named, names_of, shown_name, target_named
+from jobgate.cli.overview import LIVE, overview, overview_text
+from jobgate.cli.targets import JOBS, kind_named, shown_name, target_named
 from jobgate.client import Client, JobgateError
 
+_PAGE = 500  # objects of one request
 _LAST = 12  # rows of the history and of the events that `describe` shows
 
 
@@ -35,6 +37,7 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
     selector: Annotated[str | None, typer.Option("-l", "--selector", help="Labels, as in kubectl.")] = None,
     phase: Annotated[list[str] | None, typer.Option(help="Only this phase; repeatable.", show_default=False)] = None,
     search: Annotated[str | None, typer.Option(help="A part of the name.", show_default=False)] = None,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Also deleted ones.")] = False,
     limit: Annotated[int, typer.Option(help="The newest objects of this number; 0 for all.")] = 100,
     watch: Annotated[bool, typer.Option("-w", "--watch", help="Then print every change.")] = False,
     output: Format = Output.TEXT,
@@ -54,6 +57,7 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
             "label_selector": selector,
             "phase": phase,
             "search": search,
+            "deleted": deleted or None,
         }
         objects = resource_of(client, wanted.resource)
         items = _newest(objects.list(**filters, page_size=limit or None), limit)
@@ -94,6 +98,27 @@ def _listed(items: Sequence[Any], resource: str, output: Output, *, all_namespac
     if not items:
         return "there are none"
     return tables.list_text(items, now(), all_namespaces=all_namespaces, wide=output is Output.WIDE)
+
+
+def top(
+    namespace: Namespace = None,
+    all_namespaces: Annotated[bool, typer.Option("-A", "--all-namespaces", help="In all namespaces.")] = False,
+    selector: Annotated[str | None, typer.Option("-l", "--selector", help="Labels, as in kubectl.")] = None,
+    output: Format = Output.TEXT,
+    server: Server = None,
+    context: ContextName = None,
+) -> None:
+    """Show the live jobs: how many replicas run and wait, and why they wait.
+
+    Example: jobgate top -A
+    """
+    with gateway(server, namespace, context) as client:
+        where = "*" if all_namespaces else namespace
+        jobs = list(client.jobs.list(namespace=where, phase=LIVE, label_selector=selector, page_size=_PAGE))
+        if output in STRUCTURED:
+            typer.echo(printed(overview(jobs), output))
+        else:
+            typer.echo(overview_text(jobs, now(), all_namespaces=all_namespaces))
 
 
 def get(
@@ -188,15 +213,6 @@ def history(
         resource, name = target_named(target)
         rows = resource_of(client, resource).history(name)
         typer.echo(printed({"items": rows}, output) if output in STRUCTURED else tables.history_text(rows))
-
-
-def kinds(output: Format = Output.TEXT, server: Server = None, context: ContextName = None) -> None:
-    """List the kinds that the gateway accepts."""
-    with gateway(server, None, context) as client:
-        found = client.kinds()
-        rows = [[kind.kind, ", ".join(names_of(kind.kind)), kind.resource, *kind.api_versions[:1]] for kind in found]
-        header = ["KIND", "NAMES", "RESOURCE", "API VERSION"]
-        typer.echo(printed({"items": found}, output) if output in STRUCTURED else tables.table(header, rows))
 
 
 def version(output: Format = Output.TEXT, server: Server = None, context: ContextName = None) -> None:

@@ -1,17 +1,16 @@
-"""`jobgate submit`: reads manifests, submits them, and follows them."""
+"""The command `submit`: submits manifests and follows them."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
+from jobgate.cli.files import read
 from jobgate.cli.following import Followed, follow, shown
-from jobgate.cli.manifests import SUFFIXES, Document, ManifestError, changed, documents, kind_of
+from jobgate.cli.manifests import Document, kind_of
 from jobgate.cli.options import (
     STRUCTURED,
     ContextName,
@@ -27,27 +26,6 @@ from jobgate.cli.options import (
 from jobgate.cli.targets import JOBS, arguments_of, shown_name
 from jobgate.cli.targets import resource_of as resource_of_kind
 from jobgate.client import Client, Goal, ProblemError
-
-STDIN = "-"
-
-
-def read(files: Sequence[str]) -> list[Document]:
-    """Return the manifests of files, of the files of directories, and of standard input for `-`."""
-    found = [document for file in files for source, text in _texts(file) for document in documents(source, text)]
-    if not found:
-        raise ManifestError(f"there is no manifest in {', '.join(files)}")
-    return found
-
-
-def _texts(file: str) -> list[tuple[str, str]]:
-    if file == STDIN:
-        return [("standard input", sys.stdin.read())]
-    path = Path(file)
-    try:
-        paths = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES) if path.is_dir() else [path]
-        return [(str(one), one.read_text(encoding="utf-8")) for one in paths]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"-f {file}: {error.strerror if isinstance(error, OSError) else error}") from None
 
 
 def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
@@ -76,8 +54,8 @@ def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
     sed s/v1/v2/ job.yaml | jobgate submit -f - --name second --set spec.replicaSpecs.0.replicas=4
     """
     with gateway(server, namespace, context) as client:
-        manifests = _manifests([*(filename or ()), *(files or ())], name, settings or ())
-        sent = [_send(client, document, output, dry_run=dry_run) for document in manifests]
+        documents = read([*(filename or ()), *(files or ())], name=name, settings=settings or ())
+        sent = [_send(client, document, output, dry_run=dry_run) for document in documents]
         refused = any(one.is_refused for one in sent)
         if watch and not dry_run and not refused:
             raise typer.Exit(_follow_all(client, sent, namespace, timeout, output))
@@ -85,15 +63,6 @@ def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
             typer.echo(printed(together([one.result for one in sent]), output if output in STRUCTURED else Output.YAML))
         if refused:
             raise typer.Exit(Exit.USAGE)
-
-
-def _manifests(files: Sequence[str], name: str | None, settings: Sequence[str]) -> list[Document]:
-    if not files:
-        raise ManifestError("there is no file; accepted: -f FILE, -f DIRECTORY or -f -")
-    found = [changed(document, name, settings) for document in read(files)]
-    if name is not None and len(found) > 1:
-        raise ManifestError(f"--name {name}: there are {len(found)} manifests; accepted: one")
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

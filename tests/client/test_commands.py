@@ -1,6 +1,9 @@
 """The commands of the client. A script stands in for the gateway."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ from typer.testing import CliRunner, Result
 from jobgate.cli import connection
 from jobgate.cli.commands import app
 from jobgate.client import Client
-from tests.client.scripted import Answer, Script, job, ok, page, problem, state
+from tests.client.scripted import Answer, Script, job, ok, page, problem, replica, state
 
 MANIFEST = "kind: GenericJob\nmetadata: {name: tour}\nspec:\n  replica: 2\n"
 Run = Callable[..., tuple[Result, Script]]
@@ -37,7 +40,11 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
             return Client(context.server, token=context.token, namespace=context.namespace, transport=script.transport)
 
         monkeypatch.setattr(connection, "connect", connect)
-        environment = {"JOBGATE_CONFIG": str(tmp_path / "none.yaml"), "JOBGATE_NAMESPACE": "team", "JOBGATE_TOKEN": "t"}
+        environment = dict.fromkeys(connection.VARIABLES) | {
+            "JOBGATE_CONFIG": str(tmp_path / "none.yaml"),
+            "JOBGATE_NAMESPACE": "team",
+            "JOBGATE_TOKEN": "t",
+        }
         return CliRunner().invoke(app, arguments, input=stdin, env=environment), script
 
     return invoke
@@ -238,3 +245,118 @@ def test_an_unknown_context_cannot_be_chosen(run: Run) -> None:
     result, _ = run(["context", "lab"])
     assert result.exit_code == 2
     assert "there is no context lab" in result.stderr
+
+
+def dry_run_of(**changes: Any) -> dict[str, Any]:
+    manifest = {
+        "apiVersion": "batch.tensorstack.dev/v1beta1",
+        "kind": "GenericJob",
+        "metadata": {"name": "tour"},
+        "spec": changes,
+    }
+    return {"dryRun": True, "manifest": manifest}
+
+
+@pytest.mark.parametrize(
+    ("stored", "spec", "status", "words"),
+    [
+        (ok(job("Running")), {}, 0, []),
+        (ok(job("Running")), {"a": 1}, 1, ["+  a: 1", "tour: PUT refuses changes of: /spec/a"]),
+        (ok(job("Failed")), {"a": 1}, 1, ["+  a: 1", "tour has ended as Failed; a submission creates a new one"]),
+        (problem(404, "NotFound"), {}, 1, ["+  name: tour", "tour does not exist; a submission creates a new one"]),
+    ],
+    ids=["same", "changed", "ended", "absent"],
+)
+def test_diff(run: Run, file: str, stored: Answer, spec: dict[str, Any], status: int, words: list[str]) -> None:
+    result, script = run(["diff", "-f", file], ok({"items": []}), ok(dry_run_of(**spec)), stored)
+    assert result.exit_code == status, result.output
+    assert [word for word in words if word not in result.output] == []
+    assert [request.method for request in script.requests] == ["GET", "POST", "GET"]
+
+
+def test_diff_of_a_refused_manifest(run: Run, file: str) -> None:
+    result, _ = run(["diff", "-f", file], ok({"items": []}), problem(422, "InvalidManifest"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "422 InvalidManifest" in result.stderr
+
+
+def test_top_asks_for_live_jobs_only(run: Run) -> None:
+    result, script = run(["top", "-A"], page([job("Running")]))
+    assert "1 live jobs: 1 Running" in result.stdout
+    asked = script.requests[0].url.params.get_list("phase")
+    assert ("Running" in asked, "Succeeded" in asked) == (True, False)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script_asks_jobgate(run: Run, shell: str) -> None:
+    result, script = run(["completion", shell])
+    assert f"_JOBGATE_COMPLETE=complete_{shell}" in result.stdout
+    assert script.requests == []
+
+
+def test_a_shell_completes_commands(tmp_path: Path) -> None:
+    asked = {"_JOBGATE_COMPLETE": "complete_bash", "COMP_WORDS": "jobgate expl", "COMP_CWORD": "1"}
+    command = [sys.executable, "-m", "jobgate"]
+    ran = subprocess.run(
+        command, env={**os.environ, **asked}, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert ran.stdout.split() == ["explain"], ran.stderr
+
+
+def test_structured_output_of_several_submissions_is_one_document(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("kind: SampleJob\n---\nkind: GenericJob\n")
+    result, _ = run(["submit", str(tmp_path / "a.yaml"), "-o", "json"], problem(404, "NoNamespace"), ok(job(), 201))
+    first, second = json.loads(result.stdout)["items"]
+    assert (first["code"], second["name"], result.exit_code) == ("NoNamespace", "tour", 2)
+
+
+def test_structured_output_of_a_watch_has_only_the_result(run: Run, file: str) -> None:
+    answers = ok(job(), 201), ok(state("Running"), ETag='"1"'), ok(state("Failed"), ETag='"2"')
+    result, _ = run(["submit", "-f", file, "-w", "-o", "json"], *answers)
+    assert json.loads(result.stdout)["status"]["phase"] == "Failed"
+    assert "tour  Running" in result.stderr
+    result, _ = run(["watch", "tour", "-o", "json"], *answers[1:])
+    assert [json.loads(line)["status"]["phase"] for line in result.stdout.splitlines()] == ["Running", "Failed"]
+
+
+def test_several_objects_are_changed_and_a_refusal_does_not_stop_the_others(run: Run) -> None:
+    result, script = run(["delete", "a", "ss/b", "c"], ok(job(name="a")), problem(404, "NotFound"), ok(job(name="c")))
+    assert [request.url.path.rpartition("/team/")[2] for request in script.requests] == [
+        "jobs/a",
+        "samplesets/b",
+        "jobs/c",
+    ]
+    assert (result.stdout, result.exit_code) == ("a deletion requested\nc deletion requested\n", 2)
+    assert "jobgate: ss/b: it is NotFound" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "cancel", "retry", "logs"])
+def test_verbs_of_jobs_refuse_other_kinds(run: Run, verb: str) -> None:
+    result, script = run([verb, "sampleset/imagenet"])
+    assert result.exit_code == 2
+    assert "accepted: the name of a job" in result.stderr
+    assert script.requests == []
+
+
+def test_an_object_that_is_not_found_is_reported_with_the_place(run: Run) -> None:
+    result, _ = run(["get", "tour", "-n", "other"], problem(404, "NotFound"))
+    assert "  in namespace other of http://127.0.0.1:8080; -n selects another namespace" in result.stderr
+
+
+def test_the_logs_of_all_replicas_have_prefixes(run: Run) -> None:
+    replicas = [replica(0, "Running"), replica(1, "Running", attempt=2)]
+    log = httpx2.Response(200, content=b"one\ntwo\n")
+    result, script = run(["logs", "tour", "--all", "--tail", "2"], page(replicas), log, log)
+    assert result.stdout.splitlines() == [
+        "worker[0]    | one",
+        "worker[0]    | two",
+        "worker[1] #2 | one",
+        "worker[1] #2 | two",
+    ]
+    assert [request.url.params.get("rank") for request in script.requests[1:]] == ["0", "1"]
+
+
+def test_a_task_is_needed_to_follow_one_log_of_several_tasks(run: Run) -> None:
+    result, _ = run(["logs", "tour", "-f"], page([replica(0, "Running"), replica(0, "Running", task="ps")]))
+    assert result.exit_code == 2
+    assert "accepted: --task ps or worker, or --all" in result.stderr

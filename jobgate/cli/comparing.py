@@ -1,0 +1,112 @@
+"""The command `diff`: what a submission of the file as an edit would change."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import typer
+
+from jobgate.cli.differences import difference, manifest_of, refused
+from jobgate.cli.exits import Exit
+from jobgate.cli.faults import fault_text
+from jobgate.cli.files import read
+from jobgate.cli.manifests import Document, kind_of
+from jobgate.cli.options import STRUCTURED, ContextName, Format, Namespace, Output, Server, gateway, printed, together
+from jobgate.cli.options import resource_of as objects_of
+from jobgate.cli.targets import resource_of, shown_name
+from jobgate.client import Client, NotFoundError, ProblemError, ending_of
+from jobgate.client.types import Job
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def diff(
+    filename: Annotated[list[str], typer.Option("-f", "--filename", help="File, directory, or - for standard input.")],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A value, as spec.replicaSpecs.0.replicas=4.", show_default=False)
+    ] = None,
+    namespace: Namespace = None,
+    output: Format = Output.TEXT,
+    server: Server = None,
+    context: ContextName = None,
+) -> None:
+    """Show what replacing the stored manifests by those of files (PUT) would change, defaults filled in.
+
+    Exit status: 0 no difference, 1 differences, 2 usage.
+
+    Example: jobgate diff -f job.yaml
+    """
+    with gateway(server, namespace, context) as client:
+        editable = {kind.kind: kind.mutable_fields for kind in client.kinds()}
+        found = [_compared(client, document, editable) for document in read(filename, settings=settings or ())]
+        compared = [one for one in found if one is not None]
+        if output in STRUCTURED:
+            typer.echo(printed(together([asdict(one) for one in compared]), output))
+        else:
+            for one in compared:
+                _print(one)
+        if len(compared) < len(found):
+            raise typer.Exit(Exit.USAGE)
+        raise typer.Exit(Exit.FAILED if any(one.diff for one in compared) else Exit.SUCCEEDED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compared:
+    """The differences between a stored object and a file.
+
+    Args:
+        name: the object, as a user types it.
+        diff: a unified diff, empty if PUT would change nothing.
+        gone: why a submission would create a new object, or empty.
+        refused: pointers to the changes that PUT refuses.
+    """
+
+    name: str
+    diff: str
+    gone: str = ""
+    refused: Sequence[str] = ()
+
+
+def _compared(client: Client, document: Document, editable: Mapping[str, Sequence[str]]) -> _Compared | None:
+    """Return the differences of one manifest. Print why and return None if the gateway refuses it."""
+    kind = kind_of(document.content)
+    resource = resource_of(kind)
+    objects = objects_of(client, resource)
+    try:
+        new = objects.dry_run(document.text)["manifest"]
+    except ProblemError as error:
+        typer.echo(fault_text(error, document), err=True)
+        return None
+    name = str(new["metadata"].get("name") or "")
+    try:
+        stored = objects.get(name) if name else None
+    except NotFoundError:
+        stored = None
+    old = manifest_of(stored) if stored else {}
+    gone = _gone(stored)
+    return _Compared(
+        name=shown_name(resource, name or "(generated)"),
+        diff=difference(old, new, document.source),
+        gone=gone,
+        refused=() if gone else refused(old, new, editable.get(str(kind), ())),
+    )
+
+
+def _gone(stored: Any) -> str:
+    """Return why the object cannot be edited at all, so that its name is free for a new one."""
+    if stored is None:
+        return "does not exist"
+    if stored.deleted_at is not None:
+        return "was deleted"
+    return f"has ended as {stored.status.phase}" if isinstance(stored, Job) and ending_of(stored.status.phase) else ""
+
+
+def _print(compared: _Compared) -> None:
+    """Print a diff. On a terminal it has colours, which typer removes in a pipe."""
+    if compared.gone:
+        typer.echo(f"{compared.name} {compared.gone}; a submission creates a new one", err=True)
+    for line in compared.diff.splitlines():
+        typer.secho(line, fg=_COLOURS.get(line[:1]))
+    if compared.refused:
+        typer.echo(f"{compared.name}: PUT refuses changes of: {', '.join(compared.refused)}", err=True)
+        typer.echo("  submit a new job under another name instead", err=True)

@@ -1,0 +1,39 @@
+"""Reads the manifests of `-f`: files, directories, and standard input."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from jobgate.cli.manifests import SUFFIXES, Document, ManifestError, changed, documents
+
+STDIN: Final = "-"
+
+
+def read(files: Sequence[str], *, name: str | None = None, settings: Sequence[str] = ()) -> list[Document]:
+    """Return the manifests of files, of the files of directories, and of standard input for `-`.
+
+    Each has the values of `--set`; `name` is for a single one.
+
+    Raises:
+        ManifestError: a file cannot be read, there is no manifest, or an option does not fit.
+    """
+    if not files:
+        raise ManifestError("there is no file; accepted: -f FILE, -f DIRECTORY or -f -")
+    found = [document for file in files for source, text in _texts(file) for document in documents(source, text)]
+    if not found:
+        raise ManifestError(f"there is no manifest in {', '.join(files)}")
+    if name is not None and len(found) > 1:
+        raise ManifestError(f"--name {name}: there are {len(found)} manifests; accepted: one")
+    return [changed(document, name, settings) for document in found]
+
+
+def _texts(file: str) -> list[tuple[str, str]]:
+    if file == STDIN:
+        return [("standard input", sys.stdin.read())]
+    path = Path(file)
+    try:
+        paths = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES) if path.is_dir() else [path]
+        return [(str(one), one.read_text(encoding="utf-8")) for one in paths]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"-f {file}: {error.strerror if isinstance(error, OSError) else error}") from None

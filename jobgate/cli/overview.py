@@ -1,0 +1,97 @@
+"""What `jobgate top` shows: which jobs run, which wait, and why. Pure."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from jobgate.cli.tables import age, shortened, table, total, why
+from jobgate.client.types import Aggregate, Job
+
+# Live phases in the order of the page. A phase that this client does not know comes last.
+LIVE: Final = ("Running", "Scaling", "Restarting", "Pending", "Creating", "Queued", "Resuming", "Paused", "Unknown")
+_MESSAGE: Final = 70  # characters
+
+
+def overview_text(jobs: Sequence[Job], now: datetime, *, all_namespaces: bool) -> str:
+    """Return the counts of replicas, the reasons why replicas wait, and a row for each live job."""
+    if not jobs:
+        return "no job is live"
+    sections = [_sums(jobs)]
+    if reasons := reasons_of(jobs):
+        rows = [[code, str(one["replicas"]), str(one["jobs"])] for code, one in reasons.items()]
+        sections.append(table(["WAITING FOR", "REPLICAS", "JOBS"], rows))
+    header = ["NAME", "KIND", "PHASE", "RUNNING", "WAITING", "DONE", "AGE", "WHY"]
+    rows = [_row(job, now) for job in ordered(jobs)]
+    if all_namespaces:
+        header.insert(0, "NAMESPACE")
+        rows = [[job.namespace, *row] for job, row in zip(ordered(jobs), rows, strict=True)]
+    return "\n\n".join([*sections, table(header, rows)])
+
+
+def ordered(jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs by phase, the oldest first in each."""
+    places = {phase: place for place, phase in enumerate(LIVE)}
+    return sorted(jobs, key=lambda job: (places.get(job.status.phase, len(LIVE)), job.created_at))
+
+
+def reasons_of(jobs: Sequence[Job]) -> dict[str, dict[str, int]]:
+    """Return for each reason how many replicas of how many jobs wait for it, the most frequent first."""
+    replicas: Counter[str] = Counter()
+    waiting: Counter[str] = Counter()
+    for job in jobs:
+        for reason in job.status.pending_reasons:
+            replicas[reason.code] += reason.count
+        waiting.update({reason.code for reason in job.status.pending_reasons})
+    return {code: {"replicas": count, "jobs": waiting[code]} for code, count in replicas.most_common()}
+
+
+def overview(jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return the same for programs."""
+    sums = [_parts(job.status.aggregate) for job in jobs]
+    running, waiting, done = (sum(part) for part in zip(*sums, strict=True)) if sums else (0, 0, 0)
+    return {
+        "replicas": {"running": running, "waiting": waiting, "done": done},
+        "reasons": reasons_of(jobs),
+        "jobs": [
+            {
+                "namespace": job.namespace,
+                "name": job.name,
+                "kind": job.kind,
+                "phase": job.status.phase,
+                "aggregate": job.status.aggregate,
+                "why": why(job),
+            }
+            for job in ordered(jobs)
+        ],
+    }
+
+
+def _sums(jobs: Sequence[Job]) -> str:
+    phases = Counter(job.status.phase for job in jobs)
+    shown = ", ".join(f"{phases[phase]} {phase}" for phase in sorted(phases, key=[*LIVE, *phases].index))
+    parts = [_parts(job.status.aggregate) for job in jobs]
+    running, waiting, _ = (sum(part) for part in zip(*parts, strict=True))
+    return f"{len(jobs)} live jobs: {shown}\n{running} replicas run, {waiting} wait"
+
+
+def _parts(sizes: Aggregate) -> tuple[int, int, int]:
+    """Return how many replicas run, wait, and have ended."""
+    done = sizes.succeeded + sizes.failed + sizes.deleted
+    return sizes.running, total(sizes) - sizes.running - done, done
+
+
+def _row(job: Job, now: datetime) -> list[str]:
+    running, waiting, done = _parts(job.status.aggregate)
+    is_clear = job.status.phase == "Running" and not waiting
+    reason = "" if is_clear else shortened(why(job), _MESSAGE)
+    return [
+        job.name,
+        job.kind,
+        job.status.phase,
+        str(running),
+        str(waiting),
+        str(done),
+        age(job.created_at, now),
+        reason,
+    ]

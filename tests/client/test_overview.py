@@ -1,0 +1,60 @@
+"""What `jobgate top` shows."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from jobgate.cli.overview import overview, overview_text
+from jobgate.client.types import Job
+from tests.client.scripted import aggregate, job
+
+NOW = datetime(2026, 1, 31, 12, 5, tzinfo=UTC)
+
+
+def waits(code: str, count: int) -> dict[str, Any]:
+    return {"code": code, "message": "why", "since": None, "replicas": ["worker[0]"], "count": count}
+
+
+def made(name: str, phase: str, created: str = "2026-01-31T12:00:00Z", **status: Any) -> Job:
+    return msgspec.convert(job(phase, name, **status) | {"createdAt": created}, Job)
+
+
+JOBS = [
+    made("late", "Queued", "2026-01-31T12:04:00Z", pendingReasons=[waits("PreviousObjects", 2)]),
+    made("stuck", "Pending", pendingReasons=[waits("Unschedulable", 2), waits("ImagePull", 1)]),
+    made("stuck-too", "Pending", "2026-01-31T12:01:00Z", pendingReasons=[waits("Unschedulable", 1)]),
+    made("calm", "Running", message="2 of 2 replicas are running"),
+    made("half", "Running", aggregate=aggregate(running=1, pending=1, succeeded=1), message="1 waits"),
+]
+
+
+def test_running_jobs_come_first_and_reasons_are_counted() -> None:
+    text = overview_text(JOBS, NOW, all_namespaces=True)
+    sums, reasons, rows = (part.splitlines() for part in text.split("\n\n"))
+    assert sums == ["5 live jobs: 2 Running, 2 Pending, 1 Queued", "3 replicas run, 7 wait"]
+    assert [line.split() for line in reasons[1:]] == [
+        ["Unschedulable", "3", "2"],
+        ["PreviousObjects", "2", "1"],
+        ["ImagePull", "1", "1"],
+    ]
+    assert rows[0].split()[:2] == ["NAMESPACE", "NAME"]
+    assert [line.split(maxsplit=8)[1:] for line in rows[1:]] == [
+        ["calm", "GenericJob", "Running", "2", "0", "0", "5m"],
+        ["half", "GenericJob", "Running", "1", "1", "1", "5m", "1 waits"],
+        ["stuck", "GenericJob", "Pending", "0", "2", "0", "5m", "Unschedulable: why"],
+        ["stuck-too", "GenericJob", "Pending", "0", "2", "0", "4m", "Unschedulable: why"],
+        ["late", "GenericJob", "Queued", "0", "2", "0", "60s", "PreviousObjects: why"],
+    ]
+
+
+def test_the_same_for_programs() -> None:
+    found = overview(JOBS)
+    assert found["replicas"] == {"running": 3, "waiting": 7, "done": 1}
+    assert found["reasons"]["Unschedulable"] == {"replicas": 3, "jobs": 2}
+    assert [one["name"] for one in found["jobs"]] == ["calm", "half", "stuck", "stuck-too", "late"]
+
+
+def test_nothing_is_live() -> None:
+    assert overview_text([], NOW, all_namespaces=False) == "no job is live"
+    assert overview([])["jobs"] == []
