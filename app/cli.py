@@ -138,10 +138,11 @@ def _print_ready(url: str) -> None:
 
 
 def _print_dev_ready(url: str, kubeconfig: str) -> None:
-    from app import dev as development
+    from app import hints
 
     _print_ready(url)
-    print(development.kubeconfig_line(kubeconfig), flush=True)
+    print(hints.kubeconfig_line(kubeconfig), flush=True)
+    print(f"\n{hints.of_dev(url)}", flush=True)
 
 
 @app.command(cls=WithSettings)

@@ -8,7 +8,6 @@ Both children end with this process, however it ends. The next start removes wha
 
 import asyncio
 import os
-import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -19,12 +18,18 @@ import structlog
 
 from app import bootstrap
 from app.embedded_postgres.server import EmbeddedPostgres
+from app.k8s.codec import NODE as NODE_CODEC
+from app.k8s.connection import connect
+from app.k8s.errors import KubeError
+from app.k8s.resources import NODE
 from app.settings import Settings
 
 log = structlog.get_logger()
 
 CLUSTER_START = 30.0  # seconds
 CLUSTER_STOP = 10.0
+NODE_START = 30.0
+NODE_POLL = 0.1
 RUNTIME_IMAGE = "jobgate"  # an image that the embedded node maps to a local command
 
 
@@ -98,7 +103,28 @@ async def embedded_cluster(data_dir: Path, *, arguments: tuple[str, ...] = ()) -
         start=CLUSTER_START,
         stop=CLUSTER_STOP,
     ) as kubeconfig:
+        await _node_ready(kubeconfig)
         yield Path(kubeconfig)
+
+
+async def _node_ready(kubeconfig: str) -> None:
+    """Return when a node accepts pods.
+
+    Otherwise the status of the first jobs would begin with complaints about nodes, while the node registers. If that
+    takes too long, the gateway starts without a node; jobs then wait and say why.
+    """
+    api = await connect(kubeconfig=kubeconfig, context=None)
+    try:
+        async with asyncio.timeout(NODE_START):
+            while True:
+                nodes = await api.list_all(NODE, codec=NODE_CODEC)
+                if any(node.ready and not node.spec.taints for node in nodes):
+                    return
+                await asyncio.sleep(NODE_POLL)
+    except (KubeError, TimeoutError) as error:
+        log.warning("node.not_ready", error=str(error))
+    finally:
+        await api.close()
 
 
 async def _keep(postgres: EmbeddedPostgres) -> None:
@@ -127,11 +153,6 @@ async def embedded(data_dir: Path, kubeconfig: str | None) -> AsyncIterator[tupl
                 keeper.cancel()
     finally:
         await postgres.stop()
-
-
-def kubeconfig_line(kubeconfig: str) -> str:
-    """Return the line that makes kubectl in a shell use this cluster."""
-    return f"export KUBECONFIG={shlex.quote(kubeconfig)}"
 
 
 async def run(settings: Settings, data_dir: Path, *, on_ready: Callable[[str, str], None], stop: asyncio.Event) -> None:

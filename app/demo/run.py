@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx2
 
-from app import dev
+from app import dev, hints
 from app.demo.cache import play_cache, why_no_cache
 from app.demo.player import DemoError, Player, StoryResult
 from app.demo.sample_story import STORY as CACHE
@@ -34,7 +34,7 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
         serving.add_done_callback(lambda _: ready.cancel())
         url, kubeconfig = await ready
         print(f"jobgate is ready at {url} ({time.monotonic() - started:.1f} s)", flush=True)  # noqa: T201
-        print(f"{dev.kubeconfig_line(kubeconfig)}\n", flush=True)  # noqa: T201
+        print(f"{hints.kubeconfig_line(kubeconfig)}\n", flush=True)  # noqa: T201
         playing = group.create_task(_play_all(url, settings, data_dir))
         stopped = group.create_task(stop.wait())
         await asyncio.wait({playing, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -42,7 +42,7 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
             playing.cancel()
             return INTERRUPTED
         if keep_serving:
-            print(hints(url, kubeconfig), flush=True)  # noqa: T201
+            print(hints.of_demo(url, kubeconfig), flush=True)  # noqa: T201
             await stopped
         stop.set()
     return playing.result()
@@ -108,19 +108,3 @@ def _print_table(results: list[StoryResult], failures: list[str]) -> None:
         )
     lines += [f"!! {failure}" for failure in failures]
     print("\n".join(lines), flush=True)  # noqa: T201
-
-
-def hints(url: str, kubeconfig: str) -> str:
-    """Return what the demo prints after its stories: commands that show what they left behind."""
-    jobs = f"{url}/api/v1/namespaces/{NAMESPACE}/jobs"
-    return (
-        f"\nstill serving; Ctrl-C ends it\n\n"
-        f"  curl {jobs}\n"
-        f"  curl {jobs}/flaky/replicas\n"
-        f"  curl '{jobs}/flaky/logs?task=main&rank=0&attempt=1'\n"
-        f"  curl {jobs}/pausable/history\n"
-        f"  curl {jobs.replace('/jobs', '/samplesets')}?deleted=true\n"
-        f"  curl -N {url}/api/v1/jobs/watch\n"
-        f"  {dev.kubeconfig_line(kubeconfig)}\n"
-        f"  kubectl get pods\n"
-    )

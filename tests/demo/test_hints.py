@@ -1,22 +1,49 @@
-"""The commands that the demo prints work: they ask for routes of the API, with parameters that these routes take."""
+"""The commands that `jobgate dev` and the demo print exist, with these arguments, and so do the routes for curl."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
+import shlex
+from pathlib import Path
+from typing import Any
 
-from app.demo.run import hints
+import pytest
+from typer.main import get_command
+
+from app import hints
 from app.main import create_app
+from jobgate.cli.commands import app
 
 URL = "http://127.0.0.1:8080"
+TEXTS = {"dev": hints.of_dev(URL), "demo": hints.of_demo(URL, "/tmp/kube config")}
 
 
-def test_every_path_that_the_demo_prints_is_a_route() -> None:
-    asked = [urlsplit(url) for url in re.findall(rf"{URL}[^\s']*", hints(URL, "/tmp/kubeconfig"))]
-    assert len(asked) >= 6
-    for url in asked:
-        names = [
-            {parameter["name"] for parameter in item["get"]["parameters"]}
-            for path, item in create_app().openapi()["paths"].items()
-            if "get" in item and re.fullmatch(re.sub(r"{\w+}", "[^/]+", path), url.path)
-        ]
-        assert any(names), url.path
-        assert any(set(parse_qs(url.query)) <= known for known in names), url
+def commands(text: str) -> list[list[str]]:
+    lines = [shlex.split(line) for line in text.splitlines() if line.startswith("  ")]
+    return [words[1:] for words in lines if Path(words[0]).name == "jobgate"]
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_every_command_is_one_of_the_client(text: str) -> None:
+    group: Any = get_command(app)
+    found = commands(text)
+    assert len(found) >= 5
+    for name, *arguments in found:
+        parsed = group.commands[name].make_context(name, arguments)
+        for file in parsed.params.get("filename") or ():
+            assert Path(file).is_file()
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_every_address_is_a_route(text: str) -> None:
+    paths = create_app().openapi()["paths"]
+    asked = re.findall(rf"curl {URL}(\S+)", text)
+    assert asked
+    assert [path for path in asked if path not in paths] == []
+
+
+def test_another_port_is_told_to_the_client() -> None:
+    assert "export JOBGATE_SERVER" not in TEXTS["dev"]
+    assert "  export JOBGATE_SERVER=http://127.0.0.1:9999\n" in hints.of_dev("http://127.0.0.1:9999")
+
+
+def test_the_kubeconfig_is_quoted() -> None:
+    assert "export KUBECONFIG='/tmp/kube config'\n" in TEXTS["demo"]
