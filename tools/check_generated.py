@@ -18,6 +18,7 @@ from app.cli import app as commands
 from app.db import migrations
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.main import create_app
+from jobgate.cli.commands import app as client_commands
 from tools import client_types, synchronous_client
 
 ROOT = Path(__file__).parent.parent
@@ -126,8 +127,9 @@ def check_readme_commands() -> Iterator[str]:
     targets = set(TARGET.findall(read("Makefile")))
     for target in sorted(set(MAKE.findall(text)) - targets):
         yield f"README.md says `make {target}`, and the Makefile has no such target."
-    group: Any = get_command(commands)
-    known = group.commands
+    server: Any = get_command(commands)
+    client: Any = get_command(client_commands)
+    known = {**client.commands, **server.commands}
     for name, sub in sorted(set(JOBGATE.findall(text))):
         if name not in known:
             yield f"README.md says `jobgate {name}`, and there is no such command."
