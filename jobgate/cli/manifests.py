@@ -32,6 +32,8 @@ class Document:
             mark = getattr(error, "problem_mark", None)
             line = self.first_line + mark.line if mark else self.first_line
             problem = getattr(error, "problem", None) or "it is not YAML"
+            if "'\\t'" in problem:
+                problem = "the line begins with a tab; accepted: spaces"
             raise ManifestError(f"{self.source}:{line}: {problem}") from None
 
     def line_of(self, pointer: str) -> int | None:

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from jobgate.cli.tables import State, age, counts, shortened, total, why
+from jobgate.cli.tables import State, age, cached, counts, shortened, total, why
 from jobgate.client.types import Aggregate, JobStatus, PendingReason, Replica, SampleSetStatus
 
 _WHY: Final = 100  # characters
@@ -82,16 +82,6 @@ def headline(state: State, now: datetime) -> Text:
     if cause := why(state):
         line.append(f"\n  {shortened(cause, 3 * _WHY)}")
     return line
-
-
-def cached(state: SampleSetStatus) -> str:
-    """Return how much of the data of a SampleSet is cached, and how many of its servers are ready."""
-    runtime = state.status.runtime
-    servers = f"{runtime.ready}/{runtime.wanted} servers ready"
-    if (cache := state.status.cache) is None:
-        return servers
-    share = "all" if cache.whole else f"{cache.cached_bytes * 100 // max(1, cache.total_bytes)} %"
-    return f"{share} of {cache.total_bytes / 1e6:,.1f} MB cached, {servers}"
 
 
 def picture(state: State, replicas: Sequence[Replica], now: datetime) -> RenderableType:

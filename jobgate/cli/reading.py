@@ -23,7 +23,7 @@ from jobgate.cli.options import (
     resource_of,
 )
 from jobgate.cli.overview import LIVE, overview, overview_text
-from jobgate.cli.targets import JOBS, kind_named, shown_name, target_named
+from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named
 from jobgate.client import Client, JobgateError
 
 _PAGE = 500  # objects of one request
@@ -174,11 +174,13 @@ def describe(
         item = objects.get(name)
         replicas = client.jobs.replicas(item) if resource == JOBS else []
         events, history = objects.events(item), objects.history(item)
+        dependents = objects.dependents(item) if resource == SAMPLE_SETS else None
         if output in STRUCTURED:
             parts = {"object": item, "replicas": replicas, "events": events, "history": history}
-            typer.echo(printed(parts, output))
+            typer.echo(printed(parts | ({"dependents": dependents} if dependents else {}), output))
         else:
-            typer.echo(tables.describe_text(item, replicas, events[-_LAST:], history[-_LAST:], now()))
+            shown = tables.in_order(events)[-_LAST:], history[-_LAST:]
+            typer.echo(tables.describe_text(item, replicas, *shown, now(), dependents=dependents))
 
 
 def events(
@@ -194,7 +196,7 @@ def events(
     """
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
-        rows = resource_of(client, resource).events(name)
+        rows = tables.in_order(resource_of(client, resource).events(name))
         typer.echo(printed({"items": rows}, output) if output in STRUCTURED else tables.events_text(rows))
 
 

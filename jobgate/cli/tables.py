@@ -1,11 +1,12 @@
 """Text of lists and statuses. Pure: from values and the present time to lines."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from jobgate.client.types import (
     Aggregate,
+    Dependents,
     Event,
     History,
     Job,
@@ -20,6 +21,7 @@ from jobgate.client.types import (
 
 Whole = Job | SampleSet | SampleJob
 State = JobStatus | SampleSetStatus | SampleJobStatus
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 _GAP: Final = "   "
 _MESSAGE: Final = 80  # characters of a message in a table
 
@@ -104,6 +106,8 @@ def _size(item: Whole | State) -> str:
 def status_line(state: State) -> str:
     """Return one line with the phase, the replicas and the reason."""
     replicas = f"  {counts(state.status.aggregate)}" if isinstance(state, JobStatus) else ""
+    if isinstance(state, SampleSetStatus):
+        replicas = f"  {cached(state)}"
     reason = shortened(why(state), 160)
     return f"{state.name}  {state.status.phase or 'New'}{replicas}" + (f"  {reason}" if reason else "")
 
@@ -130,6 +134,13 @@ def history_text(rows: Sequence[History]) -> str:
     return table(
         ["TIME", "PHASE", "REASON", "REPLICA", "ACTOR", "MESSAGE"],
         [[clock(row.at), row.phase, row.reason, _place(row), row.actor, shortened(row.message, 120)] for row in rows],
+    )
+
+
+def in_order(events: Sequence[Event]) -> list[Event]:
+    """Return events from the oldest to the newest. What is true now, such as a pending reason, comes last."""
+    return sorted(
+        events, key=lambda event: (event.last_seen_at is None, event.last_seen_at or event.first_seen_at or _NEVER)
     )
 
 
@@ -162,9 +173,15 @@ def clock(at: datetime | None) -> str:
 
 
 def describe_text(
-    job: Whole, replicas: Sequence[Replica], events: Sequence[Event], history: Sequence[History], now: datetime
+    job: Whole,
+    replicas: Sequence[Replica],
+    events: Sequence[Event],
+    history: Sequence[History],
+    now: datetime,
+    *,
+    dependents: Dependents | None = None,
 ) -> str:
-    """Return the text of `jobgate describe`."""
+    """Return the text of `jobgate describe`. Only SampleSets have dependents."""
     status = job.status
     fields = [
         ("Name", job.name),
@@ -178,8 +195,10 @@ def describe_text(
         ("Phase", (status.phase or "New") + (f" ({status.reason})" if status.reason else "")),
         ("Cause", why(job) or "-"),
     ]
-    if isinstance(job, Job):
-        fields.append(("Replicas", counts(job.status.aggregate)))
+    fields += _own_fields(job)
+    if dependents is not None:
+        users = [one.name for one in dependents.jobs] + [f"samplejob/{one.name}" for one in dependents.sample_jobs]
+        fields.append(("Used by", ", ".join(users) or "-"))
     if job.deleted_at:
         fields.append(("Deleted", clock(job.deleted_at)))
     width = max(len(name) for name, _ in fields) + 2
@@ -197,6 +216,25 @@ def describe_text(
     if history:
         sections.append("History:\n" + _indented(history_text(history)))
     return "\n\n".join(sections)
+
+
+def _own_fields(item: Whole) -> list[tuple[str, str]]:
+    """Return the fields that only the resource of the object has."""
+    if isinstance(item, Job):
+        return [("Replicas", counts(item.status.aggregate))]
+    if isinstance(item, SampleSet):
+        return [("Cache", cached(item))]
+    return [("Operation", f"{item.status.type} of sampleset/{item.status.sample_set}")]
+
+
+def cached(state: SampleSet | SampleSetStatus) -> str:
+    """Return how much of the data of a SampleSet is cached, and how many of its servers are ready."""
+    runtime = state.status.runtime
+    servers = f"{runtime.ready}/{runtime.wanted} servers ready"
+    if (cache := state.status.cache) is None:
+        return servers
+    share = "all" if cache.whole else f"{cache.cached_bytes * 100 // max(1, cache.total_bytes)} %"
+    return f"{share} of {cache.total_bytes / 1e6:,.1f} MB cached, {servers}"
 
 
 def _indented(text: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobgate.cli.tables import age, counts, describe_text, list_text, shortened, status_line, table, why
-from jobgate.client.types import Aggregate, Event, History, Job, JobStatus, Replica
+from jobgate.cli.tables import age, counts, describe_text, in_order, list_text, shortened, status_line, table, why
+from jobgate.client.types import Aggregate, Dependents, Event, History, Job, JobStatus, Replica, SampleJob, SampleSet
 from tests.client.scripted import aggregate, job, state
 
 NOW = datetime(2026, 1, 31, 12, 5, tzinfo=UTC)
@@ -130,3 +130,27 @@ def test_a_description_has_the_cause_replicas_events_and_history() -> None:
     assert any(line[:1] == ["Events:"] for line in lines)
     assert any("BackOff" in line for line in lines)
     assert any(line[-2:] == ["controller", "m"] for line in lines)
+
+
+def test_events_are_in_the_order_of_time() -> None:
+    times = ["2026-01-31T12:00:05Z", None, "2026-01-31T12:00:01Z"]
+    events = [typed(Event, EVENT | {"reason": str(place), "lastSeenAt": at}) for place, at in enumerate(times)]
+    assert [event.reason for event in in_order(events)] == ["2", "0", "1"]
+
+
+def test_the_description_of_a_sample_set_has_its_cache_and_its_users() -> None:
+    wire = job("Ready", "imagenet")
+    wire["status"] |= {"cache": None, "runtime": {"ready": 1, "wanted": 2}}
+    users = {
+        "jobs": [{"uid": "u", "name": "train", "kind": "GenericJob", "phase": "Running"}],
+        "sampleJobs": [{"uid": "u", "name": "warm", "type": "warmup", "phase": "Running"}],
+    }
+    text = describe_text(typed(SampleSet, wire), [], [], [], NOW, dependents=typed(Dependents, users))
+    assert "Cache:     1/2 servers ready\n" in text
+    assert "Used by:   train, samplejob/warm" in text
+
+
+def test_the_description_of_a_sample_job_has_its_operation() -> None:
+    wire = job("Running", "warm")
+    wire["status"] |= {"type": "warmup", "sampleSet": "imagenet"}
+    assert "Operation: warmup of sampleset/imagenet" in describe_text(typed(SampleJob, wire), [], [], [], NOW)
