@@ -37,6 +37,11 @@ _RULE: Final = "the name of a rule of the plan, which plans show as a value"
 EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/api.md", "nativeStatus.profilings"): "what pods of a DIJob report, in a status that OpenAPI leaves open",
     ("docs/api.md", "event"): "a field of the lines of a stream, which have no schema",
+    ("docs/cli.md", "pyhton3"): "the typing error of the session",
+    **{
+        ("docs/client.md", name): "a name of the Python library"
+        for name in ("client.jobs", "client.sample_jobs", "client.sample_sets", "jobgate.client")
+    },
     ("docs/elasticity.md", "hosts"): "a field of the file hosts.json",
     ("docs/embedded-cluster.md", "csi.juicefs.com"): "the name of a CSI driver",
     ("docs/embedded-cluster.md", "spec.mountOptions"): _OF_KUBERNETES,

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs import session
+from tests.support.terminals import on_terminal
+
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```sh tour\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DEFAULT_PORT = "8080"
@@ -119,3 +122,18 @@ def test_the_tour_with_curl_works_as_pasted(gateway: int, tmp_path: Path) -> Non
     assert '"outcome": "Reached"' in blocks[7], said
     assert '"deletedAt": "' in blocks[8], said
     assert not [line for line in result.stderr.splitlines() if "(28)" not in line], said
+
+
+def test_the_session_shows_what_a_terminal_shows(gateway: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    steps = session.documented()
+    seen = on_terminal(
+        ["bash", "-c", session.script(steps)],
+        cwd=tmp_path,
+        env=environment(gateway, tmp_path) | {"TERM": "xterm", "COLUMNS": "110", "LINES": "50"},
+        timeout=TOUR_SECONDS,
+    )
+    found = session.observed(steps, seen)
+    if request.config.getoption("--update-golden"):
+        session.write(found)
+        return
+    assert [step.comparable for step in found] == [step.comparable for step in steps]
