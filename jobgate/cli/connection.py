@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -35,7 +36,7 @@ class Contexts(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ContextError(ValueError):
-    """The file of contexts cannot be used."""
+    """The gateway of a command cannot be determined: the file of contexts, a name or an address is wrong."""
 
 
 def contexts_file(environment: Mapping[str, str]) -> Path:
@@ -78,13 +79,29 @@ def resolved(
         known = ", ".join(sorted(contexts.contexts)) or "none; create one with `jobgate login`"
         raise ContextError(f"there is no context {name}; accepted: {known}")
     chosen = contexts.contexts[name] if name is not None else Context(server=DEFAULT_SERVER)
-    address = server or environment.get(SERVER) or chosen.server
-    token = environment.get(TOKEN) or (chosen.token if address == chosen.server else None)
+    address = checked_address(server or environment.get(SERVER) or chosen.server)
+    token = environment.get(TOKEN) or (chosen.token if address == chosen.server.rstrip("/") else None)
     return Context(
         server=address,
         token=token,
         namespace=namespace or environment.get(NAMESPACE) or chosen.namespace,
     )
+
+
+def checked_address(server: str) -> str:
+    """Return the address of a gateway.
+
+    Raises:
+        ContextError: it is no URL that a request can be sent to.
+    """
+    try:
+        parts = urlsplit(server)
+        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # such as a port that is no number
+        is_url = False
+    if not is_url or any(character.isspace() for character in server):
+        raise ContextError(f"the server {server} is no address; accepted: http://HOST:PORT or https://HOST")
+    return server.rstrip("/")
 
 
 def with_context(contexts: Contexts, name: str, context: Context) -> Contexts:

@@ -24,9 +24,10 @@ def login(
 
     Example: jobgate login https://jobgate.example --context lab -n vision
     """
-    given = token or os.environ.get(connection.TOKEN) or typer.prompt("token", hide_input=True)
-    chosen = connection.Context(server=server.rstrip("/"), token=None if given == "-" else given, namespace=namespace)
     with guarded():
+        address = connection.checked_address(server)
+        given = token or os.environ.get(connection.TOKEN) or typer.prompt("token", hide_input=True)
+        chosen = connection.Context(server=address, token=None if given == "-" else given, namespace=namespace)
         with connection.connect(chosen) as client:
             # The cheapest request that needs the token and the namespace.
             path = f"{wire.API}/namespaces/{namespace}/jobs"

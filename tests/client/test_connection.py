@@ -72,3 +72,22 @@ def test_the_place_of_the_contexts(environment: dict[str, str], expected: str) -
 
 def test_no_variable_of_the_client_is_a_setting_of_the_gateway() -> None:
     assert not {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} & VARIABLES
+
+
+@pytest.mark.parametrize(
+    "server", ["gateway", "gateway:8080", "http://", "http://a b", "http://a:port", "ftp://a", "http://a:0"]
+)
+def test_a_server_is_an_address(server: str) -> None:
+    with pytest.raises(ContextError, match="accepted: http://HOST:PORT"):
+        resolved(Contexts(), {}, server=server)
+
+
+@pytest.mark.parametrize("server", ["http://a", "https://a/prefix/", "http://[::1]:8080"])
+def test_the_slash_at_the_end_of_an_address_does_not_count(server: str) -> None:
+    assert resolved(Contexts(), {}, server=server).server == server.rstrip("/")
+
+
+def test_a_slash_in_the_file_does_not_separate_a_server_from_its_token() -> None:
+    lab = Context(server="https://lab/", token="jg_lab")
+    found = resolved(Contexts(current="lab", contexts={"lab": lab}), {}, server="https://lab")
+    assert (found.server, found.token) == ("https://lab", "jg_lab")
