@@ -34,6 +34,20 @@ class Aggregate(Struct, frozen=True, kw_only=True, rename="camel"):
     deleted: int
 
 
+class FirstFailure(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The first failed attempt of a job."""
+
+    replica: str
+    attempt: int
+    node: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    last_lines: list[str] | None = None
+    at: datetime
+
+
 class JobPhase(StrEnum):
     """The phase of a job of any kind; docs/status.md maps it to the native phases of each kind."""
 
@@ -74,6 +88,7 @@ class Status(Struct, frozen=True, kw_only=True, rename="camel"):
     observed_at: datetime | None = None
     aggregate: Aggregate
     pending_reasons: list[PendingReason]
+    first_failure: FirstFailure | None = None
 
 
 class TaskScaling(Struct, frozen=True, kw_only=True, rename="camel"):
