@@ -15,8 +15,8 @@ from rich.live import Live
 from jobgate.cli.exits import Exit, exit_of
 from jobgate.cli.options import STRUCTURED, Output, compact, printed
 from jobgate.cli.progress import picture
-from jobgate.cli.tables import State, clock, status_line, total
-from jobgate.client import ConflictError, Goal, JobgateError, WaitTimeoutError
+from jobgate.cli.tables import State, clock, failure_text, status_line, total
+from jobgate.client import ConflictError, Ending, Goal, JobgateError, WaitTimeoutError, ending_of
 from jobgate.client.types import JobStatus, Replica
 
 # Seconds in which a second Ctrl-C cancels the job.
@@ -92,7 +92,7 @@ def _cancelled(followed: Followed, last: State | None) -> tuple[State | None, Ex
 
 
 def shown(objects: Any, output: Output, *, each: bool) -> "contextlib.AbstractContextManager[Show]":
-    """Return how changes are shown. Text of structured formats is for standard output alone.
+    """Return how changes are shown. Standard output then has only results if the format is for programs.
 
     With `each`, a structured format prints every change as one document. Otherwise the caller prints the last one.
     """
@@ -105,17 +105,26 @@ def shown(objects: Any, output: Output, *, each: bool) -> "contextlib.AbstractCo
 
 @contextlib.contextmanager
 def lines(stream: Any) -> Iterator[Show]:
-    """Return a function that prints a line for each status that differs from the last one."""
-    printed_last = ""
+    """Return a function that prints a line for each status that differs from the last one.
+
+    If the object has failed in the end, print what is known about its first failure.
+    """
+    last: State | None = None
 
     def show(state: State) -> None:
-        nonlocal printed_last
+        nonlocal last
         line = status_line(state)
-        if line != printed_last:
-            printed_last = line
+        if last is None or line != status_line(last):
             typer.echo(f"{clock(state.status.observed_at or now())}  {line}", file=stream)
+        last = state
 
     yield show
+    if text := _end_text(last):
+        typer.echo(text, file=stream)
+
+
+def _end_text(state: State | None) -> str:
+    return failure_text(state) if state and ending_of(state.status.phase) is Ending.FAILED else ""
 
 
 @contextlib.contextmanager
@@ -145,6 +154,8 @@ def _live(console: Console, objects: Any) -> Iterator[Show]:
     )
     with live:
         yield show
+    if text := _end_text(state):
+        console.print(text, markup=False)
 
 
 def _replicas_of(objects: Any, state: State) -> Sequence[Replica]:

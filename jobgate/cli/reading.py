@@ -154,7 +154,10 @@ def status(
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
         state = resource_of(client, resource).status(name)
-        typer.echo(printed(state, output) if output in STRUCTURED else tables.status_line(state))
+        if output in STRUCTURED:
+            typer.echo(printed(state, output))
+        else:
+            typer.echo("\n".join(filter(None, (tables.status_line(state), tables.failure_text(state)))))
 
 
 def describe(

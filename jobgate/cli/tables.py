@@ -203,6 +203,8 @@ def describe_text(
         fields.append(("Deleted", clock(job.deleted_at)))
     width = max(len(name) for name, _ in fields) + 2
     sections = ["\n".join(f"{name + ':':<{width}}{value}" for name, value in fields)]
+    if failure := failure_text(job):
+        sections.append(failure)
     if replicas:
         sections.append("Replicas:\n" + _indented(replicas_text(replicas, now)))
     conditions = [
@@ -216,6 +218,24 @@ def describe_text(
     if history:
         sections.append("History:\n" + _indented(history_text(history)))
     return "\n\n".join(sections)
+
+
+def failure_text(state: State | Whole) -> str:
+    """Return what is known about the first failed attempt of a job, with the end of its log, or nothing."""
+    failure = state.status.first_failure if isinstance(state, Job | JobStatus) else None
+    if failure is None:
+        return ""
+    where = f"{failure.replica} in attempt {failure.attempt}" + (f" on {failure.node}" if failure.node else "")
+    parts = [
+        f"exit code {failure.exit_code}" if failure.exit_code is not None else "",
+        f"signal {failure.signal}" if failure.signal is not None else "",
+        failure.reason or "",
+    ]
+    lines = [f"First failure: {where}: {', '.join(filter(None, parts))}"]
+    if failure.message:
+        lines.append(f"  {shortened(failure.message, 3 * _MESSAGE)}")
+    lines += [f"  | {line}" for line in failure.last_lines or ()]
+    return "\n".join(lines)
 
 
 def _own_fields(item: Whole) -> list[tuple[str, str]]:

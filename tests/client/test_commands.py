@@ -360,3 +360,24 @@ def test_a_task_is_needed_to_follow_one_log_of_several_tasks(run: Run) -> None:
     result, _ = run(["logs", "tour", "-f"], page([replica(0, "Running"), replica(0, "Running", task="ps")]))
     assert result.exit_code == 2
     assert "accepted: --task ps or worker, or --all" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["watch", "tour"], ["wait", "tour"], ["status", "tour"]], ids=lambda given: given[0]
+)
+def test_a_failed_job_shows_its_first_failure(run: Run, arguments: list[str]) -> None:
+    failure = {
+        "replica": "worker[0]",
+        "attempt": 1,
+        "exitCode": 3,
+        "message": "no data",
+        "lastLines": ["step 1", "no data"],
+        "at": "2026-01-31T12:00:00Z",
+    }
+    result, _ = run(arguments, ok(state("Failed", firstFailure=failure)))
+    assert result.stdout.splitlines()[1:] == [
+        "First failure: worker[0] in attempt 1: exit code 3",
+        "  no data",
+        "  | step 1",
+        "  | no data",
+    ]

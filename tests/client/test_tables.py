@@ -6,7 +6,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobgate.cli.tables import age, counts, describe_text, in_order, list_text, shortened, status_line, table, why
+from jobgate.cli.tables import (
+    age,
+    counts,
+    describe_text,
+    failure_text,
+    in_order,
+    list_text,
+    shortened,
+    status_line,
+    table,
+    why,
+)
 from jobgate.client.types import Aggregate, Dependents, Event, History, Job, JobStatus, Replica, SampleJob, SampleSet
 from tests.client.scripted import aggregate, job, state
 
@@ -154,3 +165,37 @@ def test_the_description_of_a_sample_job_has_its_operation() -> None:
     wire = job("Running", "warm")
     wire["status"] |= {"type": "warmup", "sampleSet": "imagenet"}
     assert "Operation: warmup of sampleset/imagenet" in describe_text(typed(SampleJob, wire), [], [], [], NOW)
+
+
+FAILURE = {
+    "replica": "worker[1]",
+    "attempt": 2,
+    "node": "n1",
+    "exitCode": 3,
+    "signal": None,
+    "reason": "Error",
+    "message": "no data",
+    "lastLines": ["step 1", "no data"],
+    "at": "2026-01-31T12:00:00Z",
+}
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (None, ""),
+        (
+            FAILURE,
+            "First failure: worker[1] in attempt 2 on n1: exit code 3, Error\n  no data\n  | step 1\n  | no data",
+        ),
+        (
+            FAILURE | {"node": None, "exitCode": None, "signal": 9, "message": None, "lastLines": None},
+            "First failure: worker[1] in attempt 2: signal 9, Error",
+        ),
+    ],
+)
+def test_the_first_failure_has_its_place_cause_and_last_lines(failure: Any, expected: str) -> None:
+    status = typed(JobStatus, state("Failed", firstFailure=failure))
+    assert failure_text(status) == expected
+    described = describe_text(typed(Job, job("Failed", firstFailure=failure)), [], [], [], NOW)
+    assert expected in described
