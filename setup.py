@@ -22,7 +22,8 @@ class BuildWithBundled(build_py):
         super().run()
         if self.editable_mode:
             return
-        ignored = shutil.ignore_patterns("__pycache__")
+        # The programs of examples/clients call a gateway, which does not read them.
+        ignored = shutil.ignore_patterns("__pycache__", "clients")
         for name in BUNDLED:
             target = Path(self.build_lib, "app", "bundled", name)
             shutil.copytree(ROOT / name, target, ignore=ignored, dirs_exist_ok=True)
