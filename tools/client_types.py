@@ -19,7 +19,8 @@ DOCUMENT = ROOT / "openapi" / "openapi.json"
 TARGET = ROOT / "jobgate" / "client" / "types.py"
 # The answers of the routes that the client uses. Pages, batches and watch events are generic types of `wire.py`.
 WANTED = (
-    *("Job", "JobStatus", "SampleSet", "SampleSetStatus", "SampleJob", "SampleJobStatus"),
+    *("Job", "JobStatus", "JobSummary", "SampleSet", "SampleSetStatus", "SampleSetSummary"),
+    *("SampleJob", "SampleJobStatus", "SampleJobSummary"),
     *("Replica", "History", "Event", "ScaleRecord", "Kind", "Dependents", "Problem", "DryRun", "ResourceDryRun"),
     *("Outcome", "ReplicaPhase", "ScaleOutcome", "RemovalStage", "SetPhase", "SampleJobPhase", "JobPhase"),
 )

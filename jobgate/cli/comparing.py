@@ -30,7 +30,9 @@ def diff(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Show what replacing the stored manifests by those of files (PUT) would change, defaults filled in.
+    """Show what replacing stored manifests by files would change.
+
+    Both sides have defaults filled in. Changes that the gateway refuses for a stored object (PUT) are listed.
 
     Exit status: 0 no difference, 1 differences, 2 usage.
 
@@ -73,7 +75,7 @@ def _compared(client: Client, document: Document, editable: Mapping[str, Sequenc
     resource = resource_of(kind)
     objects = objects_of(client, resource)
     try:
-        new = objects.dry_run(document.text)["manifest"]
+        new = objects.dry_run(document.text).manifest
     except ProblemError as error:
         typer.echo(fault_text(error, document), err=True)
         return None

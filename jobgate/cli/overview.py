@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Any, Final
 
 from jobgate.cli.tables import age, shortened, table, total, why
-from jobgate.client.types import Aggregate, Job
+from jobgate.client.types import Aggregate, JobSummary
 
 # Live phases in the order of the page. A phase that this client does not know comes last.
 LIVE: Final = ("Running", "Scaling", "Restarting", "Pending", "Creating", "Queued", "Resuming", "Paused", "Unknown")
 _MESSAGE: Final = 70  # characters
 
 
-def overview_text(jobs: Sequence[Job], now: datetime, *, all_namespaces: bool) -> str:
+def overview_text(jobs: Sequence[JobSummary], now: datetime, *, all_namespaces: bool) -> str:
     """Return the counts of replicas, the reasons why replicas wait, and a row for each live job."""
     if not jobs:
         return "no job is live"
@@ -29,13 +29,13 @@ def overview_text(jobs: Sequence[Job], now: datetime, *, all_namespaces: bool) -
     return "\n\n".join([*sections, table(header, rows)])
 
 
-def ordered(jobs: Sequence[Job]) -> list[Job]:
+def ordered(jobs: Sequence[JobSummary]) -> list[JobSummary]:
     """Return the jobs by phase, the oldest first in each."""
     places = {phase: place for place, phase in enumerate(LIVE)}
     return sorted(jobs, key=lambda job: (places.get(job.status.phase, len(LIVE)), job.created_at))
 
 
-def reasons_of(jobs: Sequence[Job]) -> dict[str, dict[str, int]]:
+def reasons_of(jobs: Sequence[JobSummary]) -> dict[str, dict[str, int]]:
     """Return for each reason how many replicas of how many jobs wait for it, the most frequent first."""
     replicas: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
@@ -46,7 +46,7 @@ def reasons_of(jobs: Sequence[Job]) -> dict[str, dict[str, int]]:
     return {code: {"replicas": count, "jobs": waiting[code]} for code, count in replicas.most_common()}
 
 
-def overview(jobs: Sequence[Job]) -> dict[str, Any]:
+def overview(jobs: Sequence[JobSummary]) -> dict[str, Any]:
     """Return the same for programs."""
     sums = [_parts(job.status.aggregate) for job in jobs]
     running, waiting, done = (sum(part) for part in zip(*sums, strict=True)) if sums else (0, 0, 0)
@@ -67,7 +67,7 @@ def overview(jobs: Sequence[Job]) -> dict[str, Any]:
     }
 
 
-def _sums(jobs: Sequence[Job]) -> str:
+def _sums(jobs: Sequence[JobSummary]) -> str:
     phases = Counter(job.status.phase for job in jobs)
     shown = ", ".join(f"{phases[phase]} {phase}" for phase in sorted(phases, key=[*LIVE, *phases].index))
     parts = [_parts(job.status.aggregate) for job in jobs]
@@ -81,7 +81,7 @@ def _parts(sizes: Aggregate) -> tuple[int, int, int]:
     return sizes.running, total(sizes) - sizes.running - done, done
 
 
-def _row(job: Job, now: datetime) -> list[str]:
+def _row(job: JobSummary, now: datetime) -> list[str]:
     running, waiting, done = _parts(job.status.aggregate)
     is_clear = job.status.phase == "Running" and not waiting
     reason = "" if is_clear else shortened(why(job), _MESSAGE)

@@ -1,6 +1,6 @@
 """Commands that read: list, get, status, describe, events, history, top, version."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Annotated, Any
 
@@ -60,10 +60,15 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
             "deleted": deleted or None,
         }
         objects = resource_of(client, wanted.resource)
-        items = _newest(objects.list(**filters, page_size=limit or None), limit)
+        items = _newest(_rows(objects, output)(**filters, page_size=limit or None), limit)
         typer.echo(_listed(items, wanted.resource, output, all_namespaces=all_namespaces))
         if watch:
             _print_changes(objects, filters, wanted.resource, output, all_namespaces=all_namespaces)
+
+
+def _rows(objects: Any, output: Output) -> Callable[..., Any]:
+    """Return the method that lists objects: whole ones for programs, and what a table shows otherwise."""
+    return objects.list if output in STRUCTURED else objects.summaries  # type: ignore[no-any-return]
 
 
 def _print_changes(
@@ -71,11 +76,9 @@ def _print_changes(
 ) -> None:
     """Print each object that changes from now on, if the filters of the list select it."""
     for change in objects.watch(namespace=filters["namespace"]):
-        for item in objects.list(**filters, uid=change.object.uid):
-            if output is Output.JSON:
-                typer.echo(compact(item))
-            elif output is Output.YAML:
-                typer.echo(f"---\n{printed(item, output)}")
+        for item in _rows(objects, output)(**filters, uid=change.object.uid):
+            if output in STRUCTURED:
+                typer.echo(one_of_many(item, output))
             else:
                 text = _listed([item], resource, output, all_namespaces=all_namespaces)
                 typer.echo(text if output is Output.NAME else text.partition("\n")[2])
@@ -108,13 +111,13 @@ def top(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Show the live jobs: how many replicas run and wait, and why they wait.
+    """Show the live jobs, and why replicas wait.
 
     Example: jobgate top -A
     """
     with gateway(server, namespace, context) as client:
         where = "*" if all_namespaces else namespace
-        jobs = list(client.jobs.list(namespace=where, phase=LIVE, label_selector=selector, page_size=_PAGE))
+        jobs = list(client.jobs.summaries(namespace=where, phase=LIVE, label_selector=selector, page_size=_PAGE))
         if output in STRUCTURED:
             typer.echo(printed(overview(jobs), output))
         else:

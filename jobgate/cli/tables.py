@@ -6,21 +6,27 @@ from typing import Final
 
 from jobgate.client.types import (
     Aggregate,
+    Attempt,
     Dependents,
     Event,
     History,
     Job,
     JobStatus,
+    JobSummary,
     PendingReason,
     Replica,
     SampleJob,
     SampleJobStatus,
+    SampleJobSummary,
     SampleSet,
     SampleSetStatus,
+    SampleSetSummary,
 )
 
 Whole = Job | SampleSet | SampleJob
 State = JobStatus | SampleSetStatus | SampleJobStatus
+# What a row of a list is made from.
+Listed = JobSummary | SampleSetSummary | SampleJobSummary | Whole
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 _GAP: Final = "   "
 _MESSAGE: Final = 80  # characters of a message in a table
@@ -72,7 +78,7 @@ def total(aggregate: Aggregate) -> int:
     return sum(getattr(aggregate, name) for name in aggregate.__struct_fields__)
 
 
-def why(state: State | Whole) -> str:
+def why(state: State | Listed) -> str:
     """Return why an object is in its phase: the first pending reason, otherwise the message or the reason."""
     reasons: Sequence[PendingReason] = getattr(state.status, "pending_reasons", ())
     if reasons and state.status.phase not in {"Succeeded", "Failed", "TimedOut", "Cancelled"}:
@@ -80,7 +86,7 @@ def why(state: State | Whole) -> str:
     return state.status.message or state.status.reason
 
 
-def list_text(items: Sequence[Whole], now: datetime, *, all_namespaces: bool, wide: bool) -> str:
+def list_text(items: Sequence[Listed], now: datetime, *, all_namespaces: bool, wide: bool) -> str:
     """Return the table of `jobgate list`."""
     header = ["NAME", "KIND", "PHASE", "REPLICAS", "AGE"]
     rows = [[one.name, one.kind, one.status.phase or "New", _size(one), age(one.created_at, now)] for one in items]
@@ -93,12 +99,12 @@ def list_text(items: Sequence[Whole], now: datetime, *, all_namespaces: bool, wi
     return table(header, rows)
 
 
-def _size(item: Whole | State) -> str:
+def _size(item: Listed) -> str:
     """Return how many replicas, or servers of a SampleSet, run or have succeeded, and how many are wanted."""
-    if isinstance(item, Job | JobStatus):
+    if isinstance(item, Job | JobSummary):
         sizes = item.status.aggregate
         return f"{sizes.running + sizes.succeeded}/{total(sizes)}"
-    if isinstance(item, SampleSet | SampleSetStatus):
+    if isinstance(item, SampleSet | SampleSetSummary):
         return f"{item.status.runtime.ready}/{item.status.runtime.wanted}"
     return "-"
 

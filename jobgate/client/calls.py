@@ -1,7 +1,8 @@
 """The requests of each resource, as values. The routes are those of docs/api.md."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import quote
 from uuid import UUID
@@ -10,23 +11,61 @@ import msgspec
 
 from jobgate.client.types import (
     Dependents,
+    DryRun,
     Event,
     History,
     Job,
     JobStatus,
+    JobSummary,
     Replica,
+    ResourceDryRun,
     SampleJob,
     SampleJobStatus,
+    SampleJobSummary,
     SampleSet,
     SampleSetStatus,
+    SampleSetSummary,
     ScaleRecord,
 )
 from jobgate.client.wire import API, JSON, MERGE_PATCH, Call, Manifest, Page, QueryValue, manifest_content, query_of
 
 Whole = TypeVar("Whole", bound=Job | SampleSet | SampleJob)
 State = TypeVar("State", bound=JobStatus | SampleSetStatus | SampleJobStatus)
+Summary = TypeVar("Summary", bound=JobSummary | SampleSetSummary | SampleJobSummary)
+Draft = TypeVar("Draft", bound=DryRun | ResourceDryRun)
+# An object that the gateway returned.
+_Returned = (
+    Job
+    | JobStatus
+    | JobSummary
+    | SampleSet
+    | SampleSetStatus
+    | SampleSetSummary
+    | SampleJob
+    | SampleJobStatus
+    | SampleJobSummary
+)
 # A name in a namespace, a uid, or an object that the gateway returned.
-Ref = str | UUID | Job | SampleSet | SampleJob | JobStatus | SampleSetStatus | SampleJobStatus
+Ref = str | UUID | _Returned
+
+
+class Filters(TypedDict, total=False):
+    """Which objects a list has (docs/api.md#lists). `set` is the SampleSet of SampleJobs."""
+
+    phase: str | Sequence[str] | None
+    kind: str | Sequence[str] | None
+    uid: str | Sequence[str] | None
+    label_selector: str | None
+    name: str | None
+    prefix: str | None
+    search: str | None
+    created_after: datetime | None
+    created_before: datetime | None
+    finished_after: datetime | None
+    finished_before: datetime | None
+    deleted: bool | None
+    set: str | None
+    page_size: int | None
 
 
 class LogOptions(TypedDict, total=False):
@@ -51,12 +90,21 @@ def version_header(if_match: str | None) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceCalls(Generic[Whole, State]):
-    """The requests that all resources have. `namespace` applies where a reference is only a name."""
+class ResourceCalls(Generic[Whole, State, Summary, Draft]):
+    """The requests that all resources have. `namespace` applies where a reference is only a name.
+
+    Args:
+        whole: the type of an object.
+        state: that of an object without its manifest.
+        summary: that of a row of a list.
+        draft: that of a dry run.
+    """
 
     resource: str
     whole: type[Whole]
     state: type[State]
+    summary: type[Summary]
+    draft: type[Draft]
     namespace: str
 
     def collection(self, namespace: str | None = None) -> str:
@@ -81,13 +129,12 @@ class ResourceCalls(Generic[Whole, State]):
         headers = {"Content-Type": media_type, "Idempotency-Key": key}
         return Call(method="POST", path=self.collection(namespace), answer=self.whole, headers=headers, content=content)
 
-    def dry_run(self, manifest: Manifest, namespace: str | None = None) -> Call[dict[str, Any]]:
+    def dry_run(self, manifest: Manifest, namespace: str | None = None) -> Call[Page[Draft]]:
         content, media_type = manifest_content(manifest)
         return Call(
             method="POST",
-            path=self.collection(namespace),
-            answer=dict[str, Any],
-            query=query_of(dry_run="All"),
+            path=f"{self.collection(namespace)}/dry-run",
+            answer=Page[self.draft],  # type: ignore[name-defined]
             headers={"Content-Type": media_type},
             content=content,
         )
@@ -98,14 +145,22 @@ class ResourceCalls(Generic[Whole, State]):
     def status(self, ref: Ref, namespace: str | None = None) -> Call[State]:
         return Call(method="GET", path=f"{self.readable(ref, namespace)}/status", answer=self.state)
 
-    def page(self, namespace: str | None, filters: Mapping[str, QueryValue]) -> Call[Page[Whole]]:
+    def page(self, namespace: str | None, filters: Filters) -> Call[Page[Whole]]:
         """Return the request for one page of the objects of a namespace, or of all namespaces for the name `*`."""
-        path = f"{API}/{self.resource}" if namespace == "*" else self.collection(namespace)
         answer = Page[self.whole]  # type: ignore[name-defined]
-        return Call(method="GET", path=path, answer=answer, query=query_of(**filters))
+        return Call(method="GET", path=self._listed(namespace), answer=answer, query=query_of(**filters))
+
+    def summaries(self, namespace: str | None, filters: Filters) -> Call[Page[Summary]]:
+        """Return the request for one page with what a table shows of the same objects."""
+        answer = Page[self.summary]  # type: ignore[name-defined]
+        query = query_of(view="summary", **filters)
+        return Call(method="GET", path=self._listed(namespace), answer=answer, query=query)
+
+    def _listed(self, namespace: str | None) -> str:
+        return f"{API}/{self.resource}" if namespace == "*" else self.collection(namespace)
 
     def replace(
-        self, ref: Ref, manifest: Manifest, namespace: str | None = None, if_match: str | None = None
+        self, ref: Ref, manifest: Manifest | Whole, namespace: str | None = None, if_match: str | None = None
     ) -> Call[Whole]:
         content, media_type = manifest_content(manifest)
         headers = {"Content-Type": media_type, **version_header(if_match)}
@@ -150,7 +205,7 @@ class ResourceCalls(Generic[Whole, State]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobCalls(ResourceCalls[Job, JobStatus]):
+class JobCalls(ResourceCalls[Job, JobStatus, JobSummary, DryRun]):
     """The requests that only jobs have."""
 
     def replicas(
@@ -222,7 +277,7 @@ class JobCalls(ResourceCalls[Job, JobStatus]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampleSetCalls(ResourceCalls[SampleSet, SampleSetStatus]):
+class SampleSetCalls(ResourceCalls[SampleSet, SampleSetStatus, SampleSetSummary, ResourceDryRun]):
     """The requests that only SampleSets have."""
 
     def dependents(self, ref: Ref, namespace: str | None = None) -> Call[Dependents]:

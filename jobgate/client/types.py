@@ -11,6 +11,14 @@ from typing import Any
 from msgspec import Struct, field
 
 
+class ConditionStatus(StrEnum):
+    """Whether a condition holds."""
+
+    FALSE = "False"
+    TRUE = "True"
+    UNKNOWN = "Unknown"
+
+
 class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
     """A condition as in Kubernetes."""
 
@@ -20,6 +28,15 @@ class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
     message: str
     last_transition_time: datetime
     observed_generation: int
+
+
+class JobKind(StrEnum):
+    """A kind of manifest whose manifests become pods."""
+
+    DIJOB = "DIJob"
+    GENERIC_JOB = "GenericJob"
+    MX_JOB = "MxJob"
+    TRAINING_JOB = "TrainingJob"
 
 
 class Aggregate(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -64,6 +81,36 @@ class JobPhase(StrEnum):
     TIMED_OUT = "TimedOut"
     CANCELLED = "Cancelled"
     UNKNOWN = "Unknown"
+
+
+class PendingCode(StrEnum):
+    """Why replicas are not running yet."""
+
+    BACK_OFF = "BackOff"
+    CLUSTER_DENIED = "ClusterDenied"
+    CLUSTER_ERROR = "ClusterError"
+    CLUSTER_THROTTLED = "ClusterThrottled"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    CONTAINER_CONFIG = "ContainerConfig"
+    CONTAINER_CREATING = "ContainerCreating"
+    CONTAINER_START = "ContainerStart"
+    CRASH_LOOP = "CrashLoop"
+    IMAGE_PULL = "ImagePull"
+    INITIALIZING = "Initializing"
+    INVALID_IMAGE_NAME = "InvalidImageName"
+    NAME_TERMINATING = "NameTerminating"
+    NAMESPACE_NOT_FOUND = "NamespaceNotFound"
+    NODE_NOT_READY = "NodeNotReady"
+    NOT_SCHEDULED = "NotScheduled"
+    PREVIOUS_OBJECTS = "PreviousObjects"
+    QUEUED = "Queued"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    REFUSED_BY_CLUSTER = "RefusedByCluster"
+    SANDBOX = "Sandbox"
+    SCHEDULING_GATED = "SchedulingGated"
+    SERVICE_ACCOUNT_NOT_FOUND = "ServiceAccountNotFound"
+    UNSCHEDULABLE = "Unschedulable"
+    VOLUME = "Volume"
 
 
 class PendingReason(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -134,6 +181,20 @@ class JobStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     conditions: list[Condition]
 
 
+class JobSummary(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a table of jobs shows: a job without its manifest, conditions and native status."""
+
+    uid: str
+    namespace: str
+    name: str
+    kind: str
+    generation: int
+    created_at: datetime
+    created_by: str
+    deleted_at: datetime | None = None
+    status: Status
+
+
 class RemovalStage(StrEnum):
     """The stages of the removal of a SampleSet, in their order."""
 
@@ -163,7 +224,7 @@ class SampleRuntime(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SetPhase(StrEnum):
-    """The known values of SetPhase."""
+    """The phase of a SampleSet; empty until its volume is bound."""
 
     NEW = ""
     BOUND = "Bound"
@@ -222,8 +283,31 @@ class SampleSetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     conditions: list[Condition]
 
 
+class SampleSetSummary(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a table of SampleSets shows: an object without its manifest, conditions and native status."""
+
+    uid: str
+    namespace: str
+    name: str
+    kind: str
+    generation: int
+    created_at: datetime
+    created_by: str
+    deleted_at: datetime | None = None
+    status: SampleSetState
+
+
+class JobType(StrEnum):
+    """The operations on a SampleSet."""
+
+    SYNC = "sync"
+    WARMUP = "warmup"
+    RMR = "rmr"
+    CLEAR = "clear"
+
+
 class SampleJobPhase(StrEnum):
-    """The known values of SampleJobPhase."""
+    """The phase of a SampleJob; empty until a runtime server has it."""
 
     NEW = ""
     PENDING = "Pending"
@@ -280,8 +364,30 @@ class SampleJobStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     conditions: list[Condition]
 
 
+class SampleJobSummary(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a table of SampleJobs shows: an object without its manifest, conditions and native status."""
+
+    uid: str
+    namespace: str
+    name: str
+    kind: str
+    generation: int
+    created_at: datetime
+    created_by: str
+    deleted_at: datetime | None = None
+    status: SampleJobState
+
+
+class ContainerState(StrEnum):
+    """The state of a container."""
+
+    RUNNING = "running"
+    TERMINATED = "terminated"
+    WAITING = "waiting"
+
+
 class Container(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Container, as the gateway returns it."""
+    """A container of a pod."""
 
     name: str
     init: bool
@@ -383,6 +489,16 @@ class History(Struct, frozen=True, kw_only=True, rename="camel"):
     attempt: int | None = None
 
 
+class EventOrigin(StrEnum):
+    """`evidence`: an event of the pod of an ended attempt. `pending`: why a replica is pending now. `controller`: an
+    action of the controller for an object of a kind without pods.
+    """
+
+    CONTROLLER = "controller"
+    EVIDENCE = "evidence"
+    PENDING = "pending"
+
+
 class Event(Struct, frozen=True, kw_only=True, rename="camel"):
     """An event: a pending reason or a Kubernetes event of a job, or an action of the controller for other kinds."""
 
@@ -467,6 +583,80 @@ class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
     accepted: str | None = None
 
 
+class ProblemCode(StrEnum):
+    """A stable code for programs. Later versions may have further codes, so treat an unknown one by its status."""
+
+    ACCESS_CHANGED = "AccessChanged"
+    ALREADY_FINISHED = "AlreadyFinished"
+    CANCELLING = "Cancelling"
+    CLUSTER_DENIED = "ClusterDenied"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    CONFLICT = "Conflict"
+    CONTENDED = "Contended"
+    CROSS_ORIGIN = "CrossOrigin"
+    DATABASE_CONTENDED = "DatabaseContended"
+    DATABASE_UNAVAILABLE = "DatabaseUnavailable"
+    DEBUG_MODE = "DebugMode"
+    DELETED = "Deleted"
+    FORBIDDEN = "Forbidden"
+    HEADERS_TOO_LARGE = "HeadersTooLarge"
+    IDEMPOTENCY_KEY_REUSED = "IdempotencyKeyReused"
+    IMMUTABLE_FIELD = "ImmutableField"
+    INTERNAL_ERROR = "InternalError"
+    INVALID_ENTITY_TAG = "InvalidEntityTag"
+    INVALID_MANIFEST = "InvalidManifest"
+    INVALID_NAME = "InvalidName"
+    INVALID_PAGE_TOKEN = "InvalidPageToken"
+    INVALID_PARAMETER = "InvalidParameter"
+    INVALID_QUANTITY = "InvalidQuantity"
+    INVALID_SELECTOR = "InvalidSelector"
+    INVALID_TIME = "InvalidTime"
+    INVALID_TOKEN = "InvalidToken"
+    KEY_IN_FLIGHT = "KeyInFlight"
+    LEASE_LOST = "LeaseLost"
+    MALFORMED_DOCUMENT = "MalformedDocument"
+    MALFORMED_REQUEST = "MalformedRequest"
+    METHOD_NOT_ALLOWED = "MethodNotAllowed"
+    NAME_TAKEN = "NameTaken"
+    NO_CLUSTER = "NoCluster"
+    NO_INVENTORY = "NoInventory"
+    NO_LOG = "NoLog"
+    NOT_FINISHED = "NotFinished"
+    NOT_FOUND = "NotFound"
+    NOT_STORABLE = "NotStorable"
+    PAUSE_NOT_SUPPORTED = "PauseNotSupported"
+    POD_POLICY = "PodPolicy"
+    PRECONDITION_FAILED = "PreconditionFailed"
+    PRECONDITION_REQUIRED = "PreconditionRequired"
+    REPEATED_PARAMETER = "RepeatedParameter"
+    REQUEST_TIMEOUT = "RequestTimeout"
+    REQUIRED = "Required"
+    ROUTE_NOT_FOUND = "RouteNotFound"
+    SCALE_NOT_SUPPORTED = "ScaleNotSupported"
+    SHUTTING_DOWN = "ShuttingDown"
+    STARTING = "Starting"
+    TARGET_TOO_LONG = "TargetTooLong"
+    TOO_LARGE = "TooLarge"
+    TOO_MANY = "TooMany"
+    TOO_MANY_BODIES = "TooManyBodies"
+    TOO_MANY_CONNECTIONS = "TooManyConnections"
+    TOO_MANY_HEADERS = "TooManyHeaders"
+    TOO_MANY_OPEN = "TooManyOpen"
+    TOO_MANY_PODS = "TooManyPods"
+    TOO_MANY_REQUESTS = "TooManyRequests"
+    UNAUTHENTICATED = "Unauthenticated"
+    UNAVAILABLE = "Unavailable"
+    UNCONFIRMED = "Unconfirmed"
+    UNKNOWN_ATTEMPT = "UnknownAttempt"
+    UNKNOWN_CONTAINER = "UnknownContainer"
+    UNKNOWN_HOST = "UnknownHost"
+    UNKNOWN_PARAMETER = "UnknownParameter"
+    UNKNOWN_RANK = "UnknownRank"
+    UNKNOWN_TASK = "UnknownTask"
+    UNSUPPORTED_MEDIA_TYPE = "UnsupportedMediaType"
+    WRONG_ROUTE = "WrongRoute"
+
+
 class Problem(Struct, frozen=True, kw_only=True, rename="camel"):
     """An error answer: problem details of RFC 9457."""
 
@@ -478,8 +668,16 @@ class Problem(Struct, frozen=True, kw_only=True, rename="camel"):
     errors: list[FieldError] | None = None
 
 
+class RestartPolicy(StrEnum):
+    """After which ends a replica is restarted."""
+
+    ALWAYS = "Always"
+    NEVER = "Never"
+    ON_FAILURE = "OnFailure"
+
+
 class TaskPlan(Struct, frozen=True, kw_only=True, rename="camel"):
-    """TaskPlan, as the gateway returns it."""
+    """A task of a planned job."""
 
     name: str
     replicas: int
@@ -488,7 +686,7 @@ class TaskPlan(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Plan(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Plan, as the gateway returns it."""
+    """What a manifest means."""
 
     tasks: list[TaskPlan]
     pods: list[str]

@@ -71,9 +71,9 @@ def query_of(**values: QueryValue) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
-def manifest_content(manifest: Manifest) -> tuple[bytes, str]:
+def manifest_content(manifest: Manifest | msgspec.Struct) -> tuple[bytes, str]:
     """Return the body of a manifest and its media type. Text is sent unchanged, so that errors refer to it."""
-    if isinstance(manifest, Mapping):
+    if isinstance(manifest, Mapping | msgspec.Struct):
         return msgspec.json.encode(manifest), JSON
     content = manifest.encode() if isinstance(manifest, str) else manifest
     return content, JSON if content.lstrip()[:1] in {b"{", b"["} else YAML

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 
 from jobgate.client import (
@@ -21,6 +22,7 @@ from jobgate.client import (
     WaitTimeoutError,
 )
 from jobgate.client.asynchronous import objects
+from jobgate.client.types import Job
 from tests.client.scripted import Answer, Script, job, ok, page, problem, state
 
 MANIFEST = {"kind": "GenericJob", "metadata": {"name": "tour"}}
@@ -136,6 +138,24 @@ async def test_a_list_reads_all_pages(run: Run) -> None:
     assert first.params["labelSelector"] == "a=b"
     assert "pageToken" not in first.params
     assert second.params["pageToken"] == "more"
+
+
+async def test_summaries_are_read_with_the_filters_of_a_list(run: Run) -> None:
+    rows, script = await run(
+        lambda client: client.sample_jobs.summaries(set="imagenet", created_after=None), page([], "more"), page([])
+    )
+    assert rows == []
+    assert [dict(request.url.params) for request in script.requests] == [
+        {"view": "summary", "set": "imagenet"},
+        {"view": "summary", "set": "imagenet", "pageToken": "more"},
+    ]
+
+
+async def test_a_job_can_be_replaced_by_what_get_returned(run: Run) -> None:
+    stored = msgspec.convert(job(), Job)
+    _, script = await run(lambda client: client.jobs.replace(stored, stored, if_match='"7"'), ok(job()))
+    assert (script.requests[0].method, script.requests[0].headers["If-Match"]) == ("PUT", '"7"')
+    assert json.loads(script.requests[0].content)["apiVersion"] == job()["apiVersion"]
 
 
 async def test_a_wait_polls_by_uid_with_the_tag_until_the_job_has_ended(run: Run) -> None:

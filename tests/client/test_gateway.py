@@ -57,7 +57,10 @@ async def test_the_synchronous_client_submits_edits_and_deletes(shared_gateway: 
             submitted = client.jobs.submit(manifest("edited"))
             edited = client.jobs.patch(submitted, {"metadata": {"labels": {"team": "vision"}}})
             assert edited.labels == {"team": "vision"}
-            assert client.jobs.dry_run(manifest("planned"))["dryRun"] is True
+            edited.labels["team"] = "speech"
+            assert client.jobs.replace(edited, edited).labels == {"team": "speech"}
+            assert [row.status.phase for row in client.jobs.summaries(name="edited")] == ["Queued"]
+            assert client.jobs.dry_run(manifest("planned")).plan.pods
             assert client.jobs.delete("edited", reason="done").deleted_at is not None
             assert [job.uid for job in client.jobs.list(namespace="*", deleted=True, name="edited")] == [submitted.uid]
             assert client.version()

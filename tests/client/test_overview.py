@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from jobgate.cli.overview import overview, overview_text
-from jobgate.client.types import Job
+from jobgate.client.types import JobSummary
 from tests.client.scripted import aggregate, job
 
 NOW = datetime(2026, 1, 31, 12, 5, tzinfo=UTC)
@@ -16,8 +16,8 @@ def waits(code: str, count: int) -> dict[str, Any]:
     return {"code": code, "message": "why", "since": None, "replicas": ["worker[0]"], "count": count}
 
 
-def made(name: str, phase: str, created: str = "2026-01-31T12:00:00Z", **status: Any) -> Job:
-    return msgspec.convert(job(phase, name, **status) | {"createdAt": created}, Job)
+def made(name: str, phase: str, created: str = "2026-01-31T12:00:00Z", **status: Any) -> JobSummary:
+    return msgspec.convert(job(phase, name, **status) | {"createdAt": created}, JobSummary)
 
 
 JOBS = [

@@ -8,26 +8,41 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 
 import httpx2
 import msgspec
 
-from jobgate.client.calls import JobCalls, LogOptions, Ref, ResourceCalls, SampleSetCalls, State, Whole
+from jobgate.client.calls import (
+    Draft,
+    Filters,
+    JobCalls,
+    LogOptions,
+    Ref,
+    ResourceCalls,
+    SampleSetCalls,
+    State,
+    Summary,
+    Whole,
+)
 from jobgate.client.errors import OverloadedError, UnavailableError, UnreachableError, WaitTimeoutError, problem_error
 from jobgate.client.phases import Goal, is_settled
 from jobgate.client.types import (
     Dependents,
+    DryRun,
     Event,
     History,
     Job,
     JobStatus,
+    JobSummary,
     Replica,
+    ResourceDryRun,
     SampleJob,
     SampleJobStatus,
+    SampleJobSummary,
     SampleSet,
     SampleSetStatus,
+    SampleSetSummary,
     ScaleRecord,
 )
 from jobgate.client.wire import Call, Change, Manifest, Page, decode, query_of
@@ -61,10 +76,10 @@ class Log:
     lines: Iterator[str]
 
 
-class Resource(Generic[Whole, State]):
+class Resource(Generic[Whole, State, Summary, Draft]):
     """The objects of one resource. A reference is a name in a namespace, a uid, or an object."""
 
-    def __init__(self, client: "Client", calls: ResourceCalls[Whole, State]) -> None:
+    def __init__(self, client: "Client", calls: ResourceCalls[Whole, State, Summary, Draft]) -> None:
         self._client = client
         self._calls = calls
 
@@ -75,9 +90,9 @@ class Resource(Generic[Whole, State]):
         """
         return self._client.send(self._calls.submit(manifest, key or str(uuid.uuid4()), namespace))
 
-    def dry_run(self, manifest: Manifest, *, namespace: str | None = None) -> dict[str, Any]:
-        """Return what a submission would store and create, without storing anything."""
-        return self._client.send(self._calls.dry_run(manifest, namespace))
+    def dry_run(self, manifest: Manifest, *, namespace: str | None = None) -> Draft:
+        """Return what the submission of one manifest would store and create, without storing anything."""
+        return (self._client.send(self._calls.dry_run(manifest, namespace))).items[0]
 
     def get(self, ref: Ref, *, namespace: str | None = None) -> Whole:
         return self._client.send(self._calls.get(ref, namespace))
@@ -86,44 +101,20 @@ class Resource(Generic[Whole, State]):
         """Return the object without its manifest and native status: the cheapest read."""
         return self._client.send(self._calls.status(ref, namespace))
 
-    def list(
-        self,
-        *,
-        namespace: str | None = None,
-        phase: str | Sequence[str] | None = None,
-        kind: str | Sequence[str] | None = None,
-        label_selector: str | None = None,
-        search: str | None = None,
-        created_after: datetime | None = None,
-        page_size: int | None = None,
-        **filters: Any,
-    ) -> Iterator[Whole]:
-        """Yield the objects of a namespace, newest first, or of all namespaces for the namespace `*`.
+    def list(self, *, namespace: str | None = None, **filters: Unpack[Filters]) -> Iterator[Whole]:
+        """Yield the objects of a namespace, newest first, or of all namespaces for the namespace `*`."""
+        for item in self._rows(self._calls.page(namespace, filters)):
+            yield item
 
-        The other filters of docs/api.md are keywords too, such as `prefix`, `deleted` or `finished_before`.
-        """
-        given = {
-            **filters,
-            "phase": phase,
-            "kind": kind,
-            "label_selector": label_selector,
-            "search": search,
-            "created_after": created_after,
-            "page_size": page_size,
-        }
-        token: str | None = None
-        while True:
-            page = self._client.send(self._calls.page(namespace, {**given, "page_token": token}))
-            for item in page.items:
-                yield item
-            token = page.next_page_token
-            if token is None:
-                return
+    def summaries(self, *, namespace: str | None = None, **filters: Unpack[Filters]) -> Iterator[Summary]:
+        """Yield what a table shows of the objects that `list` yields: about 1 kB of each, without manifests."""
+        for item in self._rows(self._calls.summaries(namespace, filters)):
+            yield item
 
     def replace(
-        self, ref: Ref, manifest: Manifest, *, namespace: str | None = None, if_match: str | None = None
+        self, ref: Ref, manifest: Manifest | Whole, *, namespace: str | None = None, if_match: str | None = None
     ) -> Whole:
-        """Replace the manifest of an object."""
+        """Replace the manifest of an object, by text or content, or by an object that `get` returned."""
         return self._client.send(self._calls.replace(ref, manifest, namespace, if_match))
 
     def patch(
@@ -246,11 +237,13 @@ class Resource(Generic[Whole, State]):
                 return
 
 
-class Jobs(Resource[Job, JobStatus]):
+class Jobs(Resource[Job, JobStatus, JobSummary, DryRun]):
     """The jobs of a gateway."""
 
     def __init__(self, client: "Client", namespace: str) -> None:
-        self._jobs = JobCalls(resource="jobs", whole=Job, state=JobStatus, namespace=namespace)
+        self._jobs = JobCalls(
+            resource="jobs", whole=Job, state=JobStatus, summary=JobSummary, draft=DryRun, namespace=namespace
+        )
         super().__init__(client, self._jobs)
 
     def replicas(
@@ -317,11 +310,18 @@ class Jobs(Resource[Job, JobStatus]):
             )
 
 
-class SampleSets(Resource[SampleSet, SampleSetStatus]):
+class SampleSets(Resource[SampleSet, SampleSetStatus, SampleSetSummary, ResourceDryRun]):
     """The SampleSets of a gateway."""
 
     def __init__(self, client: "Client", namespace: str) -> None:
-        self._sets = SampleSetCalls(resource="samplesets", whole=SampleSet, state=SampleSetStatus, namespace=namespace)
+        self._sets = SampleSetCalls(
+            resource="samplesets",
+            whole=SampleSet,
+            state=SampleSetStatus,
+            summary=SampleSetSummary,
+            draft=ResourceDryRun,
+            namespace=namespace,
+        )
         super().__init__(client, self._sets)
 
     def dependents(self, ref: Ref, *, namespace: str | None = None) -> Dependents:
@@ -329,11 +329,18 @@ class SampleSets(Resource[SampleSet, SampleSetStatus]):
         return self._client.send(self._sets.dependents(ref, namespace))
 
 
-class SampleJobs(Resource[SampleJob, SampleJobStatus]):
+class SampleJobs(Resource[SampleJob, SampleJobStatus, SampleJobSummary, ResourceDryRun]):
     """The SampleJobs of a gateway."""
 
     def __init__(self, client: "Client", namespace: str) -> None:
-        calls = ResourceCalls(resource="samplejobs", whole=SampleJob, state=SampleJobStatus, namespace=namespace)
+        calls = ResourceCalls(
+            resource="samplejobs",
+            whole=SampleJob,
+            state=SampleJobStatus,
+            summary=SampleJobSummary,
+            draft=ResourceDryRun,
+            namespace=namespace,
+        )
         super().__init__(client, calls)
 
 
