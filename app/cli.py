@@ -175,7 +175,10 @@ def dev(
     port: Annotated[int, typer.Option(help="0 takes a free one")] = 8080,
     kubeconfig: Annotated[str | None, typer.Option(help="a cluster to use instead of the embedded one")] = None,
 ) -> None:
-    """Serve with an embedded database and an embedded cluster, on loopback, without tokens."""
+    """Serve with an embedded database and cluster, without tokens.
+
+    It listens on loopback only.
+    """
     with _embedded():
         from app import dev as development
     settings = _dev_settings(port=port, kubeconfig=kubeconfig)
@@ -192,7 +195,10 @@ def demo(
         str | None, typer.Option(help="URL of a running gateway to use instead; its token is in JOBGATE_TOKEN")
     ] = None,
 ) -> None:
-    """Run every example and print what happens. Exit with status 0 if each ended as expected."""
+    """Run every example and print what happens.
+
+    Exit with status 0 if each ended as expected.
+    """
     with _embedded():
         from app.demo import run as demonstration
     if server is not None:
@@ -333,7 +339,10 @@ def revoke_token(token_id: Annotated[str, typer.Argument(help="as `jobgate token
 def uninstall(
     yes: Annotated[bool, typer.Option("--yes", help="confirm that all running jobs are stopped")] = False,
 ) -> None:
-    """Delete all objects of this installation from the cluster. The database stays."""
+    """Delete all objects of this installation from the cluster.
+
+    The database stays.
+    """
     if not yes:
         typer.echo("jobgate: this stops all running jobs and deletes their objects; confirm with --yes", err=True)
         raise typer.Exit(2)
@@ -350,7 +359,10 @@ def uninstall(
 
 @app.command(context_settings=PASS_ON)
 def devcluster(context: typer.Context) -> None:
-    """Run only the embedded cluster (prints KUBECONFIG=…), or with `node` the node agent for any cluster."""
+    """Run only the embedded cluster, or with `node` a node agent.
+
+    The cluster prints KUBECONFIG=…; the node agent joins any cluster.
+    """
     with _embedded():
         from devcluster import __main__ as cluster_command
         from devcluster.node import __main__ as node_command
@@ -362,7 +374,7 @@ def devcluster(context: typer.Context) -> None:
 
 @app.command("cache-runtime", context_settings=PASS_ON)
 def cache_runtime(context: typer.Context) -> None:
-    """Run the server in the pods of a SampleSet, or one of its hooks."""
+    """Run the server in the pods of a SampleSet, or a hook."""
     from app.cache_runtime.cli import runtime
 
     runtime(context.args, prog_name="jobgate cache-runtime")

@@ -12,13 +12,13 @@ from typing import Final
 # The commands of app/cli.py with the first lines of their help, so that `jobgate --help` needs no import of it.
 SERVER_COMMANDS: Final = {
     "serve": "Serve with an existing PostgreSQL and an existing cluster.",
-    "dev": "Serve with an embedded database and an embedded cluster, on loopback, without tokens.",
-    "demo": "Run every example and print what happens. Exit with status 0 if each ended as expected.",
+    "dev": "Serve with an embedded database and cluster, without tokens.",
+    "demo": "Run every example and print what happens.",
     "migrate": "Migrate the database to the current schema.",
     "token": "Manage bearer tokens. Postgres stores only their hashes.",
-    "uninstall": "Delete all objects of this installation from the cluster. The database stays.",
-    "devcluster": "Run only the embedded cluster (prints KUBECONFIG=…), or with `node` the node agent for any cluster.",
-    "cache-runtime": "Run the server in the pods of a SampleSet, or one of its hooks.",
+    "uninstall": "Delete all objects of this installation from the cluster.",
+    "devcluster": "Run only the embedded cluster, or with `node` a node agent.",
+    "cache-runtime": "Run the server in the pods of a SampleSet, or a hook.",
     "openapi": "Print the OpenAPI document.",
 }
 # Packages that only the server needs. One stands for all, because the extra `server` installs them together.
@@ -55,7 +55,7 @@ def _client() -> Callable[[], None]:
     """Return the client's command, whose help lists the commands of the server too."""
     from jobgate.cli.commands import command_with  # noqa: PLC0415
 
-    return command_with(SERVER_COMMANDS, title="Server (needs the extra `server`)")
+    return command_with(SERVER_COMMANDS, title="Server (extra `server`)")
 
 
 if __name__ == "__main__":

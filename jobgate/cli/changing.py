@@ -62,7 +62,10 @@ def pause(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Stop the pods of jobs until they are resumed."""
+    """Stop the pods of jobs until they are resumed.
+
+    Example: jobgate pause tour --reason "the night is for others"
+    """
     with gateway(server, namespace, context) as client:
         named = [job_named(job, "pause") for job in jobs]
         _each(client, named, lambda c, _, name: c.jobs.pause(name, reason=reason), output, "pause requested")
@@ -76,7 +79,10 @@ def resume(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Start the pods of paused jobs again."""
+    """Start the pods of paused jobs again.
+
+    Example: jobgate resume tour
+    """
     with gateway(server, namespace, context) as client:
         named = [job_named(job, "resume") for job in jobs]
         _each(client, named, lambda c, _, name: c.jobs.resume(name, reason=reason), output, "resume requested")
@@ -108,7 +114,7 @@ def retry(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Submit the manifest of an ended job as a new job, and print its name.
+    """Submit the manifest of an ended job as a new job.
 
     Example: jobgate retry tour --name tour-2
     """
@@ -131,7 +137,9 @@ def delete(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Delete objects from the cluster, and cancel them if they are live. Their records stay readable.
+    """Delete objects from the cluster. Their records stay.
+
+    A live job is cancelled first.
 
     Example: jobgate delete tour sampleset/imagenet
     """

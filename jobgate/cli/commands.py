@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 
 import typer
+from typer.completion import get_completion_inspect_parameters
 
 from jobgate.cli import changing, comparing, completion, contexts, discovery, logs, reading, submission, waiting
 
 app = typer.Typer(
-    help="Submit distributed training jobs, and follow them. Try: jobgate submit -f job.yaml --watch",
+    help="Submit distributed training jobs, and follow them.\n\nExample: jobgate submit -f job.yaml --watch",
+    add_completion=False,  # two options, which the command `completion` replaces
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -53,4 +55,5 @@ def _never() -> None:
 
 
 def main() -> None:
+    get_completion_inspect_parameters()  # registers the shells, so that their completion scripts get answers
     app(prog_name="jobgate")

@@ -42,7 +42,7 @@ _TYPER_COMPLETE_ARGS=(commandline -cp) jobgate"
 
 
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
-    """Print a script with which a shell completes commands and options.
+    """Print the completion script of a shell.
 
     Examples: source <(jobgate completion bash); jobgate completion fish | source
     """

@@ -7,7 +7,7 @@ import typer
 
 from jobgate.cli import connection
 from jobgate.cli.exits import Exit
-from jobgate.cli.options import Format, Output, guarded, printed
+from jobgate.cli.options import STRUCTURED, Format, Output, guarded, printed
 from jobgate.cli.tables import table
 from jobgate.client import Page, wire
 
@@ -19,8 +19,9 @@ def login(
     token: Annotated[
         str | None, typer.Option(help="Token; asked for if it is missing, - for none.", show_default=False)
     ] = None,
+    output: Format = Output.TEXT,
 ) -> None:
-    """Check a token at a gateway, save both as a context, and make it the current one.
+    """Check a token, save it with its gateway, and use both.
 
     Example: jobgate login https://jobgate.example --context lab -n vision
     """
@@ -35,7 +36,10 @@ def login(
         file = connection.contexts_file(os.environ)
         saved = connection.load(file)
         connection.save(file, connection.with_context(saved, name, chosen))
-    typer.echo(f"context {name}: {chosen.server}, namespace {namespace}")
+    if output in STRUCTURED:
+        typer.echo(printed({"context": name, "server": chosen.server, "namespace": namespace}, output))
+    else:
+        typer.echo(f"context {name}: {chosen.server}, namespace {namespace}")
 
 
 def context(
@@ -45,7 +49,7 @@ def context(
     ] = None,
     output: Format = Output.TEXT,
 ) -> None:
-    """List the contexts, choose one, or change the namespace of one. Tokens are not shown.
+    """List the contexts, choose one, or change its namespace.
 
     Examples: jobgate context; jobgate context lab; jobgate context -n vision
     """

@@ -12,7 +12,10 @@ from jobgate.client.types import Kind
 
 
 def kinds(output: Format = Output.TEXT, server: Server = None, context: ContextName = None) -> None:
-    """List the kinds that the gateway accepts, with the names that commands know them by."""
+    """List the kinds that the gateway accepts, with short names.
+
+    Example: jobgate kinds
+    """
     with gateway(server, None, context) as client:
         found = client.kinds()
         rows = [[kind.kind, ", ".join(names_of(kind.kind)), kind.resource, *kind.api_versions[:1]] for kind in found]
@@ -27,7 +30,9 @@ def explain(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Explain the fields of a kind: types, accepted values, defaults, and which can be changed later.
+    """Explain the fields of a kind.
+
+    The text has their types, accepted values and defaults, and which of them can be changed later.
 
     Examples: jobgate explain genericjob.spec; jobgate explain tj.spec.trainer; jobgate explain dijob -r
     """

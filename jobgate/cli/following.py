@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.live import Live
 
 from jobgate.cli.exits import Exit, exit_of
-from jobgate.cli.options import STRUCTURED, Output, compact, printed
+from jobgate.cli.options import STRUCTURED, Output, one_of_many
 from jobgate.cli.progress import picture
 from jobgate.cli.tables import State, clock, failure_text, status_line, total
 from jobgate.client import ConflictError, Ending, Goal, JobgateError, WaitTimeoutError, ending_of
@@ -130,7 +130,7 @@ def _end_text(state: State | None) -> str:
 @contextlib.contextmanager
 def _documents(output: Output) -> Iterator[Show]:
     def show(state: State) -> None:
-        typer.echo(compact(state) if output is Output.JSON else f"---\n{printed(state, output)}")
+        typer.echo(one_of_many(state, output))
 
     yield show
 

@@ -3,13 +3,24 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from jobgate.cli.log_lines import Source, colour, prefix
+from jobgate.cli.durations import seconds
+from jobgate.cli.log_lines import Source, colour, parsed, prefix
 from jobgate.cli.log_streams import LogFollower, Wanted
-from jobgate.cli.options import ContextName, Namespace, Server, gateway, run_async
+from jobgate.cli.options import (
+    STRUCTURED,
+    ContextName,
+    Format,
+    Namespace,
+    Output,
+    Server,
+    gateway,
+    one_of_many,
+    run_async,
+)
 from jobgate.cli.targets import TargetError, job_named
 from jobgate.client import AsyncClient, Client, NotFoundError
 from jobgate.client.calls import LogOptions
@@ -28,17 +39,22 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
     attempt: Annotated[int | None, typer.Option(help="Attempt.", show_default=False)] = None,
     container: Annotated[str | None, typer.Option("-c", "--container", help="Container.", show_default=False)] = None,
     tail: Annotated[int | None, typer.Option(help="Only the last lines.", show_default=False)] = None,
-    since: Annotated[float | None, typer.Option(help="Age in seconds.", show_default=False)] = None,
-    timestamps: Annotated[bool, typer.Option(help="Show the time of each line.")] = False,
+    since: Annotated[
+        float | None, typer.Option(parser=seconds, metavar="DURATION", help="Largest age.", show_default=False)
+    ] = None,
+    timestamps: Annotated[bool, typer.Option("--timestamps", help="Show the time of each line.")] = False,
     namespace: Namespace = None,
+    output: Format = Output.TEXT,
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Print the log of a replica, by default of rank 0 in its current attempt, or with --all those of all replicas.
+    """Print the log of a replica, or with --all those of all.
 
-    With -f, it continues with the next attempt after a restart, and ends with the job.
+    The default is rank 0 in its current attempt. With -f, it continues with the
+    next attempt after a restart, and ends with the job. With -o json, each line
+    is an object.
 
-    Examples: jobgate logs tour --task worker --rank 1; jobgate logs tour --all -f
+    Examples: jobgate logs tour --task worker --rank 1; jobgate logs tour --all -f --since 5m
     """
     options = LogOptions(
         task=task,
@@ -52,30 +68,48 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
     )
     with gateway(server, namespace, context) as client:
         job = job_named(name, "logs")
-        if not every and (not follow or attempt is not None):
+        is_single = not every and (not follow or attempt is not None)
+        if is_single and output not in STRUCTURED:
             for line in client.jobs.logs(job, **options):
-                sys.stdout.write(f"{line}\n")
+                print(line, flush=follow)  # noqa: T201 - typer.echo would remove the colours of a log in a pipe
             return
         replicas = [one for one in client.jobs.replicas(job, task=task) if rank in {None, one.rank} and not one.leaving]
-        printer = _Printer(replicas, has_prefix=every)
-        if not follow:
-            _print_each(client, job, replicas, options, printer)
+        printer = _Printer(replicas, output, has_prefix=every, has_times=timestamps)
+        if not every:
+            options |= LogOptions(task=_only_task(name, task, replicas), rank=rank or 0)
+        if is_single or not follow:
+            _print_each(client, job, _chosen(name, replicas, options), options, printer)
             return
-        wanted = Wanted(
-            task=task if every else _only_task(name, task, replicas),
-            rank=rank if every else rank or 0,
-            container=container,
-            tail=tail,
-            since=since,
-            timestamps=timestamps,
-        )
-    run_async(server, namespace, context, lambda other: _follow(other, job, wanted, printer))
+    run_async(server, namespace, context, lambda other: _follow(other, job, _wanted(options), printer))
+
+
+def _wanted(options: LogOptions) -> Wanted:
+    return Wanted(
+        task=options.get("task"),
+        rank=options.get("rank"),
+        container=options.get("container"),
+        tail=options.get("tail"),
+        since=options.get("since"),
+        timestamps=options.get("timestamps", False),
+    )
+
+
+def _chosen(name: str, replicas: Sequence[Replica], options: LogOptions) -> Sequence[Replica]:
+    """Return the replicas whose logs are printed.
+
+    Raises:
+        TargetError: there are none.
+    """
+    found = [one for one in replicas if options.get("rank") in {None, one.rank}]
+    if not found:
+        raise TargetError(f"logs {name}: the job has no such replica; `jobgate describe {name}` lists them")
+    return found
 
 
 def _only_task(name: str, task: str | None, replicas: Sequence[Replica]) -> str | None:
     tasks = sorted({one.task for one in replicas})
     if task is None and len(tasks) > 1:
-        raise TargetError(f"logs {name} -f: the job has several tasks; accepted: --task {' or '.join(tasks)}, or --all")
+        raise TargetError(f"logs {name}: the job has several tasks; accepted: --task {' or '.join(tasks)}, or --all")
     return task
 
 
@@ -89,6 +123,8 @@ def _print_each(
             for line in client.jobs.logs(job, **(options | LogOptions(task=one.task, rank=one.rank))):
                 printer.emit(source, line)
         except NotFoundError as error:
+            if len(replicas) == 1:
+                raise
             printer.report(f"{source.label}: {error.problem.detail}")
 
 
@@ -97,21 +133,36 @@ async def _follow(client: AsyncClient, job: str, wanted: Wanted, printer: "_Prin
 
 
 class _Printer:
-    """Prints lines on standard output, with the prefix of their replica if `has_prefix`; colours are for terminals."""
+    """Prints lines on standard output, with the prefix of their replica if `has_prefix`; colours are for terminals.
 
-    def __init__(self, replicas: Sequence[Replica], *, has_prefix: bool) -> None:
+    A structured output has one object for each line, with the time of the line if `has_times`.
+    """
+
+    def __init__(self, replicas: Sequence[Replica], output: Output, *, has_prefix: bool, has_times: bool) -> None:
         self._tasks = sorted({one.task for one in replicas})
+        self._output = output
         self._has_prefix = has_prefix
+        self._has_times = has_times
         self._is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         # With room for the attempt of a restart.
         self._width = max((len(f"{one.task}[{one.rank}] #2") for one in replicas), default=0)
 
     def emit(self, source: Source, line: str) -> None:
+        if self._output in STRUCTURED:
+            typer.echo(one_of_many(self._document(source, line), self._output))
+            return
         shown = prefix(source, self._width) if self._has_prefix else ""
         if shown and self._is_coloured:
             shown = typer.style(shown, fg=colour(source, self._tasks))
         sys.stdout.write(f"{shown}{line}\n")
         sys.stdout.flush()
+
+    def _document(self, source: Source, line: str) -> dict[str, Any]:
+        place: dict[str, Any] = {"task": source.task, "rank": source.rank, "attempt": source.attempt}
+        if not self._has_times:
+            return place | {"line": line}
+        timed = parsed(line)
+        return place | {"time": timed.time or None, "line": timed.text}
 
     def report(self, text: str) -> None:
         typer.echo(f"jobgate: {text}", err=True)

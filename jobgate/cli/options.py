@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from jobgate.cli import connection
+from jobgate.cli.durations import seconds
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
 from jobgate.cli.manifests import ManifestError
@@ -36,9 +37,14 @@ STRUCTURED: Final = frozenset({Output.JSON, Output.YAML})
 Namespace = Annotated[str | None, typer.Option("-n", "--namespace", help="Namespace.", show_default=False)]
 Server = Annotated[str | None, typer.Option("--server", help="Address of the gateway.", show_default=False)]
 ContextName = Annotated[str | None, typer.Option("--context", help="Context of `jobgate context`.", show_default=False)]
-Format = Annotated[Output, typer.Option("-o", "--output", help="Format of the output.")]
+Format = Annotated[
+    Output,
+    typer.Option("-o", "--output", metavar="FORMAT", help=f"One of {', '.join(Output)}.", show_default=False),
+]
 Targets = Annotated[list[str], typer.Argument(metavar="NAME…", help="Jobs, or KIND/NAME, such as sampleset/imagenet.")]
-Timeout = Annotated[float | None, typer.Option(help="Seconds.", show_default=False)]
+Timeout = Annotated[
+    float | None, typer.Option(parser=seconds, metavar="DURATION", help="Such as 90 or 10m.", show_default=False)
+]
 Target = Annotated[str, typer.Argument(metavar="NAME", help="A job, or KIND/NAME, such as sampleset/imagenet.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Text for the history.", show_default=False)]
 
@@ -119,9 +125,9 @@ def printed(value: Any, output: Output) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
-def compact(value: Any) -> str:
-    """Return a result as JSON on one line, for a command that prints several."""
-    return msgspec.json.encode(value).decode()
+def one_of_many(value: Any, output: Output) -> str:
+    """Return one result of a command that prints several as they come: a line of JSON, or a document of YAML."""
+    return f"---\n{printed(value, output)}" if output is Output.YAML else msgspec.json.encode(value).decode()
 
 
 def together(results: Sequence[Any]) -> Any:

@@ -17,8 +17,8 @@ from jobgate.cli.options import (
     Output,
     Server,
     Target,
-    compact,
     gateway,
+    one_of_many,
     printed,
     resource_of,
 )
@@ -150,7 +150,7 @@ def status(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Show the phase of an object, its replicas, and why it is in this phase.
+    """Show the phase of an object, its replicas and the reason.
 
     Example: jobgate status tour
     """
@@ -170,7 +170,9 @@ def describe(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Show an object with its cause, replicas, conditions, and its last events and history.
+    """Show an object with its cause, replicas and history.
+
+    The text has its conditions and last events too, and the attempts of each replica.
 
     Example: jobgate describe tour
     """
@@ -196,7 +198,7 @@ def events(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Show the Events of the pods of a job.
+    """Show the Events of an object or of the pods of a job.
 
     Example: jobgate events tour
     """
@@ -224,7 +226,10 @@ def history(
 
 
 def version(output: Format = Output.TEXT, server: Server = None, context: ContextName = None) -> None:
-    """Show the versions of the client and of the gateway."""
+    """Show the versions of the client and of the gateway.
+
+    Example: jobgate version --server https://jobgate.example
+    """
     own = metadata.version("jobgate")
     if output is Output.TEXT:
         typer.echo(f"client   {own}")

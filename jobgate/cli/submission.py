@@ -18,6 +18,7 @@ from jobgate.cli.options import (
     Namespace,
     Output,
     Server,
+    Timeout,
     gateway,
     printed,
     resource_of,
@@ -29,7 +30,7 @@ from jobgate.client import Client, Goal, ProblemError
 
 
 def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
-    files: Annotated[list[str] | None, typer.Argument(metavar="[FILE]…", help="Files, as with -f.")] = None,
+    files: Annotated[list[str] | None, typer.Argument(metavar="FILE", help="Files, as with -f.")] = None,
     filename: Annotated[
         list[str] | None,
         typer.Option("-f", "--filename", help="File, directory, or - for standard input.", show_default=False),
@@ -41,7 +42,7 @@ def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
         list[str] | None, typer.Option("--set", help="A value, as spec.replicaSpecs.0.replicas=4.", show_default=False)
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be created.")] = False,
-    timeout: Annotated[float | None, typer.Option(help="Seconds to follow it.", show_default=False)] = None,
+    timeout: Timeout = None,
     output: Format = Output.TEXT,
     server: Server = None,
     context: ContextName = None,

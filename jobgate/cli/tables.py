@@ -119,21 +119,25 @@ def status_line(state: State) -> str:
 
 
 def replicas_text(replicas: Sequence[Replica], now: datetime) -> str:
+    """Return a row for each replica with its current attempt, followed by its earlier attempts."""
     header = ["REPLICA", "PHASE", "ATTEMPT", "RESTARTS", "NODE", "EXIT", "RAN", "MESSAGE"]
-    rows = [
-        [
-            f"{one.task}[{one.rank}]" + (" (leaving)" if one.leaving else ""),
-            one.phase,
-            str(one.attempt),
-            str(one.restart_count),
-            one.node or "-",
-            "-" if one.exit_code is None else str(one.exit_code),
-            age(one.started_at, one.finished_at or now),
-            shortened(one.message or one.reason or ""),
-        ]
-        for one in replicas
-    ]
+    rows = []
+    for one in replicas:
+        name = f"{one.task}[{one.rank}]" + (" (leaving)" if one.leaving else "")
+        rows.append([name, one.phase, str(one.attempt), str(one.restart_count), *_run(one, now)])
+        earlier = sorted((past for past in one.attempts if past.number < one.attempt), key=lambda past: past.number)
+        rows += [["", past.phase, str(past.number), "", *_run(past, now)] for past in earlier]
     return table(header, rows)
+
+
+def _run(pod: Replica | Attempt, now: datetime) -> list[str]:
+    """Return the cells about one attempt."""
+    return [
+        pod.node or "-",
+        "-" if pod.exit_code is None else str(pod.exit_code),
+        age(pod.started_at, pod.finished_at or now),
+        shortened(pod.message or pod.reason or ""),
+    ]
 
 
 def history_text(rows: Sequence[History]) -> str:

@@ -30,8 +30,9 @@ def watch(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Follow an object to its end. Ctrl-C detaches; pressed twice, it cancels a job.
+    """Follow an object to its end.
 
+    Ctrl-C detaches; pressed twice, it cancels a job.
     Exit status: 0 succeeded, 1 failed, 2 usage, 3 timed out, 4 cancelled.
 
     Example: jobgate watch tour
@@ -51,11 +52,12 @@ def wait(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Wait until a job runs, has succeeded, or is done. A SampleSet has succeeded when its data is cached.
+    """Wait until a job runs, has succeeded, or is done.
 
+    A SampleSet has succeeded when its data is cached.
     Exit status: 0 reached, 1 failed, 2 usage, 3 timed out, 4 cancelled.
 
-    Example: jobgate wait tour --for running --timeout 600
+    Example: jobgate wait tour --for running --timeout 10m
     """
     with gateway(server, namespace, context) as client:
         followed = _followed(client, target, namespace, cancels=False)

@@ -1,7 +1,16 @@
+"""Fixtures of the tests of the client."""
+
 from collections.abc import AsyncIterator
+from pathlib import Path
 
+import pytest
 import pytest_asyncio
+from typer.testing import CliRunner, Result
 
+from jobgate.cli import connection
+from jobgate.cli.commands import app
+from jobgate.client import Client
+from tests.client.scripted import Answer, RunCommand, Script
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.postgres import fresh_database
 
@@ -11,3 +20,24 @@ async def shared_gateway(postgres_server_url: str, database_template: str) -> As
     """Run one gateway for all tests of a module, which use their own namespaces."""
     async with fresh_database(postgres_server_url, template=database_template) as url, running_gateway(url) as running:
         yield running
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    """Run a command on a script: `run(["list"], *answers)`."""
+
+    def invoke(arguments: list[str], *answers: Answer, stdin: str | None = None) -> tuple[Result, Script]:
+        script = Script(*answers)
+
+        def connect(context: connection.Context) -> Client:
+            return Client(context.server, token=context.token, namespace=context.namespace, transport=script.transport)
+
+        monkeypatch.setattr(connection, "connect", connect)
+        environment = dict.fromkeys(connection.VARIABLES) | {
+            "JOBGATE_CONFIG": str(tmp_path / "none.yaml"),
+            "JOBGATE_NAMESPACE": "team",
+            "JOBGATE_TOKEN": "t",
+        }
+        return CliRunner().invoke(app, arguments, input=stdin, env=environment), script
+
+    return invoke

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx2
 import msgspec
+from typer.testing import Result
 
 from jobgate.client.types import Aggregate
 
@@ -117,3 +118,7 @@ def replica(rank: int, phase: str, task: str = "worker", *, attempt: int = 1, **
         "containers": [],
         "attempts": [],
     }
+
+
+# The fixture `run`: runs a command on a script, and returns its result and the script.
+RunCommand = Callable[..., tuple[Result, Script]]

@@ -1,24 +1,16 @@
 """The commands of the client. A script stands in for the gateway."""
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from typer.testing import CliRunner, Result
 
 from jobgate.cli import connection
-from jobgate.cli.commands import app
-from jobgate.client import Client
-from tests.client.scripted import Answer, Script, job, ok, page, problem, replica, state
+from tests.client.scripted import Answer, RunCommand, job, ok, page, problem, state
 
 MANIFEST = "kind: GenericJob\nmetadata: {name: tour}\nspec:\n  replica: 2\n"
-Run = Callable[..., tuple[Result, Script]]
 SLEEP = "jobgate.cli.following.time.sleep"
 
 
@@ -29,29 +21,8 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run a command on a script: `run(["list"], *answers)`."""
-
-    def invoke(arguments: list[str], *answers: Answer, stdin: str | None = None) -> tuple[Result, Script]:
-        script = Script(*answers)
-
-        def connect(context: connection.Context) -> Client:
-            return Client(context.server, token=context.token, namespace=context.namespace, transport=script.transport)
-
-        monkeypatch.setattr(connection, "connect", connect)
-        environment = dict.fromkeys(connection.VARIABLES) | {
-            "JOBGATE_CONFIG": str(tmp_path / "none.yaml"),
-            "JOBGATE_NAMESPACE": "team",
-            "JOBGATE_TOKEN": "t",
-        }
-        return CliRunner().invoke(app, arguments, input=stdin, env=environment), script
-
-    return invoke
-
-
 @pytest.mark.parametrize(("phase", "status"), [("Succeeded", 0), ("Failed", 1), ("TimedOut", 1), ("Cancelled", 4)])
-def test_submit_and_watch_ends_with_the_status_of_the_job(run: Run, file: str, phase: str, status: int) -> None:
+def test_submit_and_watch_ends_with_the_status_of_the_job(run: RunCommand, file: str, phase: str, status: int) -> None:
     result, _ = run(
         ["submit", "-f", file, "--watch"],
         ok(job(), 201),
@@ -65,19 +36,19 @@ def test_submit_and_watch_ends_with_the_status_of_the_job(run: Run, file: str, p
     assert ["Pending" in lines[1], "Running" in lines[2], "the cause" in lines[3], len(lines)] == [True, True, True, 4]
 
 
-def test_wait_exits_with_3_when_the_time_is_over(run: Run) -> None:
+def test_wait_exits_with_3_when_the_time_is_over(run: RunCommand) -> None:
     result, _ = run(["wait", "tour", "--timeout", "0"], ok(state("Pending"), ETag='"1"'))
     assert result.exit_code == 3
     assert "tour is Pending after 0 s" in result.stderr
 
 
 @pytest.mark.parametrize(("phase", "status"), [("Running", 0), ("Succeeded", 0), ("Failed", 1), ("Cancelled", 4)])
-def test_wait_for_running(run: Run, phase: str, status: int) -> None:
+def test_wait_for_running(run: RunCommand, phase: str, status: int) -> None:
     result, _ = run(["wait", "tour", "--for", "running"], ok(state(phase)))
     assert result.exit_code == status
 
 
-def test_a_refused_manifest_is_explained_with_the_line_of_the_file(run: Run, file: str) -> None:
+def test_a_refused_manifest_is_explained_with_the_line_of_the_file(run: RunCommand, file: str) -> None:
     fault = {
         "pointer": "/spec/replica",
         "code": "UnknownField",
@@ -93,14 +64,14 @@ def test_a_refused_manifest_is_explained_with_the_line_of_the_file(run: Run, fil
     ]
 
 
-def test_many_faults_fit_on_a_screen(run: Run, file: str) -> None:
+def test_many_faults_fit_on_a_screen(run: RunCommand, file: str) -> None:
     faults = [{"pointer": f"/spec/{n}", "code": "X", "detail": "d" * 2000, "accepted": "a" * 2000} for n in range(20)]
     result, _ = run(["submit", "-f", file], problem(422, "InvalidManifest", *faults))
     assert len(result.stderr.splitlines()) <= 24
     assert "and 12 more" in result.stderr
 
 
-def test_standard_input_is_submitted_with_changes(run: Run) -> None:
+def test_standard_input_is_submitted_with_changes(run: RunCommand) -> None:
     result, script = run(
         ["submit", "-f", "-", "--name", "second", "--set", "spec.replica=3", "-o", "name"],
         ok(job(name="second"), 201),
@@ -111,7 +82,7 @@ def test_standard_input_is_submitted_with_changes(run: Run) -> None:
     assert b"replica: 3" in script.requests[0].content
 
 
-def test_the_manifests_of_a_directory_go_to_their_resources(run: Run, tmp_path: Path) -> None:
+def test_the_manifests_of_a_directory_go_to_their_resources(run: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("kind: SampleJob\n---\nkind: GenericJob\n")
     (tmp_path / "ignored.txt").write_text("kind: GenericJob\n")
     result, script = run(["submit", "-f", str(tmp_path)], problem(404, "NotFound"), ok(job(), 201))
@@ -128,7 +99,7 @@ def test_the_manifests_of_a_directory_go_to_their_resources(run: Run, tmp_path: 
         (["list", "--context", "lab"], "there is no context lab"),
     ],
 )
-def test_wrong_arguments_are_explained_in_one_line(run: Run, arguments: list[str], words: str) -> None:
+def test_wrong_arguments_are_explained_in_one_line(run: RunCommand, arguments: list[str], words: str) -> None:
     result, script = run(arguments)
     assert result.exit_code == 2
     assert words in result.stderr
@@ -136,7 +107,7 @@ def test_wrong_arguments_are_explained_in_one_line(run: Run, arguments: list[str
     assert script.requests == []
 
 
-def test_a_gateway_that_does_not_answer_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gateway_that_does_not_answer_is_named(run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jobgate.client.synchronous.client.time.sleep", lambda _: None)
     result, _ = run(["get", "tour", "--server", "http://x:1"], *[httpx2.ConnectError("refused")] * 5)
     assert result.exit_code == 2
@@ -151,12 +122,12 @@ def test_a_gateway_that_does_not_answer_is_named(run: Run, monkeypatch: pytest.M
         (["list", "ss", "-n", "other"], "/api/v1/namespaces/other/samplesets"),
     ],
 )
-def test_lists_of_each_resource(run: Run, arguments: list[str], path: str) -> None:
+def test_lists_of_each_resource(run: RunCommand, arguments: list[str], path: str) -> None:
     result, script = run(arguments, page([]))
     assert (result.stdout, script.requests[0].url.path) == ("there are none\n", path)
 
 
-def test_list_prints_a_table_json_or_names(run: Run) -> None:
+def test_list_prints_a_table_json_or_names(run: RunCommand) -> None:
     assert "GenericJob" in run(["list"], page([job()]))[0].stdout
     listed = json.loads(run(["list", "-o", "json"], page([job()]))[0].stdout)
     assert listed["items"][0]["status"]["observedGeneration"] == 1
@@ -174,7 +145,7 @@ def test_list_prints_a_table_json_or_names(run: Run) -> None:
         (["delete", "tour"], "DELETE", "tour", None),
     ],
 )
-def test_changes(run: Run, arguments: list[str], method: str, path: str, body: Any) -> None:
+def test_changes(run: RunCommand, arguments: list[str], method: str, path: str, body: Any) -> None:
     result, script = run(arguments, ok(job()))
     assert result.exit_code == 0, result.output
     (request,) = script.requests
@@ -182,16 +153,11 @@ def test_changes(run: Run, arguments: list[str], method: str, path: str, body: A
     assert (json.loads(request.content) if request.content else None) == body
 
 
-def test_logs_are_printed(run: Run) -> None:
-    result, _ = run(["logs", "tour", "--rank", "1"], httpx2.Response(200, content=b"one\ntwo\n"))
-    assert result.stdout == "one\ntwo\n"
-
-
 def interrupt(_: httpx2.Request) -> httpx2.Response:
     raise KeyboardInterrupt
 
 
-def test_ctrl_c_detaches_and_says_how_to_come_back(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_detaches_and_says_how_to_come_back(run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SLEEP, lambda _: None)
     result, script = run(["watch", "tour"], ok(state("Running"), ETag='"1"'), interrupt)
     assert result.exit_code == 130
@@ -199,7 +165,7 @@ def test_ctrl_c_detaches_and_says_how_to_come_back(run: Run, monkeypatch: pytest
     assert [request.method for request in script.requests] == ["GET", "GET"]
 
 
-def test_ctrl_c_pressed_twice_cancels(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_pressed_twice_cancels(run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
     def again(_: float) -> None:
         raise KeyboardInterrupt
 
@@ -215,17 +181,7 @@ def test_ctrl_c_pressed_twice_cancels(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert script.requests[2].url.path == "/api/v1/namespaces/team/jobs/tour/cancel"
 
 
-COMMANDS = [command.name for command in app.registered_commands if command.name]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_fits_on_a_screen(run: Run, command: str) -> None:
-    result, _ = run([command, "--help"])
-    assert result.exit_code == 0
-    assert len(result.stdout.splitlines()) <= 45
-
-
-def test_login_saves_a_context_that_later_commands_use(run: Run, tmp_path: Path) -> None:
+def test_login_saves_a_context_that_later_commands_use(run: RunCommand, tmp_path: Path) -> None:
     result, script = run(["login", "http://lab/", "--context", "lab", "-n", "vision", "--token", "jg_1"], page([]))
     assert result.exit_code == 0, result.output
     assert script.requests[0].headers["Authorization"] == "Bearer jg_1"
@@ -235,13 +191,13 @@ def test_login_saves_a_context_that_later_commands_use(run: Run, tmp_path: Path)
     assert "jg_1" not in result.stdout
 
 
-def test_a_refused_token_is_not_saved(run: Run, tmp_path: Path) -> None:
+def test_a_refused_token_is_not_saved(run: RunCommand, tmp_path: Path) -> None:
     result, _ = run(["login", "http://lab", "--token", "jg_1"], problem(401, "InvalidToken"))
     assert result.exit_code == 2
     assert not (tmp_path / "none.yaml").exists()
 
 
-def test_an_unknown_context_cannot_be_chosen(run: Run) -> None:
+def test_an_unknown_context_cannot_be_chosen(run: RunCommand) -> None:
     result, _ = run(["context", "lab"])
     assert result.exit_code == 2
     assert "there is no context lab" in result.stderr
@@ -254,7 +210,8 @@ def dry_run_of(**changes: Any) -> dict[str, Any]:
         "metadata": {"name": "tour"},
         "spec": changes,
     }
-    return {"dryRun": True, "manifest": manifest}
+    plan: dict[str, Any] = {"tasks": [], "pods": [], "services": []}
+    return {"dryRun": True, "manifest": manifest, "plan": plan, "manifests": [], "manifestsOmitted": 0}
 
 
 @pytest.mark.parametrize(
@@ -267,50 +224,34 @@ def dry_run_of(**changes: Any) -> dict[str, Any]:
     ],
     ids=["same", "changed", "ended", "absent"],
 )
-def test_diff(run: Run, file: str, stored: Answer, spec: dict[str, Any], status: int, words: list[str]) -> None:
-    result, script = run(["diff", "-f", file], ok({"items": []}), ok(dry_run_of(**spec)), stored)
+def test_diff(run: RunCommand, file: str, stored: Answer, spec: dict[str, Any], status: int, words: list[str]) -> None:
+    result, script = run(["diff", "-f", file], ok({"items": []}), ok({"items": [dry_run_of(**spec)]}), stored)
     assert result.exit_code == status, result.output
     assert [word for word in words if word not in result.output] == []
     assert [request.method for request in script.requests] == ["GET", "POST", "GET"]
 
 
-def test_diff_of_a_refused_manifest(run: Run, file: str) -> None:
+def test_diff_of_a_refused_manifest(run: RunCommand, file: str) -> None:
     result, _ = run(["diff", "-f", file], ok({"items": []}), problem(422, "InvalidManifest"))
     assert (result.exit_code, result.stdout) == (2, "")
     assert "422 InvalidManifest" in result.stderr
 
 
-def test_top_asks_for_live_jobs_only(run: Run) -> None:
+def test_top_asks_for_live_jobs_only(run: RunCommand) -> None:
     result, script = run(["top", "-A"], page([job("Running")]))
     assert "1 live jobs: 1 Running" in result.stdout
     asked = script.requests[0].url.params.get_list("phase")
     assert ("Running" in asked, "Succeeded" in asked) == (True, False)
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_completion_script_asks_jobgate(run: Run, shell: str) -> None:
-    result, script = run(["completion", shell])
-    assert f"_JOBGATE_COMPLETE=complete_{shell}" in result.stdout
-    assert script.requests == []
-
-
-def test_a_shell_completes_commands(tmp_path: Path) -> None:
-    asked = {"_JOBGATE_COMPLETE": "complete_bash", "COMP_WORDS": "jobgate expl", "COMP_CWORD": "1"}
-    command = [sys.executable, "-m", "jobgate"]
-    ran = subprocess.run(
-        command, env={**os.environ, **asked}, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert ran.stdout.split() == ["explain"], ran.stderr
-
-
-def test_structured_output_of_several_submissions_is_one_document(run: Run, tmp_path: Path) -> None:
+def test_structured_output_of_several_submissions_is_one_document(run: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("kind: SampleJob\n---\nkind: GenericJob\n")
     result, _ = run(["submit", str(tmp_path / "a.yaml"), "-o", "json"], problem(404, "NoNamespace"), ok(job(), 201))
     first, second = json.loads(result.stdout)["items"]
     assert (first["code"], second["name"], result.exit_code) == ("NoNamespace", "tour", 2)
 
 
-def test_structured_output_of_a_watch_has_only_the_result(run: Run, file: str) -> None:
+def test_structured_output_of_a_watch_has_only_the_result(run: RunCommand, file: str) -> None:
     answers = ok(job(), 201), ok(state("Running"), ETag='"1"'), ok(state("Failed"), ETag='"2"')
     result, _ = run(["submit", "-f", file, "-w", "-o", "json"], *answers)
     assert json.loads(result.stdout)["status"]["phase"] == "Failed"
@@ -319,7 +260,7 @@ def test_structured_output_of_a_watch_has_only_the_result(run: Run, file: str) -
     assert [json.loads(line)["status"]["phase"] for line in result.stdout.splitlines()] == ["Running", "Failed"]
 
 
-def test_several_objects_are_changed_and_a_refusal_does_not_stop_the_others(run: Run) -> None:
+def test_several_objects_are_changed_and_a_refusal_does_not_stop_the_others(run: RunCommand) -> None:
     result, script = run(["delete", "a", "ss/b", "c"], ok(job(name="a")), problem(404, "NotFound"), ok(job(name="c")))
     assert [request.url.path.rpartition("/team/")[2] for request in script.requests] == [
         "jobs/a",
@@ -331,41 +272,35 @@ def test_several_objects_are_changed_and_a_refusal_does_not_stop_the_others(run:
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "cancel", "retry", "logs"])
-def test_verbs_of_jobs_refuse_other_kinds(run: Run, verb: str) -> None:
+def test_verbs_of_jobs_refuse_other_kinds(run: RunCommand, verb: str) -> None:
     result, script = run([verb, "sampleset/imagenet"])
     assert result.exit_code == 2
     assert "accepted: the name of a job" in result.stderr
     assert script.requests == []
 
 
-def test_an_object_that_is_not_found_is_reported_with_the_place(run: Run) -> None:
+def test_an_object_that_is_not_found_is_reported_with_the_place(run: RunCommand) -> None:
     result, _ = run(["get", "tour", "-n", "other"], problem(404, "NotFound"))
     assert "  in namespace other of http://127.0.0.1:8080; -n selects another namespace" in result.stderr
 
 
-def test_the_logs_of_all_replicas_have_prefixes(run: Run) -> None:
-    replicas = [replica(0, "Running"), replica(1, "Running", attempt=2)]
-    log = httpx2.Response(200, content=b"one\ntwo\n")
-    result, script = run(["logs", "tour", "--all", "--tail", "2"], page(replicas), log, log)
-    assert result.stdout.splitlines() == [
-        "worker[0]    | one",
-        "worker[0]    | two",
-        "worker[1] #2 | one",
-        "worker[1] #2 | two",
-    ]
-    assert [request.url.params.get("rank") for request in script.requests[1:]] == ["0", "1"]
+def test_a_wrong_duration_is_explained(run: RunCommand) -> None:
+    result, script = run(["wait", "tour", "--timeout", "soon"])
+    assert (result.exit_code, script.requests) == (2, [])
+    assert "soon is no duration" in result.stderr
 
 
-def test_a_task_is_needed_to_follow_one_log_of_several_tasks(run: Run) -> None:
-    result, _ = run(["logs", "tour", "-f"], page([replica(0, "Running"), replica(0, "Running", task="ps")]))
-    assert result.exit_code == 2
-    assert "accepted: --task ps or worker, or --all" in result.stderr
+def test_a_table_is_made_from_summaries_and_json_from_whole_objects(run: RunCommand) -> None:
+    _, script = run(["list"], page([job()]))
+    assert script.requests[0].url.params["view"] == "summary"
+    _, script = run(["list", "-o", "yaml"], page([job()]))
+    assert "view" not in script.requests[0].url.params
 
 
 @pytest.mark.parametrize(
     "arguments", [["watch", "tour"], ["wait", "tour"], ["status", "tour"]], ids=lambda given: given[0]
 )
-def test_a_failed_job_shows_its_first_failure(run: Run, arguments: list[str]) -> None:
+def test_a_failed_job_shows_its_first_failure(run: RunCommand, arguments: list[str]) -> None:
     failure = {
         "replica": "worker[0]",
         "attempt": 1,

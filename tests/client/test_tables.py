@@ -113,7 +113,18 @@ REPLICA = {
     "exitCode": 127,
     "message": "pyhton: not found",
     "containers": [],
-    "attempts": [],
+    "attempts": [
+        {
+            "number": number,
+            "phase": "Failed",
+            "evidence": "Captured",
+            "node": "n2",
+            "exitCode": 137,
+            "reason": "OOMKilled",
+            "containers": [],
+        }
+        for number in (2, 1)
+    ],
 }
 ROW = {"seq": 1, "at": "2026-01-31T12:00:00Z", "phase": "Failed", "reason": "R", "message": "m", "actor": "controller"}
 EVENT = {
@@ -138,6 +149,7 @@ def test_a_description_has_the_cause_replicas_events_and_history() -> None:
     assert "Cause:     worker[0]: exit code 127\n" in text
     lines = [line.split() for line in text.splitlines()]
     assert ["worker[0]", "Failed", "2", "1", "n1", "127", "-", "pyhton:", "not", "found"] in lines
+    assert ["Failed", "1", "n2", "137", "-", "OOMKilled"] in lines, "an earlier attempt"
     assert any(line[:1] == ["Events:"] for line in lines)
     assert any("BackOff" in line for line in lines)
     assert any(line[-2:] == ["controller", "m"] for line in lines)

@@ -1,0 +1,24 @@
+"""Durations of options, as kubectl accepts them."""
+
+import re
+from typing import Final
+
+import typer
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_SECONDS: Final = re.compile(r"\d+(?:\.\d+)?")
+
+
+def seconds(text: str) -> float:
+    """Return a duration such as 90, 30s, 5m or 1h30m in seconds.
+
+    Raises:
+        BadParameter: it is none.
+    """
+    if _SECONDS.fullmatch(text):
+        return float(text)
+    if not _DURATION.fullmatch(text):
+        raise typer.BadParameter(f"{text} is no duration; accepted: seconds, or 30s, 5m, 1h30m or 2d")
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
