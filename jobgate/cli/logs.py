@@ -1,5 +1,7 @@
 """The command `logs`: one log, or those of several replicas at once."""
 
+import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -23,8 +25,8 @@ from jobgate.cli.options import (
 )
 from jobgate.cli.targets import TargetError, job_named
 from jobgate.client import AsyncClient, Client, NotFoundError
-from jobgate.client.calls import LogOptions
-from jobgate.client.types import Replica
+from jobgate.client.calls import LogOptions, Ref
+from jobgate.client.types import Job, Replica
 
 # Replicas that are followed at once. The gateway allows 50 open logs, for all its clients together.
 _MOST: Final = 40
@@ -128,7 +130,19 @@ def _print_each(
             printer.report(f"{source.label}: {error.problem.detail}")
 
 
-async def _follow(client: AsyncClient, job: str, wanted: Wanted, printer: "_Printer") -> None:
+async def follow_log(client: AsyncClient, job: Job, longest: float | None) -> None:
+    """Print the logs of all replicas of a new job until it ends, with prefixes if there are several.
+
+    It returns without an error after `longest` seconds.
+    """
+    replicas = await client.jobs.replicas(job)
+    printer = _Printer(replicas, Output.TEXT, has_prefix=len(replicas) > 1, has_times=False)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(longest):
+            await _follow(client, job, Wanted(), printer)
+
+
+async def _follow(client: AsyncClient, job: Ref, wanted: Wanted, printer: "_Printer") -> None:
     await LogFollower(client=client, wanted=wanted, emit=printer.emit, report=printer.report, most=_MOST).run(job)
 
 

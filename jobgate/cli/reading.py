@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -60,8 +61,12 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
             "deleted": deleted or None,
         }
         objects = resource_of(client, wanted.resource)
-        items = _newest(_rows(objects, output)(**filters, page_size=limit or None), limit)
-        typer.echo(_listed(items, wanted.resource, output, all_namespaces=all_namespaces))
+        page_size = min(limit + 1, _PAGE) if limit else _PAGE
+        found = list(islice(_rows(objects, output)(**filters, page_size=page_size), limit + 1 if limit else None))
+        items = found[:limit] if limit else found
+        _print_list(items, wanted.resource, output, all_namespaces=all_namespaces)
+        if len(items) < len(found):
+            typer.echo(f"jobgate: these are the newest {limit}; --limit 0 shows all", err=True)
         if watch:
             _print_changes(objects, filters, wanted.resource, output, all_namespaces=all_namespaces)
 
@@ -84,13 +89,12 @@ def _print_changes(
                 typer.echo(text if output is Output.NAME else text.partition("\n")[2])
 
 
-def _newest(items: Any, limit: int) -> list[Any]:
-    found = []
-    for item in items:
-        found.append(item)
-        if len(found) == limit:
-            break
-    return found
+def _print_list(items: Sequence[Any], resource: str, output: Output, *, all_namespaces: bool) -> None:
+    """Print objects. Without any, standard output is empty, or for programs an empty list."""
+    if items or output in STRUCTURED:
+        typer.echo(_listed(items, resource, output, all_namespaces=all_namespaces))
+    elif output is not Output.NAME:
+        typer.echo("jobgate: there are none", err=True)
 
 
 def _listed(items: Sequence[Any], resource: str, output: Output, *, all_namespaces: bool) -> str:
@@ -98,8 +102,6 @@ def _listed(items: Sequence[Any], resource: str, output: Output, *, all_namespac
         return printed({"items": items}, output)
     if output is Output.NAME:
         return "\n".join(shown_name(resource, item.name) for item in items)
-    if not items:
-        return "there are none"
     return tables.list_text(items, now(), all_namespaces=all_namespaces, wide=output is Output.WIDE)
 
 

@@ -1,8 +1,10 @@
 """The command `submit`: submits manifests and follows them."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -10,6 +12,7 @@ from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
 from jobgate.cli.files import read
 from jobgate.cli.following import Followed, follow, shown
+from jobgate.cli.logs import follow_log
 from jobgate.cli.manifests import Document, kind_of
 from jobgate.cli.options import (
     STRUCTURED,
@@ -22,11 +25,13 @@ from jobgate.cli.options import (
     gateway,
     printed,
     resource_of,
+    run_async,
     together,
 )
 from jobgate.cli.targets import JOBS, arguments_of, shown_name
 from jobgate.cli.targets import resource_of as resource_of_kind
 from jobgate.client import Client, Goal, ProblemError
+from jobgate.client.types import Job
 
 
 def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
@@ -37,6 +42,7 @@ def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
     ] = None,
     namespace: Namespace = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow the job to its end.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Follow it by the logs of its replicas.")] = False,
     name: Annotated[str | None, typer.Option("--name", help="Another name.", show_default=False)] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A value, as spec.replicaSpecs.0.replicas=4.", show_default=False)
@@ -49,21 +55,32 @@ def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
 ) -> None:
     """Submit manifests of jobs, SampleSets and SampleJobs.
 
-    Exit status with --watch: 0 succeeded, 1 failed, 2 usage, 3 timed out, 4 cancelled.
+    Exit status with --watch and --log: 0 succeeded, 1 failed, 2 usage, 3 timed out, 4 cancelled.
 
     Examples: jobgate submit -f job.yaml --watch;
     sed s/v1/v2/ job.yaml | jobgate submit -f - --name second --set spec.replicaSpecs.0.replicas=4
     """
+    if log and output in STRUCTURED:
+        raise typer.BadParameter("with -o json and -o yaml, standard output has only the result", param_hint="--log")
     with gateway(server, namespace, context) as client:
         documents = read([*(filename or ()), *(files or ())], name=name, settings=settings or ())
         sent = [_send(client, document, output, dry_run=dry_run) for document in documents]
         refused = any(one.is_refused for one in sent)
-        if watch and not dry_run and not refused:
-            raise typer.Exit(_follow_all(client, sent, namespace, timeout, output))
+        if (watch or log) and not dry_run and not refused:
+            given = _Connection(server, namespace, context)
+            raise typer.Exit(_follow_all(client, sent, given, timeout, output, by_log=log))
         if output in STRUCTURED or dry_run:
             typer.echo(printed(together([one.result for one in sent]), output if output in STRUCTURED else Output.YAML))
         if refused:
             raise typer.Exit(Exit.USAGE)
+
+
+class _Connection(NamedTuple):
+    """The options that select the gateway."""
+
+    server: str | None
+    namespace: str | None
+    context: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,20 +110,41 @@ def _send(client: Client, document: Document, output: Output, *, dry_run: bool) 
     return _Sent(resource=resource, result=stored)
 
 
+def _print_log(job: Job, connection: _Connection, timeout: float | None) -> None:
+    """Print the logs of a job until it ends, or until the time is over. Ctrl-C detaches."""
+    try:
+        run_async(*connection, partial(follow_log, job=job, longest=timeout))
+    except typer.Exit as end:
+        if end.exit_code == Exit.INTERRUPTED:
+            back = f"jobgate logs -f --all {arguments_of(job.name, connection.namespace)}"
+            typer.echo(f"\ndetached; it continues. Come back with: {back}", err=True)
+        raise
+
+
 def _follow_all(
-    client: Client, sent: Sequence[_Sent], namespace: str | None, timeout: float | None, output: Output
+    client: Client,
+    sent: Sequence[_Sent],
+    connection: _Connection,
+    timeout: float | None,
+    output: Output,
+    *,
+    by_log: bool,
 ) -> Exit:
     """Follow the objects one after the other. Return the worst exit status."""
     worst, ends = Exit.SUCCEEDED, []
     for one in sent:
         objects, stored = resource_of(client, one.resource), one.result
+        started = time.monotonic()
+        if by_log and one.resource == JOBS:
+            _print_log(stored, connection, timeout)
+        left = None if timeout is None else max(0.0, timeout - (time.monotonic() - started))
         followed = Followed(
             objects=objects,
             ref=stored,
-            back=arguments_of(shown_name(one.resource, stored.name), namespace),
+            back=arguments_of(shown_name(one.resource, stored.name), connection.namespace),
             cancels=one.resource == JOBS,
         )
-        last, status = follow(followed, shown(objects, output, each=False), until=Goal.DONE, timeout=timeout)
+        last, status = follow(followed, shown(objects, output, each=False), until=Goal.DONE, timeout=left)
         ends.append(last)
         worst = max(worst, status)
     if output in STRUCTURED:

@@ -124,7 +124,8 @@ def test_a_gateway_that_does_not_answer_is_named(run: RunCommand, monkeypatch: p
 )
 def test_lists_of_each_resource(run: RunCommand, arguments: list[str], path: str) -> None:
     result, script = run(arguments, page([]))
-    assert (result.stdout, script.requests[0].url.path) == ("there are none\n", path)
+    assert (result.stdout, result.stderr) == ("", "jobgate: there are none\n")
+    assert script.requests[0].url.path == path
 
 
 def test_list_prints_a_table_json_or_names(run: RunCommand) -> None:
@@ -132,6 +133,18 @@ def test_list_prints_a_table_json_or_names(run: RunCommand) -> None:
     listed = json.loads(run(["list", "-o", "json"], page([job()]))[0].stdout)
     assert listed["items"][0]["status"]["observedGeneration"] == 1
     assert run(["list", "-o", "name"], page([job(name="a"), job(name="b")]))[0].stdout == "a\nb\n"
+    assert json.loads(run(["list", "-o", "json"], page([]))[0].stdout) == {"items": []}
+
+
+@pytest.mark.parametrize(
+    ("limit", "page_size", "shown"),
+    [("2", "3", ["a", "b"]), ("3", "4", ["a", "b", "c"]), ("0", "500", ["a", "b", "c"])],
+)
+def test_list_says_when_there_are_more(run: RunCommand, limit: str, page_size: str, shown: list[str]) -> None:
+    jobs = page([job(name=name) for name in ("a", "b", "c")])
+    result, script = run(["list", "--limit", limit, "-o", "name"], jobs)
+    assert script.requests[0].url.params["pageSize"] == page_size
+    assert (result.stdout.split(), "the newest 2" in result.stderr) == (shown, limit == "2")
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
 """The command `logs`. A script stands in for the gateway."""
 
 import json
+from pathlib import Path
 
 import httpx2
 import pytest
 
-from tests.client.scripted import RunCommand, page, replica
+from jobgate.cli import connection
+from jobgate.client import AsyncClient
+from tests.client.scripted import RunCommand, job, ok, page, replica, state
 
 
 def test_logs_are_printed(run: RunCommand) -> None:
@@ -49,3 +52,26 @@ def test_a_task_is_needed_to_follow_one_log_of_several_tasks(run: RunCommand) ->
     result, _ = run(["logs", "tour", "-f"], page([replica(0, "Running"), replica(0, "Running", task="ps")]))
     assert result.exit_code == 2
     assert "accepted: --task ps or worker, or --all" in result.stderr
+
+
+def test_a_submission_can_be_followed_by_its_logs(
+    run: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The logs are read by the asynchronous client, which finds the job at its end."""
+    answers = {
+        "replicas": page([replica(0, "Failed"), replica(1, "Succeeded")]),
+        "status": ok(state("Failed", message="the cause")),
+        "logs": httpx2.Response(200, content=b"one\n", headers={"Jobgate-Log-Source": "stored"}),
+    }
+    transport = httpx2.MockTransport(lambda request: answers[request.url.path.rpartition("/")[2]])
+    monkeypatch.setattr(connection, "connect_async", lambda context: AsyncClient(context.server, transport=transport))
+    file = tmp_path / "job.yaml"
+    file.write_text("kind: GenericJob")
+    result, _ = run(["submit", str(file), "--log"], ok(job(), 201), answers["status"])
+    assert result.exit_code == 1, result.output
+    submitted, *lines, end = result.stdout.splitlines()
+    assert submitted == "tour submitted to namespace team"
+    assert sorted(lines) == ["worker[0]    | one", "worker[1]    | one"]
+    assert end.endswith("the cause")
+    result, script = run(["submit", str(file), "--log", "-o", "json"])
+    assert (result.exit_code, script.requests) == (2, [])
