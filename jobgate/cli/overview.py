@@ -72,7 +72,7 @@ def _sums(jobs: Sequence[JobSummary]) -> str:
     shown = ", ".join(f"{phases[phase]} {phase}" for phase in sorted(phases, key=[*LIVE, *phases].index))
     parts = [_parts(job.status.aggregate) for job in jobs]
     running, waiting, _ = (sum(part) for part in zip(*parts, strict=True))
-    return f"{len(jobs)} live jobs: {shown}\n{running} replicas run, {waiting} wait"
+    return f"live jobs: {shown}\nreplicas: {running} running, {waiting} waiting"
 
 
 def _parts(sizes: Aggregate) -> tuple[int, int, int]:

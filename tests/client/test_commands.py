@@ -252,7 +252,7 @@ def test_diff_of_a_refused_manifest(run: RunCommand, file: str) -> None:
 
 def test_top_asks_for_live_jobs_only(run: RunCommand) -> None:
     result, script = run(["top", "-A"], page([job("Running")]))
-    assert "1 live jobs: 1 Running" in result.stdout
+    assert "live jobs: 1 Running" in result.stdout
     asked = script.requests[0].url.params.get_list("phase")
     assert ("Running" in asked, "Succeeded" in asked) == (True, False)
 

@@ -32,7 +32,7 @@ JOBS = [
 def test_running_jobs_come_first_and_reasons_are_counted() -> None:
     text = overview_text(JOBS, NOW, all_namespaces=True)
     sums, reasons, rows = (part.splitlines() for part in text.split("\n\n"))
-    assert sums == ["5 live jobs: 2 Running, 2 Pending, 1 Queued", "3 replicas run, 7 wait"]
+    assert sums == ["live jobs: 2 Running, 2 Pending, 1 Queued", "replicas: 3 running, 7 waiting"]
     assert [line.split() for line in reasons[1:]] == [
         ["Unschedulable", "3", "2"],
         ["PreviousObjects", "2", "1"],

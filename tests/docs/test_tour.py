@@ -92,7 +92,7 @@ def test_the_tour_of_the_readme_works_as_pasted(gateway: int, tmp_path: Path) ->
     assert "Running" in blocks[1].splitlines()[-1], said
     assert re.search(r"^worker\[1\] +\| step \d", blocks[2], re.MULTILINE), said
     assert "History:" in blocks[2], said
-    assert "1 live jobs: 1 Running" in blocks[2], said
+    assert "live jobs: 1 Running" in blocks[2], said
     assert "resume requested" in blocks[3], said
     assert "dryRun: true" in blocks[4], said
     assert "restartPolicy <Object>" in blocks[4], said
