@@ -50,7 +50,7 @@ class PostgresBinaries:
         spec = find_spec(WHEEL)
         if spec is None or not spec.submodule_search_locations:
             raise EmbeddedPostgresError(
-                "the embedded PostgreSQL is not installed: install jobgate[embedded], "
+                "the embedded PostgreSQL is not installed: install jobgate[server,embedded], "
                 "or give the URL of a PostgreSQL server"
             )
         return cls.at(Path(spec.submodule_search_locations[0]) / "pginstall18" / "bin")

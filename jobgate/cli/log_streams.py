@@ -137,6 +137,7 @@ class _Stream:
         self._source = source
         self._wanted = wanted
         self._last_line = Line("", "")
+        self._at_last = 0  # lines that were printed with the time of the last one
         self._last_at: float | None = None
 
     async def run(self, state: JobStatus) -> None:
@@ -177,10 +178,15 @@ class _Stream:
             for line in unseen([line async for line in log.lines], self._last_line.text):
                 self._follower.emit(self._source, line)
             return
+        last, repeated = self._last_line.time, self._at_last
         async for line in log.lines:
             one = parsed(line)
-            is_repeated = one.time != "" and one.time <= self._last_line.time
-            if is_repeated or is_cut_off(one):
+            if is_cut_off(one):
                 continue
+            # Only a log that was opened again repeats lines. Several lines can have the same time.
+            if one.time and one.time <= last and (one.time < last or repeated):
+                repeated -= one.time == last
+                continue
+            self._at_last = self._at_last + 1 if one.time == self._last_line.time else 1
             self._last_line, self._last_at = one, time.monotonic()
             self._follower.emit(self._source, line if self._wanted.timestamps else one.text)

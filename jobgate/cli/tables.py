@@ -149,9 +149,9 @@ def history_text(rows: Sequence[History]) -> str:
 
 def in_order(events: Sequence[Event]) -> list[Event]:
     """Return events from the oldest to the newest. What is true now, such as a pending reason, comes last."""
-    return sorted(
-        events, key=lambda event: (event.last_seen_at is None, event.last_seen_at or event.first_seen_at or _NEVER)
-    )
+    found = list(reversed(events))  # the gateway returns the newest first, also among those of the same second
+    found.sort(key=lambda event: (event.last_seen_at is None, event.last_seen_at or event.first_seen_at or _NEVER))
+    return found
 
 
 def events_text(events: Sequence[Event]) -> str:

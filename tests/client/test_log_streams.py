@@ -65,8 +65,10 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_streams, "_AGAIN", 0.0)
 
 
-def live(*lines: str) -> httpx2.Response:
-    text = "".join(f"2026-01-31T12:00:{second:02}Z {line}\n" for second, line in enumerate(lines))
+def live(*lines: str, at: int | None = None) -> httpx2.Response:
+    """A live log with a line for each second, or with all lines in one second."""
+    seconds = range(len(lines)) if at is None else [at] * len(lines)
+    text = "".join(f"2026-01-31T12:00:{second:02}Z {line}\n" for second, line in zip(seconds, lines, strict=True))
     return httpx2.Response(200, headers=LIVE, content=text.encode())
 
 
@@ -88,12 +90,15 @@ async def test_every_attempt_of_a_replica_is_read_in_order() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_lost_connection_repeats_no_line() -> None:
+@pytest.mark.parametrize("at", [None, 7], ids=["one line in each second", "all lines at the same time"])
+async def test_a_lost_connection_repeats_no_line(at: int | None) -> None:
     answers: list[httpx2.Response] = [
-        live("one", "two"),
+        live("one", "two", at=at),
         httpx2.Response(200, headers=LIVE, content=b"[jobgate] the log is cut off here: the process stops\n"),
-        live("one", "two", "three"),
-        httpx2.Response(200, headers=STORED, content=b"zero\none\ntwo\nthree\nfour\n"),
+        live("one", "two", "three", at=at),
+        httpx2.Response(200, headers=STORED, content=b"zero\none\ntwo\nthree\nfour\n")
+        if at is None
+        else live("one", "two", "three", "four", at=at),
     ]
     broken = [httpx2.ReadError("reset"), httpx2.ReadError("reset"), httpx2.ReadError("reset"), None]
 
