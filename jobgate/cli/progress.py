@@ -13,6 +13,7 @@ from jobgate.cli.tables import State, age, cached, counts, shortened, total, why
 from jobgate.client.types import Aggregate, JobStatus, PendingReason, Replica, SampleSetStatus
 
 _WHY: Final = 100  # characters
+_ENDED: Final = frozenset({"Succeeded", "Failed", "Deleted"})
 _STYLES: Final = {
     "Succeeded": "green",
     "Ready": "green",
@@ -61,7 +62,8 @@ def _row(task: str, replicas: Sequence[Replica], reasons: Sequence[PendingReason
 
 def _why(task: str, replicas: Sequence[Replica], reasons: Sequence[PendingReason]) -> str:
     """Return why replicas of the task wait, otherwise what the first failed one says."""
-    for reason in reasons:
+    is_over = all(one.phase in _ENDED for one in replicas)  # the reasons are those of the last status
+    for reason in () if is_over else reasons:
         if any(name.startswith(f"{task}[") for name in reason.replicas):
             return f"{reason.code}: {reason.message}" if reason.message else reason.code
     failed = next((one for one in replicas if one.phase == "Failed"), None)

@@ -198,6 +198,8 @@ async def test_a_wait_that_takes_too_long_carries_the_last_status(run: Run) -> N
     with pytest.raises(WaitTimeoutError) as raised:
         await run(lambda client: client.jobs.wait("tour", timeout=0), ok(state("Pending"), ETag='"1"'))
     assert raised.value.last.status.phase == "Pending"
+    with pytest.raises(WaitTimeoutError, match="tour is New after 0 s"):
+        await run(lambda client: client.jobs.wait("tour", timeout=0), ok(state(""), ETag='"1"'))
 
 
 async def test_a_log_is_yielded_line_by_line(run: Run) -> None:

@@ -58,6 +58,13 @@ def test_a_failed_replica_explains_its_task() -> None:
     assert row.why == "[1] exit code 3"
 
 
+def test_replicas_that_have_ended_wait_for_nothing() -> None:
+    """The replicas are read after the status, whose pending reasons can be older."""
+    waits = {"code": "ContainerCreating", "message": "", "since": None, "replicas": ["worker[0]"], "count": 1}
+    (row,) = tasks_of(job(pendingReasons=[waits]), replicas(replica(0, "Failed", message="exit code 3")))
+    assert row.why == "[0] exit code 3"
+
+
 @pytest.mark.parametrize(
     ("started", "finished", "elapsed"),
     [

@@ -153,7 +153,7 @@ class AsyncResource(Generic[Whole, State, Summary, Draft]):
         while True:
             left = _POLL if deadline is None else deadline - time.monotonic()
             if last is not None and left <= 0:
-                raise WaitTimeoutError(f"{last.name} is {last.status.phase} after {timeout:g} s", last)
+                raise WaitTimeoutError(f"{last.name} is {last.status.phase or 'New'} after {timeout:g} s", last)
             try:
                 state, tag = await self._poll(call, tag, max(0, int(min(left, _POLL))))
             except _TRANSIENT:
