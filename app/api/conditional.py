@@ -13,9 +13,9 @@ from app.domain.errors import PreconditionFailed
 MAX_WAIT: Final = 60
 # entity-tag of RFC 9110, section 8.8.3.
 _TAG: Final = re.compile(r'\s*(?:(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e\x80-\xff]*)"\s*(?:,|$))')
-# The same as _TAG in the OpenAPI document: * or a list of entity tags. Its form has no empty elements.
+# The same as _TAG in the OpenAPI document: * or a list of entity tags, which can be empty but has no empty elements.
 _ENTITY_TAG: Final = '(W/)?"[!#-~]*"'
-TAGS_PATTERN: Final = rf"^(\*|{_ENTITY_TAG}( *, *{_ENTITY_TAG})*)$"
+TAGS_PATTERN: Final = rf"^(\*|{_ENTITY_TAG}( *, *{_ENTITY_TAG})*)?$"
 # The tag of the form of a representation that is compressed with gzip ends with this.
 _CODED: Final = '--gzip"'
 _WAIT: Final = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])', re.IGNORECASE)

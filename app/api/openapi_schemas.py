@@ -13,6 +13,7 @@ from app.api.field_descriptions import description
 
 _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
+_INT64_MAX: Final = 2**63 - 1
 _PRIMITIVES: Final = frozenset({"string", "integer", "number", "boolean", "array", "object"})
 _METHODS: Final = frozenset({"get", "put", "post", "patch", "delete"})
 
@@ -96,6 +97,8 @@ def _adapt(schema: Schema, name: str) -> None:
         schema["x-enumNames"] = [name + (_pascal(str(value)) or "None") for value in schema["enum"]]
     if schema.get("type") == "integer" and "format" not in schema:
         schema["format"] = _integer_format(schema)
+    if schema.get("maximum") == _INT64_MAX:
+        del schema["maximum"]  # the format int64 has this maximum, which JavaScript cannot represent
     if schema.get("type") == "number":
         schema.setdefault("format", "double")
     _shorten_nullable(schema)

@@ -1,5 +1,6 @@
 """Query, path and header parameters that several routes share, and the refusal of unknown query parameters."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +10,8 @@ from fastapi import Depends, Header, Path, Query, Request
 from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from pydantic import Field
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticKnownError
 
 from app.api.conditional import TAGS_PATTERN, wait_seconds
 from app.api.errors import TIMESTAMP_FORMAT, parameter_error
@@ -29,6 +31,8 @@ def stated(**keywords: Any) -> dict[str, Any]:
     return {"json_schema_extra": keywords}
 
 
+_MAX_INT64: Final = 2**63 - 1  # the format of integers without other bounds in the OpenAPI document
+_IS_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NAMESPACE: Final = stated(pattern=DNS_LABEL_PATTERN, maxLength=DNS_LABEL_MAX)
 _TAGS: Final = stated(pattern=TAGS_PATTERN)
 
@@ -47,7 +51,8 @@ NamespaceFilter = Annotated[
     Query(description="Only objects of these namespaces.", max_length=100),
 ]
 PageSize = Annotated[
-    int | None, Query(alias="pageSize", ge=1, description="Maximum number of items on the page. The limit is 500.")
+    int | None,
+    Query(alias="pageSize", ge=1, le=_MAX_INT64, description="Maximum number of items on the page. The limit is 500."),
 ]
 PageToken = Annotated[
     str | None,
@@ -77,7 +82,18 @@ IdempotencyKeyHeader = Annotated[
         "effect and gets the first answer again.",
     ),
 ]
-Timestamp = Annotated[datetime | None, Query(description="RFC 3339 time with an offset.")]
+
+
+def _refuse_number(value: object) -> object:
+    """Refuse a number, which pydantic would accept as the seconds or milliseconds since 1970."""
+    if isinstance(value, str) and not _IS_DATE.match(value):
+        raise PydanticKnownError("datetime_parsing", {"error": "it does not begin with a date"})
+    return value
+
+
+Timestamp = Annotated[
+    datetime | None, BeforeValidator(_refuse_number), Query(description="RFC 3339 time with an offset.")
+]
 
 
 @dataclass(frozen=True, slots=True)

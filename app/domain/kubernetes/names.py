@@ -14,7 +14,8 @@ ANNOTATIONS_MAX_BYTES = 256 * 1024
 STATEFUL_SET_NAME_MAX = 52
 
 _LABEL_FORMAT = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-DNS_LABEL_PATTERN = f"^{_LABEL_FORMAT}$"
+# The same with its maximum length, for the OpenAPI document.
+DNS_LABEL_PATTERN = f"^[a-z0-9]([-a-z0-9]{{0,{DNS_LABEL_MAX - 2}}}[a-z0-9])?$"
 _SUBDOMAIN_FORMAT = rf"{_LABEL_FORMAT}(\.{_LABEL_FORMAT})*"
 DNS_SUBDOMAIN_PATTERN = f"^{_SUBDOMAIN_FORMAT}$"
 _DNS_1035_FORMAT = "[a-z]([-a-z0-9]*[a-z0-9])?"

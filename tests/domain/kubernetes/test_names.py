@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 
 import pytest
@@ -45,6 +46,11 @@ def test_bad(check: Check, name: str) -> None:
     message = check(name)
     assert message
     assert len(message) < 400
+
+
+@pytest.mark.parametrize("name", [*GOOD[0][1], *BAD[0][1], "a" * 62 + "-", "a" * 62 + "b"])
+def test_the_pattern_of_the_document_accepts_what_the_check_accepts(name: str) -> None:
+    assert (re.search(rf"{names.DNS_LABEL_PATTERN[:-1]}\Z", name) is not None) == (names.dns_label(name) is None)
 
 
 @UNHURRIED
