@@ -202,7 +202,7 @@ def demo(
     with _embedded():
         from app.demo import run as demonstration
     if server is not None:
-        _run(lambda _: demonstration.play_against(server, os.environ.get("JOBGATE_TOKEN")))
+        _run(lambda stop: demonstration.play_against(server, os.environ.get("JOBGATE_TOKEN"), stop))
     settings = _dev_settings(port=port, kubeconfig=kubeconfig, log_level="error", restart_backoff=1.0)
     _run(lambda stop: demonstration.run(settings, data_dir.resolve(), stop=stop, keep_serving=not exit_))
 

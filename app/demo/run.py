@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from pathlib import Path
 
 import httpx2
@@ -35,24 +35,30 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
         url, kubeconfig = await ready
         print(f"jobgate is ready at {url} ({time.monotonic() - started:.1f} s)", flush=True)  # noqa: T201
         print(f"{hints.kubeconfig_line(kubeconfig)}\n", flush=True)  # noqa: T201
-        playing = group.create_task(_play_all(url, settings, data_dir))
-        stopped = group.create_task(stop.wait())
-        await asyncio.wait({playing, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if not playing.done():
-            playing.cancel()
-            return INTERRUPTED
-        if keep_serving:
+        code = await _unless_stopped(_play_all(url, settings, data_dir), stop)
+        if keep_serving and code != INTERRUPTED:
             print(hints.of_demo(url, kubeconfig), flush=True)  # noqa: T201
-            await stopped
+            await stop.wait()
         stop.set()
-    return playing.result()
+    return code
 
 
-async def play_against(url: str, token: str | None) -> int:
+async def play_against(url: str, token: str | None, stop: asyncio.Event) -> int:
     """Play the stories of jobs against a running gateway; return the exit code, 0 if each story ended as expected."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=CLIENT_TIMEOUT) as client:
-        return await _play_stories(client, longest=LONGEST_WITH_PULL)
+        return await _unless_stopped(_play_stories(client, longest=LONGEST_WITH_PULL), stop)
+
+
+async def _unless_stopped(playing: Coroutine[None, None, int], stop: asyncio.Event) -> int:
+    """Play to the end and return the exit code, or cancel as soon as `stop` is set and return INTERRUPTED."""
+    async with asyncio.TaskGroup() as group:
+        played = group.create_task(playing)
+        stopped = group.create_task(stop.wait())
+        await asyncio.wait({played, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        played.cancel()
+        stopped.cancel()
+    return INTERRUPTED if played.cancelled() else played.result()
 
 
 async def _play_all(url: str, settings: Settings, data_dir: Path) -> int:

@@ -1,5 +1,6 @@
 """A gateway requires tokens by default, and a token grants its role in its namespaces only."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
@@ -121,7 +122,7 @@ async def test_the_demo_plays_against_a_running_gateway_with_a_token(
     monkeypatch.setattr(run, "NAMESPACE", namespace)
     monkeypatch.setattr(run, "STORIES", [story for story in STORIES if story.file == "generic-job/failing.yaml"])
     token = (await bearer(database_url, "submitter", namespace))["Authorization"].removeprefix("Bearer ")
-    assert await run.play_against(str(closed.base_url), token) == 0
+    assert await run.play_against(str(closed.base_url), token, asyncio.Event()) == 0
     assert "ok failing" in capsys.readouterr().out
-    assert await run.play_against(str(closed.base_url), None) == 1
+    assert await run.play_against(str(closed.base_url), None, asyncio.Event()) == 1
     assert "returned 401" in capsys.readouterr().out
