@@ -41,6 +41,7 @@ from app.api.routes import (
 )
 from app.api.settings import HttpSettings
 from app.api.shared_polls import SharedPolls
+from app.api.start_page import add_start_page
 from app.domain.kinds.registry import PODLESS_KINDS
 from app.offload import offloaded
 from app.services.gateway import Services
@@ -96,6 +97,7 @@ def create_app(
             app.include_router(router)
     app.include_router(system.router)
     app.add_route(OPENAPI_PATH, _openapi_document, methods=["GET"], include_in_schema=False)
+    add_start_page(app, OPENAPI_PATH, {resource.name: resource.all_path for resource in resources()})
     if services is not None:
         app.state.api = Api(
             services=services,
