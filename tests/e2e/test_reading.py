@@ -1,6 +1,7 @@
 """Logs of running and of deleted pods, and watches that show every transition."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -86,6 +87,18 @@ async def test_a_watch_shows_every_transition_also_to_a_client_that_reconnects(u
     assert {event.phase for event in steady} <= history
     assert steady[-1].phase == "Succeeded"
     assert (await user.read("/watched/replicas"))["items"][0]["restartCount"] == 1
+
+
+async def test_the_watch_of_a_job_closes_when_the_job_and_its_objects_are_done(user: User) -> None:
+    await user.submit(job("brief", "exit 0"))
+    async with asyncio.timeout(120):
+        answer = await user.http.get(
+            f"{user.jobs}/brief/watch", headers={"Accept": "application/jsonl"}, timeout=httpx2.Timeout(120)
+        )
+    events = [json.loads(line) for line in answer.text.splitlines()]
+    assert [event["event"] for event in (events[0], events[-1])] == ["ready", "end"]
+    states = [event["data"] for event in events if event["event"] == "job"]
+    assert (states[0]["type"], states[-1]["object"]["status"]["phase"]) == ("current", "Succeeded")
 
 
 def _with(manifest: dict[str, Any], **container: Any) -> dict[str, Any]:
