@@ -300,6 +300,7 @@ def _services(
         readiness=readiness,
         log_reader=ClusterLogs(opened.api) if opened.api is not None else None,
         namespaces=settings.served_namespaces(),
+        refuses_missing_namespaces=settings.missing_namespaces == "refuse",
         stale_after=timedelta(seconds=settings.stale_after),
         cache_limits=settings.cache_limits(),
         long_request_limits=settings.long_requests(),

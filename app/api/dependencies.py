@@ -60,6 +60,16 @@ class Caller:
             raise NotFound("there is no such namespace")
         require(self.principal, verb, namespace)
 
+    async def require_submit(self, namespace: str) -> None:
+        """Raise an error unless the caller may submit objects to the namespace, and the cluster has it.
+
+        Raises:
+            InvalidParameter, Forbidden: as `require`.
+            NotFound: as `require`, or the cluster has no such namespace.
+        """
+        self.require(Verb.SUBMIT, namespace)
+        await self.services.namespace_check.require(namespace)
+
     def require_visible(self, namespace: str, what: str) -> None:
         """Raise NotFound unless the caller may see objects of the namespace. `what` names the resource of the object.
 

@@ -17,6 +17,7 @@ from app.k8s.reflector import Pace
 from app.loops import metrics
 from app.loops.autoscaling.autoscaler import Autoscaler
 from app.loops.cache.reconciler import SampleReconciler
+from app.loops.cluster_namespaces import ClusterNamespaces
 from app.loops.context import ControllerContext
 from app.loops.jobs.actuator import Actuator
 from app.loops.jobs.creator import Creator
@@ -80,6 +81,14 @@ class Term:
         self._sweeper = Sweeper(context.db, clock)
         self._autoscaler = Autoscaler(context, leadership, self._identity.verify)
         self._samples = SampleReconciler(context, leadership, self._identity.verify)
+        self._cluster_namespaces = ClusterNamespaces(
+            context.api,
+            context.db,
+            leadership,
+            clock,
+            verify=self._identity.verify,
+            stale_after=settings.stale_after,
+        )
 
     def _wired_reconciler(self) -> Reconciler:
         context, clock = self._context, self._context.clock
@@ -128,6 +137,7 @@ class Term:
         contact = ClusterContact(timedelta(seconds=self._settings.stale_after), self._context.clock.now())
         async with TaskGroup() as group:
             group.create_task(self._mirror.run())
+            group.create_task(self._cluster_namespaces.run())
             group.create_task(self._identity.keep())
             # Six probes within `stale_after`, so that a single lost answer does not make the status stale.
             group.create_task(self._repeat(self._settings.stale_after / 6, partial(self._probe, contact)))

@@ -2,7 +2,15 @@
 
 from sqlalchemy import Column, LargeBinary, Table
 
-from app.models.base import metadata, number_column, singleton_key, text_column, time_column, uid_column
+from app.models.base import (
+    metadata,
+    number_column,
+    optional_json_column,
+    singleton_key,
+    text_column,
+    time_column,
+    uid_column,
+)
 
 installation = Table(
     "installation",
@@ -44,3 +52,6 @@ heartbeats = Table(
     postgresql_with={"fillfactor": "50"},
 )
 """The last contact of the controller with the cluster, and its state. One row."""
+
+cluster_namespaces = Table("cluster_namespaces", metadata, *singleton_key(), optional_json_column("names"))
+"""The names of all namespaces of the cluster; null while the controller does not know them. One row."""

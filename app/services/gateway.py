@@ -18,6 +18,7 @@ from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.planning import Planner
 from app.services.access import Access
 from app.services.autoscaling import Autoscaling
+from app.services.cluster_namespaces import NamespaceCheck
 from app.services.control import JobControl
 from app.services.di_server import DiServer
 from app.services.freshness import FreshnessReader
@@ -63,6 +64,7 @@ class Services:
         readiness: runs the checks of /readyz.
         log_reader: reads the logs of running pods; None in a process without a cluster.
         namespaces: the namespaces that this installation serves, for every caller.
+        refuses_missing_namespaces: refuse new objects in namespaces that the cluster does not have.
         stale_after: age of the controller's last contact with the cluster from which status is stale. It is longer than
             an idle cluster is silent.
         cache_limits: limits of SampleSets, without a namespace.
@@ -80,6 +82,7 @@ class Services:
     readiness: ReadinessChecks
     log_reader: LogReader | None = None
     namespaces: NamespaceSet = EVERY_NAMESPACE
+    refuses_missing_namespaces: bool = True
     stale_after: timedelta = timedelta(seconds=30)
     cache_limits: CacheLimits = field(default_factory=partial(CacheLimits, namespace=""))
     long_request_limits: LongRequestLimits = field(default_factory=LongRequestLimits)
@@ -95,6 +98,7 @@ class Services:
     long_requests: LongRequests = field(init=False)
     logs: Logs = field(init=False)
     freshness: FreshnessReader = field(init=False)
+    namespace_check: NamespaceCheck = field(init=False)
     _commit: GroupCommit = field(init=False)
 
     def __post_init__(self) -> None:
@@ -109,6 +113,9 @@ class Services:
         self.long_requests = LongRequests(self.access, self.clock, self.long_request_limits)
         self.logs = Logs(self.db, self.log_reader)
         self.freshness = FreshnessReader(self.db, self.clock, self.stale_after)
+        self.namespace_check = NamespaceCheck(
+            self.db, self.clock, self.freshness, required=self.refuses_missing_namespaces
+        )
 
     def _podless_services(self, kind: PodlessKind) -> PodlessServices:
         hint, limits = self.intent_hint, self.cache_limits

@@ -64,6 +64,10 @@ class Settings(ServingSettings):
     system_namespace: Annotated[
         str, Field(description="namespace of this installation's ConfigMap, which identifies its cluster")
     ] = "jobgate-system"
+    missing_namespaces: Annotated[
+        Literal["refuse", "wait"],
+        Field(description="whether a job of a namespace that the cluster does not have is refused or waits for it"),
+    ] = "refuse"
     reserved_namespaces: Annotated[
         Names,
         Field(description="comma-separated namespaces that are never served, besides kube-* and the system one"),

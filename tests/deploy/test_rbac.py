@@ -21,7 +21,7 @@ CONTROLLER: dict[str, frozenset[str]] = {
     "POD_GROUP": frozenset({"get", "list", "create", "delete"}),
     "EVENT": frozenset({"list"}),
     "NODE": frozenset({"list", "watch"}),
-    "NAMESPACE": frozenset({"get"}),  # of kube-system
+    "NAMESPACE": frozenset({"get", "list", "watch"}),  # get: of kube-system
 }
 # What it asks for beside that where there are SampleSets.
 OF_SETS: dict[str, frozenset[str]] = {
@@ -55,8 +55,9 @@ def wanted(needs: dict[str, frozenset[str]]) -> set[Right]:
         resource: KubeResource = getattr(resources, name)
         group = resource.api_version.rpartition("/")[0]
         plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
-        names = ("kube-system",) if name == "NAMESPACE" else ()
-        rights |= {Right(group, plural, verb, names) for verb in verbs}
+        for verb in verbs:
+            names = ("kube-system",) if (name, verb) == ("NAMESPACE", "get") else ()
+            rights.add(Right(group, plural, verb, names))
     return rights
 
 

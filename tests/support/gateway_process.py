@@ -35,6 +35,8 @@ QUICK = {
     "JOBGATE_RESTART_BACKOFF": "0.2",
     "JOBGATE_SAMPLE_PAUSE_FACTOR": "0.2",
     "JOBGATE_OPEN_ACCESS": "true",
+    # Most tests submit to a namespace as soon as it is created, which a busy controller may not know yet.
+    "JOBGATE_MISSING_NAMESPACES": "wait",
     # Some tests need pods that jobgate accepts and the cluster refuses.
     "JOBGATE_POD_POLICY_ALLOW": "Sysctls",
     "JOBGATE_SERVICE_ACCOUNTS": "trainer",

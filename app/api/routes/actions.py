@@ -15,7 +15,6 @@ from app.api.routes.edits import EditCall, EditDep, changed_response, changed_re
 from app.api.routes.submission import created_response, request_key
 from app.api.views import JobView
 from app.domain.dialects.spec_model import SpecModel
-from app.services.access import Verb
 from app.services.scaling import SizesWanted
 
 router = APIRouter(tags=["actions"])
@@ -127,7 +126,7 @@ async def retry_job(
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> Response:
     """Submit the manifest of an ended job again as a new job, whose `retryOf` is the uid of the ended job."""
-    caller.require(Verb.SUBMIT, namespace)
+    await caller.require_submit(namespace)
     options = await read_options(request, RetryOptions)
     # The fingerprint covers what the client sends. The manifest comes from the job.
     key = await request_key(caller, idempotency_key, {"name": options.name})

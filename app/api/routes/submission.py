@@ -26,7 +26,6 @@ from app.cancellation import TaskGroup
 from app.domain.errors import DomainError
 from app.domain.plan import Manifest
 from app.offload import offloaded_if_large
-from app.services.access import Verb
 from app.services.manifests import Sampler
 from app.services.submitting import Created, CreatedTogether, RequestKey, fingerprint
 
@@ -76,7 +75,7 @@ def _add_submission(router: APIRouter, resource: Resource) -> None:
 
 async def _dry_run(resource: Resource, caller: Caller, namespace: str, *, as_list: bool) -> Response:
     """Answer with what the submission would store, and store nothing. `as_list` makes one result a list, too."""
-    caller.require(Verb.SUBMIT, namespace)
+    await caller.require_submit(namespace)
     submitted = await read_submission(caller.request)
     submitter, sampler = resource.submitter(caller.services), Sampler()
     if isinstance(submitted, dict):
@@ -92,7 +91,7 @@ async def _dry_run(resource: Resource, caller: Caller, namespace: str, *, as_lis
 
 async def submit(resource: Resource, caller: Caller, namespace: str, idempotency_key: str | None) -> Response:
     """Store the objects of the request and answer once they are durable."""
-    caller.require(Verb.SUBMIT, namespace)
+    await caller.require_submit(namespace)
     submitted = await read_submission(caller.request)
     key = await request_key(caller, idempotency_key, submitted)
     submitter, actor, administers = resource.submitter(caller.services), caller.name, caller.administers
@@ -156,7 +155,7 @@ def _add_batch(router: APIRouter, resource: Resource) -> None:
         With `atomic=true` all manifests are stored or none. If one is refused, the answer is a problem whose pointers
         begin with `/items/<index>`. A repeated request with the same Idempotency-Key repeats the whole answer.
         """
-        caller.require(Verb.SUBMIT, namespace)
+        await caller.require_submit(namespace)
         submitted = await read_submission(request)
         documents = [submitted] if isinstance(submitted, dict) else submitted
         if atomic:

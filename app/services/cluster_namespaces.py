@@ -1,0 +1,53 @@
+"""Refuses new objects in namespaces that the cluster does not have."""
+
+import asyncio
+from typing import Final
+
+from app.clock import Clock
+from app.db import cluster_namespaces
+from app.db.engine import Database
+from app.domain.errors import NotFound
+from app.services.freshness import FreshnessReader
+
+_CACHE_SECONDS: Final = 5.0  # a namespace that was found is not read again for so long
+_MAX_CACHED: Final = 4096
+# The controller learns of a new namespace a moment after its creation. A client may use it at once.
+_PATIENCE_SECONDS: Final = 2.0
+_POLL_SECONDS: Final = 0.1
+
+
+class NamespaceCheck:
+    """Checks that a namespace exists, as far as the controller knows the namespaces of the cluster.
+
+    Without `required` every namespace is accepted, and its jobs wait until it is created.
+    """
+
+    def __init__(self, db: Database, clock: Clock, freshness: FreshnessReader, *, required: bool) -> None:
+        self._db = db
+        self._clock = clock
+        self._freshness = freshness
+        self._required = required
+        self._accepted: dict[str, float] = {}
+
+    async def require(self, namespace: str) -> None:
+        """Require that the namespace exists.
+
+        Raises:
+            NotFound: the cluster has no such namespace.
+        """
+        if not self._required or self._accepted.get(namespace, 0.0) > self._clock.monotonic():
+            return
+        deadline = self._clock.monotonic() + _PATIENCE_SECONDS
+        while await self._is_missing(namespace):
+            if self._clock.monotonic() >= deadline:
+                raise NotFound(f"the cluster has no namespace {namespace}: create it first")
+            await asyncio.sleep(_POLL_SECONDS)
+        if len(self._accepted) >= _MAX_CACHED:
+            self._accepted.clear()
+        self._accepted[namespace] = self._clock.monotonic() + _CACHE_SECONDS
+
+    async def _is_missing(self, namespace: str) -> bool:
+        """Return whether the cluster is known not to have the namespace. Nothing is known if the status is stale."""
+        return (
+            await cluster_namespaces.exists(self._db, namespace) is False and not (await self._freshness.read()).stale
+        )

@@ -1,0 +1,70 @@
+"""A submission to a namespace that the cluster is known not to have is refused."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from app.db import cluster_namespaces, heartbeats, leases
+from app.db.leases import Lease
+from app.services import cluster_namespaces as service
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+
+
+@pytest.fixture
+async def lease(gateway: Gateway) -> Lease:
+    """The lease of a controller that has just had contact with the cluster."""
+    held = await leases.acquire(gateway.db, "controller", "a test", ttl=600)
+    assert held is not None
+    await beat(gateway, held, "Running")
+    return held
+
+
+async def beat(gateway: Gateway, lease: Lease, state: str) -> None:
+    now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock
+    await heartbeats.beat(gateway.db, lease, now, state)
+
+
+@pytest.mark.parametrize(
+    ("names", "state"), [(None, "Running"), ((NAMESPACE,), "Running"), (("other",), "Unreachable")]
+)
+async def test_a_namespace_that_may_exist_is_accepted(
+    gateway: Gateway, lease: Lease, names: Sequence[str] | None, state: str
+) -> None:
+    await beat(gateway, lease, state)
+    await cluster_namespaces.store(gateway.db, lease, names)
+    assert (await gateway.client.post(jobs_path(), json=manifest())).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "path",
+    [jobs_path(), f"{jobs_path()}?dryRun=All", jobs_path(NAMESPACE, "batch"), jobs_path(NAMESPACE, "hello", "retry")],
+)
+async def test_a_missing_namespace_is_refused(
+    gateway: Gateway, lease: Lease, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_PATIENCE_SECONDS", 0.0)
+    await cluster_namespaces.store(gateway.db, lease, ["other"])
+    answer = await gateway.client.post(path, json={} if path.endswith("retry") else manifest())
+    assert (answer.status_code, answer.json()["code"]) == (404, "NotFound")
+    assert answer.json()["detail"] == f"the cluster has no namespace {NAMESPACE}: create it first"
+    assert (await gateway.client.get(jobs_path())).json()["items"] == []
+
+
+async def test_a_namespace_that_was_just_created_is_waited_for(
+    gateway: Gateway, lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_PATIENCE_SECONDS", 60.0)
+    await cluster_namespaces.store(gateway.db, lease, ["other"])
+    async with asyncio.TaskGroup() as group:
+        submission = group.create_task(gateway.client.post(jobs_path(), json=manifest()))
+        await cluster_namespaces.store(gateway.db, lease, ["other", NAMESPACE])
+    assert submission.result().status_code == 201
+
+
+async def test_the_setting_accepts_every_namespace(gateway: Gateway, lease: Lease) -> None:
+    await cluster_namespaces.store(gateway.db, lease, ["other"])
+    services = gateway.services
+    services.namespace_check = service.NamespaceCheck(services.db, services.clock, services.freshness, required=False)
+    assert (await gateway.client.post(jobs_path(), json=manifest())).status_code == 201

@@ -1,0 +1,72 @@
+"""The controller stores the names of the cluster's namespaces as long as it knows them."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from app.db import cluster_namespaces
+from app.loops.cluster_namespaces import ClusterNamespaces
+from app.loops.leadership.identity import WrongCluster
+from tests.k8s.support import until
+from tests.loops.harness import WITHIN, Harness
+
+OLD = "of-a-former-controller"
+
+
+@asynccontextmanager
+async def following(harness: Harness) -> AsyncIterator[None]:
+    async def verify() -> None:
+        if harness.verify_error:
+            raise harness.verify_error[0]
+
+    context = harness.context
+    loop = ClusterNamespaces(
+        context.api, harness.db, harness.leadership, harness.clock, verify=verify, stale_after=600.0
+    )
+    await cluster_namespaces.store(harness.db, harness.leadership.lease, [OLD])
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(loop.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+async def known(harness: Harness, name: str, *, as_: bool | None) -> None:
+    async def is_so() -> bool:
+        return await cluster_namespaces.exists(harness.db, name) is as_
+
+    await until(is_so, WITHIN)
+
+
+async def test_namespaces_are_followed(harness: Harness) -> None:
+    name = f"loops-{secrets.token_hex(5)}"
+    async with following(harness):
+        await known(harness, harness.namespace, as_=True)
+        await known(harness, OLD, as_=False)
+        await known(harness, name, as_=False)
+        (await harness.kube.post("/api/v1/namespaces", {"metadata": {"name": name}})).ok()
+        await known(harness, name, as_=True)
+        (await harness.kube.delete(f"/api/v1/namespaces/{name}")).ok()
+        await known(harness, name, as_=False)
+
+
+async def test_nothing_is_known_without_the_right_to_list_namespaces(harness: Harness) -> None:
+    await harness.inject(namespace="", verb="list", resource="namespaces", status=403)
+    async with following(harness):
+        await harness.hits()
+        await known(harness, OLD, as_=None)
+        assert await cluster_namespaces.exists(harness.db, harness.namespace) is None
+        await harness.heal()
+        await known(harness, harness.namespace, as_=True)
+
+
+async def test_the_namespaces_of_another_cluster_are_not_known(harness: Harness) -> None:
+    harness.verify_error.append(WrongCluster("another cluster"))
+    try:
+        async with following(harness):
+            await asyncio.Event().wait()
+    except* WrongCluster:
+        pass
+    assert await cluster_namespaces.exists(harness.db, harness.namespace) is not True
