@@ -41,6 +41,7 @@ from app.loops.supervisor import Loop, Supervisor
 from app.main import create_app
 from app.readiness import Readiness
 from app.services.access import Access, OpenAccess, TokenAccess
+from app.services.cluster_dry_run import ClusterChecker, ClusterDryRun, NoCluster
 from app.services.gateway import Check, Services
 from app.services.logs import ClusterLogs
 from app.settings import ENV_PREFIX, Settings
@@ -299,12 +300,21 @@ def _services(
         feed_hint=feed_hint,
         readiness=readiness,
         log_reader=ClusterLogs(opened.api) if opened.api is not None else None,
+        cluster=_cluster_checker(settings, opened),
         namespaces=settings.served_namespaces(),
         refuses_missing_namespaces=settings.missing_namespaces == "refuse",
         stale_after=timedelta(seconds=settings.stale_after),
         cache_limits=settings.cache_limits(),
         long_request_limits=settings.long_requests(),
     )
+
+
+def _cluster_checker(settings: Settings, opened: Connections) -> ClusterChecker:
+    if opened.api is None:
+        return NoCluster()
+    if not settings.dry_run_rate:
+        return NoCluster("this installation of jobgate does not involve the cluster in dry runs")
+    return ClusterDryRun(opened.api, opened.clock, rate=settings.dry_run_rate)
 
 
 def _access(settings: Settings, opened: Connections) -> Access:

@@ -4,6 +4,7 @@ from typing import Any
 
 from app.api.closed_sets import TaskRestartPolicy
 from app.api.views import Int32, View
+from app.domain.cluster_check import FindingEffect
 
 
 class TaskPlanView(View):
@@ -33,6 +34,34 @@ class ResourceDryRunView(View):
     manifest: dict[str, Any]
 
 
+class ClusterFindingView(View):
+    """A refusal or a warning of the cluster about one object of a job."""
+
+    object: str
+    """Kind and name of the object."""
+    task: str | None
+    """Name of the task whose replica the object belongs to; null if it belongs to the whole job."""
+    pointer: str
+    """The field of `manifest` that the object was made from, as far as it is known; empty for the whole job."""
+    effect: FindingEffect
+    """Fails or Waits: the cluster refuses the object, and the job would fail or wait. Warns: the cluster warns."""
+    code: str
+    """The reason or the pending reason that the job would have; `Warning` for a warning."""
+    detail: str
+    """The message of the cluster."""
+
+
+class ClusterCheckView(View):
+    """What the cluster answers to a server-side dry run of the objects, one replica of each task."""
+
+    is_complete: bool
+    """Whether the cluster has checked all of these objects."""
+    detail: str
+    """Why it has not; empty if it has."""
+    findings: list[ClusterFindingView]
+    """Its refusals and warnings."""
+
+
 class DryRunView(ResourceDryRunView):
     """What a submission would store, and the Kubernetes objects that it would create. A dry run stores nothing.
 
@@ -43,6 +72,8 @@ class DryRunView(ResourceDryRunView):
     plan: PlanView
     manifests: list[dict[str, Any]]
     manifests_omitted: Int32
+    cluster: ClusterCheckView | None
+    """What the cluster would answer; null with `dryRun=Local`."""
 
 
 class ResourceDryRunList(View):

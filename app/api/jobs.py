@@ -23,6 +23,7 @@ from app.api.views import (
     WatchEventView,
 )
 from app.db.jobs.rows import JobRow, JobSummary
+from app.domain.cluster_check import ClusterCheck
 from app.domain.kinds.base import JOBS
 from app.domain.vocabulary import JobPhase
 from app.services.control import JobControl
@@ -107,9 +108,15 @@ class JobsResource(Resource):
         return {uid: CurrentStatus(status_view(job), job.version, job.is_settled) for uid, job in found.items()}
 
     @override
-    async def dry_run_bytes(self, prepared: PreparedJob, sampler: Sampler) -> bytes:
+    async def dry_run_bytes(self, prepared: PreparedJob, check: ClusterCheck | None, sampler: Sampler) -> bytes:
         manifests, left_out = await sampler.sample(prepared.plan)
-        return dry_run_bytes(prepared, manifests, left_out)
+        return dry_run_bytes(prepared, manifests, left_out, check)
+
+    @override
+    async def cluster_checks(
+        self, services: Services, prepared: Sequence[PreparedJob], token_id: str
+    ) -> Sequence[ClusterCheck]:
+        return await services.cluster.check(prepared, token_id)
 
 
 def _portions(rows: Sequence[JobRow]) -> Iterator[Sequence[JobRow]]:

@@ -29,6 +29,7 @@ from app.api.views import (
     View,
 )
 from app.db.samples.rows import SampleRow
+from app.domain.cluster_check import ClusterCheck
 from app.domain.kinds.base import Facts, PodlessKind
 from app.domain.listing import Criteria
 from app.services.gateway import Services
@@ -98,8 +99,14 @@ class PodlessResource(Resource):
         return {row.uid: CurrentStatus(self.status_of(row), row.version, row.is_settled) for row in page.rows}
 
     @override
-    async def dry_run_bytes(self, prepared: PodlessDraft, sampler: Sampler) -> bytes:
+    async def dry_run_bytes(self, prepared: PodlessDraft, check: ClusterCheck | None, sampler: Sampler) -> bytes:
         return json_bytes(ResourceDryRunView(dry_run=True, manifest=prepared.manifest))
+
+    @override
+    async def cluster_checks(
+        self, services: Services, prepared: Sequence[PodlessDraft], token_id: str
+    ) -> Sequence[ClusterCheck | None]:
+        return [None] * len(prepared)  # the controller determines their objects
 
     def view_of(self, row: SampleRow) -> BaseModel:
         """Return the whole view of an object."""

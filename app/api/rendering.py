@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from app.api.dry_run_views import PlanView, TaskPlanView
+from app.api.dry_run_views import ClusterCheckView, PlanView, TaskPlanView
 from app.api.responses import json_bytes
 from app.api.summary_views import JobSummaryView, ListView
 from app.api.views import (
@@ -25,6 +25,7 @@ from app.api.views import (
 from app.db.history import HistoryRow
 from app.db.jobs.rows import JobRow, JobSummary
 from app.db.samples.rows import SampleRow
+from app.domain.cluster_check import ClusterCheck
 from app.domain.dialects.base import Scaling, StatusFacts
 from app.domain.planning import Planner
 from app.domain.status.records import Condition, JobStatus, ReplicaFailure
@@ -221,7 +222,7 @@ def condition_view(condition: Condition) -> ConditionView:
     )
 
 
-def dry_run_bytes(run: PreparedJob, manifests: Sequence[bytes], left_out: int) -> bytes:
+def dry_run_bytes(run: PreparedJob, manifests: Sequence[bytes], left_out: int, check: ClusterCheck | None) -> bytes:
     """Return the JSON of a DryRunView. Its manifests are JSON already, because validating them takes too long."""
     plan = run.plan
     tasks = [
@@ -244,5 +245,6 @@ def dry_run_bytes(run: PreparedJob, manifests: Sequence[bytes], left_out: int) -
         ttl_seconds_after_finished=plan.ttl_after_finished,
     )
     # Joined by hand, because `manifests` may have 4 MiB that need no second encoding.
-    parts = (msgspec.json.encode(run.manifest), json_bytes(view), b",".join(manifests), left_out)
-    return b'{"dryRun":true,"manifest":%b,"plan":%b,"manifests":[%b],"manifestsOmitted":%d}' % parts
+    cluster = b"null" if check is None else json_bytes(ClusterCheckView.of(check))
+    parts = (msgspec.json.encode(run.manifest), json_bytes(view), b",".join(manifests), left_out, cluster)
+    return b'{"dryRun":true,"manifest":%b,"plan":%b,"manifests":[%b],"manifestsOmitted":%d,"cluster":%b}' % parts

@@ -19,6 +19,7 @@ from app.api.conditional import check_if_match, whole_tag
 from app.api.dependencies import Api
 from app.api.job_views import Rendered, Representation
 from app.db.resources import StoredRow
+from app.domain.cluster_check import ClusterCheck
 from app.domain.plan import Manifest
 from app.services.editing import Editor
 from app.services.gateway import Services
@@ -149,8 +150,14 @@ class Resource(ABC):
         """Return the current statuses of these objects. An object that no longer exists is left out."""
 
     @abstractmethod
-    async def dry_run_bytes(self, prepared: Any, sampler: Sampler) -> bytes:
-        """Return the answer to the dry run of a prepared manifest."""
+    async def dry_run_bytes(self, prepared: Any, check: ClusterCheck | None, sampler: Sampler) -> bytes:
+        """Return the answer to the dry run of a prepared manifest. `check` is None if the cluster was not involved."""
+
+    @abstractmethod
+    async def cluster_checks(
+        self, services: Services, prepared: Sequence[Any], token_id: str
+    ) -> Sequence[ClusterCheck | None]:
+        """Have the cluster check the objects of prepared manifests. None if they do not follow from the manifest."""
 
     def precondition(self, if_match: str | None) -> "Precondition":
         """Return the check that the object still has the version that the caller has read."""

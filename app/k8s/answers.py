@@ -1,5 +1,6 @@
 """Reads error answers: a Status of the API server, or the error page of a proxy."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,8 @@ from app.k8s.codec import load_object
 from app.k8s.errors import BrokenAnswer, KubeStatusError, StatusCause, error_class
 from app.k8s.text import clean_text
 
+_WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"(?: "[^"]*")?', re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)")
 MAX_WORDS = 2_000  # characters of an answer that is not a Status; enough to recognize the page of a proxy
 
 
@@ -38,6 +41,12 @@ def error_from_status(answer: Mapping[str, Any], retry_after: float | None = Non
         name=_text(details.get("name")),
         retry_after=requested,
     )
+
+
+def warning_text(header: str) -> str:
+    """Return the text of a Warning header (RFC 7234, section 5.5): `299 - "text"`."""
+    match = _WARNING.fullmatch(header.strip())
+    return clean_text(_ESCAPED.sub(r"\1", match[1]) if match else header)
 
 
 def _causes(value: Any) -> tuple[StatusCause, ...]:

@@ -167,6 +167,16 @@ class KubeApi:
         )
         return OBJECT.decode(answer)
 
+    async def check_create(self, manifest: Mapping[str, Any]) -> list[str]:
+        """Let the server check the creation of an object without creating it, and return its warnings.
+
+        The server checks what it would check for `create`, and raises the same errors.
+        """
+        resource = resource_for(manifest["apiVersion"], manifest["kind"])
+        params = {"fieldValidation": "Strict", "dryRun": "All"}
+        path = resource.path(manifest["metadata"].get("namespace"))
+        return await self._transport.post_with_warnings(path, params, msgspec.json.encode(manifest))
+
     async def merge_patch(
         self,
         resource: KubeResource,

@@ -13,7 +13,7 @@ import aiohttp
 import yarl
 
 from app.cancellation import cancellation_first
-from app.k8s.answers import error_from_answer
+from app.k8s.answers import error_from_answer, warning_text
 from app.k8s.errors import AmbiguousResult, KubeUnauthorized, SilentStream, Unreachable
 
 READ_BUFFER = 2**21  # bytes; etcd stores objects up to 1.5 MiB, and aiohttp's default buffer is smaller
@@ -126,6 +126,13 @@ class Transport:
         limit = aiohttp.ClientTimeout(total=timeout or self.limits.request, sock_connect=self.limits.connect)
         async with self._answer(method, path, params, limit, body, content_type, headers) as response:
             return await response.read() if most is None else await read_beginning(response, most)
+
+    async def post_with_warnings(self, path: str, params: Params, body: bytes) -> list[str]:
+        """Send a POST and return the warnings of the server. A status of 300 or more raises KubeStatusError."""
+        limit = aiohttp.ClientTimeout(total=self.limits.request, sock_connect=self.limits.connect)
+        async with self._answer("POST", path, params, limit, body) as response:
+            await response.read()
+            return [warning_text(header) for header in response.headers.getall("Warning", ())]
 
     @asynccontextmanager
     async def stream(

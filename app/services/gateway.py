@@ -18,6 +18,7 @@ from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.planning import Planner
 from app.services.access import Access
 from app.services.autoscaling import Autoscaling
+from app.services.cluster_dry_run import ClusterChecker, NoCluster
 from app.services.cluster_namespaces import NamespaceCheck
 from app.services.control import JobControl
 from app.services.di_server import DiServer
@@ -63,6 +64,7 @@ class Services:
         feed_hint: returns when the feed may have new entries, and at the latest after its polling interval.
         readiness: runs the checks of /readyz.
         log_reader: reads the logs of running pods; None in a process without a cluster.
+        cluster: has the cluster check the objects of a dry run.
         namespaces: the namespaces that this installation serves, for every caller.
         refuses_missing_namespaces: refuse new objects in namespaces that the cluster does not have.
         stale_after: age of the controller's last contact with the cluster from which status is stale. It is longer than
@@ -81,6 +83,7 @@ class Services:
     feed_hint: FeedHint
     readiness: ReadinessChecks
     log_reader: LogReader | None = None
+    cluster: ClusterChecker = field(default_factory=NoCluster)
     namespaces: NamespaceSet = EVERY_NAMESPACE
     refuses_missing_namespaces: bool = True
     stale_after: timedelta = timedelta(seconds=30)

@@ -1,6 +1,6 @@
 """Logs of containers: from the cluster while the pod exists, and from Postgres afterwards.
 
-This is the only service that calls the cluster, and it only reads logs there.
+Besides `cluster_dry_run`, this is the only service that calls the cluster, and it only reads logs there.
 """
 
 from collections.abc import AsyncGenerator

@@ -68,6 +68,15 @@ class ServingSettings(BaseSettings):
         int,
         Field(ge=1, description="most of these that are logs: each uses one of the 100 connections to the API server"),
     ] = 50
+    dry_run_rate: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=1000,
+            description="most objects per second that dry runs have the cluster check: a tenth of the creates that a "
+            "small API server carries out; 0 never involves the cluster",
+        ),
+    ] = 20.0
     max_header_bytes: Annotated[
         int,
         Field(ge=8192, description="largest size of request line and headers; common proxies send at most 8 to 32 KiB"),

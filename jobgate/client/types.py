@@ -668,6 +668,33 @@ class Problem(Struct, frozen=True, kw_only=True, rename="camel"):
     errors: list[FieldError] | None = None
 
 
+class FindingEffect(StrEnum):
+    """What a finding means for a job that is submitted unchanged."""
+
+    FAILS = "Fails"
+    WAITS = "Waits"
+    WARNS = "Warns"
+
+
+class ClusterFinding(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A refusal or a warning of the cluster about one object of a job."""
+
+    object: str
+    task: str | None = None
+    pointer: str
+    effect: str
+    code: str
+    detail: str
+
+
+class ClusterCheck(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the cluster answers to a server-side dry run of the objects, one replica of each task."""
+
+    is_complete: bool
+    detail: str
+    findings: list[ClusterFinding]
+
+
 class RestartPolicy(StrEnum):
     """After which ends a replica is restarted."""
 
@@ -707,6 +734,7 @@ class DryRun(Struct, frozen=True, kw_only=True, rename="camel"):
     plan: Plan
     manifests: list[dict[str, Any]]
     manifests_omitted: int
+    cluster: ClusterCheck | None = None
 
 
 class ResourceDryRun(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -13,6 +13,7 @@ from tests.support.kube import KubeClient
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RBAC = DEPLOY / "rbac.yaml"
 SAMPLE_SETS = DEPLOY / "rbac-sample-sets.yaml"
+DRY_RUN = DEPLOY / "rbac-dry-run.yaml"
 NAMESPACED = DEPLOY / "rbac-namespaced.example.yaml"
 
 _PATH = re.compile(

@@ -7,7 +7,7 @@ import pytest
 
 from app.k8s import resources
 from app.k8s.resources import KubeResource
-from tests.deploy.rights import NAMESPACED, RBAC, SAMPLE_SETS, Right, apply, documents, granted
+from tests.deploy.rights import DRY_RUN, NAMESPACED, RBAC, SAMPLE_SETS, Right, apply, documents, granted
 from tests.support.kube import Cluster, KubeClient
 
 ROOT = Path(__file__).parents[2]
@@ -74,14 +74,22 @@ def test_sets_take_rights_of_their_own() -> None:
     assert granted("jobgate-api", documents(SAMPLE_SETS)) == set()
 
 
+def test_dry_runs_need_the_right_to_create_the_objects_of_jobs() -> None:
+    """The kinds are those that app.domain.manifests renders for a job."""
+    needs = {name: frozenset({"create"}) for name in ("POD", "SERVICE", "CONFIG_MAP", "POD_GROUP")}
+    assert granted("jobgate-api", documents(DRY_RUN)) == wanted(needs)
+    for subject in ("jobgate-controller", "gateway"):
+        assert wanted(needs) < granted(subject, documents(RBAC))
+
+
 def test_nothing_is_granted_by_a_wildcard() -> None:
-    for document in documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS):
+    for document in documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS) + documents(DRY_RUN):
         for rule in document.get("rules", ()):
             assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
 
 
 def test_bindings_name_what_is_there() -> None:
-    found = documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS)
+    found = documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS) + documents(DRY_RUN)
     accounts = {(d["metadata"]["name"], d["metadata"]["namespace"]) for d in found if d["kind"] == "ServiceAccount"}
     roles = {(d["kind"], d["metadata"]["name"]) for d in found if d["kind"].endswith("Role")}
     for binding in (d for d in found if d["kind"].endswith("RoleBinding")):

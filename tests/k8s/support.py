@@ -2,9 +2,18 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from aiohttp import web
+
+from app.k8s.api import KubeApi
+from app.k8s.transport import ClusterEndpoint, TransportLimits
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+LIMITS = TransportLimits(connect=60.0, request=60.0, listing=60.0)
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 60.0) -> None:
@@ -53,3 +62,24 @@ def pod_manifest(name: str, namespace: str, **metadata: Any) -> dict[str, Any]:
             ],
         },
     }
+
+
+@asynccontextmanager
+async def serve(handler: Handler) -> AsyncIterator[str]:
+    """The URL of a server whose every path is this handler."""
+    app = web.Application(client_max_size=2**24)
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def api_of(handler: Handler, limits: TransportLimits = LIMITS) -> AsyncIterator[KubeApi]:
+    async with serve(handler) as url, KubeApi(ClusterEndpoint(url=url), limits) as api:
+        yield api

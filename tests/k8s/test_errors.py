@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.k8s.answers import error_from_answer, error_from_status
+from app.k8s.answers import error_from_answer, error_from_status, warning_text
 from app.k8s.errors import (
     KubeAlreadyExists,
     KubeBadRequest,
@@ -92,3 +92,16 @@ def test_a_version_ahead_of_the_server() -> None:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     assert answer(504, "Timeout", "Timeout", causes=[cause]).is_version_too_large
     assert not answer(504, "Timeout", "Timeout").is_version_too_large
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        ('299 - "spec.x: \\"a\\" is deprecated"', 'spec.x: "a" is deprecated'),
+        ('299 - "dated" "Sun, 22 Nov 2026 08:00:00 GMT"', "dated"),
+        ("not in this form", "not in this form"),
+        ('299 - "bytes \udcff that are no text"', "bytes \ufffd that are no text"),
+    ],
+)
+def test_the_text_of_a_warning(header: str, text: str) -> None:
+    assert warning_text(header) == text

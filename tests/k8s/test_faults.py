@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
@@ -29,33 +28,10 @@ from app.k8s.errors import (
 from app.k8s.logs import read_log
 from app.k8s.reflector import Reflector, ResourceSource
 from app.k8s.store import ReflectorStore
-from app.k8s.transport import ClusterEndpoint, TransportLimits
-from tests.k8s.support import pod_manifest, until
+from app.k8s.transport import ClusterEndpoint
+from tests.k8s.support import LIMITS, api_of, pod_manifest, serve, until
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-LIMITS = TransportLimits(connect=60.0, request=60.0, listing=60.0)
 HASTY = replace(LIMITS, request=0.5)
-
-
-@asynccontextmanager
-async def serve(handler: Handler) -> AsyncIterator[str]:
-    """The URL of a server whose every path is this handler."""
-    app = web.Application(client_max_size=2**24)
-    app.router.add_route("*", "/{path:.*}", handler)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
-
-
-@asynccontextmanager
-async def api_of(handler: Handler, limits: TransportLimits = LIMITS) -> AsyncIterator[KubeApi]:
-    async with serve(handler) as url, KubeApi(ClusterEndpoint(url=url), limits) as api:
-        yield api
 
 
 def line(event_type: str, uid: str, version: int, **status: str) -> bytes:

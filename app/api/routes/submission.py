@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -23,11 +23,14 @@ from app.api.rendering import list_bytes
 from app.api.resources import Resource
 from app.api.responses import NO_STORE
 from app.cancellation import TaskGroup
+from app.domain.cluster_check import ClusterCheck
 from app.domain.errors import DomainError
 from app.domain.plan import Manifest
 from app.offload import offloaded_if_large
 from app.services.manifests import Sampler
 from app.services.submitting import Created, CreatedTogether, RequestKey, fingerprint
+
+DryRunMode: TypeAlias = Literal["All", "Local"]
 
 
 def router_of(resource: Resource) -> APIRouter:
@@ -66,26 +69,32 @@ def _add_submission(router: APIRouter, resource: Resource) -> None:
         namespace: Namespace,
         caller: CallerDep,
         idempotency_key: IdempotencyKeyHeader = None,
-        dry_run: Annotated[Literal["All"] | None, Query(alias="dryRun", include_in_schema=False)] = None,
+        dry_run: Annotated[DryRunMode | None, Query(alias="dryRun", include_in_schema=False)] = None,
     ) -> Response:
         if dry_run:  # its Idempotency-Key is ignored, because it has no effect to repeat
-            return await _dry_run(resource, caller, namespace, as_list=False)
+            return await _dry_run(resource, caller, namespace, dry_run, as_list=False)
         return await submit(resource, caller, namespace, idempotency_key)
 
 
-async def _dry_run(resource: Resource, caller: Caller, namespace: str, *, as_list: bool) -> Response:
-    """Answer with what the submission would store, and store nothing. `as_list` makes one result a list, too."""
+async def _dry_run(resource: Resource, caller: Caller, namespace: str, mode: DryRunMode, *, as_list: bool) -> Response:
+    """Answer with what the submission would store and how the cluster would answer, and store nothing.
+
+    `as_list` makes one result a list, too.
+    """
     await caller.require_submit(namespace)
     submitted = await read_submission(caller.request)
-    submitter, sampler = resource.submitter(caller.services), Sampler()
+    submitter, services = resource.submitter(caller.services), caller.services
+    prepared: Sequence[Any]
     if isinstance(submitted, dict):
-        prepared = await submitter.prepare(submitted, namespace, administers=caller.administers)
-        body = await resource.dry_run_bytes(prepared, sampler)
-        if as_list:
-            body = _items([body])
+        prepared = [await submitter.prepare(submitted, namespace, administers=caller.administers)]
     else:
-        several = await submitter.prepare_together(submitted, namespace, administers=caller.administers)
-        body = _items([await resource.dry_run_bytes(one, sampler) for one in several])
+        prepared = await submitter.prepare_together(submitted, namespace, administers=caller.administers)
+    checks: Sequence[ClusterCheck | None] = [None] * len(prepared)
+    if mode == "All":
+        checks = await resource.cluster_checks(services, prepared, caller.principal.id)
+    sampler = Sampler()
+    items = [await resource.dry_run_bytes(*pair, sampler) for pair in zip(prepared, checks, strict=True)]
+    body = items[0] if isinstance(submitted, dict) and not as_list else _items(items)
     return Response(body, media_type=JSON, headers=NO_STORE)
 
 
@@ -129,8 +138,18 @@ def _add_dry_run(router: APIRouter, resource: Resource) -> None:
             200: {"model": resource.models.dry_run_list, "description": "The results in the order of the request."}
         },
     )
-    async def dry_run(namespace: Namespace, caller: CallerDep) -> Response:
-        return await _dry_run(resource, caller, namespace, as_list=True)
+    async def dry_run(
+        namespace: Namespace,
+        caller: CallerDep,
+        mode: Annotated[
+            DryRunMode,
+            Query(
+                alias="dryRun",
+                description="`All`: the cluster checks the objects, too. `Local`: only jobgate checks the manifests.",
+            ),
+        ] = "All",
+    ) -> Response:
+        return await _dry_run(resource, caller, namespace, mode, as_list=True)
 
 
 def _add_batch(router: APIRouter, resource: Resource) -> None:
