@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from starlette.types import Message
 
-from app.api import body_budget
+from app.api import body_budget, middleware
 from app.api.body_budget import GRACE_SECONDS, UNCOUNTED_BYTES, BodyBudget, ExceededLimit, IncomingBody
 from app.api.settings import HttpSettings
 from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
@@ -23,9 +23,17 @@ JSON = "Content-Type: application/json"
 LARGE = json.dumps(manifest("large")).encode() + b" " * (LIMIT - 1024)
 
 
+@pytest.fixture
+def budget(monkeypatch: pytest.MonkeyPatch) -> BodyBudget:
+    """The budget of the gateway."""
+    made = BodyBudget(AT_ONCE)
+    monkeypatch.setattr(middleware, "BodyBudget", lambda _: made)
+    return made
+
+
 @pytest_asyncio.fixture
-async def bounded(database_url: str) -> AsyncIterator[Gateway]:
-    settings = HttpSettings(max_body_bytes=LIMIT, max_bodies_bytes=AT_ONCE)
+async def bounded(database_url: str, budget: BodyBudget) -> AsyncIterator[Gateway]:
+    settings = HttpSettings(max_body_bytes=LIMIT, max_bodies_bytes=budget.max_bytes)
     async with running_gateway(database_url, settings=settings) as running:
         yield running
 
@@ -43,30 +51,31 @@ async def submitted(gateway: Gateway, body: bytes) -> tuple[int, bytes]:
         return await connection.answer()
 
 
-async def answered(gateway: Gateway, status: int) -> bytes:
-    """Repeat a request with a large body until the answer has this status, and return its body."""
+async def until_held(budget: BodyBudget, count: int) -> None:
+    """Wait until the bodies that have arrived hold this number of bytes."""
     async with asyncio.timeout(PATIENCE):
-        while True:
-            found, answer = await submitted(gateway, LARGE)
-            if found == status:
-                return answer
+        while budget.held != count:
             await asyncio.sleep(0.01)
 
 
 async def test_a_large_body_is_refused_while_the_budget_is_used_and_a_small_one_is_not(
-    bounded: Gateway, monkeypatch: pytest.MonkeyPatch
+    bounded: Gateway, budget: BodyBudget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(body_budget, "GRACE_SECONDS", PATIENCE)
     unfinished = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
     async with connected(bounded) as connection:
         await connection.send(unfinished)
-        problem = json.loads(await answered(bounded, 503))
+        await until_held(budget, len(LARGE) - 1)
+        status, answer = await submitted(bounded, LARGE)
+        problem = json.loads(answer)
+        assert status == 503
         assert problem["code"] == "TooManyBodies"
         assert f"more than {AT_ONCE} bytes" in problem["detail"]
         refused = await bounded.client.post(jobs_path(), content=LARGE, headers={"Content-Type": "application/json"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert (await submitted(bounded, json.dumps(manifest("small")).encode()))[0] == 200
-    await answered(bounded, 200)
+    await until_held(budget, 0)
+    assert (await submitted(bounded, LARGE))[0] == 200
 
 
 async def test_a_stream_does_not_hold_the_memory_of_its_body(bounded: Gateway) -> None:
@@ -99,13 +108,14 @@ def test_bodies_count_as_they_arrive(pieces: list[int], found: ExceededLimit | N
     assert budget.held == 0
 
 
-async def test_a_slow_body_is_evicted(bounded: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_body_is_evicted(bounded: Gateway, budget: BodyBudget, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client gets the error at once, not only when the rest of the body has arrived."""
     unfinished = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
     async with connected(bounded) as connection:
         monkeypatch.setattr(body_budget, "GRACE_SECONDS", PATIENCE)
         await connection.send(unfinished)
-        await answered(bounded, 503)
+        await until_held(budget, len(LARGE) - 1)
+        assert (await submitted(bounded, LARGE))[0] == 503
         monkeypatch.setattr(body_budget, "GRACE_SECONDS", 0.0)
         assert (await submitted(bounded, LARGE))[0] == 200
         status, problem = await connection.answer()

@@ -32,6 +32,7 @@ CLOSED = {
     "verdict",
 }
 OPEN = {
+    "ClusterFinding.code": "the cluster sets it for a refusal",
     "Condition.type": "a kind may have further conditions",
     "Event.type": "the cluster sets it",
     "FieldError.code": "each kind and each parameter has its own codes",
