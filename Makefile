@@ -8,7 +8,7 @@ JOBS ?= $(shell $(PYTHON) -c 'import os; print(max(6, os.cpu_count() or 6))')
 # Without cached bytecode, every worker compiles all tests, and every process that a test starts compiles the product.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo dev test fuzz test-cluster test-image check format bench sdks dist lock openapi clean
+.PHONY: help setup demo dev test fuzz test-cluster test-image test-openapi check format bench sdks dist lock openapi clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -40,6 +40,9 @@ test-cluster: $(VENV)/.installed ## run the conformance and end-to-end suites on
 
 test-image: $(VENV)/.installed ## build the container image, and test it on a real control plane; docs/install.md says what it needs
 	$(BIN)/python -m tools.test_image $(ARGS)
+
+test-openapi: $(VENV)/.installed ## compare the answers of a gateway with the OpenAPI document, by requests of Schemathesis
+	@$(BIN)/python -m tools.test_openapi $(ARGS)
 
 sdks: $(VENV)/.installed ## generate clients in four languages, compile them and run a scenario with each
 	@$(BIN)/python -m tools.sdks $(ARGS)

