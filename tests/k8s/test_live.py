@@ -27,7 +27,8 @@ from app.k8s.logs import read_log
 from app.k8s.reflector import Reflector, ResourceSource
 from app.k8s.resources import Discovery
 from app.k8s.store import ReflectorStore
-from tests.k8s.support import pod_manifest, until
+from tests.k8s.support import pod_manifest
+from tests.support.waiting import until
 
 HELD = {"finalizers": ["jobgate.dev/test"]}
 

@@ -37,7 +37,7 @@ async def known(harness: Harness, name: str, *, as_: bool | None) -> None:
     async def is_so() -> bool:
         return await cluster_namespaces.exists(harness.db, name) is as_
 
-    await until(is_so, WITHIN)
+    await until(is_so, within=WITHIN)
 
 
 async def test_namespaces_are_followed(harness: Harness) -> None:

@@ -18,8 +18,8 @@ from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.identity import WrongCluster
 from app.loops.term import Term
 from tests.db.factories import stored
-from tests.k8s.support import until
 from tests.loops.harness import WITHIN, Harness
+from tests.support.waiting import until
 
 
 def a_term(harness: Harness, context: ControllerContext | None = None) -> tuple[Term, ControllerState]:
@@ -46,7 +46,7 @@ async def a_running_term(harness: Harness, context: ControllerContext | None = N
 
 
 async def state_is(state: ControllerState, wanted: str) -> None:
-    await until(lambda: state.state == wanted, WITHIN)
+    await until(lambda: state.state, lambda found: found == wanted, what=f"the state {wanted}", within=WITHIN)
 
 
 async def test_a_term_finds_new_jobs_without_a_hint_and_follows_their_pods(harness: Harness) -> None:
@@ -99,14 +99,10 @@ async def test_the_heartbeat_reports_an_api_server_that_does_not_answer(harness:
         rule = {"namespace": "*", "resource": "namespaces", "name": "kube-system", "status": 503}
         await harness.inject(verb="get", message="no etcd leader", **rule)
         await state_is(state, "Unreachable")
-        await until(lambda: _holds(heartbeat, "Unreachable: the API server has not answered", "no etcd leader"), WITHIN)
+        parts = ("Unreachable: the API server has not answered", "no etcd leader")
+        await until(heartbeat, lambda text: all(part in text for part in parts), within=WITHIN)
         await harness.heal()
         await state_is(state, "Running")
-
-
-async def _holds(read: object, *parts: str) -> bool:
-    text = await read()  # type: ignore[operator]
-    return all(part in text for part in parts)
 
 
 async def test_a_term_ends_when_the_lease_is_lost(harness: Harness) -> None:

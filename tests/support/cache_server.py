@@ -1,6 +1,5 @@
 """The cache runtime as a separate process, with an HTTP client."""
 
-import asyncio
 import json
 import os
 import select
@@ -14,6 +13,8 @@ from typing import Any
 from uuid import uuid4
 
 import httpx2
+
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 120.0  # a loaded machine takes long to import the program
@@ -101,14 +102,13 @@ class CacheServer:
         return answer.json() if answer.status_code == 200 else None
 
     async def until(self, kind: str, name: str, *statuses: str, within: float = 120) -> dict[str, str]:
-        found = None
-        try:
-            async with asyncio.timeout(within):
-                while (found := await self.result(kind, name)) is None or found["status"] not in statuses:
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            raise AssertionError(f"{kind} {name} is not {statuses} but {found}\n{self.log()}") from None
-        return found
+        return await until(
+            lambda: self.result(kind, name),
+            lambda result: result["status"] in statuses,
+            what=lambda: f"the status of {kind} {name} is one of {statuses}\n{self.log()}",
+            within=within,
+            every=0.05,
+        )
 
     async def ended(self, kind: str, name: str, *, within: float = 120) -> dict[str, str]:
         return await self.until(kind, name, "success", "fail", within=within)
@@ -124,12 +124,3 @@ def cache_server(home: Path, *arguments: str, index: int = 0) -> Iterator[CacheS
             assert server.stop() == 0, server.log()
     finally:
         server.kill()
-
-
-async def eventually(what: str, holds: Any, *, within: float = 60) -> None:
-    try:
-        async with asyncio.timeout(within):
-            while not holds():
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"not in time: {what}") from None

@@ -33,6 +33,7 @@ from app.services.access import Access, OpenAccess, TokenAccess
 from app.services.gateway import Check, Services
 from app.services.logs import LogReader
 from app.services.long_requests import LongRequestLimits
+from tests.support.waiting import until
 
 NAMESPACE = "team"
 INSTALLATION_KEY = bytes(range(32))  # constant, so that tests can compute the tokens of jobs
@@ -162,7 +163,7 @@ async def running_gateway(
         serving = group.create_task(server.run_until_exit())
         try:
             async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
-                await _answering(client)
+                await until(lambda: _answers(client), what="the server answers")
                 yield Gateway(db=db, services=services, client=client, url=url)
         finally:
             services.close()
@@ -173,15 +174,11 @@ async def running_gateway(
     await db.close()
 
 
-async def _answering(client: httpx2.AsyncClient) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                if (await client.get("/livez")).status_code == 200:
-                    return
-            except httpx2.TransportError:
-                pass
-            await asyncio.sleep(0.01)
+async def _answers(client: httpx2.AsyncClient) -> bool:
+    try:
+        return (await client.get("/livez")).status_code == 200
+    except httpx2.TransportError:
+        return False
 
 
 async def _publish(db: Database) -> None:
@@ -193,19 +190,18 @@ async def _publish(db: Database) -> None:
 
 async def until_open(gateway: Gateway, count: int) -> None:
     """Wait until this many long-running requests (streams, long polls, logs) are open."""
-    async with asyncio.timeout(60):
-        while gateway.services.long_requests.count != count:
-            await asyncio.sleep(0.01)
+    long_requests = gateway.services.long_requests
+    await until(lambda: long_requests.count, lambda found: found == count, what=f"{count} long-running requests")
 
 
 async def until_followed(gateway: Gateway) -> None:
     """Wait until the gateway has read the feed to its end: no earlier change ends a poll that begins now."""
-    async with asyncio.timeout(60):
-        while True:
-            async with gateway.db.read() as connection:
-                left = await connection.fetchval("SELECT count(*) FROM job_events WHERE seq IS NULL")
-                last = await connection.fetchval("SELECT last FROM feed")
-            position = gateway.services.watcher.position
-            if not left and position is not None and position.seq == last:
-                return
-            await asyncio.sleep(0.01)
+
+    async def is_followed() -> bool:
+        async with gateway.db.read() as connection:
+            left = await connection.fetchval("SELECT count(*) FROM job_events WHERE seq IS NULL")
+            last = await connection.fetchval("SELECT last FROM feed")
+        position = gateway.services.watcher.position
+        return not left and position is not None and position.seq == last
+
+    await until(is_followed)

@@ -4,7 +4,6 @@ The process is forked from a server process that has already imported the progra
 of seconds, which tests with dozens of restarts need.
 """
 
-import asyncio
 import ctypes
 import multiprocessing
 import os
@@ -12,7 +11,7 @@ import resource
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import httpx2
 from app.domain.cache.specs.limits import ANY_CACHE_ROOTS
 from tests.support.cluster import as_gateway
 from tests.support.ports import kept_port
+from tests.support.waiting import until
 
 READY = "jobgate is ready at "
 # Long, because the machine may be overloaded; below the 300 s after which pytest ends a test without a useful message.
@@ -114,25 +114,22 @@ class GatewayProcess:
         return await self.ready()
 
     async def ready(self) -> str:
-        async with asyncio.timeout(START_SECONDS):
-            while not (line := self._ready_line()):
-                assert self._process is not None
-                assert self._process.exitcode is None, f"the process ended at its start:\n{self.log.read_text()}"
-                await asyncio.sleep(0.02)
+        line = await until(self._ready_line, what="the process is ready", within=START_SECONDS)
         self.url = line.removeprefix(READY)
         return self.url
 
     def _ready_line(self) -> str:
         lines = self.log.read_text().splitlines(keepends=True) if self.log.exists() else []
-        return next((line.strip() for line in lines if line.startswith(READY) and line.endswith("\n")), "")
+        line = next((line.strip() for line in lines if line.startswith(READY) and line.endswith("\n")), "")
+        assert self._process is not None
+        assert line or self._process.exitcode is None, f"the process ended at its start:\n{self.log.read_text()}"
+        return line
 
     async def ended(self, within: float) -> int:
         """Wait until the process ends by itself, and return its exit status; negative for a signal."""
         process = self._process
         assert process is not None
-        async with asyncio.timeout(within):
-            while (status := process.exitcode) is None:
-                await asyncio.sleep(0.02)
+        status = await until(lambda: process.exitcode, lambda _: True, what="the process ends", within=within)
         process.close()
         self._process = None
         return status
@@ -183,13 +180,11 @@ async def insist(
     within: float = PATIENCE,
 ) -> httpx2.Response:
     """Repeat a request until its answer is below 500, as a patient client does."""
-    async with asyncio.timeout(within):
-        while True:
-            try:
-                response = await client.request(method, path, json=json, headers=headers)
-            except httpx2.TransportError:
-                await asyncio.sleep(0.05)
-                continue
-            if response.status_code < 500:
-                return response
-            await asyncio.sleep(0.05)
+
+    async def request() -> httpx2.Response | None:
+        with suppress(httpx2.TransportError):
+            return await client.request(method, path, json=json, headers=headers)
+        return None
+
+    what = f"{method} {path} is answered"
+    return await until(request, lambda answer: answer.status_code < 500, what=what, within=within, every=0.05)

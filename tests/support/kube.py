@@ -14,6 +14,8 @@ import aiohttp
 import yaml
 from yarl import URL
 
+from tests.support.waiting import until
+
 DEADLINE = 90.0  # seconds; generous, because the machine may be busy
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -141,24 +143,23 @@ class KubeClient:
 
     async def eventually(self, path: str, wanted: Callable[[Any], object], *, within: float = DEADLINE) -> Any:
         """Read until `wanted` accepts the body. A failure contains the last body."""
-        answer = Answer(0, None)
-        try:
-            async with asyncio.timeout(within):
-                while True:
-                    answer = await self.get(path)
-                    if answer.status == 200 and wanted(answer.body):
-                        return answer.body
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            raise AssertionError(f"{path} never came to be as wanted; last: {answer}") from None
+        answer = await until(
+            lambda: self.get(path),
+            lambda answer: answer.status == 200 and wanted(answer.body),
+            what=f"{path} is as wanted",
+            within=within,
+            every=0.05,
+        )
+        return answer.body
 
     async def gone(self, path: str, *, within: float = DEADLINE) -> None:
-        try:
-            async with asyncio.timeout(within):
-                while (await self.get(path)).status != 404:
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            raise AssertionError(f"{path} is still there") from None
+        await until(
+            lambda: self.get(path),
+            lambda answer: answer.status == 404,
+            what=f"{path} is gone",
+            within=within,
+            every=0.05,
+        )
 
 
 @asynccontextmanager

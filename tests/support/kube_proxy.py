@@ -18,6 +18,7 @@ import yaml
 
 from tests.support.cluster import as_gateway
 from tests.support.kube import Cluster
+from tests.support.waiting import until
 
 CHUNK = 2**16  # bytes per read
 
@@ -52,8 +53,7 @@ class KubeProxy:
         self._let_go.set()
         self.cut()
         await self._server.wait_closed()
-        while self._open:
-            await asyncio.sleep(0.01)
+        await until(lambda: not self._open, what="the proxy has closed its connections")
 
     def kubeconfig(self, path: Path) -> Path:
         """A kubeconfig with the address of this proxy and the gateway's token for the cluster."""

@@ -1,9 +1,10 @@
 """Finds running processes by a mark, for tests that check that no process is left."""
 
-import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
+
+from tests.support.waiting import until
 
 
 def processes_of(mark: str) -> dict[int, str]:
@@ -26,10 +27,4 @@ def processes_of(mark: str) -> dict[int, str]:
 
 
 async def until_processes(mark: str, wanted: Callable[[dict[int, str]], bool], *, within: float = 60.0) -> None:
-    found: dict[int, str] = {}
-    try:
-        async with asyncio.timeout(within):
-            while not wanted(found := processes_of(mark)):
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise AssertionError(f"the processes of {mark} are not as wanted: {found}") from None
+    await until(lambda: processes_of(mark), wanted, what=f"the processes of {mark} are as wanted", within=within)

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from enum import Enum
 
+from tests.support.waiting import until
+
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 CHUNK = 2**16  # bytes per read
 
@@ -40,11 +42,13 @@ class TcpProxy:
         assert self._server is not None
         self._server.close()
         self._healed.set()
-        while self._open:
-            for writer in list(self._open):
-                writer.transport.abort()
-            await asyncio.sleep(0.01)
+        await until(self._aborted, what="the proxy has closed its connections")
         await self._server.wait_closed()
+
+    def _aborted(self) -> bool:
+        for writer in list(self._open):
+            writer.transport.abort()
+        return not self._open
 
     @contextmanager
     def losing(self, direction: Direction) -> Iterator[None]:

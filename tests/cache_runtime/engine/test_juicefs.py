@@ -1,6 +1,5 @@
 """The jobs on real JuiceFS volumes, also when a process dies."""
 
-import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.cache_server import CacheServer, cache_server, eventually
+from tests.support.cache_server import CacheServer, cache_server
 from tests.support.juicefs import formatted, make_files, mounted, needs_fuse, small_disk
 from tests.support.processes import processes_of
+from tests.support.waiting import until
 
 pytestmark = needs_fuse
 
@@ -37,32 +37,27 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Set]:
             yield Set(server, data, cache, home / "source", size)
 
 
-async def status_when(server: CacheServer, **wanted: str) -> dict[str, str]:
-    status: dict[str, str] = {}
-    try:
-        async with asyncio.timeout(90):
-            while not status or any(status[name] != value for name, value in wanted.items()):
-                answer = await server.ask("GET", "/cacheStatus/cacheInfo.json")
-                status = answer.json() if answer.status_code == 200 else {}
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise AssertionError(f"the status does not become {wanted}: {status}") from None
-    return status
+async def until_status(server: CacheServer, **wanted: str) -> None:
+    async def status() -> dict[str, str] | None:
+        answer = await server.ask("GET", "/cacheStatus/cacheInfo.json")
+        return answer.json() if answer.status_code == 200 else None
+
+    await until(status, lambda found: wanted.items() <= found.items(), what=f"{wanted}", within=90, every=0.05)
 
 
 async def test_a_set_is_synced_warmed_counted_cleared_and_removed(filled: Set) -> None:
     server, data, cache, source, size = filled
-    await status_when(server, totalSize=str(size), totalFiles="20", cachedSize="0", errorMassage="")
+    await until_status(server, totalSize=str(size), totalFiles="20", cachedSize="0", errorMassage="")
 
     name = await server.post("warmup", {"paths": [f"{data}/there"], "partitions": 1, "threads": 4})
     assert await server.ended("warmup", name) == {"status": "success", "message": "20 files on 1 servers"}
-    await status_when(server, cachedSize=str(size))
+    await until_status(server, cachedSize=str(size))
     assert not (data / ".warmup").exists()
 
     name = await server.post("sync", {"source": f"file://{source}/", "destination": f"file://{data}/copy/"})
     assert await server.ended("sync", name) == {"status": "success", "message": "20 files found"}
     assert sorted(path.name for path in (data / "copy").iterdir()) == sorted(p.name for p in source.iterdir())
-    await status_when(server, totalSize=str(2 * size), totalFiles="40")
+    await until_status(server, totalSize=str(2 * size), totalFiles="40")
 
     name = await server.post("clear", {"paths": [f"{cache}/*"]})
     assert (await server.ended("clear", name))["status"] == "success"
@@ -71,7 +66,7 @@ async def test_a_set_is_synced_warmed_counted_cleared_and_removed(filled: Set) -
     (data / ".hidden").write_bytes(b"not counted")
     name = await server.post("rmr", {"paths": [f"{data}/copy"]})
     assert (await server.ended("rmr", name))["status"] == "success"
-    await status_when(server, totalSize=str(size), totalFiles="20", errorMassage="")
+    await until_status(server, totalSize=str(size), totalFiles="20", errorMassage="")
 
 
 async def test_a_users_list_is_warmed_and_a_wrong_one_refused(filled: Set) -> None:
@@ -102,7 +97,7 @@ async def test_a_source_that_vanishes_half_way_is_a_failure(filled: Set, tmp_pat
     make_files(source, 200, size=50_000, folders=1)
     options = {"source": f"file://{source}/", "destination": f"file://{data}/half/", "bwlimit": 20, "threads": 2}
     name = await server.post("sync", options)
-    await eventually("the first copies", lambda: (data / "half" / "d0").exists() and any((data / "half/d0").iterdir()))
+    await until(lambda: (data / "half" / "d0").exists() and any((data / "half/d0").iterdir()), what="the first copies")
     shutil.rmtree(source / "d0")
     failed = await server.ended("sync", name)
     assert failed["status"] == "fail"
@@ -135,7 +130,7 @@ async def test_a_sync_into_a_full_bucket_waits_and_can_be_terminated(tmp_path: P
             options = {"source": f"file://{tmp_path}/source/", "destination": f"file://{data}/x/"}
             name = await server.post("sync", options)
             log = tmp_path / "only.log"
-            await eventually("the bucket is full", lambda: "no space left" in log.read_text())
+            await until(lambda: "no space left" in log.read_text(), what="the bucket is full")
             await server.terminate()
             assert (await server.ended("sync", name))["message"] == "terminated on request while it was running"
             name = await server.post("clear", {})
@@ -154,7 +149,7 @@ async def test_killed_during_a_warm_up_every_server_comes_to_one_end(tmp_path: P
             cache_server(tmp_path / "1", f"--dataDir={data_b}", f"--cacheDirs={cache_b}", index=1) as second,
         ):
             lost = await first.post("warmup", {"partitions": 2})
-            await eventually("the meeting", (data_a / ".warmup").exists)
+            await until((data_a / ".warmup").exists, what="the meeting")
             first.kill()
             await second.post("warmup", {"partitions": 2}, lost)
             failed = await second.ended("warmup", lost)

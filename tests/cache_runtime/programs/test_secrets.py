@@ -11,9 +11,10 @@ import pytest
 from typing_extensions import override
 
 from app.cache_runtime.programs.secrets import ENVIRONMENT, SyncEnd, scrubber, sync_ends
-from tests.support.cache_server import cache_server, eventually
+from tests.support.cache_server import cache_server
 from tests.support.juicefs import needs_juicefs
 from tests.support.processes import processes_of
+from tests.support.waiting import until
 
 ACCESS, SECRET = "AKIDEXAMPLEKEY", "s3cr3t+Pass%2Fword"
 
@@ -106,7 +107,7 @@ async def test_keys_reach_the_storage_only(tmp_path: Path) -> None:
         source = f"minio://{ACCESS}:{SECRET}@{address}/bucket/"
         options = {"source": source, "destination": f"file://{tmp_path}/out/"}
         name = await server.post("sync", options)
-        await eventually("the storage is asked", lambda: bool(seen))
+        await until(lambda: seen, what="the storage is asked")
         commands = processes_of(server.mark).values()
         assert any("juicefs sync" in command for command in commands)
         assert not [command for command in commands if ACCESS in command or "s3cr3t" in command]

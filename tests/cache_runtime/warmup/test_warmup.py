@@ -14,6 +14,7 @@ from app.cache_runtime.errors import JobFailed
 from app.cache_runtime.options import WarmupRequest
 from app.cache_runtime.warmup.coordination import Warmup
 from app.cache_runtime.warmup.rendezvous import FailureDetector, Rendezvous, beats, with_prefix
+from tests.support.waiting import until
 
 TIMES = WarmupTimes(workers=60, lists=60, directory=60, poll=0.01, beat=0.05, silence=60)
 # For those who wait for somebody who does not come, or who has fallen silent: all others have ample time.
@@ -213,8 +214,7 @@ async def test_a_worker_whose_run_is_replaced_ends_and_leaves_the_new_one_alone(
     assert old is not None
     async with asyncio.TaskGroup() as group:
         worker = group.create_task(_failure(servers.server(1, WarmupRequest(partitions=2))))
-        while not with_prefix(old.names(), "worker"):
-            await asyncio.sleep(0.01)
+        await until(lambda: with_prefix(old.names(), "worker"), what="the worker waits for its list")
         old.end()
         new = Rendezvous.begin(servers.data, "next", 0)
         assert new is not None
@@ -251,8 +251,7 @@ async def test_a_dead_worker_fails_the_warm_up(servers: Servers) -> None:
 
     async with asyncio.TaskGroup() as group:
         coordinator = group.create_task(watch())
-        while (worker := Rendezvous.join(servers.data, "job", 1)) is None:
-            await asyncio.sleep(0.01)
+        worker = await until(lambda: Rendezvous.join(servers.data, "job", 1), what="a run to join")
         assert await coordinator == "server 1 fell silent during the warm-up"
     worker.close()
     assert servers.left() == []
@@ -266,8 +265,7 @@ async def test_a_terminated_server_notifies_the_others(servers: Servers) -> None
     async with asyncio.TaskGroup() as group:
         coordinator = group.create_task(_failure(servers.server(0, options)))
         worker = group.create_task(servers.server(1, options, warm=endless).run())
-        while not (servers.data / ".warmup" / "file.1").exists():
-            await asyncio.sleep(0.01)
+        await until((servers.data / ".warmup" / "file.1").exists, what="the list of the worker")
         worker.cancel()
         assert await coordinator == "server 1 failed: it was stopped"
 

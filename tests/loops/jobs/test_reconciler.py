@@ -20,8 +20,8 @@ from app.loops.jobs import creator
 from app.loops.jobs.reconciler import UNKNOWN_PAUSE
 from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import stored
-from tests.k8s.support import until
 from tests.loops.harness import WITHIN, Harness
+from tests.support.waiting import until
 
 FIRST, SECOND = Rank("worker", 0), Rank("worker", 1)
 
@@ -46,7 +46,7 @@ async def test_a_job_runs_from_its_first_pod_to_its_last_evidence(harness: Harne
         harness.kubelet.logs = {name: f"the end of {name}\n".encode() for name in pods}
         await harness.kubelet.finish(*pods)
         job = await harness.job_until(uid, lambda job: job.recorded.status.quiet)
-        await until(lambda: str(uid) in harness.quiet, WITHIN)
+        await until(lambda: str(uid) in harness.quiet, within=WITHIN)
     assert job.recorded.status.phase == JobPhase.SUCCEEDED
     assert {attempt_of(job, key).evidence for key in (FIRST, SECOND)} == {Evidence.CAPTURED}
     for name, pod in pods.items():
