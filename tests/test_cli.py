@@ -1,6 +1,5 @@
 """The command `jobgate`: its output and its exit status."""
 
-import asyncio
 import json
 import os
 import socket
@@ -18,6 +17,7 @@ from app.command import SERVER_COMMANDS
 from app.settings import ENV_PREFIX, Settings
 from tests.support.gateway_process import gateway_process
 from tests.support.kube import Cluster
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[1]
 NO_DATABASE = "jobgate: no database: set JOBGATE_DATABASE_URL to postgresql://user:password@host/database"
@@ -219,8 +219,12 @@ async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: 
         async with httpx2.AsyncClient(base_url=await gateway.start(), timeout=20, headers=bearer) as http:
             assert (await http.get("/api/v1/namespaces/a/jobs")).status_code == 200
             assert token("revoke", listed.split()[0]).returncode == 0
-            async with asyncio.timeout(180):
-                while (answer := await http.get("/api/v1/namespaces/a/jobs")).status_code == 200:
-                    await asyncio.sleep(0.1)
+            answer = await until(
+                lambda: http.get("/api/v1/namespaces/a/jobs"),
+                lambda answer: answer.status_code != 200,
+                what="the token is refused",
+                within=180,
+                every=0.1,
+            )
             assert answer.status_code == 401
     assert "revoked" in token("list").stdout

@@ -15,6 +15,7 @@ from app.api.body_budget import GRACE_SECONDS, UNCOUNTED_BYTES, BodyBudget, Exce
 from app.api.settings import HttpSettings
 from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
 from tests.support.raw_http import Connection, request
+from tests.support.waiting import until
 
 LIMIT = 64 * 1024
 AT_ONCE = 96 * 1024
@@ -51,13 +52,6 @@ async def submitted(gateway: Gateway, body: bytes) -> tuple[int, bytes]:
         return await connection.answer()
 
 
-async def until_held(budget: BodyBudget, count: int) -> None:
-    """Wait until the bodies that have arrived hold this number of bytes."""
-    async with asyncio.timeout(PATIENCE):
-        while budget.held != count:
-            await asyncio.sleep(0.01)
-
-
 async def test_a_large_body_is_refused_while_the_budget_is_used_and_a_small_one_is_not(
     bounded: Gateway, budget: BodyBudget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,7 +59,7 @@ async def test_a_large_body_is_refused_while_the_budget_is_used_and_a_small_one_
     unfinished = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
     async with connected(bounded) as connection:
         await connection.send(unfinished)
-        await until_held(budget, len(LARGE) - 1)
+        await until(lambda: budget.held == len(LARGE) - 1)
         status, answer = await submitted(bounded, LARGE)
         problem = json.loads(answer)
         assert status == 503
@@ -74,7 +68,7 @@ async def test_a_large_body_is_refused_while_the_budget_is_used_and_a_small_one_
         refused = await bounded.client.post(jobs_path(), content=LARGE, headers={"Content-Type": "application/json"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert (await submitted(bounded, json.dumps(manifest("small")).encode()))[0] == 200
-    await until_held(budget, 0)
+    await until(lambda: budget.held == 0)
     assert (await submitted(bounded, LARGE))[0] == 200
 
 
@@ -114,7 +108,7 @@ async def test_a_slow_body_is_evicted(bounded: Gateway, budget: BodyBudget, monk
     async with connected(bounded) as connection:
         monkeypatch.setattr(body_budget, "GRACE_SECONDS", PATIENCE)
         await connection.send(unfinished)
-        await until_held(budget, len(LARGE) - 1)
+        await until(lambda: budget.held == len(LARGE) - 1)
         assert (await submitted(bounded, LARGE))[0] == 503
         monkeypatch.setattr(body_budget, "GRACE_SECONDS", 0.0)
         assert (await submitted(bounded, LARGE))[0] == 200

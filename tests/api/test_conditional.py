@@ -18,6 +18,7 @@ from app.db import heartbeats, leases
 from app.domain.errors import PreconditionFailed
 from app.domain.vocabulary import JobPhase
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.waiting import until
 
 TAG = '"a-1"'
 
@@ -112,9 +113,7 @@ async def test_a_poll_answers_304_until_the_object_changes(path: tuple[str, ...]
 
 async def until_a_poll_waits(gateway: Gateway) -> None:
     """Return once a poll waits. A change before that would be in the answer without a wait."""
-    async with asyncio.timeout(60):
-        while not gateway.services.long_requests.count:
-            await asyncio.sleep(0.01)
+    await until(lambda: gateway.services.long_requests.count, what="a poll waits")
 
 
 @pytest.mark.parametrize("path", [("hello",), ("hello", "status"), ()])
@@ -182,9 +181,9 @@ async def test_freshness_comes_from_the_heartbeat(gateway: Gateway) -> None:
     assert lease is not None
     now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock
     await heartbeats.beat(gateway.db, lease, now, "Running")
-    async with asyncio.timeout(60):
-        while (answer := await gateway.client.get(url)).headers["jobgate-stale"] == "true":
-            await asyncio.sleep(0.05)
+    answer = await until(
+        lambda: gateway.client.get(url), lambda answer: answer.headers["jobgate-stale"] != "true", what="a fresh status"
+    )
     seen = datetime.fromisoformat(answer.headers["jobgate-observed-at"])
     assert abs(seen - now) < timedelta(milliseconds=1)
 

@@ -12,6 +12,7 @@ from app.main import create_app
 from tests.api.test_watch import stream, take
 from tests.support.every_kind import Collection
 from tests.support.gateway import Gateway
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -154,10 +155,9 @@ async def test_a_change_ends_a_long_poll_with_a_new_etag(more: tuple[str, ...], 
     for change in (edit, conclude):
         tag = (await of.get(*more)).headers["etag"]
         assert (await of.get(*more, **{"If-None-Match": tag})).status_code == 304
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(120), asyncio.TaskGroup() as group:
             poll = group.create_task(of.get(*more, **{"If-None-Match": tag, "Prefer": "wait=30"}))
-            while not of.gateway.services.long_requests.count:
-                await asyncio.sleep(0.01)
+            await until(lambda: of.gateway.services.long_requests.count, what="the poll waits")
             await change()
         assert poll.result().status_code == 200, change
         assert poll.result().headers["etag"] != tag

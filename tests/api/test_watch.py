@@ -12,6 +12,7 @@ import pytest
 from app.domain.errors import Unavailable
 from app.services.watching import Position, Watcher, parse_position
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,11 @@ async def test_a_resumed_stream_has_no_gap(gateway: Gateway) -> None:
 
 async def test_a_watch_continues_at_the_position_of_a_list(gateway: Gateway) -> None:
     await gateway.submit("before")
-    async with asyncio.timeout(60):
-        while not (position := (await gateway.client.get("/api/v1/jobs")).headers["jobgate-feed-position"]).endswith(
-            ".1"
-        ):
-            await asyncio.sleep(0.02)
+
+    async def read_position() -> str:
+        return (await gateway.client.get("/api/v1/jobs")).headers["jobgate-feed-position"]
+
+    position = await until(read_position, lambda found: found.endswith(".1"))
     await gateway.submit("after")
     async with stream(gateway, "/api/v1/jobs/watch", position) as source:
         (event,) = await take(source, 1)

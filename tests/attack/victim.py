@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from tests.support.gateway_process import GatewayProcess, gateway_process
 from tests.support.raw_http import PATIENCE, Connection
+from tests.support.waiting import until
 
 DESCRIPTORS = 256
 HEADER_SECONDS = 2.0
@@ -105,9 +106,7 @@ class Bystander:
     async def answered(self, more: int) -> None:
         """Wait for this many more answers, or for a failure."""
         wanted = len(self.seconds) + more
-        async with asyncio.timeout(PATIENCE):
-            while len(self.seconds) < wanted and not self.failures:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(self.seconds) >= wanted or self.failures, what=f"{more} answers", within=PATIENCE)
 
 
 @asynccontextmanager

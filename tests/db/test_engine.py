@@ -13,6 +13,7 @@ from app.db.jobs.rows import STORED_JOBS
 from app.db.leases import Lease
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.db.factories import NOW, new_job, submitted
+from tests.support.waiting import until
 
 SHORT = DatabaseTimeouts(statement=0.2, lock=0.1, idle_in_transaction=0.2, acquire=0.3)
 
@@ -69,11 +70,11 @@ async def test_slow_stuck_and_crowded_are_told_apart_from_unstorable(database_ur
 
 async def forget_a_transaction(db: Database) -> None:
     """The server ends a transaction whose client does nothing for too long."""
-    async with db.begin() as connection, asyncio.timeout(60):
+    async with db.begin() as connection:
         pid = await connection.fetchval("SELECT pg_backend_pid()")
         async with db.read() as other:
-            while await other.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid):
-                await asyncio.sleep(0.01)
+            sessions = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1"
+            await until(lambda: other.fetchval(sessions, pid), lambda count: count == 0, what="its session has ended")
         await connection.execute("SELECT 1")
 
 
@@ -108,9 +109,7 @@ async def test_the_pool_survives_a_restart_of_the_server(postgres_directory: Pat
             with pytest.raises(DatabaseUnavailable):
                 await resources.get(db, STORED_JOBS, job.uid)
         await server.start()
-        async with asyncio.timeout(60):
-            while not await found(db, job.uid):
-                await asyncio.sleep(0.05)
+        await until(lambda: found(db, job.uid), what="the job is read", every=0.05)
         await db.close()
 
 

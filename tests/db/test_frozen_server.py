@@ -12,6 +12,7 @@ from app.db.errors import DatabaseUnavailable
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.support.freezing import frozen
 from tests.support.postgres import FORGETFUL
+from tests.support.waiting import until
 
 # Longer than the test may take: nothing below ends because one of them is over.
 PATIENT = DatabaseTimeouts(connect=600, acquire=600, statement=600, lock=600, idle_in_transaction=600)
@@ -53,9 +54,7 @@ async def while_connecting(db: Database) -> None:
 
 async def until_busy(db: Database, tasks: int) -> None:
     """Until so many connections of the pool are in use."""
-    async with asyncio.timeout(PROMPTLY):
-        while db.connections_in_use < tasks:
-            await asyncio.sleep(0.01)
+    await until(lambda: db.connections_in_use, lambda count: count >= tasks, within=PROMPTLY)
 
 
 @pytest.mark.parametrize("work", [in_a_statement, in_a_transaction, in_a_snapshot, between_statements])

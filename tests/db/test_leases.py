@@ -10,6 +10,7 @@ from app.db.errors import LeaseLost
 from app.db.heartbeats import Heartbeat
 from app.db.leases import Lease
 from tests.db.factories import NOW, later
+from tests.support.waiting import until
 
 
 async def expire(db: Database) -> None:
@@ -56,9 +57,8 @@ async def test_a_takeover_waits_for_the_transaction_that_is_inside_the_fence(db:
 
 
 async def wait_until_blocked(db: Database) -> None:
-    async with asyncio.timeout(60), db.read() as connection:
-        while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-            await asyncio.sleep(0.01)
+    async with db.read() as connection:
+        await until(lambda: connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"), what="a lock waits")
 
 
 async def test_only_the_holder_can_release_the_lease(db: Database, lease: Lease) -> None:

@@ -1,6 +1,5 @@
 """Sessions whose client froze between the two messages of a statement hold their locks, and are ended."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
@@ -10,6 +9,7 @@ import pytest_asyncio
 
 from app.db.engine import Database
 from app.db.stuck_sessions import end_stuck_sessions
+from tests.support.waiting import until
 
 LOCK = 4711
 _LOCKED = """
@@ -56,14 +56,10 @@ async def test_no_timeout_of_the_server_ends_a_session_that_froze_within_a_state
     await client.execute("BEGIN")
     await client.fetchval("SELECT pg_advisory_xact_lock($1)", LOCK)
     await prepared(client)
-    async with asyncio.timeout(60):
-        while not await is_overdue(db, client.get_server_pid()):
-            await asyncio.sleep(0.02)
-        assert await is_locked(db)
-        while not await end_stuck_sessions(db, NO_PATIENCE):
-            await asyncio.sleep(0.02)
-        while await is_locked(db):
-            await asyncio.sleep(0.02)
+    await until(lambda: is_overdue(db, client.get_server_pid()), what="the session is overdue")
+    assert await is_locked(db)
+    await until(lambda: end_stuck_sessions(db, NO_PATIENCE), what="a session is ended")
+    await until(lambda: is_locked(db), lambda locked: not locked, what="its lock is released")
     with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError)):
         await client.fetchval("SELECT 1")
     client.terminate()

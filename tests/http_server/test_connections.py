@@ -15,6 +15,7 @@ from app.http_server.protocol import GuardedProtocol
 from app.http_server.server import Server, uvicorn_config
 from app.http_server.sockets import bind
 from tests.support.raw_http import PATIENCE, Connection, request
+from tests.support.waiting import until
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -77,12 +78,6 @@ async def one_connection(app: App) -> AsyncIterator[tuple[GuardedProtocol, Conne
             await lost.wait()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
 @pytest.mark.parametrize(
     "sent",
     [(request("GET", "/stream") + request("GET", "/next"),), (request("GET", "/stream"), request("GET", "/next"))],
@@ -101,8 +96,8 @@ async def test_a_pipelined_request_does_not_hide_a_disconnect(sent: tuple[bytes,
         async with await Connection.open(address) as client:
             for packet in sent:
                 await client.send(packet)
-                await until(lambda: bool(begun))
-        await until(lambda: bool(received))
+                await until(lambda: begun, within=PATIENCE)
+        await until(lambda: received, within=PATIENCE)
     assert (begun, received) == (["/stream"], ["http.disconnect"])
 
 
@@ -209,7 +204,7 @@ async def test_the_send_timeout_of_a_stream_counts_while_its_handler_is_paused()
         began = asyncio.get_running_loop().time()
         for seconds in range(0, 1000, 20):
             await client.reader.readexactly(2**18 - 2**12)
-            await until(lambda: server.flow.write_paused)
+            await until(lambda: server.flow.write_paused, within=PATIENCE)
             assert overdue(server.state(began + seconds), ServerLimits()) is None
         assert overdue(server.state(began + 1100), ServerLimits()) is Overdue.SEND
 
@@ -221,7 +216,7 @@ async def test_the_idle_time_begins_when_the_client_has_its_answer() -> None:
         later = asyncio.get_running_loop().time() + 1000
         assert server.state(later).waited == 0
         await client.reader.readexactly(len(PAGE))
-        await until(lambda: server.stage is ConnectionStage.IDLE)
+        await until(lambda: server.stage, lambda stage: stage is ConnectionStage.IDLE, within=PATIENCE)
         assert server.state(later + 1).waited == pytest.approx(1)
 
 
@@ -239,5 +234,5 @@ async def test_a_request_refused_before_100_continue_gets_one_answer(caplog: pyt
         status, _ = await client.answer()
         refused.set()
         assert (status, await client.reader.read()) == (400, b"")
-        await until(lambda: not protocol.server_state.tasks)
+        await until(lambda: not protocol.server_state.tasks, within=PATIENCE)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []

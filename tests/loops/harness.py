@@ -46,6 +46,7 @@ from tests.db.factories import new_job, stored, submitted
 from tests.loops.kubelet import Kubelet, a_kubelet
 from tests.support.gateway import manifest
 from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.waiting import until
 
 KEY = b"k" * 32
 WITHIN = 90.0  # seconds until a condition that a test waits for must hold, on a busy machine
@@ -156,15 +157,7 @@ class Harness:
                     loop.cancel()
 
     async def job_until(self, uid: UUID, wanted: Callable[[StoredJob], object]) -> StoredJob:
-        job = await stored(self.db, uid)
-        try:
-            async with asyncio.timeout(WITHIN):
-                while not wanted(job):
-                    await asyncio.sleep(0.02)
-                    job = await stored(self.db, uid)
-        except TimeoutError:
-            raise AssertionError(f"never as wanted; last: {job.recorded}") from None
-        return job
+        return await until(lambda: stored(self.db, uid), wanted, what="the job is as wanted", within=WITHIN)
 
     async def phase(self, uid: UUID, phase: str) -> StoredJob:
         return await self.job_until(uid, lambda job: job.recorded.status.phase == phase)

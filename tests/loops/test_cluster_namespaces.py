@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from app.db import cluster_namespaces
 from app.loops.cluster_namespaces import ClusterNamespaces
 from app.loops.leadership.identity import WrongCluster
-from tests.k8s.support import until
 from tests.loops.harness import WITHIN, Harness
+from tests.support.waiting import until
 
 OLD = "of-a-former-controller"
 

@@ -65,9 +65,7 @@ async def test_a_term_finds_new_jobs_without_a_hint_and_follows_their_pods(harne
 async def test_the_first_heartbeat_follows_the_first_list_at_once(harness: Harness) -> None:
     settings = replace(harness.context.settings, heartbeat_every=600.0)
     async with a_running_term(harness, replace(harness.context, settings=settings)):
-        async with asyncio.timeout(WITHIN):
-            while (beat := await heartbeats.read(harness.db)) is None:
-                await asyncio.sleep(0.02)
+        beat = await until(lambda: heartbeats.read(harness.db), what="a heartbeat", within=WITHIN)
     assert beat.state == "Running"
 
 

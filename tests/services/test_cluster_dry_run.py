@@ -15,9 +15,10 @@ from app.k8s.transport import ClusterEndpoint
 from app.services import cluster_dry_run
 from app.services.cluster_dry_run import ClusterDryRun, NoCluster, Pacer
 from app.services.submitting_jobs import PreparedJob
-from tests.k8s.support import LIMITS, ManualClock, api_of, until
+from tests.k8s.support import LIMITS, ManualClock, api_of
 from tests.support.gateway import manifest
 from tests.support.ports import kept_port
+from tests.support.waiting import until
 
 FAST = 1000.0  # objects per second
 PATIENCE = 60.0

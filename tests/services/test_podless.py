@@ -28,6 +28,7 @@ from app.domain.listing import Criteria
 from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
 from app.services.reading import Address
 from app.services.submitting import Created, RequestKey
+from tests.support.waiting import until
 
 TEAM = "team"
 KEY = RequestKey(scope="s", key="k", fingerprint="f")
@@ -168,14 +169,13 @@ async def test_a_repeated_request_gets_the_answer_to_the_first(service: Service)
 async def test_submissions_together_leave_connections_to_other_requests(service: Service, database_url: str) -> None:
     """Another transaction keeps the table of samples, so that no submission ends; reads go on meanwhile."""
     other = await asyncpg.connect(database_url, timeout=60)
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group, other.transaction():
+    async with asyncio.timeout(120), asyncio.TaskGroup() as group, other.transaction():
         await other.execute("LOCK TABLE samples IN SHARE ROW EXCLUSIVE MODE")
         submitter = service.submitter()
         for number in range(20):
             document = a_set(f"set-{number}")
             group.create_task(submitter.submit(document, TEAM, actor="me", key=None, render=name_of))
-        while await other.fetchval(WAITING) < 2:
-            await asyncio.sleep(0.01)
+        await until(lambda: other.fetchval(WAITING), lambda count: count >= 2, what="two transactions wait")
         for _ in range(20):
             assert (await service.reader().page(Criteria(), None, 9)).rows == []
         assert await other.fetchval(WAITING) == 2

@@ -14,6 +14,7 @@ from app.db.feed import entries
 from app.domain.access.namespaces import NamespaceSet
 from app.services import watching
 from app.services.watching import Interest, Position, Watcher
+from tests.support.waiting import until
 
 JOB = UUID(int=1)
 
@@ -49,9 +50,7 @@ async def following(db: Database) -> AsyncIterator[Watcher]:
 
 
 async def reach(watcher: Watcher, seq: int) -> None:
-    async with asyncio.timeout(60):
-        while watcher.position is None or watcher.position.seq < seq:
-            await asyncio.sleep(0.01)
+    await until(lambda: watcher.position, lambda position: position.seq >= seq, what=f"the position {seq}")
 
 
 async def drain(watcher: Watcher, start: Position, interest: Interest) -> list[int]:
@@ -159,9 +158,7 @@ async def test_the_watcher_survives_lost_connections(db: Database) -> None:
             )
         start = watcher.position
         assert start is not None
-        async with asyncio.timeout(60):
-            while not await could_write(db):
-                await asyncio.sleep(0.01)
+        await until(lambda: could_write(db))
         await reach(watcher, start.seq + 2)
 
 

@@ -20,6 +20,7 @@ from app.domain.scaling.values import Verdict
 from tests.db.factories import NOW
 from tests.loops.autoscaling.stage import ON, Stage, a_stage
 from tests.support.elastic import elastic_manifest
+from tests.support.waiting import until
 
 _OTHERS_WAIT = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
 
@@ -100,9 +101,7 @@ async def _relabel_when_another_waits(stage: Stage, uid: UUID, held: asyncio.Eve
     async with stage.db.begin() as connection:
         await edits.edit_in(connection, PodRoom(DEFAULT_LIMITS), uid, relabelling())
         held.set()
-        async with asyncio.timeout(120):
-            while not await connection.fetchval(_OTHERS_WAIT):
-                await asyncio.sleep(0.01)
+        await until(lambda: connection.fetchval(_OTHERS_WAIT), what="another transaction waits", within=120)
 
 
 @pytest.mark.parametrize(

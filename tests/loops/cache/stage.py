@@ -35,6 +35,7 @@ from app.loops.workqueue import WorkQueue
 from app.services.podless import PodlessEditor, PodlessSubmitter
 from tests.loops.harness import SkippingClock
 from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.waiting import until
 
 KEY = b"k" * 32
 # Nobody speaks for the nodes that a test makes, and they are not lost for that.
@@ -176,17 +177,14 @@ class Stage:
 
     async def until(self, uid: UUID, wanted: Callable[[SampleRow], object], *, kubelet: bool = True) -> SampleRow:
         """Reconcile without pauses until the row fulfils the condition."""
+
+        async def reconciled() -> SampleRow:
+            if kubelet:
+                await self.run_pods()
+            return await self.reconcile(uid)
+
         row = await self.row(uid)
-        try:
-            async with asyncio.timeout(WITHIN):
-                while not wanted(row):
-                    if kubelet:
-                        await self.run_pods()
-                    row = await self.reconcile(uid)
-                    await asyncio.sleep(0.01)
-        except TimeoutError:
-            raise AssertionError(f"never as wanted; last: {row}") from None
-        return row
+        return row if wanted(row) else await until(reconciled, wanted, what="the row is as wanted", within=WITHIN)
 
     async def ready(self, name: str = "imagenet", **spec: Any) -> UUID:
         await self.secret()

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from app.db.samples.rows import SampleRow
 from app.domain.cache.reconcile.values import SetRecord
 from app.domain.cache.vocabulary import RemovalStage
 from tests.loops.cache.stage import KEYS, Stage, a_stage
-from tests.support.kube import Cluster
+from tests.support.kube import Answer, Cluster
+from tests.support.waiting import until
 
 
 def record_of(row: Any) -> SetRecord:
@@ -206,10 +208,12 @@ async def test_removal_completes_without_the_namespace(stage: Stage) -> None:
     uid = await stage.ready()
     assert await stage.labels()
     await stage.kube.delete(f"/api/v1/namespaces/{stage.namespace}")
-    async with asyncio.timeout(60):
-        while (await stage.kube.get(f"/api/v1/namespaces/{stage.namespace}")).status != 404:
-            await stage.run_pods()
-            await asyncio.sleep(0.05)
+
+    async def namespace() -> Answer:
+        await stage.run_pods()
+        return await stage.kube.get(f"/api/v1/namespaces/{stage.namespace}")
+
+    await until(namespace, lambda answer: answer.status == 404, what="the namespace is gone", every=0.05)
     await stage.delete()
     await stage.until(uid, lambda row: row.gone_at is not None, kubelet=False)
     assert await stage.left() == []
@@ -243,7 +247,8 @@ async def test_the_running_loop_makes_a_set_ready_and_removes_it(stage: Stage) -
 
 
 async def _seen(stage: Stage, uid: Any, wanted: Any) -> None:
-    async with asyncio.timeout(90):
-        while not wanted(await stage.row(uid)):
-            await stage.run_pods()
-            await asyncio.sleep(0.05)
+    async def row() -> SampleRow:
+        await stage.run_pods()
+        return await stage.row(uid)
+
+    await until(row, wanted, what="the row is as wanted", within=90, every=0.05)

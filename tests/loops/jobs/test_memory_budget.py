@@ -1,7 +1,7 @@
 """Jobs are worked on in batches whose estimated memory has a bound."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -16,7 +16,9 @@ from bench.memory import paused_job, peak_mib
 from tests.db.factories import new_job, submitted
 from tests.support.cluster import running_embedded_cluster
 from tests.support.gateway_process import answering, gateway_process, insist
+from tests.support.waiting import until
 
+JOBS = "/api/v1/namespaces/default/jobs"
 A, B, C = (UUID(int=number) for number in (1, 2, 3))
 
 
@@ -79,20 +81,20 @@ async def test_the_size_of_a_job_is_known_without_loading_it(database_url: str) 
     assert sizes[uid].manifest_bytes > 0
 
 
+async def phases(client: httpx2.AsyncClient, names: Sequence[str]) -> set[str]:
+    return {(await answering(client, f"{JOBS}/{name}/status")).json()["status"]["phase"] for name in names}
+
+
 @pytest.mark.timeout(600)
 async def test_large_paused_jobs_do_not_grow_the_process(database_url: str, tmp_path: Path) -> None:
     """Rendered, the pods of these jobs take 144 MB."""
     names = ["one", "two", "three"]
-    path = "/api/v1/namespaces/default/jobs"
     with running_embedded_cluster(tmp_path / "cluster", "--nodes", "0") as cluster:
         async with gateway_process(database_url, cluster.kubeconfig, tmp_path / "gateway") as process:
             async with httpx2.AsyncClient(base_url=await process.start(), timeout=120) as client:
-                assert (await insist(client, "POST", path, json=paused_job("first", 1))).status_code == 201
+                assert (await insist(client, "POST", JOBS, json=paused_job("first", 1))).status_code == 201
                 before = peak_mib(process.pid)
                 for name in names:
-                    assert (await insist(client, "POST", path, json=paused_job(name, 2000))).status_code == 201
-                async with asyncio.timeout(400):
-                    for name in names:
-                        while (await answering(client, f"{path}/{name}/status")).json()["status"]["phase"] != "Paused":
-                            await asyncio.sleep(0.1)
+                    assert (await insist(client, "POST", JOBS, json=paused_job(name, 2000))).status_code == 201
+                await until(lambda: phases(client, names), lambda found: found == {"Paused"}, within=400, every=0.1)
             assert peak_mib(process.pid) - before < 100
