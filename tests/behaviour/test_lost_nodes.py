@@ -123,16 +123,18 @@ async def careful(
         yield Jobs(http=http, kube=jobs.kube, namespace=jobs.namespace)
 
 
-async def test_where_force_is_forbidden_the_replica_stays_unknown(careful: Jobs, pair: Pair) -> None:
+async def test_where_force_is_forbidden_the_replica_stays_unknown(careful: Jobs, jobs: Jobs, pair: Pair) -> None:
     await careful.submit(job("stays", pair.bound()))
+    # Another gateway uses force. Its pod is on the same node, and its grace period ends later.
+    await jobs.submit(job("forced", pair.bound(terminationGracePeriodSeconds=3)))
     await careful.until("stays", "Running")
+    await jobs.until("forced", "Running")
     await pair.start_second()
     pair.freeze()
     await careful.until("stays", "Unknown", within=NOTICED)
     path = careful.objects("pods", "stays-worker-0")
     await careful.kube.eventually(path, lambda pod: pod["metadata"].get("deletionTimestamp"), within=NOTICED)
-    # Any second after its deadline this pod would have been forced away, were that not forbidden.
-    await asyncio.sleep(4)
+    await jobs.until_replica("forced", lambda replica: replica["attempt"] == 2, within=NOTICED)
     replica = await careful.replica("stays")
     assert (replica["attempt"], replica["phase"]) == (1, "Unknown")
     status = await careful.status("stays")
