@@ -1,6 +1,5 @@
 """Checks of the final state, read from Postgres and from the cluster without jobgate's own code."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -12,6 +11,7 @@ import asyncpg
 from tests.crash.pods import Attempt, PodWatcher
 from tests.crash.stories import LAST_WORDS, Story
 from tests.support.kube import KubeClient
+from tests.support.waiting import until
 
 EVIDENCE = "jobgate.dev/evidence"
 SETTLED = 240.0
@@ -31,13 +31,13 @@ class Ledger:
 
     async def settled(self, *names: str) -> None:
         """Wait until the controller has nothing left to do, for all jobs or for these."""
-        rows: Sequence[Any] = ()
-        try:
-            async with asyncio.timeout(SETTLED):
-                while rows := await self._db.fetch(_UNSETTLED, names or None):
-                    await asyncio.sleep(0.2)
-        except TimeoutError:
-            raise AssertionError(f"the controller is not done: {[dict(row) for row in rows]}") from None
+        await until(
+            lambda: self._db.fetch(_UNSETTLED, names or None),
+            lambda rows: not rows,
+            what="the controller is done",
+            within=SETTLED,
+            every=0.2,
+        )
 
     async def check(self, stories: Sequence[Story], pods: PodWatcher, api: KubeClient, namespace: str) -> None:
         """Require that each story ended as expected, with one complete job."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from tests.support.kube import Cluster, connect
+from tests.support.waiting import until
 
 SEEN_WITHIN = 60.0
 JOB_UID = "jobgate.dev/job-uid"
@@ -59,12 +60,10 @@ class PodWatcher:
 
     async def until_seen(self, job: str, wanted: Mapping[tuple[str, int], int]) -> None:
         """Wait until this many attempts of each rank had a pod: the watch can be behind the status of the job."""
-        try:
-            async with asyncio.timeout(SEEN_WITHIN):
-                while self.attempts(job) != wanted:
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            raise AssertionError(f"the pods of {job} were {self.attempts(job)}, not {dict(wanted)}") from None
+        what = f"{dict(wanted)} of {job}"
+        await until(
+            lambda: self.attempts(job), lambda found: found == wanted, what=what, within=SEEN_WITHIN, every=0.05
+        )
 
     def _run(self) -> None:
         try:

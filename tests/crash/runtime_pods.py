@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from tests.support.kube import KubeClient
+from tests.support.waiting import until
 
 PORT = 7716
 SET_UID = "jobgate.dev/sample-set-uid"
@@ -126,9 +127,7 @@ class RuntimeNodes:
 
     async def until_given(self, kind: str) -> None:
         """Wait until a server has a job of this kind."""
-        async with asyncio.timeout(_WITHIN):
-            while not any(upload.kind == kind for upload in self.uploads):
-                await asyncio.sleep(0.02)
+        await until(lambda: any(upload.kind == kind for upload in self.uploads), what=f"a {kind}", within=_WITHIN)
 
     async def open(self) -> None:
         taint = {"key": "crash-nodes", "value": "theirs", "effect": "NoSchedule"}

@@ -1,7 +1,5 @@
 """Stories of SampleSets and SampleJobs, and the checks of their final state after crashes."""
 
-import asyncio
-import json
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,15 +11,16 @@ from uuid import UUID
 import httpx2
 
 from app.faultpoints import FaultPoint as At
+from tests.crash.gateways import until_held
 from tests.crash.runtime_pods import BROKEN, SET_UID, RuntimeNodes
 from tests.support.gateway_process import insist
 from tests.support.kube import KubeClient
+from tests.support.waiting import until
 
 DEADLINE = 400.0
 OF_SAMPLES = frozenset(point for point in At if point.name.startswith("SAMPLE_")) | {At.NODE_LABELLED}
 ACCESS, SECRET = "AKIDCRASHTESTS", "s3cr3t/of+crash=tests"
 _PATCH = {"Content-Type": "application/merge-patch+json"}
-_LEASE = "SELECT epoch, holder FROM leases WHERE name = 'controller'"
 _API = "batch.paddlepaddle.org/v1alpha1"
 
 
@@ -55,20 +54,20 @@ class SampleClient:
         path = self.path(resource, name)
         answer = await insist(self.http, "DELETE", path)
         assert answer.status_code < 300, answer.text
-        async with asyncio.timeout(DEADLINE):
-            while (answer := await insist(self.http, "DELETE", path)).status_code != 200:
-                assert answer.status_code == 202, answer.text
-                await asyncio.sleep(0.2)
+
+        async def repeated() -> int:
+            answer = await insist(self.http, "DELETE", path)
+            assert answer.status_code in (200, 202), answer.text
+            return answer.status_code
+
+        await until(repeated, lambda status: status == 200, what=f"{name} is gone", within=DEADLINE, every=0.2)
 
     async def until(self, resource: str, name: str, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        shown: dict[str, Any] = {}
-        try:
-            async with asyncio.timeout(DEADLINE):
-                while not wanted(shown := (await insist(self.http, "GET", self.path(resource, name))).json()):
-                    await asyncio.sleep(0.2)
-        except TimeoutError:
-            raise AssertionError(f"{name} is not as wanted: {json.dumps(shown, indent=1)}") from None
-        return shown
+        async def shown() -> dict[str, Any]:
+            found: dict[str, Any] = (await insist(self.http, "GET", self.path(resource, name))).json()
+            return found
+
+        return await until(shown, wanted, what=f"{name} is as wanted", within=DEADLINE, every=0.2)
 
     async def is_ready(self, name: str, servers: int) -> None:
         await self.until(
@@ -183,16 +182,17 @@ class SampleLedger:
 
     async def until_held(self, pid: int) -> int:
         """Wait until this process holds the lease, and return its epoch."""
-        async with asyncio.timeout(DEADLINE):
-            while not (lease := await self._db.fetchrow(_LEASE)) or f"-{pid}-" not in lease["holder"]:
-                await asyncio.sleep(0.05)
-        return int(lease["epoch"])
+        return await until_held(self._db, pid)
 
     async def settled(self) -> None:
         """Wait until the controller has reconciled all intent."""
-        async with asyncio.timeout(DEADLINE):
-            while await self._db.fetch("SELECT 1 FROM samples WHERE intent_at IS NOT NULL"):
-                await asyncio.sleep(0.1)
+        await until(
+            lambda: self._db.fetch("SELECT name FROM samples WHERE intent_at IS NOT NULL"),
+            lambda rows: not rows,
+            what="no intent is left",
+            within=DEADLINE,
+            every=0.1,
+        )
 
     async def check(self, stories: list[SampleStory], nodes: RuntimeNodes) -> None:
         await self._check_rows(stories)

@@ -1,6 +1,5 @@
 """Stories of jobs: a manifest, the requests of a client while it runs, and the expected end after crashes."""
 
-import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ import httpx2
 
 from tests.support.gateway_process import insist
 from tests.support.kube import KubeClient
+from tests.support.waiting import until
 
 LAST_WORDS = "these are my last words"
 DEADLINE = 600.0  # a story that starts early lasts through all later kills
@@ -51,14 +51,19 @@ class Client:
 
     async def scaled(self, name: str, replicas: int) -> list[dict[str, Any]]:
         """Wait until the last requested size is this one and is reached. Return all scale records."""
-        records: list[dict[str, Any]] = []
-        try:
-            async with asyncio.timeout(DEADLINE):
-                while not records or records[-1]["toReplicas"] != replicas or records[-1]["outcome"] is None:
-                    await asyncio.sleep(0.25)
-                    records = (await insist(self.http, "GET", self.path(name, "scale-records"))).json()["items"]
-        except TimeoutError:
-            raise AssertionError(f"{name} never had {replicas} replicas; last: {records}") from None
+
+        async def scale_records() -> list[dict[str, Any]]:
+            answer = await insist(self.http, "GET", self.path(name, "scale-records"))
+            found: list[dict[str, Any]] = answer.json()["items"]
+            return found
+
+        records = await until(
+            scale_records,
+            lambda found: found and found[-1]["toReplicas"] == replicas and found[-1]["outcome"] is not None,
+            what=f"{name} has {replicas} replicas",
+            within=DEADLINE,
+            every=0.25,
+        )
         assert records[-1]["outcome"] == "Reached", records
         return records
 
@@ -69,14 +74,13 @@ class Client:
         return status
 
     async def until(self, name: str, *phases: str, within: float = DEADLINE) -> dict[str, Any]:
-        status: dict[str, Any] = {}
-        try:
-            async with asyncio.timeout(within):
-                while (status := await self.status(name))["phase"] not in phases:
-                    await asyncio.sleep(0.25)
-        except TimeoutError:
-            raise AssertionError(f"{name} never became {phases}; last: {status}") from None
-        return status
+        return await until(
+            lambda: self.status(name),
+            lambda status: status["phase"] in phases,
+            what=f"{name} is {phases}",
+            within=within,
+            every=0.25,
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -216,7 +220,7 @@ def is_disrupted(name: str, directory: Path) -> Story:
 
     async def drive(client: Client, name: str) -> None:
         await client.until(name, "Running")
-        await _made(mark)
+        await until(mark.exists, what="the mark of the first attempt", within=DEADLINE, every=0.05)
         await client.api.delete(f"/api/v1/namespaces/{client.namespace}/pods/{name}-worker-0")
 
     return Story(name=name, manifest=manifest, phase="Succeeded", attempts={("worker", 0): 2}, drive=drive)
@@ -313,9 +317,3 @@ def shrinks(name: str, _: Path) -> Story:
 def grows_again(name: str, _: Path) -> Story:
     """The job is scaled down and up. A rank that returns continues its count of attempts."""
     return _resized(name, [2, 1, 2], {0: 1, 1: 2})
-
-
-async def _made(mark: Path) -> None:
-    async with asyncio.timeout(DEADLINE):
-        while not mark.exists():
-            await asyncio.sleep(0.05)

@@ -2,9 +2,9 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from operator import lt
 from pathlib import Path
 
 import asyncpg
@@ -14,41 +14,36 @@ import pytest
 from app.db.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.faultpoints import FaultPoint
+from tests.crash.gateways import PATIENCE, client_of, until_ready
 from tests.crash.ledger import ledger
 from tests.crash.pods import pod_watcher
 from tests.crash.stories import Client, cancels, generic_job, pauses, recovers, serves, task
-from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
+from tests.support.gateway_process import STEADY, gateway_process
 from tests.support.kube import Cluster, KubeClient
 from tests.support.kube_proxy import KubeProxy, kube_proxy
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 STALE_SECONDS = "3"
-PATIENCE = 240.0
 PAUSED = {"pause": {"enabled": True}}
 
 
 async def until_stale(client: Client, name: str, wanted: str) -> httpx2.Response:
     """Wait for the first status of the job that is marked as stale, and return it."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            answer = await client.http.get(client.path(name, "status"))
-            assert answer.status_code == 200, answer.text
-            if answer.headers["Jobgate-Stale"] == wanted:
-                return answer
-            await asyncio.sleep(0.1)
 
+    async def status() -> httpx2.Response:
+        answer = await client.http.get(client.path(name, "status"))
+        assert answer.status_code == 200, answer.text
+        return answer
 
-async def until_ready(http: httpx2.AsyncClient, status: int) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while (await http.get("/readyz")).status_code != status:
-            await asyncio.sleep(0.05)
-
-
-@asynccontextmanager
-async def client_of(gateway: GatewayProcess, api: KubeClient, namespace: str) -> AsyncIterator[Client]:
-    async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http:
-        yield Client(http=http, api=api, namespace=namespace)
+    return await until(
+        status,
+        lambda answer: answer.headers["Jobgate-Stale"] == wanted,
+        what=f"stale is {wanted}",
+        within=PATIENCE,
+        every=0.1,
+    )
 
 
 @dataclass(slots=True)
@@ -74,14 +69,10 @@ class Load:
 
     async def has_accepted(self, more: int) -> None:
         wanted = len(self.accepted) + more
-        async with asyncio.timeout(PATIENCE):
-            while len(self.accepted) < wanted:
-                await asyncio.sleep(0.05)
+        await until(lambda: len(self.accepted), lambda number: number >= wanted, within=PATIENCE, every=0.05)
 
     async def was_refused(self) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while not self.refused:
-                await asyncio.sleep(0.02)
+        await until(lambda: self.refused, what="a refusal", within=PATIENCE)
 
 
 async def test_no_job_is_lost_when_postgres_is_killed_under_load(
@@ -174,9 +165,8 @@ async def lose_and_run(proxy: KubeProxy, client: Client, request: str, name: str
     proxy.lose(request)
     story = serves(name, directory)
     await story.run(client)
-    async with asyncio.timeout(PATIENCE):  # a job can end before its last pod is released
-        while not proxy.lost:
-            await asyncio.sleep(0.05)
+    # A job can end before its last pod is released.
+    await until(lambda: proxy.lost, what="an answer is lost", within=PATIENCE, every=0.05)
     return story.uid
 
 
@@ -225,9 +215,7 @@ async def test_a_submission_whose_answer_is_lost_creates_one_job(
                 proxy.lose("^POST .*/jobs ")
                 async with asyncio.TaskGroup() as group:
                     submitting = group.create_task(client.submit(serves(f"once-{number}", tmp_path).manifest))
-                    async with asyncio.timeout(PATIENCE):
-                        while len(proxy.lost) <= number:
-                            await asyncio.sleep(0.01)
+                    await until(lambda: len(proxy.lost), partial(lt, number), what="a lost answer", within=PATIENCE)
                     await gateway.kill()
                     await gateway.start()
                 uids.append(submitting.result()["uid"])

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -20,15 +21,16 @@ import pytest
 
 from tests.crash import freezing_parts
 from tests.crash.freezing_parts import Scene
+from tests.crash.gateways import PATIENCE
 from tests.crash.ledger import ledger
 from tests.crash.pods import PodWatcher, pod_watcher
 from tests.crash.stories import Client, Story, cancels, recovers, serves
 from tests.support.gateway_process import GatewayProcess, gateway_process
 from tests.support.kube import Cluster, connect
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash]
 
-PATIENCE = 240.0
 CLIENT_SECONDS = 10.0  # after which a client repeats a request
 
 Fault = Callable[[Cluster, Path], AbstractAsyncContextManager[Scene]]
@@ -88,26 +90,20 @@ class Stack:
         self.stories += new_stories
         for story in new_stories:
             group.create_task(story.run(self.client))
-        async with asyncio.timeout(PATIENCE):
-            while not any(story.uid for story in new_stories):
-                await asyncio.sleep(0.02)
+        await until(lambda: any(story.uid for story in new_stories), what="a job is stored", within=PATIENCE)
 
     async def notices(self, *, blinds: bool) -> None:
         """Wait until every gateway reports the failure: stale statuses, or not ready."""
         path = "/readyz" if not blinds else self.client.path("before", "status")
-        async with asyncio.timeout(PATIENCE):
-            for http in self.https:
-                while not await _says_so(http, path):
-                    await asyncio.sleep(0.1)
+        for http in self.https:
+            await until(partial(_says_so, http, path), what="a report of the failure", within=PATIENCE, every=0.1)
 
     async def recovers(self, number: int) -> None:
         story = serves(f"after-{number}", self.directory)
         self.stories.append(story)
         await story.run(self.client)
-        async with asyncio.timeout(PATIENCE):
-            for http in self.https:
-                while not await _is_ready(http):
-                    await asyncio.sleep(0.05)
+        for http in self.https:
+            await until(partial(_is_ready, http), what="the gateway is ready", within=PATIENCE, every=0.05)
 
     async def check(self) -> None:
         """Require that each story ended once as expected, and that each gateway stops gracefully."""

@@ -130,9 +130,6 @@ async def _kill_at_each(
         gateway.launch({"JOBGATE_FAULT_POINTS": f"{point}:{passing}"})
         for story in stories[number]:
             begin(story)
-        try:
-            status = await gateway.ended(within=KILL_SECONDS)
-        except TimeoutError:
-            raise AssertionError(f"{point}:{passing} was never reached") from None
+        status = await gateway.ended(within=KILL_SECONDS, what=f"{point}:{passing} is reached")
         assert status == SIGKILLED, gateway.log.read_text()
     return len(KILLS) + 1

@@ -17,6 +17,7 @@ import pytest
 from app.db.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.faultpoints import FaultPoint as At
+from tests.crash.gateways import until_ready
 from tests.crash.runtime_pods import RuntimeNodes, runtime_nodes, volume_secret
 from tests.crash.sample_stories import (
     ACCESS,
@@ -32,6 +33,7 @@ from tests.crash.sample_stories import (
 from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
 from tests.support.kube import Cluster, KubeClient
 from tests.support.kube_proxy import kube_proxy
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
@@ -104,7 +106,8 @@ async def test_no_sample_set_is_lost_and_no_operation_runs_twice(
                     gateway.launch({"JOBGATE_FAULT_POINTS": f"{point}:{passing}"})
                     for story in stories[number]:
                         group.create_task(story.run(client))
-                    await _dies(gateway, f"{point}:{passing}")
+                    status = await gateway.ended(within=KILL_SECONDS, what=f"{point}:{passing} is reached")
+                    assert status == SIGKILLED, gateway.log.read_text()
                 await book.end_lease()
                 await gateway.start()
             await book.settled()
@@ -112,14 +115,6 @@ async def test_no_sample_set_is_lost_and_no_operation_runs_twice(
             await book.check(everyone, nodes)
     kills = len(KILLS) + 1
     prove(f"crash suite: kills {kills}, sets {len(everyone)}, uploads {len(nodes.uploads)}, losses 0, doubles 0")
-
-
-async def _dies(gateway: GatewayProcess, where: str) -> None:
-    try:
-        status = await gateway.ended(within=KILL_SECONDS)
-    except TimeoutError:
-        raise AssertionError(f"{where} was never reached") from None
-    assert status == SIGKILLED, gateway.log.read_text()
 
 
 async def test_another_controller_takes_over_sets_and_jobs_in_progress(
@@ -167,9 +162,9 @@ async def test_a_set_completes_after_the_cluster_and_the_database_went_away(
                 proxy.heal()
                 await nodes.until_given("warmup")
                 await postgres.kill()
-                await _is_ready(client.http, 503)
+                await until_ready(client.http, 503)
                 await postgres.start()
-                await _is_ready(client.http, 200)
+                await until_ready(client.http)
             async with sample_ledger(postgres.url) as book:
                 await book.settled()
                 await book.check(stories, nodes)
@@ -177,12 +172,10 @@ async def test_a_set_completes_after_the_cluster_and_the_database_went_away(
 
 
 async def _is_stale(client: SampleClient, name: str) -> None:
-    async with asyncio.timeout(KILL_SECONDS):
-        while (await client.http.get(client.path("samplesets", name))).headers.get("Jobgate-Stale") != "true":
-            await asyncio.sleep(0.1)
-
-
-async def _is_ready(http: httpx2.AsyncClient, status: int) -> None:
-    async with asyncio.timeout(KILL_SECONDS):
-        while (await http.get("/readyz")).status_code != status:
-            await asyncio.sleep(0.1)
+    await until(
+        lambda: client.http.get(client.path("samplesets", name)),
+        lambda answer: answer.headers.get("Jobgate-Stale") == "true",
+        what="a stale status",
+        within=KILL_SECONDS,
+        every=0.1,
+    )

@@ -1,26 +1,24 @@
 """A controller that is frozen longer than its lease writes nothing afterwards, and its late creates are undone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import asyncpg
-import httpx2
 import pytest
 
+from tests.crash.gateways import PATIENCE, client_of, until_held, until_ready
 from tests.crash.ledger import ledger, objects_by_job
 from tests.crash.pods import pod_watcher
 from tests.crash.stories import FOREVER, Client, generic_job, recovers, serves, task
-from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
+from tests.support.gateway_process import STEADY, gateway_process
 from tests.support.kube import Cluster, KubeClient
 from tests.support.kube_proxy import kube_proxy
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
-
-PATIENCE = 240.0
-LEASE = "SELECT epoch, holder FROM leases WHERE name = 'controller'"
 
 # Records heartbeats of past epochs, and each write about a job with the PostgreSQL backend of its connection and the
 # epoch at that time.
@@ -42,30 +40,10 @@ CREATE TRIGGER listen BEFORE INSERT OR UPDATE ON heartbeats FOR EACH ROW EXECUTE
 """
 
 
-async def until_epoch(db: Any, epoch: int) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while (await db.fetchval("SELECT max(epoch) FROM leases") or 0) < epoch:
-            await asyncio.sleep(0.05)
-
-
-async def until_held(db: Any, gateway: GatewayProcess) -> int:
-    """Wait until this process holds the lease, and return its epoch."""
-    async with asyncio.timeout(PATIENCE):
-        while not (lease := await db.fetchrow(LEASE)) or f"-{gateway.pid}-" not in lease["holder"]:
-            await asyncio.sleep(0.05)
-    return int(lease["epoch"])
-
-
 async def writers(db: Any, *, before: int) -> tuple[set[int], set[int]]:
     """Return the writers before this epoch, and those from this epoch on."""
     rows = await db.fetch("SELECT DISTINCT client, epoch < $1 AS early FROM spied", before)
     return {row["client"] for row in rows if row["early"]}, {row["client"] for row in rows if not row["early"]}
-
-
-@asynccontextmanager
-async def client_of(gateway: GatewayProcess, api: KubeClient, namespace: str) -> AsyncIterator[Client]:
-    async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http:
-        yield Client(http=http, api=api, namespace=namespace)
 
 
 async def unwanted(db: Any, api: KubeClient, namespace: str) -> Sequence[str]:
@@ -99,12 +77,10 @@ async def test_a_controller_thawed_after_its_lease_writes_nothing(
             async with client_of(old, crash_api, crash_namespace) as client:
                 for story in before:
                     story.uid = (await client.submit(story.manifest))["uid"]
-            async with asyncio.timeout(PATIENCE):
-                while not await db.fetchval("SELECT count(*) FROM spied"):
-                    await asyncio.sleep(0.01)
+            await until(lambda: db.fetchval("SELECT count(*) FROM spied"), within=PATIENCE, every=0.01)
             old.freeze()  # while it is working
             await new.start()
-            epoch = await until_held(db, new)
+            epoch = await until_held(db, new.pid)
             async with client_of(new, crash_api, crash_namespace) as client:
                 async with asyncio.TaskGroup() as group:
                     for story in before:
@@ -114,8 +90,9 @@ async def test_a_controller_thawed_after_its_lease_writes_nothing(
                     await _stop_one(client)
                     old_writers, _ = await writers(db, before=epoch)
                     old.thaw()
-                    await asyncio.wait_for(_settled_names(db, crash_api, crash_namespace), PATIENCE)
-                assert await until_held(db, new) == epoch
+                    pods_left = partial(unwanted, db, crash_api, crash_namespace)
+                    await until(pods_left, lambda names: not names, within=PATIENCE, every=0.2)
+                assert await until_held(db, new.pid) == epoch
                 assert not await db.fetch("SELECT * FROM belated"), "a heartbeat of the old epoch came after takeover"
                 _, new_writers = await writers(db, before=epoch)
                 assert not old_writers & new_writers, "a connection of the old epoch wrote after takeover"
@@ -125,7 +102,8 @@ async def test_a_controller_thawed_after_its_lease_writes_nothing(
                     await book.check_history(story.uid)
                     await pods.until_seen(story.uid, story.attempts)
             assert await unwanted(db, crash_api, crash_namespace) == []
-            await until_ready(old)
+            async with client_of(old, crash_api, crash_namespace) as client:
+                await until_ready(client.http)
         assert not pods.doubles()
     await db.close()
 
@@ -147,20 +125,16 @@ async def test_a_pod_created_by_a_delayed_request_is_deleted(
             proxy.hold("^POST .*/pods[? ]")
             async with client_of(old, crash_api, crash_namespace) as client:
                 uid = await _submit_late(client, end)
-            async with asyncio.timeout(PATIENCE):
-                while not proxy.held:
-                    await asyncio.sleep(0.02)
+            await until(lambda: proxy.held, what="a request is held", within=PATIENCE)
             old.freeze()
             await new.start()
-            await until_held(db, new)
+            await until_held(db, new.pid)
             async with client_of(new, crash_api, crash_namespace) as client:
                 await _come_to_its_end(client, end)
             await book.settled()
             with pod_watcher(busy_cluster, crash_namespace) as pods:
                 proxy.let_go()
-                async with asyncio.timeout(PATIENCE):
-                    while not pods.attempts(uid):
-                        await asyncio.sleep(0.02)
+                await until(lambda: pods.attempts(uid), what="a pod of the job", within=PATIENCE)
                 await _no_pods(crash_api, crash_namespace)
             await book.settled()
             await book.check_history(uid)
@@ -195,25 +169,32 @@ async def test_the_only_controller_continues_after_a_freeze(
     db = await asyncpg.connect(database_url)
     async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "only") as only:
         await only.start()
-        epoch = await until_held(db, only)
+        epoch = await until_held(db, only.pid)
         async with client_of(only, crash_api, crash_namespace) as client:
             story = recovers("sleepy", tmp_path)
             async with asyncio.TaskGroup() as group:
                 group.create_task(story.run(client))
                 await has_been_submitted(client, "sleepy")
                 only.freeze()
-                async with asyncio.timeout(PATIENCE):
-                    while not await db.fetchval("SELECT expires_at < clock_timestamp() FROM leases"):
-                        await asyncio.sleep(0.1)
+                expired = "SELECT expires_at < clock_timestamp() FROM leases"
+                await until(lambda: db.fetchval(expired), what="the lease expires", within=PATIENCE, every=0.1)
                 only.thaw()
-            await until_epoch(db, epoch + 1)
+            await until(
+                lambda: db.fetchval("SELECT max(epoch) FROM leases"),
+                lambda found: found > epoch,
+                within=PATIENCE,
+                every=0.05,
+            )
     await db.close()
 
 
 async def has_been_submitted(client: Client, name: str) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while (await client.http.get(client.path(name))).status_code != 200:
-            await asyncio.sleep(0.02)
+    await until(
+        lambda: client.http.get(client.path(name)),
+        lambda answer: answer.status_code == 200,
+        what=f"{name} is submitted",
+        within=PATIENCE,
+    )
 
 
 async def _stop_one(client: Client) -> None:
@@ -222,17 +203,6 @@ async def _stop_one(client: Client) -> None:
     await client.until("short", "Running")
     await client.act("POST", "short", "cancel")
     await client.until("short", "Cancelled")
-
-
-async def _settled_names(db: Any, api: KubeClient, namespace: str) -> None:
-    while await unwanted(db, api, namespace):
-        await asyncio.sleep(0.2)
-
-
-async def until_ready(gateway: GatewayProcess) -> None:
-    async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http, asyncio.timeout(PATIENCE):
-        while (await http.get("/readyz")).status_code != 200:
-            await asyncio.sleep(0.05)
 
 
 async def test_a_lease_shorter_than_two_requests_is_refused(

@@ -10,14 +10,14 @@ import pytest
 
 from app.faultpoints import HANG, FaultPoint
 from app.shutdown import EXIT_STATUS
+from tests.crash.gateways import PATIENCE, client_of, until_held
 from tests.crash.stories import serves
-from tests.crash.test_two_controllers import client_of, until_held
 from tests.support.gateway_process import STEADY, gateway_process
 from tests.support.kube import Cluster, KubeClient
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
-PATIENCE = 240.0
 CROWDED = {**STEADY, "JOBGATE_DATABASE_POOL_SIZE": "2", "JOBGATE_OPEN_ACCESS": "false"}
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'jobgate' AND wait_event_type = 'Lock'"
 GRACE = {"JOBGATE_LEASE_GRACE": "1"}
@@ -38,7 +38,7 @@ async def test_a_process_whose_event_loop_is_blocked_exits(
         assert "watchdog.exit" in log
         assert "the work under it has not ended" in log
         await following.start()
-        await until_held(db, following)
+        await until_held(db, following.pid)
         async with client_of(following, crash_api, crash_namespace) as client:
             await serves("after", tmp_path).run(client)
     await db.close()
@@ -55,7 +55,7 @@ async def test_requests_that_wait_for_the_database_do_not_delay_the_controller(
         gateway_process(database_url, config, tmp_path / "free", JOBGATE_ROLE="api") as free,
     ):
         await asyncio.gather(crowded.start(), free.start())
-        epoch = await until_held(db, crowded)
+        epoch = await until_held(db, crowded.pid)
         async with (
             client_of(free, crash_api, crash_namespace) as client,
             httpx2.AsyncClient(base_url=crowded.url, timeout=PATIENCE) as http,
@@ -64,13 +64,17 @@ async def test_requests_that_wait_for_the_database_do_not_delay_the_controller(
         ):
             await locker.execute("LOCK TABLE api_tokens IN ACCESS EXCLUSIVE MODE")
             asking = [group.create_task(keep_asking(http)) for _ in range(20)]
-            async with asyncio.timeout(PATIENCE):
-                while await db.fetchval(WAITING) < int(CROWDED["JOBGATE_DATABASE_POOL_SIZE"]):
-                    await asyncio.sleep(0.05)
+            await until(
+                lambda: db.fetchval(WAITING),
+                lambda count: count >= int(CROWDED["JOBGATE_DATABASE_POOL_SIZE"]),
+                what="no connection is free",
+                within=PATIENCE,
+                every=0.05,
+            )
             for number in range(3):
                 await serves(f"beside-{number}", tmp_path).run(client)
             assert await db.fetchval(WAITING) == int(CROWDED["JOBGATE_DATABASE_POOL_SIZE"])
-            assert await until_held(db, crowded) == epoch
+            assert await until_held(db, crowded.pid) == epoch
             for task in asking:
                 task.cancel()
     await db.close()

@@ -2,19 +2,18 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import asyncpg
-import httpx2
 import pytest
 
 from app.db.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
-from tests.crash.stories import FOREVER, Client, generic_job, serves, task
+from tests.crash.gateways import client_of, until_ready
+from tests.crash.stories import FOREVER, generic_job, serves, task
 from tests.support.cluster import as_gateway, running_embedded_cluster
-from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
+from tests.support.gateway_process import STEADY, gateway_process
 from tests.support.kube import Cluster, KubeClient, connect
 from tests.support.kube_proxy import kube_proxy
 
@@ -28,26 +27,6 @@ def other_cluster(busy_cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
     arguments = ("--nodes", "1", "--token", token)
     with running_embedded_cluster(tmp_path / "other", *arguments) as cluster:
         yield cluster
-
-
-@asynccontextmanager
-async def client_of(gateway: GatewayProcess, api: KubeClient, namespace: str) -> AsyncIterator[Client]:
-    async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http:
-        yield Client(http=http, api=api, namespace=namespace)
-
-
-async def until_ready_says(client: Client, status: int, word: str) -> str:
-    text = ""
-    try:
-        async with asyncio.timeout(240):
-            while True:
-                answer = await client.http.get("/readyz?verbose")
-                text = answer.text
-                if answer.status_code == status and word in text:
-                    return text
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        raise AssertionError(f"/readyz never said {status} {word}; last: {text}") from None
 
 
 async def contents(api: KubeClient, namespace: str = "") -> dict[tuple[str, str, str], str]:
@@ -93,13 +72,13 @@ async def test_another_cluster_at_the_same_address_stays_untouched(
                 proxy.swap(other_cluster)
                 await client.submit(serves("waits", tmp_path).manifest)
                 await client.act("POST", "stays", "cancel")
-                said = await until_ready_says(client, 503, "WrongCluster")
+                said = await until_ready(client.http, 503, "WrongCluster")
                 assert "kube-system" in said
                 assert await contents(other) == before
                 assert (await client.status("stays"))["phase"] == "Running"
 
                 proxy.swap(busy_cluster)
-                await until_ready_says(client, 200, "Running")
+                await until_ready(client.http, 200, "Running")
                 await client.until("waits", "Succeeded")
                 await client.until("stays", "Cancelled")
                 assert await contents(other) == before
@@ -135,10 +114,10 @@ async def test_an_older_backup_of_the_database_changes_no_cluster(
             before = await contents(crash_api, crash_namespace)
             await gateway.start()
             async with client_of(gateway, crash_api, crash_namespace) as client:
-                said = await until_ready_says(client, 503, "WrongCluster")
+                said = await until_ready(client.http, 503, "WrongCluster")
                 assert "older" in said
                 await client.act("POST", "known", "cancel")
-                await until_ready_says(client, 503, "WrongCluster")
+                await until_ready(client.http, 503, "WrongCluster")
                 assert (await client.status("known"))["phase"] == "Running"
                 assert await contents(crash_api, crash_namespace) == before
     finally:

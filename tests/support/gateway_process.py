@@ -125,11 +125,11 @@ class GatewayProcess:
         assert line or self._process.exitcode is None, f"the process ended at its start:\n{self.log.read_text()}"
         return line
 
-    async def ended(self, within: float) -> int:
+    async def ended(self, within: float, what: str = "the process ends") -> int:
         """Wait until the process ends by itself, and return its exit status; negative for a signal."""
         process = self._process
         assert process is not None
-        status = await until(lambda: process.exitcode, lambda _: True, what="the process ends", within=within)
+        status = await until(lambda: process.exitcode, lambda _: True, what=what, within=within)
         process.close()
         self._process = None
         return status
