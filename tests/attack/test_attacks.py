@@ -12,6 +12,7 @@ import pytest
 from tests.attack.victim import BODY_SECONDS, DESCRIPTORS, HEADER_SECONDS, Victim
 from tests.support.gateway import jobs_path, manifest
 from tests.support.raw_http import Connection, chunked, request
+from tests.support.waiting import until
 
 Prove = Callable[[str], None]
 
@@ -168,10 +169,8 @@ async def test_without_file_descriptors_the_server_pauses_logs_once_and_continue
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (10, DESCRIPTORS))
         try:
             waiting = [await victim.connect() for _ in range(20)]
-            cpu, until = victim.cpu_seconds(), time.monotonic() + 2
-            async with asyncio.timeout(60):
-                while b"http.cannot_accept" not in victim.log_since(log) or time.monotonic() < until:
-                    await asyncio.sleep(0.05)
+            cpu, end = victim.cpu_seconds(), time.monotonic() + 2
+            await until(lambda: time.monotonic() >= end and b"http.cannot_accept" in victim.log_since(log), every=0.05)
             cpu = victim.cpu_seconds() - cpu
         finally:
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
@@ -279,9 +278,7 @@ async def test_a_client_that_never_reads_is_disconnected(victim: Victim, prove: 
         connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
         requests = request("GET", "/openapi.json") * 200
         began = time.monotonic()
-        async with asyncio.timeout(100):
-            while await connection.send(requests):
-                await asyncio.sleep(0.1)
+        await until(lambda: connection.send(requests), lambda sent: not sent, what="the cut", within=100, every=0.1)
         bystander.notes.append(f"cut off after {time.monotonic() - began:.1f} s")
 
 

@@ -1,6 +1,5 @@
 """A client of one gateway and one namespace, with an eye on the cluster behind it."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import httpx2
 
 from tests.support.kube import MERGE, KubeClient
+from tests.support.waiting import until
 
 DEADLINE = 120.0
 EVERY = 0.08
@@ -100,9 +100,13 @@ class Jobs:
         async def read() -> Body | None:
             return next((one for one in await self.scale_records(name) if one["seq"] == seq), None)
 
-        known = lambda record: record is not None and record["outcome"] is not None  # noqa: E731
-        found: Body = await until(read, known, f"scale record {seq} of {name}", DEADLINE)
-        return found
+        return await until(
+            read,
+            lambda record: record["outcome"] is not None,
+            what=f"scale record {seq} of {name}",
+            within=DEADLINE,
+            every=EVERY,
+        )
 
     async def log(self, name: str, **params: str) -> httpx2.Response:
         answer = await self.http.get(self.path(name, "logs"), params=params)
@@ -116,16 +120,14 @@ class Jobs:
             answer = await self.http.get(self.path(name, "logs"), params=params)
             return answer.text if answer.status_code == 200 else ""
 
-        text: str = await until(read, lambda text: words in text, f"log of {name}", DEADLINE)
-        return text
+        return await until(read, lambda text: words in text, what=f"log of {name}", within=DEADLINE, every=EVERY)
 
     async def until(self, name: str, *phases: str, within: float = DEADLINE) -> Body:
         """The status, once the phase is one of these."""
         return await self.until_status(name, lambda status: status["phase"] in phases, within=within)
 
     async def until_status(self, name: str, wanted: Callable[[Body], object], *, within: float = DEADLINE) -> Body:
-        found: Body = await until(lambda: self.status(name), wanted, f"status of {name}", within)
-        return found
+        return await until(lambda: self.status(name), wanted, what=f"status of {name}", within=within, every=EVERY)
 
     async def until_observed(self, name: str, generation: int) -> Body:
         """The status, once the controller has seen this generation."""
@@ -139,13 +141,11 @@ class Jobs:
         async def read() -> Body | None:
             return (await self.replicas(name)).get(key)
 
-        seen = lambda replica: replica is not None and wanted(replica)  # noqa: E731
-        found: Body = await until(read, seen, f"{name}-{key}", within)
-        return found
+        return await until(read, wanted, what=f"{name}-{key}", within=within, every=EVERY)
 
     async def until_replicas(self, name: str, wanted: Callable[[Mapping[str, Body]], object]) -> dict[str, Body]:
-        found: dict[str, Body] = await until(lambda: self.replicas(name), wanted, f"replicas of {name}", DEADLINE)
-        return found
+        what = f"replicas of {name}"
+        return await until(lambda: self.replicas(name), wanted, what=what, within=DEADLINE, every=EVERY)
 
     async def pending(self, name: str, code: str, *, within: float = DEADLINE) -> Body:
         """The pending reason with this code, once there is one."""
@@ -193,8 +193,8 @@ class Jobs:
     async def until_objects(
         self, kind: str, uid: str, wanted: Callable[[Sequence[Body]], object], *, within: float = DEADLINE
     ) -> list[Body]:
-        found: list[Body] = await until(lambda: self.of_job(kind, uid), wanted, f"{kind} of {uid}", within)
-        return found
+        what = f"{kind} of {uid}"
+        return await until(lambda: self.of_job(kind, uid), wanted, what=what, within=within, every=EVERY)
 
     async def until_pod_gone(self, name: str) -> None:
         await self.kube.gone(self.objects("pods", name), within=DEADLINE)
@@ -211,17 +211,3 @@ def _hits(rules: Any) -> int:
 def _finalizers(pod: Body) -> list[str]:
     found: list[str] = pod["metadata"].get("finalizers") or []
     return found
-
-
-async def until(read: Callable[[], Any], wanted: Callable[[Any], object], what: str, within: float) -> Any:
-    """What is read, once it is as wanted; the last that was is in the failure."""
-    last: Any = None
-    try:
-        async with asyncio.timeout(within):
-            while True:
-                last = await read()
-                if wanted(last):
-                    return last
-                await asyncio.sleep(EVERY)
-    except TimeoutError:
-        raise AssertionError(f"{what} never came to be as wanted; last: {last}") from None

@@ -6,7 +6,6 @@ It is the embedded cluster's own node, whatever control plane is under test: nob
     each job: a master of 1000m, a pserver of 100m, trainers of 500m
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from tests.behaviour.stage import fresh_namespace, running_gateway
 from tests.support.cluster import running_embedded_cluster
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kube import connect
+from tests.support.waiting import until
 
 SETTINGS = {"JOBGATE_AUTOSCALER_PERIOD": "0.3", "JOBGATE_AUTOSCALER_FREEZE": "1"}
 BOUNDS = {"first": (1, 2), "second": (1, 4), "third": (1, 4)}
@@ -66,15 +66,11 @@ async def last_run(jobs: Jobs) -> Body:
 
 async def run_that(jobs: Jobs, holds: Callable[[dict[str, Body]], bool]) -> dict[str, Body]:
     """The first run from now whose decisions, by the job's name, are as wanted."""
-    found: dict[str, Body] = {}
-    try:
-        async with asyncio.timeout(DEADLINE):
-            while not (found and holds(found)):
-                found = {decision["name"]: decision for decision in (await last_run(jobs))["decisions"]}
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        raise AssertionError(f"no run decided that; the last: {found}") from None
-    return found
+
+    async def decisions() -> dict[str, Body]:
+        return {decision["name"]: decision for decision in (await last_run(jobs))["decisions"]}
+
+    return await until(decisions, lambda found: found and holds(found), within=DEADLINE, every=0.1)
 
 
 async def trainers(jobs: Jobs, name: str) -> int:

@@ -1,6 +1,5 @@
 """Queue and priority: the scheduler's PodGroup where the cluster has it, else a condition that says what is lacking."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import job, task
 from tests.behaviour.stage import control_plane, fresh_namespace, running_gateway, running_node
 from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.waiting import until
 from tests.support.workers import one_worker_at_a_time
 
 pytestmark = pytest.mark.timeout(600)  # some of it is waiting for one's turn
@@ -52,9 +52,7 @@ async def add_api(api: KubeClient, stack: AsyncExitStack) -> None:
         return
     (await api.post(CRDS, definition())).ok()
     stack.push_async_callback(remove_api, api)
-    async with asyncio.timeout(PATIENCE):
-        while not await has_api(api):
-            await asyncio.sleep(0.1)
+    await until(lambda: has_api(api), what="the API is served", within=PATIENCE, every=0.1)
 
 
 async def remove_api(api: KubeClient) -> None:
@@ -62,9 +60,7 @@ async def remove_api(api: KubeClient) -> None:
     path = f"{CRDS}/podgroups.{GROUP}"
     await api.delete(path)
     await api.gone(path)
-    async with asyncio.timeout(PATIENCE):
-        while await has_api(api):
-            await asyncio.sleep(0.1)
+    await until(lambda: has_api(api), lambda served: not served, what="the API is gone", within=PATIENCE, every=0.1)
 
 
 @pytest_asyncio.fixture

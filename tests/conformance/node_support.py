@@ -1,6 +1,5 @@
 """Runs the node agent as a process of its own and pods on it."""
 
-import asyncio
 import json
 import os
 import secrets
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.kube import Cluster, KubeClient
+from tests.support.waiting import until
 
 QUICK = ("--backoff-base", "1", "--retry", "0.2", "--configmap-refresh", "0.5", "--lease-interval", "1", "--cordoned")
 SCRIPT = "devcluster.jobgate.dev/script"
@@ -90,9 +90,13 @@ class Pods:
         return await self.until(name, lambda pod: bool({"running", "terminated"} & state(pod).keys()))
 
     async def logged(self, name: str, words: str, **params: str) -> None:
-        async with asyncio.timeout(120):
-            while words not in str((await self.api.get(f"{self.base}/pods/{name}/log", **params)).body):
-                await asyncio.sleep(0.05)
+        await until(
+            lambda: self.api.get(f"{self.base}/pods/{name}/log", **params),
+            lambda answer: words in str(answer.body),
+            what=f"{words!r} in the log of {name}",
+            within=120,
+            every=0.05,
+        )
 
     async def log(self, name: str, **params: str) -> str:
         return str((await self.api.get(f"{self.base}/pods/{name}/log", **params)).ok())

@@ -1,6 +1,5 @@
 """JuiceFS volumes on a node: really mounted, once a node, and gone when nobody uses them."""
 
-import asyncio
 import os
 import secrets
 import signal
@@ -17,6 +16,7 @@ from devcluster.node.storage.juicefs import find_binary
 from tests.conformance.node_support import Node, Pods, events, shell, state
 from tests.conformance.volumes import VOLUMES, claim, in_phase, remove, volume
 from tests.support.kube import Cluster, KubeClient
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.conformance
 
@@ -74,9 +74,7 @@ async def disk(pods: Pods, tmp_path: Path) -> AsyncIterator[Disk]:
 
 async def unmounted(folder: Path) -> None:
     """Nothing is mounted below it, and no command that mounted there still runs."""
-    async with asyncio.timeout(90):
-        while mounts_below(folder) or str(folder) in command_lines():
-            await asyncio.sleep(0.05)
+    await until(lambda: not (mounts_below(folder) or str(folder) in command_lines()), within=90, every=0.05)
 
 
 def command_lines() -> str:

@@ -1,6 +1,5 @@
 """What a container finds around it: environment, files, names; and what a restart of the node makes of it."""
 
-import asyncio
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from tests.conformance.node_support import Node, Pods, condition, python, shell, state, status_of
 from tests.support.kube import Cluster, KubeClient
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.conformance
 
@@ -220,13 +220,12 @@ async def test_a_killed_agent_leaves_nothing_that_its_next_start_does_not_settle
         assert again["status"]["phase"] == "Running"
         await held.logged("always", "kept")  # a container runs before its first words are in its log
         assert await held.log("always") == "kept\n"
-        async with asyncio.timeout(120):
-            while commands_of(tmp_path).count("sleep 1000") != 2:
-                await asyncio.sleep(0.05)
+        await until(
+            lambda: commands_of(tmp_path), lambda commands: commands.count("sleep 1000") == 2, within=120, every=0.05
+        )
         own.stop()
-        async with asyncio.timeout(20):  # what was killed last may still be on its way out of the process table
-            while commands_of(tmp_path):
-                await asyncio.sleep(0.05)
+        # A killed process stays in the process table for a moment.
+        await until(lambda: commands_of(tmp_path), lambda commands: not commands, within=20, every=0.05)
     finally:
         await own.remove(api)
 

@@ -3,7 +3,6 @@
 gateway ──▶ proxy that takes notes ──▶ cluster        the user `gateway` on a real one, where its kubeconfig is given
 """
 
-import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
@@ -20,6 +19,7 @@ from tests.support.gateway_process import STEADY, gateway_process
 from tests.support.kube import Cluster, connect
 from tests.support.kube_proxy import KubeProxy, kube_proxy
 from tests.support.nodes import some_node
+from tests.support.waiting import until
 
 GANG = "scheduler.tensorstack.dev"
 NAMESPACE = "default"
@@ -79,42 +79,53 @@ async def serving(proxy: KubeProxy, database_url: str, directory: Path) -> Async
             yield client
 
 
-async def until(client: httpx2.AsyncClient, path: str, key: str, value: object) -> None:
+async def until_status(client: httpx2.AsyncClient, job: str, key: str, value: object) -> None:
     """Poll until a field of the status is as wanted; nothing may be refused on the way."""
-    status: dict[str, Any] = {}
-    try:
-        async with asyncio.timeout(120):
-            while status.get(key) != value:
-                status = (await client.get(path)).json()["status"]
-                assert "ClusterDenied" not in {reason["code"] for reason in status["pendingReasons"]}, status
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        raise AssertionError(f"{path} never had {key}={value}; last: {status}") from None
+
+    async def status() -> dict[str, Any]:
+        found: dict[str, Any] = (await client.get(f"{job}/status")).json()["status"]
+        assert "ClusterDenied" not in {reason["code"] for reason in found["pendingReasons"]}, found
+        return found
+
+    await until(status, lambda found: found.get(key) == value, what=f"{key}={value} of {job}", within=120, every=0.1)
 
 
 async def live(client: httpx2.AsyncClient, name: str, proxy: KubeProxy) -> None:
     """Submitted, restarted, paused, resumed, read, cancelled, marked as ended, deleted."""
     job = f"{JOBS}/{name}"
     assert (await client.post(JOBS, json=a_job(name))).status_code == 201
-    await until(client, f"{job}/status", "phase", "Running")
-    async with asyncio.timeout(120):
-        while (await client.get(f"{job}/replicas")).json()["items"][0]["attempt"] != 2:
-            await asyncio.sleep(0.1)
-    await until(client, f"{job}/status", "phase", "Running")
+    await until_status(client, job, "phase", "Running")
+    await until(
+        lambda: client.get(f"{job}/replicas"),
+        lambda answer: answer.json()["items"][0]["attempt"] == 2,
+        what="attempt 2",
+        within=120,
+        every=0.1,
+    )
+    await until_status(client, job, "phase", "Running")
     assert (await client.post(f"{job}/pause")).status_code == 202
-    await until(client, f"{job}/status", "phase", "Paused")
+    await until_status(client, job, "phase", "Paused")
     assert (await client.post(f"{job}/resume")).status_code == 202
-    await until(client, f"{job}/status", "observedGeneration", 3)
+    await until_status(client, job, "observedGeneration", 3)
     assert (await client.get(f"{job}/logs?attempt=1")).status_code == 200
     assert (await client.post(f"{job}/cancel")).status_code == 202
-    await until(client, f"{job}/status", "phase", "Cancelled")
+    await until_status(client, job, "phase", "Cancelled")
     anchor = f"/configmaps/jobgate-{(await client.get(job)).json()['uid']}".encode()
-    async with asyncio.timeout(120):
-        while not any(line.startswith(b"PATCH") and anchor in line for line in proxy.requests):
-            await asyncio.sleep(0.1)
-        assert (await client.delete(job)).status_code == 202
-        while (await client.delete(job)).status_code != 200:  # 202 for as long as objects are left
-            await asyncio.sleep(0.2)
+    await until(
+        lambda: any(line.startswith(b"PATCH") and anchor in line for line in proxy.requests),
+        what="the anchor is patched",
+        within=120,
+        every=0.1,
+    )
+    assert (await client.delete(job)).status_code == 202
+    # 202 for as long as objects are left.
+    await until(
+        lambda: client.delete(job),
+        lambda answer: answer.status_code == 200,
+        what="all objects are removed",
+        within=120,
+        every=0.2,
+    )
 
 
 @pytest.mark.timeout(600)

@@ -1,6 +1,5 @@
 """The whole life of a SampleSet, and an uninstall, use every right of deploy/rbac-sample-sets.yaml, and no other."""
 
-import asyncio
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.support.juicefs import formatted, make_files, needs_fuse
 from tests.support.kube import Cluster, connect
 from tests.support.kube_proxy import KubeProxy, kube_proxy
 from tests.support.nodes import some_node
+from tests.support.waiting import until
 
 SETS = "/api/v1/namespaces/default/samplesets"
 JOBS = "/api/v1/namespaces/default/samplejobs"
@@ -39,14 +39,18 @@ def manifest(kind: str, name: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
-async def until(client: httpx2.AsyncClient, path: str, phase: str) -> None:
-    found: Any = None
-    try:
-        async with asyncio.timeout(120):
-            while (found := (await client.get(path)).json()).get("status", {}).get("phase") != phase:
-                await asyncio.sleep(0.2)
-    except TimeoutError:
-        raise AssertionError(f"{path} never was {phase}; last: {found}") from None
+async def until_status(client: httpx2.AsyncClient, path: str, key: str, value: str) -> None:
+    async def shown() -> dict[str, Any]:
+        found: dict[str, Any] = (await client.get(path)).json()
+        return found
+
+    await until(
+        shown,
+        lambda found: found.get("status", {}).get(key) == value,
+        what=f"{key}={value} of {path}",
+        within=120,
+        every=0.2,
+    )
 
 
 async def live(client: httpx2.AsyncClient, name: str, source: Path, secret: str, proxy: KubeProxy) -> None:
@@ -55,18 +59,20 @@ async def live(client: httpx2.AsyncClient, name: str, source: Path, secret: str,
     options = {"free-space-ratio": "0.01"}
     whole = manifest("SampleSet", name, **spec, csi={"juiceFSMountOptions": options})
     assert (await client.post(SETS, json=whole)).status_code == 201
-    await until(client, f"{SETS}/{name}", "Ready")
+    await until_status(client, f"{SETS}/{name}", "phase", "Ready")
     clear = manifest("SampleJob", name, type="clear", sampleSetRef={"name": name}, terminate=True)
     assert (await client.post(JOBS, json=clear)).status_code == 201
-    await until(client, f"{JOBS}/{name}", "Succeeded")
+    await until_status(client, f"{JOBS}/{name}", "phase", "Succeeded")
     edit = {"content-type": "application/merge-patch+json"}
     assert (await client.patch(f"{SETS}/{name}", json={"spec": {"partitions": 2}}, headers=edit)).status_code < 300
-    async with asyncio.timeout(120):
-        while not any(line.startswith(b"PATCH") and b"/scale" in line for line in proxy.requests):
-            await asyncio.sleep(0.2)
-        assert (await client.delete(f"{SETS}/{name}")).status_code < 300
-        while (await client.get(f"{SETS}/{name}")).json()["status"]["removal"] != "gone":
-            await asyncio.sleep(0.2)
+    await until(
+        lambda: any(line.startswith(b"PATCH") and b"/scale" in line for line in proxy.requests),
+        what="the StatefulSet is scaled",
+        within=120,
+        every=0.2,
+    )
+    assert (await client.delete(f"{SETS}/{name}")).status_code < 300
+    await until_status(client, f"{SETS}/{name}", "removal", "gone")
 
 
 @needs_fuse

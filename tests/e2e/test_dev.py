@@ -19,6 +19,7 @@ from tests.e2e.user import User, job
 from tests.support.gateway_process import QUICK
 from tests.support.kube import Cluster
 from tests.support.processes import processes_of, until_processes
+from tests.support.waiting import until
 
 START_SECONDS = 120.0
 STOP_SECONDS = 120.0
@@ -115,12 +116,14 @@ async def nothing_runs(*marks: str) -> None:
 
 async def _runs_as(user: User, attempt: int) -> None:
     """Wait for this attempt. The shutdown of its node is a disruption, which does not count as a restart."""
-    async with asyncio.timeout(120):
-        while True:
-            replica = (await user.read("/runs/replicas"))["items"][0]
-            if (replica["attempt"], replica["phase"]) == (attempt, "Running"):
-                break
-            await asyncio.sleep(0.1)
+    replicas = await until(
+        lambda: user.read("/runs/replicas"),
+        lambda found: (found["items"][0]["attempt"], found["items"][0]["phase"]) == (attempt, "Running"),
+        what=f"attempt {attempt} runs",
+        within=120,
+        every=0.1,
+    )
+    replica = replicas["items"][0]
     assert (replica["restartCount"], replica["disruptions"]) == (0, attempt - 1)
 
 

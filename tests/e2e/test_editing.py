@@ -1,12 +1,11 @@
 """Dry run, edits, pause and retry of jobs, and repeated submissions after a restart."""
 
-import asyncio
-
 import httpx2
 
 from tests.e2e.user import User, job
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kube import KubeClient
+from tests.support.waiting import until
 
 FOREVER = "exec sleep 600"
 
@@ -108,9 +107,13 @@ async def test_a_submission_repeated_after_a_restart_creates_no_second_job(
 
 async def _still_runs(user: User, api: KubeClient, pod: str) -> None:
     """Require that the pod survived the restart of the gateway, and that the gateway observes it again."""
-    async with asyncio.timeout(120):
-        while (await user.call("GET", "/once/status")).headers["Jobgate-Stale"] != "false":
-            await asyncio.sleep(0.05)
+    await until(
+        lambda: user.call("GET", "/once/status"),
+        lambda answer: answer.headers["Jobgate-Stale"] == "false",
+        what="a fresh status",
+        within=120,
+        every=0.05,
+    )
     found = (await api.get(f"/api/v1/namespaces/{user.namespace}/pods/once-worker-0")).ok()
     assert found["metadata"]["uid"] == pod
     assert (await user.read("/once/replicas"))["items"][0]["attempt"] == 1

@@ -10,6 +10,7 @@ import httpx2
 from tests.e2e.user import Event, User, job, watching
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kube import KubeClient
+from tests.support.waiting import until
 
 STEPS = "for i in 1 2 3; do echo step $i; done; while ! test -e /tmp/jobgate-no-such-file; do sleep 0.1; done"
 WAITING = """
@@ -23,9 +24,13 @@ time.sleep(600)
 async def test_a_live_log_with_every_option(user: User) -> None:
     await user.submit(job("steps", STEPS))
     await user.until("steps", "Running")
-    async with asyncio.timeout(120):
-        while (log := await user.call("GET", "/steps/logs")).text != "step 1\nstep 2\nstep 3\n":
-            await asyncio.sleep(0.05)
+    log = await until(
+        lambda: user.call("GET", "/steps/logs"),
+        lambda log: log.text == "step 1\nstep 2\nstep 3\n",
+        what="three steps",
+        within=120,
+        every=0.05,
+    )
     assert log.headers["Jobgate-Log-Source"] == "live"
     assert log.headers["Content-Type"].startswith("text/plain")
     assert (await user.call("GET", "/steps/logs?tailLines=1")).text == "step 3\n"

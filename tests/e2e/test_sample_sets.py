@@ -3,7 +3,6 @@
 Each set has its own nodes, and each node its own disk: all mounts and caches of a node are below its directory.
 """
 
-import asyncio
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from tests.support.kube import Cluster, KubeClient
 from tests.support.nodes import running_node
 from tests.support.object_storage import ACCESS, SECRET, object_storage
 from tests.support.processes import until_processes
+from tests.support.waiting import until
 
 WITHIN = 240.0
 MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -81,21 +81,18 @@ class Sets:
         return answer.json()
 
     async def until(self, name: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        view: dict[str, Any] = {}
-        try:
-            async with asyncio.timeout(WITHIN):
-                while not holds(view := await self.read(name)):
-                    await asyncio.sleep(0.2)
-        except TimeoutError:
-            raise AssertionError(f"the set never became so; last: {view}") from None
+        view: dict[str, Any] = await until(lambda: self.read(name), holds, what=f"{name}", within=WITHIN, every=0.2)
         return view
 
     async def delete(self, name: str) -> None:
         """Delete the set, and wait until all its objects are gone."""
-        await self._user.http.delete(f"{self.base}/samplesets/{name}")
-        async with asyncio.timeout(WITHIN):
-            while (await self._user.http.delete(f"{self.base}/samplesets/{name}")).status_code != 200:
-                await asyncio.sleep(0.2)
+        await until(
+            lambda: self._user.http.delete(f"{self.base}/samplesets/{name}"),
+            lambda answer: answer.status_code == 200,
+            what=f"{name} is gone",
+            within=WITHIN,
+            every=0.2,
+        )
 
     async def nothing_is_left(self) -> None:
         """Require that the cluster has no objects of sets, except the Secrets of the test."""

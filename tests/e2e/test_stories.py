@@ -10,6 +10,7 @@ from app.demo.player import Player
 from app.demo.stories import STORIES, Story
 from tests.e2e.user import DEADLINE, User
 from tests.support.kube import KubeClient
+from tests.support.waiting import until
 
 
 def named(example: str) -> Story:
@@ -23,9 +24,13 @@ class PatientPlayer(Player):
     async def _call(self, method: str, path: str, **given: Any) -> dict[str, Any]:
         if path.endswith("/pause"):
             logs = self._jobs + path.replace("/pause", "/logs")
-            async with asyncio.timeout(DEADLINE):
-                while "starting" not in (await self._client.get(logs)).text:
-                    await asyncio.sleep(0.05)
+            await until(
+                lambda: self._client.get(logs),
+                lambda log: "starting" in log.text,
+                what="starting",
+                within=DEADLINE,
+                every=0.05,
+            )
         return await super()._call(method, path, **given)
 
 

@@ -1,6 +1,5 @@
 """A client of the API for tests, and manifests of jobs."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -8,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
+
+from tests.support.waiting import until
 
 TERMINAL = ("Succeeded", "Failed", "TimedOut", "Cancelled")
 DEADLINE = 120.0
@@ -59,17 +60,15 @@ class User:
 
     async def until(self, name: str, *phases: str, within: float = DEADLINE) -> dict[str, Any]:
         """Wait until the job is in one of these phases, and return its status. Fail if it ends in another phase."""
-        status: dict[str, Any] = {}
-        try:
-            async with asyncio.timeout(within):
-                while True:
-                    status = (await self.read(f"/{name}/status"))["status"]
-                    if status["phase"] in phases:
-                        return status
-                    assert status["phase"] not in TERMINAL, f"{name} has ended: {status}"
-                    await asyncio.sleep(0.1)
-        except TimeoutError:
-            raise AssertionError(f"{name} did not reach {phases} in time; its status is {status}") from None
+
+        async def status() -> dict[str, Any]:
+            found: dict[str, Any] = (await self.read(f"/{name}/status"))["status"]
+            assert found["phase"] in phases or found["phase"] not in TERMINAL, f"{name} has ended: {found}"
+            return found
+
+        return await until(
+            status, lambda found: found["phase"] in phases, what=f"{name} is {phases}", within=within, every=0.1
+        )
 
     async def ended(self, name: str) -> dict[str, Any]:
         return await self.until(name, *TERMINAL)

@@ -24,6 +24,7 @@ from tests.support.kube import Cluster, connect
 from tests.support.nodes import running_node
 from tests.support.ports import kept_port
 from tests.support.tcp_proxy import tcp_proxy
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 SCRIPT = compose.ROOT / "deploy" / "compose" / "kubeconfig.sh"
@@ -167,10 +168,11 @@ class Load:
             await asyncio.sleep(0.05)
 
     async def has_accepted(self, count: int) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while len(self.accepted) < count:
-                assert self.unexpected == []
-                await asyncio.sleep(0.05)
+        def accepted() -> int:
+            assert self.unexpected == []
+            return len(self.accepted)
+
+        await until(accepted, lambda number: number >= count, what=f"{count} jobs", within=PATIENCE, every=0.05)
 
 
 async def test_the_services_run_jobs_and_lose_none_when_they_are_stopped_under_load(

@@ -13,6 +13,7 @@ from app.db.feed.entries import Bounds
 from app.db.feed.publisher import Publisher
 from app.db.notifications import FEED, Listener, Notifier
 from tests.db.factories import later, new_job, submitted
+from tests.support.waiting import until
 
 
 async def write(db: Database, namespace: str = "team-a", uid: UUID | None = None, *, version: int = 1) -> UUID:
@@ -72,11 +73,15 @@ async def slow_writer(db: Database, number: int, writes: int) -> None:
 async def follow(db: Database, count: int) -> list[tuple[int, UUID, int]]:
     seen: list[tuple[int, UUID, int]] = []
     upto = 0
-    while len(seen) < count:
+
+    async def read() -> int:
+        nonlocal upto
         page = await entries.read(db, upto, 7)
-        seen += [(event.seq, event.job_uid, event.version) for event in page.events]
+        seen.extend((event.seq, event.job_uid, event.version) for event in page.events)
         upto = page.upto
-        await asyncio.sleep(0.001)
+        return len(seen)
+
+    await until(read, lambda number: number >= count, what=f"{count} entries", within=120, every=0.001)
     return seen
 
 
