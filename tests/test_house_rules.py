@@ -21,6 +21,14 @@ FILE_LINES = 400
 GENERATED = {"jobgate/client/types.py"}
 FUNCTION_LINES = 60
 OPEN_ROUTES = {"/livez", "/readyz", "/metrics"}
+# Functions of tests that sleep in a loop and do not wait for a condition, or cannot await `until`.
+OWN_LOOPS = {
+    "tests/attack/test_attacks.py:trickle": "sends slowly",
+    "tests/crash/test_faults.py:submit": "paces the requests of a load",
+    "tests/image/test_processes.py:submit": "repeats a request of a load",
+    "tests/support/juicefs.py:mounted": "is synchronous",
+    "tests/support/waiting.py:until": "is the function that the others use",
+}
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK|TBD|lorem ipsum)\b|NotImplementedError")
 MACHINE_PATHS = re.compile(r"(?<![\w.$}>])/(?:work|home/\w+|Users/\w+|root)/")
 REGISTRY_HOSTS = re.compile(
@@ -160,6 +168,48 @@ def test_task_groups_are_those_of_app_cancellation() -> None:
 def test_a_loop_that_could_swallow_its_cancellation_would_be_found(body: str, found: int) -> None:
     tree = ast.parse(f"async def loop():\n    while True:\n        {body}")
     assert len(list(endless_loops(tree))) == found
+
+
+def functions_that_poll(tree: ast.Module) -> Iterator[str]:
+    """The functions with a loop that sleeps and that a condition, a break or a return can end."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            loops = [node for node in ast.walk(function) if isinstance(node, ast.While | ast.For)]
+            if any(_can_end(loop) and _sleeps(loop) for loop in loops):
+                yield function.name
+
+
+def _can_end(loop: ast.While | ast.For) -> bool:
+    has_condition = isinstance(loop, ast.While) and not isinstance(loop.test, ast.Constant)
+    return has_condition or any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(loop))
+
+
+def _sleeps(loop: ast.While | ast.For) -> bool:
+    """Return whether the loop sleeps for a time. `sleep(0)` only lets other tasks run."""
+    calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
+    sleeps = [call for call in calls if ast.unparse(call.func) in ("asyncio.sleep", "time.sleep")]
+    return any(ast.unparse(call.args[0]) != "0" for call in sleeps)
+
+
+def test_tests_wait_with_until() -> None:
+    """A loop written by hand has no deadline or does not report what it waited for."""
+    found = {f"{named(path)}:{name}" for path in sources("tests") for name in functions_that_poll(parsed(path))}
+    assert found == set(OWN_LOOPS)
+
+
+@pytest.mark.parametrize(
+    ("body", "polls"),
+    [
+        ("while not done():\n        time.sleep(1)", True),
+        ("while True:\n        await asyncio.sleep(every)\n        if done():\n            break", True),
+        ("for _ in range(9):\n        if done():\n            return\n        await asyncio.sleep(1)", True),
+        ("while True:\n        await beat()\n        await asyncio.sleep(1)", False),
+        ("for part in parts:\n        await send(part)\n        await asyncio.sleep(1)", False),
+        ("while not done():\n        await asyncio.sleep(0)", False),
+    ],
+)
+def test_a_loop_that_waits_for_a_condition_would_be_found(body: str, *, polls: bool) -> None:
+    assert list(functions_that_poll(ast.parse(f"async def wait():\n    {body}"))) == ["wait"] * polls
 
 
 def test_every_package_has_a_docstring() -> None:
