@@ -17,7 +17,7 @@ from app.api.errors import InvalidParameter
 from app.db import heartbeats, leases
 from app.domain.errors import PreconditionFailed
 from app.domain.vocabulary import JobPhase
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, until_open
 from tests.support.waiting import until
 
 TAG = '"a-1"'
@@ -111,11 +111,6 @@ async def test_a_poll_answers_304_until_the_object_changes(path: tuple[str, ...]
     assert shown["status"]["phase"] == "Creating"
 
 
-async def until_a_poll_waits(gateway: Gateway) -> None:
-    """Return once a poll waits. A change before that would be in the answer without a wait."""
-    await until(lambda: gateway.services.long_requests.count, what="a poll waits")
-
-
 @pytest.mark.parametrize("path", [("hello",), ("hello", "status"), ()])
 async def test_a_long_poll_ends_with_the_change(path: tuple[str, ...], gateway: Gateway) -> None:
     created = await gateway.submit("hello")
@@ -123,7 +118,7 @@ async def test_a_long_poll_ends_with_the_change(path: tuple[str, ...], gateway: 
     tag = (await gateway.client.get(url)).headers["etag"]
     async with asyncio.TaskGroup() as group:
         poll = group.create_task(gateway.client.get(url, headers={"If-None-Match": tag, "Prefer": "wait=30"}))
-        await until_a_poll_waits(gateway)
+        await until_open(gateway, 1)  # a change before the wait would be in the answer at once
         assert not poll.done()
         await gateway.conclude(created["uid"], {"phase": JobPhase.RUNNING})
     assert poll.result().status_code == 200
@@ -149,7 +144,7 @@ async def test_a_submission_ends_the_long_poll_of_a_list(gateway: Gateway) -> No
         poll = group.create_task(
             gateway.client.get("/api/v1/jobs", headers={"If-None-Match": tag, "Prefer": "wait=30"})
         )
-        await until_a_poll_waits(gateway)
+        await until_open(gateway, 1)  # a change before the wait would be in the answer at once
         await gateway.submit("hello")
     assert [item["name"] for item in poll.result().json()["items"]] == ["hello"]
 
