@@ -104,8 +104,8 @@ func (p program) follow(ctx context.Context, name string) (*jobgate.JobStatus, e
 	}
 }
 
-// watch returns the phases of a job after a position of the feed, until its end. The SDK itself does not decode
-// server-sent events.
+// watch returns the phases of a job after a position of the feed, until the job has ended. The SDK itself does not
+// decode server-sent events.
 func (p program) watch(ctx context.Context, name, position string) (phases []jobgate.JobPhase, err error) {
 	answer, err := p.WatchJob(ctx, namespace, name, &jobgate.WatchJobParams{LastEventID: &position})
 	if err != nil {
@@ -179,7 +179,7 @@ func (p program) pages(ctx context.Context, selector string) (pages [][]jobgate.
 	}
 }
 
-// feedPosition returns the position before the next change, for a watch that misses none.
+// feedPosition returns the current position of the feed. A watch from this position misses no later change.
 func (p program) feedPosition(ctx context.Context) (string, error) {
 	size := int64(1)
 	answer, err := p.ListNamespaceJobs(ctx, namespace, &jobgate.ListNamespaceJobsParams{PageSize: &size})
@@ -228,7 +228,7 @@ func (p program) cacheSamples(ctx context.Context) (map[string]string, error) {
 	})
 }
 
-// repeat sends a deletion again while it is answered 202, that is until no object of the cluster remains.
+// repeat sends a deletion again while the answer is 202, that is until the cluster has none of its objects.
 func repeat(request func() (*http.Response, error)) error {
 	for {
 		answer, err := request()

@@ -101,7 +101,7 @@ public final class WithOpenapiGenerator {
     }
   }
 
-  /** Passes on the changes of a job after a position of the feed, until its end. The SDK does not decode events. */
+  /** Passes the changes of a job after a position of the feed to a consumer, until the job has ended. */
   private void watch(String name, String position, Consumer<WatchEvent> consumer)
       throws IOException, InterruptedException {
     URI uri = URI.create(client.getBaseUri() + "/api/v1/namespaces/" + namespace + "/jobs/" + name + "/watch");
@@ -162,7 +162,7 @@ public final class WithOpenapiGenerator {
     return pages;
   }
 
-  /** Returns the position before the next change, for a watch that misses none. */
+  /** Returns the current position of the feed. A watch from this position misses no later change. */
   private String feedPosition() throws ApiException {
     return jobs.listNamespaceJobsWithHttpInfo(
             JobsApi.APIListNamespaceJobsRequest.newBuilder().namespace(namespace).pageSize(1L).build())
@@ -171,7 +171,7 @@ public final class WithOpenapiGenerator {
         .get(0);
   }
 
-  /** Submits a SampleSet and a SampleJob, then deletes both. A deletion is answered 202 until no object remains. */
+  /** Submits a SampleSet and a SampleJob, then deletes both. The answer to a deletion is 202 while objects remain. */
   private Map<String, UUID> cacheSamples() throws ApiException, IOException, InterruptedException {
     SampleSet set = sampleSets.submitSampleSet(namespace, manifest("sample-set", SampleSetManifest.class), null);
     SampleJob job = sampleJobs.submitSampleJob(namespace, manifest("sample-job", SampleJobManifest.class), null);

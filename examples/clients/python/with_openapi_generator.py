@@ -113,13 +113,13 @@ def pages(selector: str) -> Iterator[list[Job]]:
 
 
 def feed_position() -> str:
-    """Return the position before the next change, for a watch that misses none."""
+    """Return the current position of the feed. A watch from this position misses no later change."""
     answer = jobs_api.list_namespace_jobs_with_http_info(NAMESPACE, page_size=1)
     return str((answer.headers or {})["jobgate-feed-position"])
 
 
 def cache_samples(sample_set: dict[str, Any], sample_job: dict[str, Any]) -> dict[str, str]:
-    """Submit a SampleSet and a SampleJob, then delete both. A deletion is answered 202 until no object remains."""
+    """Submit a SampleSet and a SampleJob, then delete both. The answer to a deletion is 202 while objects remain."""
     set_manifest, job_manifest = SampleSetManifest.from_dict(sample_set), SampleJobManifest.from_dict(sample_job)
     assert set_manifest is not None
     assert job_manifest is not None

@@ -132,14 +132,14 @@ def pages(selector: str) -> Iterator[list[Job]]:
             return
 
 
-def position_of_feed() -> str:
-    """Return the position before the next change, for a watch that misses none."""
+def feed_position() -> str:
+    """Return the current position of the feed. A watch from this position misses no later change."""
     answer = list_namespace_jobs.sync_detailed(NAMESPACE, client=client, page_size=1)
     return str(answer.headers["Jobgate-Feed-Position"])
 
 
 def cache_samples(sample_set: dict[str, Any], sample_job: dict[str, Any]) -> dict[str, str]:
-    """Submit a SampleSet and a SampleJob, then delete both. A deletion is answered 202 until no object remains."""
+    """Submit a SampleSet and a SampleJob, then delete both. The answer to a deletion is 202 while objects remain."""
     created_set = submit_sample_set.sync(NAMESPACE, client=client, body=SampleSetManifest.from_dict(sample_set))
     assert isinstance(created_set, SampleSet), created_set
     created_job = submit_sample_job.sync(NAMESPACE, client=client, body=SampleJobManifest.from_dict(sample_job))
@@ -154,7 +154,7 @@ def cache_samples(sample_set: dict[str, Any], sample_job: dict[str, Any]) -> dic
 def main(directory: Path, selector: str) -> dict[str, Any]:
     manifests = {path.stem: json.loads(path.read_text()) for path in directory.glob("*.json")}
     keys = {name: str(uuid.uuid4()) for name in manifests}
-    position = position_of_feed()
+    position = feed_position()
     names = ("generic-job", "mx-job", "di-job", "training-job")
     jobs = {name: submit(manifest_of(manifests[name]), keys[name]) for name in names}
 

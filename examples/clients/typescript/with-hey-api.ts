@@ -133,13 +133,13 @@ async function* pages(labelSelector: string): AsyncGenerator<Job[]> {
   }
 }
 
-/** Return the position before the next change, for a watch that misses none. */
-async function positionOfFeed(): Promise<string> {
+/** Return the current position of the feed. A watch from this position misses no later change. */
+async function feedPosition(): Promise<string> {
   const { response } = await listNamespaceJobs({ client, path: { namespace }, query: { pageSize: 1 } });
   return response.headers.get("Jobgate-Feed-Position") ?? "";
 }
 
-/** Submit a SampleSet and a SampleJob, then delete both. A deletion is answered 202 until no object remains. */
+/** Submit a SampleSet and a SampleJob, then delete both. The answer to a deletion is 202 while objects remain. */
 async function cacheSamples(
   sampleSet: SampleSetManifest,
   sampleJob: SampleJobManifest,
@@ -160,7 +160,7 @@ async function cacheSamples(
 async function main(directory: string, selector: string): Promise<object> {
   const manifest = <T = JobManifest>(name: string): T =>
     JSON.parse(readFileSync(`${directory}/${name}.json`, "utf8")) as T;
-  const position = await positionOfFeed();
+  const position = await feedPosition();
   const key = randomUUID();
   const generic = await submit(manifest("generic-job"), key);
   const training = await submit(manifest("training-job"), randomUUID());
